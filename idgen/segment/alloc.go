@@ -15,20 +15,19 @@ import (
 	"github.com/leafsql/leafsql/internal/schema"
 )
 
-// AllocStore is Leaf's table, leaf_alloc, shared with Java Leaf: max_id is the next
-// id that nobody has, and a fetch moves it up.
+// AllocStore is a Store on Leaf's table, leaf_alloc, shared with Java Leaf: max_id is the next unused id, and a
+// fetch moves it up.
 //
-// The description of a row ends with a mark of the server that it was last drawn on. A fetch on another server, which may lack
-// the last fetches, moves the row up by a margin first: see [Margin].
+// The description of a row ends with a mark of the server on which ids were last drawn from it. A fetch on
+// another server, which may lack the last fetches, moves the row up by a margin first: see [Margin].
 type AllocStore struct {
-	Logger *slog.Logger // receives moves by a margin, and why rows get no mark; nil means slog.Default()
+	Logger *slog.Logger // logs moves by a margin, and why rows get no mark; nil means slog.Default()
 	counter
 }
 
-// NewAllocStore returns the store on table, which is leaf_alloc's name or db.name,
-// unquoted. Give it a pool whose connections are never held by a transaction that
-// waits for ids, and under a strict sql_mode if description has fewer than 256 characters:
-// otherwise the server may cut a mark.
+// NewAllocStore returns a store on table, a name or db.name, unquoted; Leaf's name is leaf_alloc. The pool's
+// connections must never be held by a transaction that waits for ids. If the column description has fewer than
+// 256 characters, the pool needs a strict sql_mode: otherwise the server may cut off a mark.
 func NewAllocStore(db *sqlx.DB, table string) *AllocStore {
 	s := &AllocStore{counter: counter{rows: tagrow.Rows{DB: db, Table: quote.Table(table), Columns: tagrow.LeafAlloc}}}
 	s.read, s.log = s.readRow, func() *slog.Logger { return cmp.Or(s.Logger, slog.Default()) }
@@ -40,7 +39,7 @@ func (s *AllocStore) readRow(ctx context.Context, c *sql.Conn, tag string) (row,
 	if err != nil {
 		return row{}, false, err
 	}
-	cells, err := s.rows.Read(ctx, c, tag, "*"+columns) // with description, where there is one
+	cells, err := s.rows.Read(ctx, c, tag, "*"+columns) // includes description, if the column exists
 	if n, _ := tagrow.ServerError(err); noDescription(n) {
 		cells, err = s.rows.Read(ctx, c, tag, "max_id, step")
 	}
@@ -61,11 +60,12 @@ func (s *AllocStore) readRow(ctx context.Context, c *sql.Conn, tag string) (row,
 	return r, cells.Autocommit(), err
 }
 
-// noDescription reports whether a server's error says that there is no column description,
-// or that this user may not read all columns.
+// noDescription reports whether the number of a server's error means that there is no column description, or
+// that this user may not read all columns.
 func noDescription(number uint16) bool { return number == 1054 || number == 1142 || number == 1143 }
 
-// oneOfSeveral refuses a row whatever its step is: drawing from it alone would issue the ids of the other stores.
+// oneOfSeveral returns the error of a row that was one of several stores': drawing from it alone would issue
+// the ids of the other stores. It is independent of the row's step.
 func oneOfSeveral(place, stores int64) *tagrow.Error {
 	return &tagrow.Error{
 		Reason: fmt.Sprintf("its row is that of store %d of %d, which gave out the tag's ids together", place, stores),
@@ -73,8 +73,8 @@ func oneOfSeveral(place, stores int64) *tagrow.Error {
 	}
 }
 
-// each calls f for each row of the table, ordered by tag. Columns are read by their place, as names come with the table's under
-// columnsWithAlias.
+// each calls f for each row of the table, ordered by tag. f scans columns by position, since under
+// columnsWithAlias names include the table's.
 func (s *AllocStore) each(ctx context.Context, columns string, f func(scan func(...any) error) error) error {
 	rows, err := s.rows.DB.QueryContext(ctx, "SELECT "+columns+" FROM "+s.rows.Table+" ORDER BY biz_tag")
 	if err != nil {
@@ -89,19 +89,20 @@ func (s *AllocStore) each(ctx context.Context, columns string, f func(scan func(
 	return rows.Err()
 }
 
-// Create creates the table where it does not exist. It looks first: the right to create
-// is needed once.
+// Create creates the table if it does not exist. It queries the table first, so that the right to create is
+// needed only once.
 func (s *AllocStore) Create(ctx context.Context) error {
 	return s.rows.Create(ctx, schema.LeafAlloc(s.rows.Table))
 }
 
-// Ensure adds a row for the tag where it has none; a row that is there stays as it
-// is. maxID is the first id to be issued: highest id in use + 1.
+// Ensure adds a row for the tag unless it has one; an existing row is not changed. maxID is the first id to be
+// issued: highest id in use + 1. step is the number of ids per fetch.
 func (s *AllocStore) Ensure(ctx context.Context, tag string, maxID, step int64) error {
 	return s.ensure(ctx, tag, maxID, step, maxEnd-1)
 }
 
-// EnsureWithin is Ensure for a tag whose ids go to columns of which the smallest holds none above highest.
+// EnsureWithin is like Ensure, for a tag whose ids go to columns of which the smallest holds none above
+// highest.
 func (s *AllocStore) EnsureWithin(ctx context.Context, tag string, maxID, step, highest int64) error {
 	return s.ensure(ctx, tag, maxID, step, highest)
 }
@@ -117,9 +118,8 @@ func (s *AllocStore) Tags(ctx context.Context) ([]Row, error) {
 	return rows, s.rows.Failed("read", err)
 }
 
-// Row returns the tag's row without moving it, or *UnknownTagError. What passes by itself
-// is tried again, as by Fetch: on Galera a CREATE TABLE of another node ends what reads
-// the table meanwhile.
+// Row returns the tag's row without moving it, or *UnknownTagError. Transient errors are retried, as by Fetch:
+// on Galera a CREATE TABLE of another node aborts concurrent reads of the table.
 func (s *AllocStore) Row(ctx context.Context, tag string) (row Row, err error) {
 	err = s.retry(ctx, tag, func(c *sql.Conn) error {
 		err := c.QueryRowContext(ctx, "SELECT biz_tag, max_id, step FROM "+s.rows.Table+" WHERE biz_tag = "+quote.Literal(tag)).Scan(&row.Tag, &row.MaxID, &row.Step)

@@ -14,7 +14,7 @@ import (
 	"github.com/leafsql/leafsql/idgen/segment"
 )
 
-// script is what a database is asked, in order, and what it answers.
+// script lists the queries that a database expects, in order, and its answers.
 type script struct{ sqlmock.Sqlmock }
 
 const (
@@ -33,13 +33,13 @@ func (s script) ok(text string) { s.ExpectExec(text).WillReturnResult(sqlmock.Ne
 
 func (s script) fails(text string, err error) { s.ExpectExec(text).WillReturnError(err) }
 
-// reads answers a look with rows of three values each.
+// reads answers a read of a row with rows of three values each.
 func (s script) reads(values ...driver.Value) {
 	s.ExpectQuery(readText).WillReturnRows(s.rows(values...))
 }
 
-// releases answers one that may leave a lock: it found no row to use, or the
-// connection is not in autocommit.
+// releases answers a read that may leave a lock: it found no usable row, or the connection is not in autocommit
+// mode.
 func (s script) releases(values ...driver.Value) {
 	s.reads(values...)
 	s.ok(rollbackText)
@@ -63,13 +63,13 @@ func (s script) wrote(id, maxID any) {
 	s.ExpectQuery(wroteText).WillReturnRows(sqlmock.NewRows([]string{"LAST_INSERT_ID()", "max_id"}).AddRow(id, maxID))
 }
 
-// Every way a fetch can go: it ends at once with an error that does not pass, another
-// attempt follows on one that does, and no range comes out that is not proven.
+// Every outcome of a fetch: it fails immediately with an error that is not transient, a transient error is
+// retried, and each range that is returned is proven.
 func TestAllocStoreFaults(t *testing.T) {
 	bug := errors.New("Error 1064 (42000): a syntax error")
 	for name, c := range map[string]struct {
 		script func(s script)
-		want   string // in the error; "": the range [100, 120)
+		want   string // text in the error; "" if the range is [100, 120)
 		is     func(error) bool
 	}{
 		"well": {script: func(s script) { s.fit(); s.updates(120, 1) }},
@@ -214,7 +214,7 @@ func TestAllocStoreFaults(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer db.Close()
-				mock.ExpectQuery(serversText).WillReturnRows(sqlmock.NewRows([]string{"Variable_name", "Value"})) // none that identifies one
+				mock.ExpectQuery(serversText).WillReturnRows(sqlmock.NewRows([]string{"Variable_name", "Value"})) // no variable that identifies a server
 				c.script(script{mock})
 				r, err := segment.NewAllocStore(sqlx.NewDb(db, "mysql"), "shop.leaf_alloc").
 					Fetch(t.Context(), segment.Request{Tag: "a", N: 20, Step: 15, Floor: 90, Seen: 100})
@@ -234,7 +234,7 @@ func TestAllocStoreFaults(t *testing.T) {
 	}
 }
 
-// Reading a row is tried again after a conflict, as fetching is, and after nothing that stays.
+// Reading a row is retried after a conflict, as fetching is, and not after an error that is not transient.
 func TestAllocStoreRowFaults(t *testing.T) {
 	const text = "SELECT biz_tag, max_id, step FROM `shop`.`leaf_alloc` WHERE biz_tag = _utf8mb4 X'61'"
 	conflict := errors.New("Error 1213 (40001): Deadlock found when trying to get lock; try restarting transaction")
@@ -242,7 +242,7 @@ func TestAllocStoreRowFaults(t *testing.T) {
 	columns := []string{"biz_tag", "max_id", "step"}
 	for name, c := range map[string]struct {
 		script func(sqlmock.Sqlmock)
-		want   string // in the error, "" for none
+		want   string // text in the error; "" for none
 	}{
 		"conflict": {func(m sqlmock.Sqlmock) {
 			m.ExpectQuery(text).WillReturnError(conflict)

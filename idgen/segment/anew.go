@@ -5,10 +5,9 @@ import (
 	"time"
 )
 
-// Above returns an id that is above all that this generator knows to be taken: the ends of
-// the ranges that it fetched, where the row stood, and the keys that it skipped. A row that
-// is added anew may begin there. It waits for the fetch under way, whose range may be one of
-// the row that is gone.
+// Above returns an id above all ids that this generator has seen in use: the ends of the ranges it fetched, the
+// row's next id as last read, and the keys it skipped. A row that is added again may begin there. Above waits
+// for the fetch in progress, whose range may be from the deleted row.
 func (c *controlled) Above(ctx context.Context) (int64, error) {
 	g := (*Generator)(c)
 	for {
@@ -26,8 +25,8 @@ func (c *controlled) Above(ctx context.Context) (int64, error) {
 	}
 }
 
-// Restart gives up the ids in memory and forgets all that is known of the row, as if the
-// generator were new. It is for who knows that the row is gone, and all that had ids from it.
+// Restart discards the ids in memory and all that was read from the row, as if the generator were new. Call it
+// only if the row and all rows with ids from it are known to be gone.
 func (c *controlled) Restart() {
 	g := (*Generator)(c)
 	g.mu.Lock()

@@ -12,12 +12,12 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// After Restart a generator is as a new one, and what was under way does not count.
+// After Restart a generator is like a new one, and the result of a fetch in progress is discarded.
 func TestRestart(t *testing.T) {
 	m := memory(1, 20)
 	bubble(t, m, func(t *testing.T, g *segment.Generator) {
 		next(t, g, 10, 1)
-		synctest.Wait() // up to 37 in memory
+		synctest.Wait() // ids up to 37 in memory
 		if err := g.Skip(t.Context(), 100); err != nil {
 			t.Fatal(err)
 		}
@@ -40,7 +40,7 @@ func TestRestart(t *testing.T) {
 			t.Error(err)
 		}
 		next(t, g, 3, 1)
-		if err := g.Skip(t.Context(), 50); err != nil { // is not taken for passed
+		if err := g.Skip(t.Context(), 50); err != nil { // not considered skipped already
 			t.Fatal(err)
 		}
 		next(t, g, 1, 51)
@@ -50,7 +50,7 @@ func TestRestart(t *testing.T) {
 	})
 }
 
-// holding is a store whose answers may be held up.
+// holding is a store that can delay its answers.
 type holding struct {
 	*segmenttest.Memory
 	up chan struct{}
@@ -64,7 +64,7 @@ func (h *holding) Fetch(ctx context.Context, q segment.Request) (segment.Range, 
 	return r, err
 }
 
-// A range of the row that is gone is not used, and who waits for it gets one of the new row.
+// A range of the deleted row is not used, and a waiting call gets a range of the new row.
 func TestRestartWhileFetching(t *testing.T) {
 	m := &holding{Memory: memory(1, 20)}
 	bubble(t, m, func(t *testing.T, g *segment.Generator) {
@@ -90,7 +90,7 @@ func TestRestartWhileFetching(t *testing.T) {
 	})
 }
 
-// Above counts the range that a fetch under way brings.
+// Above includes the range of a fetch in progress.
 func TestAbove(t *testing.T) {
 	m := memory(1, 20)
 	bubble(t, m, func(t *testing.T, g *segment.Generator) {
@@ -118,8 +118,8 @@ func TestAbove(t *testing.T) {
 	})
 }
 
-// TestBehindForLong: a row that is behind is waited for only as long as another node may lack the last fetch. Then it moves up by
-// a margin, or is refused if it has no mark.
+// TestBehindForLong: a fetch waits for a row that is behind only as long as another node may lack the last
+// fetch. Then the row moves up by a margin, or is refused if it has no mark.
 func TestBehindForLong(t *testing.T) {
 	for _, dsn := range mysqltest.Targets(t) {
 		db := pool(t, dsn.Database(t), "")

@@ -13,7 +13,7 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// bare is what a call of Next is held against.
+// bare is the baseline for calls of Next.
 type bare struct {
 	_ [128]byte
 	n atomic.Int64
@@ -95,7 +95,7 @@ func BenchmarkNext(b *testing.B) {
 	})
 }
 
-// A row with a key of its own, below what the row is known to stand at.
+// Rows with their own keys below the row's known next id.
 func BenchmarkSkip(b *testing.B) {
 	g := segment.New(new(segmenttest.Memory).Put(segment.Row{Tag: "a", MaxID: 1 << 60, Step: 1000}), "a", nil)
 	defer g.Close()
@@ -123,8 +123,8 @@ func BenchmarkAllocStore(b *testing.B) {
 	}
 }
 
-// Segments follow each other every 1,000,000 ids or less, and a fetch takes 5 ms. waits
-// counts the calls that had to wait for one, out of all.
+// A new segment is needed every 1,000,000 ids or less, and a fetch takes 5 ms. waits is the proportion of calls
+// that had to wait for one.
 func BenchmarkSwitch(b *testing.B) {
 	for _, every := range []time.Duration{0, 100 * time.Nanosecond, time.Microsecond, 10 * time.Microsecond} {
 		name := "flat out"
@@ -137,7 +137,7 @@ func BenchmarkSwitch(b *testing.B) {
 			g := segment.New(m, "a", nil)
 			defer g.Close()
 			ctx := b.Context()
-			// The step doubles until it sustains the rate: that part is not measured.
+			// The step doubles until it sustains the rate: this part is not measured.
 			pace := func(from time.Time, i int) {
 				for every > 0 && time.Since(from) < time.Duration(i)*every {
 				}

@@ -9,5 +9,5 @@ func init() {
 	control.Of = func(g idgen.Generator) control.Control { return (*controlled)(g.(*Generator)) }
 }
 
-// controlled is a Generator as package driver uses it, a control.Control.
+// controlled is a Generator with the methods for package driver. It implements control.Control.
 type controlled Generator

@@ -11,12 +11,13 @@ import (
 	"github.com/leafsql/leafsql/internal/quote"
 )
 
-// UnknownTagError means that a tag has no row in the table. The INSERT in its text writes no mark: the first fetch does.
+// UnknownTagError means that a tag has no row in the table. The INSERT in its message writes no mark: the first
+// fetch writes it.
 type UnknownTagError struct {
 	Tag   string
-	Table string // as it is written in SQL; empty for a store without tables
+	Table string // in SQL's spelling; empty for a store without tables
 
-	columns tagrow.Columns // of the table; the zero value for leaf_alloc's
+	columns tagrow.Columns // columns of the table; the zero value means leaf_alloc's
 }
 
 func (e *UnknownTagError) Error() string {
@@ -25,29 +26,29 @@ func (e *UnknownTagError) Error() string {
 		e.Tag, table(e.Table), c.Tag, c.Next, c.Step, quote.String(e.Tag), c.After())
 }
 
-// RowError means that a tag's row, or its table, cannot give ids as it is.
+// RowError means that a tag's row, or its table, cannot give ids in its present state.
 type RowError struct {
 	Tag    string
-	Table  string // as UnknownTagError.Table
+	Table  string // like UnknownTagError.Table
 	Reason string
-	Fix    string // often the SQL that mends it
+	Fix    string // often the SQL that fixes the row
 }
 
 func (e *RowError) Error() string {
 	return fmt.Sprintf("leafsql: tag %q in %s: %s; %s", e.Tag, table(e.Table), e.Reason, e.Fix)
 }
 
-// RolledBackError refuses a row that stands below a range fetched before: it was
-// lowered, deleted and added again, or came back from an old backup or a replica that
-// was behind, and its ids may be in use. It lasts until the row is raised.
+// RolledBackError means that a row is below a range that was fetched before: the row was lowered, deleted and
+// added again, or restored from an old backup or a replica that lagged, and its ids may be in use. The error
+// persists until the row is raised.
 type RolledBackError struct {
 	Tag   string
-	Table string // as UnknownTagError.Table
-	Start int64  // where the row stands
-	Seen  int64  // the end of the highest range this process fetched; others may have fetched higher ones
+	Table string // like UnknownTagError.Table
+	Start int64  // the row's next id
+	Seen  int64  // end of the highest range that this process fetched; other processes may have fetched higher ones
 
-	columns tagrow.Columns // as UnknownTagError's
-	highest int64          // of the smallest key column; 0 if that is not known
+	columns tagrow.Columns // like UnknownTagError.columns
+	highest int64          // highest id of the smallest key column; 0 if that is not known
 }
 
 func (e *RolledBackError) Error() string {
@@ -57,20 +58,20 @@ func (e *RolledBackError) Error() string {
 		e.Tag, table(e.Table), e.Start, e.Seen, c.Next, c.Tag, quote.String(e.Tag), Margin(cmp.Or(e.highest, maxEnd)-e.Seen))
 }
 
-// FullError means that the columns that the ids go to hold no N more: see [Generator.Fit].
+// FullError means that the key columns for the ids have no room for N more: see [Generator.Fit].
 type FullError struct {
 	Tag     string
 	N       int64 // ids wanted
-	Next    int64 // where they would begin, or above
-	Highest int64 // what the largest of the columns holds
+	Next    int64 // lower bound of the first of these ids
+	Highest int64 // highest id of the largest column
 }
 
 func (e *FullError) Error() string {
 	return fmt.Sprintf("leafsql: tag %q: %d ids from %d on do not fit the key column, which ends at %d; make it BIGINT", e.Tag, e.N, e.Next, e.Highest)
 }
 
-// UnavailableError means that there was no id in memory and the store failed to give
-// any. Cause is the store's error; a later call tries again.
+// UnavailableError means that no id was in memory and the store failed to give any. Cause is the store's error.
+// Later calls try again.
 type UnavailableError struct {
 	Tag   string
 	Cause error
@@ -100,7 +101,7 @@ func table(name string) string {
 	return name
 }
 
-// isAnswer reports whether err is the store's answer, not a sign that the store is away.
+// isAnswer reports whether err is the store's answer, not a sign that the store is unavailable.
 func isAnswer(err error) bool {
 	_, unknown := errors.AsType[*UnknownTagError](err)
 	_, row := errors.AsType[*RowError](err)
@@ -110,7 +111,7 @@ func isAnswer(err error) bool {
 	return unknown || row || back || count || full || errors.Is(err, idgen.ErrExhausted)
 }
 
-// gaveUp is the error of a call whose context ended with err; nil: it had no deadline.
+// gaveUp returns the error of a call whose context ended with err. err is nil if the call had no deadline.
 func (g *Generator) gaveUp(err error) error {
 	if err == nil {
 		return &UnavailableError{Tag: g.tag, Cause: noAnswerError(g.patience())}

@@ -27,7 +27,7 @@ func ExampleNew() {
 	// 2 3 4
 }
 
-// Ids of a row of leaf_alloc. Nothing is fetched before the first one.
+// Ids of a row of leaf_alloc. Nothing is fetched before the first id is requested.
 func ExampleNewAllocStore() {
 	db := sqlx.MustOpen("mysql", "app:secret@tcp(127.0.0.1:3306)/shop")
 	defer db.Close()
@@ -47,7 +47,7 @@ func ExampleNewSequenceStore() {
 	// Output: 0 ranges fetched
 }
 
-// A row that may lack the last fetches is raised by a margin: for a BIGINT key by 2^36 ids or more.
+// A row that may lack the last fetches is raised by a margin, for a BIGINT key by at least 2^36 ids.
 func ExampleMargin() {
 	const highest = 1_000_000
 	start := highest + segment.Margin(math.MaxInt64-highest)

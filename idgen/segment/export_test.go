@@ -2,7 +2,7 @@ package segment
 
 import "context"
 
-// What package driver does with a generator, for the tests.
+// Methods for package driver, exported to the tests.
 
 func (g *Generator) Above(ctx context.Context) (int64, error) { return (*controlled)(g).Above(ctx) }
 func (g *Generator) Look(ctx context.Context) (Range, error)  { return g.row(ctx) }

@@ -17,42 +17,43 @@ import (
 	"github.com/leafsql/leafsql/internal/serverid"
 )
 
-// After a fail-over the new primary may lack the last fetches, so that the ids above the row may be in use. Each row has a mark
-// of the server that it was last drawn on. A fetch touches the row only if the mark names the server that executes the fetch: no
-// process has to remember, or to notice, where its statements go. A row with another mark jumps: the next fetch moves it up by a
-// random margin and replaces the mark, in one statement.
+// After a fail-over the new primary may lack the last fetches, so that the ids above the row may be in use.
+// Each row has a mark of the server on which ids were last drawn from it. A fetch changes the row only if the
+// mark names the server that executes the fetch: no process has to remember or detect where its statements go.
+// A row with another mark jumps: the next fetch moves it up by a random margin and replaces the mark, in one
+// statement.
 
-// guards is what a store knows of marks.
+// guards has a store's state for marks.
 type guards struct {
 	log      func() *slog.Logger
-	identity atomic.Pointer[serverid.Server] // how servers are identified; nil: not asked yet
-	met      sync.Map                        // tag -> the server in the row's mark, as it was last seen
+	identity atomic.Pointer[serverid.Server] // how servers are identified; nil: not queried yet
+	met      sync.Map                        // tag -> the server in the row's mark, as last read
 	unmarked atomic.Bool                     // rows cannot be marked: a right is missing
 	warn     sync.Once
 	newRows  atomic.Pointer[newRows]
 	random   func(int64) int64 // for margins, in tests
 }
 
-// marked is what a look at a row found of its mark.
+// marked is a row's mark as it was read, with the server that answered.
 type marked struct {
 	mark   tagrow.Mark
-	server string // hash of the identity of the server that answered; "" if the row is drawn from without a mark
-	hash   string // its expression
+	server string // hash of the identity of the server that answered; "" if ids are drawn without a mark
+	hash   string // expression for the server's hash
 	now    int64  // the server's time, in seconds since 1970
-	fresh  bool   // how servers are identified was asked a moment ago
+	fresh  bool   // the way to identify servers was queried in the same call
 	read   time.Time
-	behind bool // the row is below what this process fetched, though its mark is right
+	behind bool // the row is below the ids that this process fetched, though its mark is right
 }
 
-// state is what the next fetch does about a row's mark.
+// state determines how the next fetch treats a row's mark.
 type state int
 
 const (
-	unguarded state = iota // nothing
-	released               // nothing, as the mark asks for
-	guarded                // compare it
-	adopts                 // write the first one
-	jumps                  // move the row up by a margin, and replace it
+	unguarded state = iota // ignores the mark
+	released               // ignores the server, as the mark requests
+	guarded                // compares the mark
+	adopts                 // writes the first mark
+	jumps                  // moves the row up by a margin, and replaces the mark
 )
 
 func (t *counter) stateOf(tag string, r row) state {
@@ -66,13 +67,13 @@ func (t *counter) stateOf(tag string, r row) state {
 		return released
 	case r.mark.Server == r.server:
 		return guarded
-	case r.mark.Server == "" && (!known || met == r.server): // nobody has marked it, or somebody has edited the mark away
+	case r.mark.Server == "" && (!known || met == r.server): // the row was never marked, or its mark was removed by hand
 		return adopts
 	}
 	return jumps
 }
 
-// meets notes the mark of a row.
+// meets records the mark of a row.
 func (t *counter) meets(tag string, m tagrow.Mark) {
 	if m.Server != "" {
 		t.met.Store(tag, m.Server)
@@ -82,7 +83,7 @@ func (t *counter) meets(tag string, m tagrow.Mark) {
 // A row that has jumped waits before it jumps again: 2 s the first time, and twice as long each further time within an hour.
 const jumpsCountFor = 3600
 
-// guard adds to m what the row's mark asks for, and returns the mark that the row has afterwards.
+// guard extends m as the row's mark requires, and returns the mark that the row has afterwards.
 func (t *counter) guard(q Request, r row, m *tagrow.Move) (tagrow.Mark, error) {
 	var set, where string
 	mark := tagrow.Mark{Server: r.server}
@@ -115,7 +116,7 @@ func (t *counter) guard(q Request, r row, m *tagrow.Move) (tagrow.Mark, error) {
 		m.N += min(t.margin(left), r.end-q.N-at)
 		m.To = r.end - m.N
 		switch {
-		case r.server == "": // the table has no place for marks
+		case r.server == "": // the table has no column for marks
 		case r.mark.Server == "":
 			set, where = mark.Mark(r.hash)
 		default:
@@ -137,7 +138,8 @@ func (t *counter) margin(left int64) int64 {
 	return Margin(left)
 }
 
-// braked refuses a row that jumps again and again: two servers take writes, or the same server looks like several.
+// braked returns the error of a row that jumps repeatedly: two servers take writes, or the same server looks
+// like several.
 func (t *counter) braked(tag string, r row) error {
 	return tagrow.Answer{Soon: true, Err: &tagrow.Error{
 		Reason: fmt.Sprintf("ids were last drawn on another server (%s; this one is %s), and the row has been moved up by a margin %d times in a row already", r.mark, r.server, r.mark.Jumps),
@@ -146,7 +148,7 @@ func (t *counter) braked(tag string, r row) error {
 	}}
 }
 
-// moved notes what a fetch did to the mark of a row, which it took ids from at start.
+// moved records the effect of a fetch, which took ids from start on, on the mark of a row.
 func (t *counter) moved(q Request, r row, m tagrow.Mark, start, gap int64) {
 	if m == r.mark && !r.behind {
 		return
@@ -160,7 +162,8 @@ func (t *counter) moved(q Request, r row, m tagrow.Mark, start, gap int64) {
 	t.known.Store(q.Tag, r)
 }
 
-// identify returns the columns by which a look learns which server answers, and whether the server was just asked for them.
+// identify returns the columns that identify the server of a query, and whether the way to do so was queried
+// just now.
 func (t *counter) identify(ctx context.Context, c *sql.Conn) (columns string, fresh bool, err error) {
 	server := t.identity.Load()
 	if fresh = server == nil; fresh {
@@ -177,7 +180,8 @@ func (t *counter) identify(ctx context.Context, c *sql.Conn) (columns string, fr
 	return ", " + server.Hash + " AS `leafsql@server`, UNIX_TIMESTAMP() AS `leafsql@now`", fresh, nil
 }
 
-// markAgain is how long a row is drawn from without a mark until another attempt to mark it: a right may have been granted.
+// markAgain is the time after which a store tries again to mark a row that it could not mark: a right may have
+// been granted.
 const markAgain = 10 * time.Minute
 
 // triesMark reports whether a row has to be read again for such an attempt.
@@ -190,7 +194,7 @@ func (t *counter) triesMark(r row) bool {
 	return again
 }
 
-// readMark reads what a look found.
+// readMark parses the mark in the cells of a row.
 func (t *counter) readMark(tag string, cells tagrow.Cells) (m marked, err error) {
 	m.read = time.Now()
 	server := t.identity.Load()
@@ -214,7 +218,8 @@ func (t *counter) readMark(tag string, cells tagrow.Cells) (m marked, err error)
 	return m, nil
 }
 
-// unreadable refuses a row with a mark that cannot be read: the row may have been drawn from on any server.
+// unreadable returns the error of a row whose mark cannot be read: ids may have been drawn from the row on any
+// server.
 func (t *counter) unreadable(tag, text, description string) *tagrow.Error {
 	return &tagrow.Error{
 		Reason: fmt.Sprintf("the mark at the end of its description, %q, cannot be read", description),
@@ -223,7 +228,8 @@ func (t *counter) unreadable(tag, text, description string) *tagrow.Error {
 	}
 }
 
-// warnUnmarked logs once why rows have no mark, which a fail-over that loses writes needs.
+// warnUnmarked logs once why rows have no mark. After a fail-over that loses writes, ids may be issued twice
+// without it.
 func (t *counter) warnUnmarked(why, fix string) {
 	t.warn.Do(func() {
 		t.log().Warn("leafsql: ids may come twice after a fail-over that loses writes, since rows cannot be marked", "table", t.rows.Table, "why", why, "fix", fix)
@@ -236,7 +242,7 @@ func deniesMark(err error) bool {
 	return slices.Contains([]uint16{1054, 1143, 1267, 1348, 1406, 1906, 3105}, n)
 }
 
-// cannotMark reports whether err of a Move is about its mark. The store then draws without marks.
+// cannotMark reports whether err of a Move is caused by its mark. The store then draws without marks.
 func (t *counter) cannotMark(tag string, r row, m tagrow.Move, err error) bool {
 	if m.Set == "" || !deniesMark(err) {
 		return false
@@ -248,8 +254,8 @@ func (t *counter) cannotMark(tag string, r row, m tagrow.Move, err error) bool {
 	return true
 }
 
-// newMark returns the mark of a row that is to be added, "" if it gets none. lossy reports that another row shows that the server
-// may lack rows: the new row may be one of them, and begins a margin higher.
+// newMark returns the mark for a row that is to be added, or "" if it gets none. lossy reports that another row
+// shows that the server may lack rows: the new row may be one of them, and has to begin a margin higher.
 func (t *counter) newMark(ctx context.Context, c *sql.Conn) (mark string, lossy bool, err error) {
 	if !t.rows.Marked || t.unmarked.Load() {
 		return "", false, nil
@@ -276,17 +282,17 @@ func (t *counter) newMark(ctx context.Context, c *sql.Conn) (mark string, lossy 
 	return tagrow.Mark{Server: at.server.String}.String(), at.foreign > 0, nil
 }
 
-// newRows is what rows that are added need of the server. On another server the row's mark is that of another one, so that the
-// row jumps before it gives an id.
+// newRows has the facts about the server that rows to be added depend on. If a row is added on another server,
+// its mark does not name that server, so that the row jumps before it gives an id.
 type newRows struct {
 	asked   time.Time
 	server  sql.NullString
-	foreign int64 // rows that show that the server may lack rows
+	foreign int64 // number of rows that show that the server may lack rows
 }
 
 const newRowsFor = 5 * time.Second // rows are often added one after the other
 
-// forget has how servers are identified asked again, after an error that says that it has changed.
+// forget makes the store identify servers again, after an error which shows that the server has changed.
 func (t *counter) forget(err error) error {
 	if n, _ := tagrow.ServerError(err); n == 1193 && t.identity.Swap(nil) != nil {
 		t.known.Clear()

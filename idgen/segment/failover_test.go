@@ -15,7 +15,7 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// another is the mark of a server that the row was drawn on before.
+// another is the mark of another server, on which the row was used before.
 const another = "leafsql@00112233445566ff"
 
 // described returns the description of tag a.
@@ -27,8 +27,8 @@ func described(t *testing.T, db *sqlx.DB) (text string) {
 	return text
 }
 
-// TestMarks: a fetch on another server than the one in the mark moves the row up by a margin, once, and the user's text stays. The
-// row of another tag stays as it is.
+// TestMarks: a fetch on a server that is not the one in the mark moves the row up by a margin, once, and the
+// user's text is kept. Rows of other tags do not change.
 func TestMarks(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		t.Run(server.Name, func(t *testing.T) {
@@ -67,7 +67,7 @@ func TestMarks(t *testing.T) {
 	}
 }
 
-// TestMarkBrake: a row that jumps again and again waits for a longer time each time, and the error has the way out for servers
+// TestMarkBrake: a row that jumps repeatedly waits longer each time, and the error has a workaround for servers
 // that share their storage.
 func TestMarkBrake(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
@@ -78,7 +78,7 @@ func TestMarkBrake(t *testing.T) {
 			q := segment.Request{Tag: "a", N: 10, Step: 10}
 			for _, c := range []struct {
 				jumps int
-				ago   int64 // seconds since the last one
+				ago   int64 // seconds since the last jump
 				moves bool
 			}{{1, 3, true}, {5, 33, true}, {5, 25, false}, {11, 1900, false}, {11, 3700, true}, {5, -100, true}} {
 				db.MustExec(fmt.Sprintf("UPDATE leaf_alloc SET max_id = 100, description = CONCAT('%s %d ', UNIX_TIMESTAMP() - %d)", another, c.jumps, c.ago))
@@ -140,7 +140,8 @@ func TestMarksNeedSelectAndUpdate(t *testing.T) {
 	}
 }
 
-// TestMarksNotWritten: if a row cannot be marked, ids come as they did without marks, and one line of the log has the reason.
+// TestMarksNotWritten: if a row cannot be marked, ids are issued without marks, and one log line has the
+// reason.
 func TestMarksNotWritten(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		for name, c := range map[string]struct{ spoil, want string }{
@@ -174,7 +175,7 @@ func TestMarksNotWritten(t *testing.T) {
 	}
 }
 
-// TestMarkThatCannotBeRead: such a row is refused, and its error has SQL that makes the next fetch a safe one.
+// TestMarkThatCannotBeRead: such a row is refused, and the SQL in the error makes the next fetch safe.
 func TestMarkThatCannotBeRead(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		db := pool(t, server.Database(t), "")
@@ -191,7 +192,8 @@ func TestMarkThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestStatementsThatAreReplicatedAsText: where a replica would evaluate which server it is, rows have no marks.
+// TestStatementsThatAreReplicatedAsText: rows have no marks if a replica would evaluate the server's identity
+// itself.
 func TestStatementsThatAreReplicatedAsText(t *testing.T) {
 	for _, kind := range []mysqltest.Kind{mysqltest.MariaDB, mysqltest.MySQL} {
 		server := mysqltest.Run(t, mysqltest.Config{Kind: kind, Args: []string{"--log-bin=binlog", "--server-id=1", "--binlog-format=STATEMENT"}})
@@ -208,7 +210,8 @@ func TestStatementsThatAreReplicatedAsText(t *testing.T) {
 	}
 }
 
-// TestRestartedServer: a server that may lose commits is another one after each start, and one that flushes them is not.
+// TestRestartedServer: a server that may lose commits has another identity after each start. A server that
+// flushes them keeps its identity.
 func TestRestartedServer(t *testing.T) {
 	for _, kind := range []mysqltest.Kind{mysqltest.MariaDB, mysqltest.MySQL} {
 		for _, flush := range []int{1, 2} {
@@ -219,7 +222,7 @@ func TestRestartedServer(t *testing.T) {
 				t.Fatal(err)
 			}
 			before := fetch(t, s, segment.Request{Tag: "a", N: 10, Step: 10})
-			time.Sleep(1100 * time.Millisecond) // the start is known by its second
+			time.Sleep(1100 * time.Millisecond) // starts are distinguished by their second
 			if err := server.Shutdown(); err != nil {
 				t.Fatal(err)
 			}

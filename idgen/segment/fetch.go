@@ -12,7 +12,7 @@ import (
 	"github.com/leafsql/leafsql/idgen"
 )
 
-// wait takes n ids, after a fetch if there are not enough.
+// wait returns the first of n ids, after a fetch if too few are in memory.
 func (g *Generator) wait(ctx context.Context, n int64) (int64, error) {
 	g.mu.Lock()
 	if g.closed {
@@ -31,8 +31,7 @@ func (g *Generator) wait(ctx context.Context, n int64) (int64, error) {
 	return w.first, err
 }
 
-// await waits, no longer than ctx, until a fetch has served w. It is called with g.mu
-// held, and lets it go.
+// await waits until a fetch has served w or ctx ends. The caller holds g.mu, which await unlocks.
 func (g *Generator) await(ctx context.Context, w *waiter) error {
 	if err := ctx.Err(); err != nil {
 		defer g.mu.Unlock()
@@ -53,7 +52,7 @@ func (g *Generator) await(ctx context.Context, w *waiter) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	select {
-	case <-w.done: // it came at the same moment
+	case <-w.done: // done at the same moment
 		return w.err
 	default:
 	}
@@ -61,15 +60,15 @@ func (g *Generator) await(ctx context.Context, w *waiter) error {
 	return g.gaveUp(ctx.Err())
 }
 
-// fetch starts a fetch, unless one is under way or, the store being away, about to be
-// tried again. It belongs to no call: no caller's context ends it.
+// fetch starts a fetch, unless one is in progress or a retry is scheduled. A fetch belongs to no call: it
+// continues when a caller's context ends.
 func (g *Generator) fetch() {
 	if g.fetching || g.retry != nil || g.closed {
 		return
 	}
 	q, step := g.request(time.Now())
 	if q.N == 0 && step > 0 {
-		return // nobody waits, and the columns have none to spare: see Fit
+		return // no call waits, and the columns have no ids to spare: see Fit
 	}
 	g.fetching = true
 	life := g.life
@@ -94,7 +93,7 @@ func (g *Generator) fetch() {
 			g.arrived(q, r, now)
 		}
 		g.least = 0
-		g.fetching = false // not before the waiters are served, who count as demand
+		g.fetching = false // only after the waiters are served, since they count as demand
 		switch s := g.cur.Load(); {
 		case g.closed:
 		case err != nil:
@@ -103,14 +102,14 @@ func (g *Generator) fetch() {
 			g.fetch()
 		case step > 0:
 			g.stock(s)
-		default: // nobody asked for ids; who does next looks after the stock
+		default: // no ids were requested; the next call for ids checks whether a fetch is due
 			s.mark.Store(s.taken())
 		}
 	})
 }
 
-// look measures the rate and sees to the stock. Who finds the lock taken leaves it to
-// a later call.
+// look measures the rate and checks whether a fetch is due. It does nothing if the lock is held: a later call
+// checks again.
 func (g *Generator) look(s *segment) {
 	if !g.mu.TryLock() {
 		return
@@ -121,8 +120,8 @@ func (g *Generator) look(s *segment) {
 	}
 }
 
-// stock starts a fetch if the ids left in s might run out before it is done, else sets
-// the mark at which to look again.
+// stock starts a fetch if the remaining ids of s might run out before it ends. Otherwise it sets the mark at
+// which the next check is due.
 func (g *Generator) stock(s *segment) {
 	now := time.Now()
 	taken := s.taken()
@@ -138,9 +137,10 @@ func (g *Generator) stock(s *segment) {
 	}
 }
 
-// request says what to ask the store for: how the row stands where that is not known,
-// else to move it above the keys that wait, by the row's step, else for ids, by the
-// pace's; in either case as many ids as are wanted. step is 0 where it is not for ids.
+// request returns the next request to the store. If the row is not known, the request reads it. If a key waits,
+// the request moves the row above it, by the row's step. Otherwise it asks for ids, as many as the pace
+// requires. The last two ask for at least the ids that calls wait for. step is 0 unless the request is for ids
+// alone.
 func (g *Generator) request(now time.Time) (q Request, step int64) {
 	q = Request{Tag: g.tag, Seen: g.seen, Floor: g.floor}
 	if !g.pace.known(now) {
@@ -155,8 +155,8 @@ func (g *Generator) request(now time.Time) (q Request, step int64) {
 		}
 	}
 	if key > 0 {
-		// Like the first range, the first one for a key is small: a program that
-		// writes a few seeds burns few ids.
+		// Like the first range, the first one for a key is small: a program that writes a few seed rows wastes
+		// few ids.
 		n := q.Step
 		if !g.raised {
 			g.raised, n = true, min(n, firstRange)
@@ -173,7 +173,7 @@ func (g *Generator) request(now time.Time) (q Request, step int64) {
 	return q, step
 }
 
-// load sends a request to the store and judges the answer.
+// load sends a request to the store and checks the answer.
 func (g *Generator) load(ctx context.Context, q Request) (Range, error) {
 	r, err := g.try(ctx, q)
 	switch {
@@ -190,15 +190,14 @@ func (g *Generator) load(ctx context.Context, q Request) (Range, error) {
 	return r, &RowError{Tag: g.tag, Reason: fmt.Sprintf("the store gave [%d, %d), step %d, for %+v", r.Start, r.End, r.Step, q), Fix: "it does not keep the contract of segment.Store"}
 }
 
-// arrived notes what the store gave, a range or only where the row stands, and serves
-// who waits.
+// arrived records the store's answer, a range or only the row's state, and serves the waiting calls.
 func (g *Generator) arrived(q Request, r Range, now time.Time) {
 	g.failure, g.pause = nil, 0
 	if r.Start == r.End {
 		g.stands(r, now)
 	} else {
 		g.top = max(g.top, r.End)
-		if g.warned { // a look at the row would not say it
+		if g.warned { // after fetched ids only: reading the row does not show that ids can be fetched
 			g.log.Info("leafsql: ids can be fetched again", "tag", g.tag)
 		}
 		g.warned = false
@@ -213,14 +212,14 @@ func (g *Generator) arrived(q Request, r Range, now time.Time) {
 	g.serve()
 }
 
-// stands notes where the row stands.
+// stands records the row's next id and step.
 func (g *Generator) stands(r Range, now time.Time) {
 	g.top = max(g.top, r.End)
 	g.pace.looks(r.Step, now)
 }
 
-// serve ends the waits that what has come allows: first those of Skip for keys that the
-// row is above by now, then those of Next, first come first served.
+// serve finishes the waiting calls that the new state allows: first calls of Skip for keys below the row's next
+// id, then calls of Next, in the order of the calls.
 func (g *Generator) serve() {
 	for _, w := range g.waiters {
 		if !w.gone && w.key > 0 && w.key < g.top {
@@ -241,11 +240,11 @@ func (g *Generator) serve() {
 	g.waiters = slices.DeleteFunc(g.waiters, func(w *waiter) bool { return w.gone })
 }
 
-// failed tells who waits, and plans the next attempt if the store may come back by
-// itself. A fetch that was not for ids (step 0) is repeated only if somebody waits by then.
+// failed passes the error to the waiting calls, and schedules the next attempt if the store may recover by
+// itself. A request that was not for ids alone (step 0) is repeated only if a call waits by then.
 func (g *Generator) failed(err error, step int64) {
 	if errors.Is(err, idgen.ErrExhausted) && step > g.pace.row {
-		g.pace.step = 0 // the row's own may still fit
+		g.pace.step = 0 // the row's own step may still fit
 		g.fetch()
 		return
 	}
@@ -256,11 +255,11 @@ func (g *Generator) failed(err error, step int64) {
 		g.log.Warn("leafsql: ids cannot be fetched", "tag", g.tag, "wanted", step, "err", err)
 	}
 	if isAnswer(err) {
-		g.pace.row = 0 // who mends a row may give it another step
+		g.pace.row = 0 // the row may get another step when it is fixed
 		g.fail(err)
 		return
 	}
-	if silent(err) { // who waits has a limit
+	if silent(err) { // waiting calls have their own limit
 		if step > 0 || g.awaited() {
 			g.fetch()
 		}

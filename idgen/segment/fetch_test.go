@@ -17,7 +17,7 @@ import (
 	"github.com/leafsql/leafsql/idgen/segment/segmenttest"
 )
 
-// calls starts n calls of Next at once and gathers what they give.
+// calls starts n concurrent calls of Next. wait returns their results.
 func calls(ctx context.Context, g *segment.Generator, n, ids int) (wait func() (firsts []int64, errs []error)) {
 	var (
 		mu     sync.Mutex
@@ -48,7 +48,7 @@ func TestColdStartIsOneFetch(t *testing.T) {
 		if len(firsts) != 64 || errs != nil {
 			t.Fatal(firsts, errs)
 		}
-		asked(t, m, 64, 1000) // the second range is for later
+		asked(t, m, 64, 1000) // the second range is a prefetch
 		time.Sleep(5 * time.Millisecond)
 		synctest.Wait()
 		if s := g.Stats(); s.Waits != 64 || s.Fetches != 2 || s.IDs != 64 || s.Remaining != 1000 {
@@ -79,19 +79,18 @@ func TestWaitersHaveTheirOwnContexts(t *testing.T) {
 		begin := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 		defer cancel()
-		hasty := calls(ctx, g, 1, 1) // starts the fetch, and does not take it along
+		hasty := calls(ctx, g, 1, 1) // starts the fetch, which continues after this call has ended
 		synctest.Wait()
 		patient := calls(t.Context(), g, 1, 5)
 		if _, errs := hasty(); len(errs) != 1 || !errors.Is(errs[0], context.DeadlineExceeded) || time.Since(begin) != 300*time.Millisecond {
 			t.Fatal(errs, time.Since(begin))
 		}
-		if firsts, errs := patient(); errs != nil || firsts[0] != 1 || time.Since(begin) != 2*time.Second { // a look, a fetch
+		if firsts, errs := patient(); errs != nil || firsts[0] != 1 || time.Since(begin) != 2*time.Second { // one read of the row, one fetch
 			t.Fatal(firsts, errs, time.Since(begin))
 		}
 		asked(t, m, 16)
 
-		// Ids in memory are issued whatever the context; none are fetched for one that
-		// has ended.
+		// Ids in memory are issued even if the context has ended; none are fetched then.
 		if id, err := g.Next(ctx, 1); err != nil || id != 6 {
 			t.Fatal(id, err)
 		}
@@ -102,7 +101,7 @@ func TestWaitersHaveTheirOwnContexts(t *testing.T) {
 	})
 }
 
-// Each try has more time than the one before, until the caller gives up.
+// Each try has more time than the previous one, until the caller gives up.
 func TestFetchHasATimeLimit(t *testing.T) {
 	m := memory(1, 1000)
 	m.Delay(time.Hour)
@@ -115,7 +114,7 @@ func TestFetchHasATimeLimit(t *testing.T) {
 		if took := time.Since(begin); took != time.Minute {
 			t.Fatal(took)
 		}
-		if n := len(m.Requests()); n != 4 { // of 5, 10, 20 and 40 s, the last of which goes on
+		if n := len(m.Requests()); n != 4 { // limits of 5, 10, 20 and 40 s; the last one has not ended
 			t.Fatal(n, "tries")
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
@@ -129,8 +128,7 @@ func TestFetchHasATimeLimit(t *testing.T) {
 	})
 }
 
-// A store that is slow gives ids, to a look as well, and later tries have the time that
-// it takes from the start.
+// A slow store gives ids, also after a slow read of the row, and later tries start with a sufficient limit.
 func TestSlowStore(t *testing.T) {
 	for name, first := range map[string]func(g *segment.Generator) error{
 		"next": func(g *segment.Generator) error { _, err := g.Next(context.Background(), 1); return err },
@@ -144,7 +142,7 @@ func TestSlowStore(t *testing.T) {
 			if err := first(g); err != nil {
 				t.Fatal(name, err)
 			}
-			want := 5 + 10 + 17 + 17 // the row, then ids
+			want := 5 + 10 + 17 + 17 // one read of the row, then fetches
 			if name == "look" {
 				want -= 17
 			}
@@ -155,12 +153,12 @@ func TestSlowStore(t *testing.T) {
 			if _, err := g.Next(t.Context(), 3000); err != nil || time.Since(begin) > 35*time.Second {
 				t.Fatal(name, err, time.Since(begin))
 			}
-			time.Sleep(time.Minute) // for what is under way
+			time.Sleep(time.Minute) // lets the fetch in progress end
 			m.Delay(0)
 			if _, err := g.Look(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			m.Delay(time.Hour) // a quick answer lets the next try be short again
+			m.Delay(time.Hour) // a quick answer makes the next limit short again
 			ctx, cancel := context.WithTimeout(t.Context(), 6*time.Second)
 			defer cancel()
 			if _, err := g.Next(ctx, 100_000); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "no answer within 5s") {
@@ -178,7 +176,7 @@ func TestOutage(t *testing.T) {
 		for want := int64(2); want <= 16; want++ { // from memory
 			next(t, g, 1, want)
 		}
-		// Each call that finds nothing fails with the cause, in bounded time.
+		// Each call that finds no ids fails with the cause, in bounded time.
 		for range 20 {
 			begin := time.Now()
 			id, err := g.Next(t.Context(), 1)
@@ -190,19 +188,19 @@ func TestOutage(t *testing.T) {
 				t.Fatal("a call failed after", waited)
 			}
 		}
-		// A context that ends first says what the store said.
+		// If the context ends first, the error includes the store's error.
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 		if _, err := g.Next(ctx, 1); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), errDown.Error()) {
 			t.Fatal(err)
 		}
-		// Attempts go on without calls, a second apart at most.
+		// Attempts continue without calls, at most a second apart.
 		before := len(m.Requests())
 		time.Sleep(time.Minute)
 		if n := len(m.Requests()) - before; n < 60 || n > 121 {
 			t.Fatal(n, "attempts in a minute")
 		}
-		// Back: the first answer comes within a step, to those who wait as well.
+		// The store is back: the first answer comes within a pause, also to waiting calls.
 		waiting := calls(t.Context(), g, 3, 1)
 		m.Fail(nil)
 		begin := time.Now()
@@ -213,8 +211,7 @@ func TestOutage(t *testing.T) {
 	})
 }
 
-// A failed prefetch is tried again in the background before the ids run out, and not
-// by every call.
+// A failed prefetch is retried in the background before the ids run out, and not by every call.
 func TestPrefetchFails(t *testing.T) {
 	m := memory(1, 1000)
 	bubble(t, m, func(t *testing.T, g *segment.Generator) {
@@ -236,7 +233,7 @@ func TestPrefetchFails(t *testing.T) {
 	})
 }
 
-// Two attempts never follow each other at once, and their distance varies.
+// Two attempts never follow each other immediately, and their distance varies.
 func TestBackOff(t *testing.T) {
 	distances := make(map[time.Duration]bool)
 	m := memory(1, 10)
@@ -259,7 +256,7 @@ func TestBackOff(t *testing.T) {
 	}
 }
 
-// What the table answers comes at once, and is asked for anew.
+// The table's answers are returned immediately, and each call queries again.
 func TestAnswersAreNotOutages(t *testing.T) {
 	m := new(segmenttest.Memory)
 	bubble(t, m, func(t *testing.T, g *segment.Generator) {
@@ -295,7 +292,7 @@ func TestRolledBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := memory(100, 20)
 			bubble(t, m, func(t *testing.T, g *segment.Generator) {
-				next(t, g, 10, 100) // of [100, 116), and [116, 136) is fetched
+				next(t, g, 10, 100) // ids of [100, 116); [116, 136) is prefetched
 				next(t, g, 2, 110)
 				change(m)
 				for want := int64(112); want < 136; want++ {
@@ -370,7 +367,7 @@ func TestClose(t *testing.T) {
 	})
 	m.Delay(0)
 	bubble(t, m, func(t *testing.T, g *segment.Generator) {
-		next(t, g, 60, 1) // and the prefetch
+		next(t, g, 60, 1) // and starts the prefetch
 		g.Close()
 		for _, n := range []int{1, 10} {
 			if id, err := g.Next(t.Context(), n); err != idgen.ErrClosed {
@@ -393,7 +390,7 @@ func TestClose(t *testing.T) {
 	})
 }
 
-// deaf is a store that does not hear of the end of its context.
+// deaf is a store that ignores the end of its context.
 type deaf chan struct{}
 
 func (d deaf) Fetch(context.Context, segment.Request) (segment.Range, error) {
@@ -401,7 +398,7 @@ func (d deaf) Fetch(context.Context, segment.Request) (segment.Range, error) {
 	return segment.Range{}, errDown
 }
 
-// Close does not wait for ever for a store that breaks its contract.
+// Close does not wait forever for a store that breaks its contract.
 func TestCloseOfADeafStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := make(deaf)
@@ -420,7 +417,7 @@ func TestCloseOfADeafStore(t *testing.T) {
 	})
 }
 
-// The log hears of an outage that no caller hears of, once, and of its end.
+// An outage that no caller sees is logged once, and so is its end.
 func TestLog(t *testing.T) {
 	m := memory(1, 10)
 	synctest.Test(t, func(t *testing.T) {
@@ -442,8 +439,8 @@ func TestLog(t *testing.T) {
 	})
 }
 
-// The end of the ids is told once, and not that they can be fetched again, which nobody
-// does: a look at the row is no range.
+// The end of the ids is logged once. It is not logged that ids can be fetched again, which is false: reading
+// the row is not fetching a range.
 func TestLogOfTheEnd(t *testing.T) {
 	m := memory(math.MaxInt64-30, 10)
 	synctest.Test(t, func(t *testing.T) {

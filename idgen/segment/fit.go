@@ -2,15 +2,15 @@ package segment
 
 import "slices"
 
-// spare is which part of what a column has left a range takes that is more than what is
-// wanted now. Others may move the row to half of what is left until it would be a sixteenth.
+// A prefetch takes at most 1/32 of the ids left in the smallest column. Meanwhile other processes may move the
+// row so far that it would be 1/16.
 const spare = 32
 
-// Fit says that ids go to a column that holds none above highest, at the same time as to
-// the columns that were named before. While the smallest of them has room, a fetch takes
-// what the waiting calls want, or 1/32 of that room if it is more: if few are
-// left, each call fetches its own, so that none is lost. A call for more than the largest
-// has left fails with *FullError. The store keeps Request.MaxStart.
+// Fit announces that ids are written to a column that holds none above highest, as well as to the columns of
+// earlier calls. While the smallest of these columns has room, a fetch takes the ids that the waiting calls
+// want, or 1/32 of that room if it is more: if few ids are left, each call fetches its own, so that none is
+// lost. A call for more ids than the largest column has left fails with *FullError. The store enforces
+// Request.MaxStart.
 func (c *controlled) Fit(highest int64) {
 	g := (*Generator)(c)
 	g.mu.Lock()
@@ -20,8 +20,8 @@ func (c *controlled) Fit(highest int64) {
 	}
 }
 
-// refuse fails the calls that want more than the largest column has left. Where ids end the
-// store says.
+// refuse fails the calls that want more than the largest column has left. If no column limits the ids, the
+// store returns the error.
 func (g *Generator) refuse() {
 	if len(g.columns) == 0 || g.columns[len(g.columns)-1] == maxEnd {
 		return
@@ -35,13 +35,13 @@ func (g *Generator) refuse() {
 	})
 }
 
-// fit makes a request one that the smallest column that has room can spare, for no less
-// than is wanted. N is 0 where nothing is wanted, and nothing can be spared.
+// fit reduces a request to what the smallest column with room can spare, but not below the wanted ids. It sets
+// N to 0 if no ids are wanted and none can be spared.
 func (g *Generator) fit(q *Request, wanted int64) {
 	next := max(g.top, q.Floor)
 	i, _ := slices.BinarySearch(g.columns, next)
 	switch {
-	case i == len(g.columns): // none of them, or all are full
+	case i == len(g.columns): // no columns, or all are full
 		if i > 0 && !q.Raise {
 			q.N = 0
 		}

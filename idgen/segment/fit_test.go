@@ -13,7 +13,7 @@ import (
 	"github.com/leafsql/leafsql/idgen/segment/segmenttest"
 )
 
-// thrifty refuses to give more than wanted ids, or a sixteenth of what a column has left.
+// thrifty refuses to give more than the wanted ids, or a sixteenth of what a column has left.
 type thrifty struct {
 	*segmenttest.Memory
 	t               *testing.T
@@ -28,8 +28,8 @@ func (s thrifty) Fetch(ctx context.Context, q segment.Request) (segment.Range, e
 	return r, err
 }
 
-// Processes that end after a few ids each, and last ones that do not, take most of a small
-// column, and no id beyond it.
+// Processes that end after a few ids each, and then processes that continue, use most of a small column, and no
+// id beyond it.
 func TestFitRestarts(t *testing.T) {
 	m := thrifty{new(segmenttest.Memory).Put(segment.Row{Tag: "a", MaxID: 1, Step: 1000}), t, 255, 1}
 	ids, processes := 0, 0
@@ -53,8 +53,8 @@ func TestFitRestarts(t *testing.T) {
 	}
 }
 
-// Processes together use the column to its last id; of blocks the short ends of ranges
-// are lost, as everywhere.
+// Concurrent processes use the column to its last id. With blocks, the short ends of ranges are lost, as with
+// larger columns.
 func TestFitTogether(t *testing.T) {
 	for _, n := range []int{1, 2, 3} {
 		m := thrifty{new(segmenttest.Memory).Put(segment.Row{Tag: "a", MaxID: 1, Step: 1000}), t, 255, int64(8 * n)}
@@ -69,7 +69,7 @@ func TestFitTogether(t *testing.T) {
 			g.Fit(255)
 			for range 8 {
 				wg.Go(func() {
-					for n := n; n > 0; { // whoever does not fit any more takes less
+					for n := n; n > 0; { // a block that does not fit any more is made smaller
 						id, err := g.Next(t.Context(), n)
 						var full *segment.FullError
 						switch {
@@ -99,8 +99,7 @@ func TestFitTogether(t *testing.T) {
 	}
 }
 
-// Of several columns the smallest that has room counts, and calls fail where the largest
-// has none.
+// The smallest column with room limits the ranges, and calls fail if the largest column has none.
 func TestFitSeveral(t *testing.T) {
 	m := new(segmenttest.Memory).Put(segment.Row{Tag: "a", MaxID: 250, Step: 1000})
 	g := segment.New(m, "a", nil)
@@ -140,7 +139,7 @@ func TestFitSeveral(t *testing.T) {
 	}
 }
 
-// Where ids end, the store says, and a row far above a small column is no trap.
+// The store determines where ids end, and a row far above a small column does not stop the generator.
 func TestFitEnd(t *testing.T) {
 	m := new(segmenttest.Memory).Put(segment.Row{Tag: "a", MaxID: math.MaxInt64 - 3, Step: 1000})
 	for _, highest := range []int64{255, math.MaxInt64} {

@@ -10,64 +10,65 @@ import (
 	"github.com/leafsql/leafsql/idgen"
 )
 
-// Options of a Generator. The zero value of a field means its default.
+// Options of a Generator. Zero values mean the defaults.
 type Options struct {
-	Timeout time.Duration // how long the store has to answer; 5 s, and after a try that it did not, more: up to 12 times as long
-	Logger  *slog.Logger  // told when the store is away while ids are in memory, and back; slog.Default()
+	Timeout time.Duration // time limit of a request to the store; default 5 s. After a timeout the next limit is longer, up to 12 times Timeout
+	Logger  *slog.Logger  // logs when fetches fail while ids are in memory, and when they work again; default slog.Default()
 }
 
-// Generator issues the ids of one tag. It is safe for concurrent use.
+// Generator issues the ids of one tag. It is safe for concurrent use. It has to be closed.
 type Generator struct {
-	cur atomic.Pointer[segment] // read by every call, so away from what changes
+	cur atomic.Pointer[segment] // read by every call, so kept apart from fields that change
 	_   [120]byte
 
 	store   Store
 	tag     string
-	timeout time.Duration // of the first try
+	timeout time.Duration // limit of the first try
 	log     *slog.Logger
-	ctx     context.Context // of the fetches; ends with Close
+	ctx     context.Context // context of the fetches; ends with Close
 	cancel  context.CancelFunc
-	tasks   sync.WaitGroup // the fetch under way
+	tasks   sync.WaitGroup // the fetch in progress
 
 	mu       sync.Mutex
-	queue    []span        // fetched, to be used after cur's, none adjoining the one before it
-	within   time.Duration // how long the next try may take
+	queue    []span        // fetched spans to be used after cur's, none adjoining the previous one
+	within   time.Duration // limit of the next try
 	pace     pace
-	seen     int64   // the end of the highest range fetched
-	top      int64   // the row stands here or above: seen, or what a look at it told
-	raised   bool    // a range was asked for because of a key
-	floor    int64   // the lowest id that may still be issued
-	least    int64   // the lowest id to be kept of what the fetch under way brings, else 0
-	columns  []int64 // the highest ids that the columns hold, ascending: see Fit
-	life     int     // how often Restart was called: what was asked for before counts no more
+	seen     int64   // end of the highest range fetched
+	top      int64   // lower bound of the row's next id: seen, or the value that was last read
+	raised   bool    // a range has been requested because of a key
+	floor    int64   // lowest id that may still be issued
+	least    int64   // lowest id to be kept of the fetch in progress; 0 if there is no limit
+	columns  []int64 // highest ids that the columns hold, ascending: see Fit
+	life     int     // number of calls of Restart: results of earlier requests are discarded
 	waiters  []*waiter
 	fetching bool
-	retry    *time.Timer   // the next attempt while the store is away, else nil
-	pause    time.Duration // the last one's length
-	failure  error         // of the last fetch, nil if it went well
-	warned   bool          // the log knows of the failure
+	retry    *time.Timer   // starts the next attempt while the store is unavailable; else nil
+	pause    time.Duration // length of the last pause
+	failure  error         // error of the last fetch; nil if it succeeded
+	warned   bool          // the failure has been logged
 	closed   bool
-	stats    Stats // IDs, Dropped: but for cur's
+	stats    Stats // IDs and Dropped do not include cur's
 }
 
-// Stats of a Generator since it was made.
+// Stats are the counters of a Generator since New, and its current state.
 type Stats struct {
 	Fetches   int64 // ranges fetched
 	Failures  int64 // fetches that failed
-	Jumps     int64 // ranges for which the row was moved up by a margin, as after a fail-over
+	Jumps     int64 // ranges before which the row was moved up by a margin, as after a fail-over
 	IDs       int64 // ids issued
-	Dropped   int64 // ids fetched and given up: at Close, by Skip, or too few for a block
+	Dropped   int64 // ids fetched and given up: at Close, by Skip, or because they were too few for a block
 	Waits     int64 // calls of Next and Skip that waited for the store
-	Step      int64 // the last fetch's step; 0 before the first
+	Step      int64 // step of the last fetch; 0 before the first
 	Remaining int64 // ids in memory
 
-	Current Range // what ids are issued from; empty before the first range
-	Left    int64 // ids of Current that are still to be issued
-	Queued  Range // what comes after it, as far as it is in memory
-	Err     error // of the last fetch, nil where it went well
+	Current Range // the range from which ids are issued; empty before the first range
+	Left    int64 // ids of Current that have not been issued
+	Queued  Range // the range in memory after Current; empty if there is none
+	Err     error // error of the last fetch; nil if it succeeded
 }
 
-// New returns a generator for tag. Nothing is fetched before the first Next.
+// New returns a generator for tag. It fetches nothing before the first Next. opts may be nil. Callers have to
+// close the generator.
 func New(store Store, tag string, opts *Options) *Generator {
 	g := &Generator{store: store, tag: tag, timeout: 5 * time.Second, log: slog.Default(), floor: 1}
 	if opts != nil && opts.Timeout > 0 {
@@ -82,14 +83,14 @@ func New(store Store, tag string, opts *Options) *Generator {
 	return g
 }
 
-// Next implements idgen.Generator; n is at most 2^31-1. A block is taken from one
-// range or from two that adjoin. Next fails with *idgen.CountError, idgen.ErrClosed,
-// the context's error, *UnavailableError, or what Store.Fetch names.
+// Next implements idgen.Generator; n is at most 2^31-1. The ids come from one range or from two that adjoin.
+// Next fails with *idgen.CountError, idgen.ErrClosed, the context's error, *UnavailableError, or an error that
+// Store.Fetch names.
 func (g *Generator) Next(ctx context.Context, n int) (int64, error) {
 	s, used := g.cur.Load(), int64(0)
 	if n == 1 {
-		// Reads after the addition would wait for it. A mark is never above size, so
-		// an old one does.
+		// Reads after the addition would wait for it. A mark is never above size, and an old mark is correct
+		// too.
 		base, mark := s.base, s.mark.Load()
 		if used = s.used.Add(1); used <= mark {
 			return base + used, nil
@@ -98,8 +99,8 @@ func (g *Generator) Next(ctx context.Context, n int) (int64, error) {
 	return g.next(ctx, s, n, used)
 }
 
-// next goes on where Next cannot answer at once: n is not 1, or the used-th id of s,
-// which may not exist, is past the mark.
+// next continues Next if it cannot return immediately: n is not 1, or the used-th id of s, which may not exist,
+// is past the mark.
 func (g *Generator) next(ctx context.Context, s *segment, n int, used int64) (int64, error) {
 	first := s.base + used
 	switch {
@@ -121,12 +122,11 @@ func (g *Generator) next(ctx context.Context, s *segment, n int, used int64) (in
 	return first, nil
 }
 
-// closeWait is how long Close waits for a fetch to end that was told to.
+// closeWait limits how long Close waits for a canceled fetch to end.
 const closeWait = 4 * time.Second
 
-// Close ends fetching and fails the calls that wait. The ids still in memory are never
-// issued. It waits for the fetch under way, but not for one that does not end with its
-// context.
+// Close stops fetching, and calls that wait fail with idgen.ErrClosed. The ids still in memory are never
+// issued. Close waits up to 4 s for a fetch in progress to end. It always returns nil.
 func (g *Generator) Close() error {
 	g.mu.Lock()
 	g.closed = true
@@ -149,7 +149,7 @@ func (g *Generator) Close() error {
 	return nil
 }
 
-// Stats returns what the generator did so far.
+// Stats returns the generator's counters and state.
 func (g *Generator) Stats() Stats {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -33,7 +33,7 @@ func bubble(t *testing.T, m segment.Store, test func(t *testing.T, g *segment.Ge
 	})
 }
 
-// next wants n ids from want, and lets a fetch in the background finish.
+// next calls Next for n ids, expects want, and waits for a fetch in the background.
 func next(t *testing.T, g *segment.Generator, n int, want int64) {
 	t.Helper()
 	first, err := g.Next(t.Context(), n)
@@ -43,8 +43,8 @@ func next(t *testing.T, g *segment.Generator, n int, want int64) {
 	synctest.Wait()
 }
 
-// asked wants the store to have been asked for so many ids each time. Looks at the row
-// do not count.
+// asked fails the test unless the store received exactly fetches of these sizes. Requests that only read the
+// row do not count.
 func asked(t *testing.T, m *segmenttest.Memory, want ...int64) {
 	t.Helper()
 	synctest.Wait()
@@ -62,7 +62,7 @@ func fetches(m *segmenttest.Memory) (ns []int64) {
 	return ns
 }
 
-// looks counts the requests that only asked how the row stands.
+// looks returns the number of requests that only read the row.
 func looks(m *segmenttest.Memory) int { return len(m.Requests()) - len(fetches(m)) }
 
 func TestZeroIsNeverIssued(t *testing.T) {
@@ -98,7 +98,7 @@ func TestCount(t *testing.T) {
 func TestExhausted(t *testing.T) {
 	m := memory(math.MaxInt64-25, 10)
 	bubble(t, m, func(t *testing.T, g *segment.Generator) {
-		// The doubled step does not fit any more, the row's does.
+		// The doubled step no longer fits, but the row's step does.
 		for want := int64(math.MaxInt64 - 25); want < math.MaxInt64-5; want++ {
 			next(t, g, 1, want)
 		}
@@ -135,7 +135,7 @@ func TestBlocks(t *testing.T) {
 		bubble(t, m, func(t *testing.T, g *segment.Generator) {
 			next(t, g, 4, 1)
 			m.Put(segment.Row{Tag: "a", MaxID: 1000, Step: 10})
-			next(t, g, 8, 1000) // 5 … 10 are given up
+			next(t, g, 8, 1000) // 5 … 10 are discarded
 			next(t, g, 2, 1008)
 			if s := g.Stats(); s.Dropped != 6 {
 				t.Fatalf("%+v", s)
@@ -155,16 +155,16 @@ func TestBlocks(t *testing.T) {
 	})
 }
 
-// The step as Leaf moves it, seen from the store.
+// The step follows Leaf's rule, as seen by the store.
 func TestStep(t *testing.T) {
 	m := memory(1, 20)
 	bubble(t, m, func(t *testing.T, g *segment.Generator) {
 		next(t, g, 1, 1)
 		asked(t, m, 16)
-		next(t, g, 15, 2) // at the half, the row's step
+		next(t, g, 15, 2) // at half of the range, the row's step
 		asked(t, m, 16, 20)
 		next(t, g, 20, 17)
-		asked(t, m, 16, 20, 40) // used up at once
+		asked(t, m, 16, 20, 40) // used up immediately
 		time.Sleep(20 * time.Minute)
 		next(t, g, 40, 37)
 		asked(t, m, 16, 20, 40, 40)
@@ -173,7 +173,7 @@ func TestStep(t *testing.T) {
 		next(t, g, 1, 116)
 		asked(t, m, 16, 20, 40, 40, 20)
 
-		m.Put(segment.Row{Tag: "a", MaxID: 137, Step: 500}) // raised in the row: noticed, and nothing fetched below it
+		m.Put(segment.Row{Tag: "a", MaxID: 137, Step: 500}) // raised in the row: noticed, and nothing is fetched with the lower step
 		next(t, g, 20, 117)
 		asked(t, m, 16, 20, 40, 40, 20, 40, 500)
 		next(t, g, 1, 137)
@@ -195,8 +195,8 @@ func TestStep(t *testing.T) {
 	})
 }
 
-// A program that uses one id burns no more than 16, however long it runs; one that
-// goes on gets a real range before the 16 are used up.
+// A program that uses one id wastes at most 16, however long it runs. A program that continues gets a full
+// range before the 16 are used up.
 func TestFirstRange(t *testing.T) {
 	m := memory(1, 1000)
 	bubble(t, m, func(t *testing.T, g *segment.Generator) {
@@ -250,7 +250,7 @@ func TestStepCap(t *testing.T) {
 	})
 }
 
-// A tag that is used now and then keeps one range in memory, not two.
+// A tag that is rarely used has one range in memory, not two.
 func TestQuietTagFetchesLittle(t *testing.T) {
 	m := memory(1, 1000)
 	bubble(t, m, func(t *testing.T, g *segment.Generator) {
@@ -262,16 +262,16 @@ func TestQuietTagFetchesLittle(t *testing.T) {
 	})
 }
 
-// While the step can sustain the rate, nobody waits at a switch.
+// If the step can sustain the rate, no call waits for the next range.
 func TestNobodyWaitsAtASwitch(t *testing.T) {
 	for _, c := range []struct {
 		step   int64
-		every  time.Duration // ids come at this distance
-		delay  time.Duration // of the store
+		every  time.Duration // interval between ids
+		delay  time.Duration // delay of the store
 		blocks int
 	}{
 		{1000, 100 * time.Microsecond, 5 * time.Millisecond, 1},
-		{1000, 25 * time.Microsecond, 20 * time.Millisecond, 1}, // 800 of 1000 ids go while a fetch is under way
+		{1000, 25 * time.Microsecond, 20 * time.Millisecond, 1}, // 800 of 1000 ids are used during a fetch
 		{100, time.Millisecond, 90 * time.Millisecond, 1},
 		{1000, 500 * time.Microsecond, 5 * time.Millisecond, 10},
 	} {
@@ -294,14 +294,14 @@ func TestNobodyWaitsAtASwitch(t *testing.T) {
 	}
 }
 
-// 64 goroutines on several tags: each id once, and errors none, though the step is
-// small and the store slow.
+// 64 goroutines use several tags: each id is issued once, and no call fails, though the step is small and the
+// store slow.
 func TestConcurrent(t *testing.T) {
 	m := new(segmenttest.Memory).Put(segment.Row{Tag: "a", Step: 10}, segment.Row{Tag: "b", MaxID: 5, Step: 1}, segment.Row{Tag: "c", MaxID: 1, Step: 1000})
 	m.Delay(100 * time.Microsecond)
 	for _, tag := range []string{"a", "b", "c"} {
 		var ids idcheck.Collector
-		// Two generators on a row: ranges skip ahead.
+		// Two generators share a row: their ranges have gaps.
 		gs := []*segment.Generator{segment.New(m, tag, nil), segment.New(m, tag, nil)}
 		var wg sync.WaitGroup
 		var issued atomic.Int64
@@ -356,9 +356,8 @@ func TestNoAllocations(t *testing.T) {
 	}
 }
 
-// Any sequence of calls, with others on the row in between, against a model: ids
-// ascend, lie in fetched ranges and above the keys that were skipped, and every id
-// fetched is issued, in memory or given up.
+// Any sequence of calls, with other clients on the row in between, is compared with a model: ids ascend, are in
+// fetched ranges and above the skipped keys, and every fetched id is issued, in memory or discarded.
 func FuzzNext(f *testing.F) {
 	f.Add(uint16(10), []byte{1, 1, 9, 120, 30, 1, 0, 127})
 	f.Add(uint16(1), []byte{1, 2, 3, 4, 5, 129, 6, 7})
@@ -382,7 +381,7 @@ func FuzzNext(f *testing.F) {
 						t.Fatalf("the row stands at %d after Skip(%d)", m.Row("a").MaxID, k)
 					}
 					last, skipped = max(last, k), true
-				case c >= 128: // somebody else takes a range
+				case c >= 128: // another client takes a range
 					if _, err := m.Fetch(t.Context(), segment.Request{Tag: "a", N: int64(c)}); err != nil {
 						t.Fatal(err)
 					}
@@ -410,11 +409,11 @@ func FuzzNext(f *testing.F) {
 	})
 }
 
-// spy notes what was fetched.
+// spy records what was fetched.
 type spy struct {
 	segment.Store
-	spans   []segment.Range // adjoining ones merged
-	fetched int64           // ids
+	spans   []segment.Range // adjoining ranges are merged
+	fetched int64           // number of ids
 }
 
 func (s *spy) Fetch(ctx context.Context, q segment.Request) (segment.Range, error) {

@@ -1,13 +1,13 @@
 package segment
 
-// DropInUse gives up the ids in memory that rows of a table have: somebody who does not
-// know of this generator wrote them, and moved the tag's row afterwards. highest is the
-// table's highest key, read before the row was seen above it, and below finds the highest
-// one under a limit. Ids in memory that lie below highest may still be free, since other
-// processes write higher ones: below is asked for each range of them, and only then.
+// DropInUse discards the ids in memory that rows of a table already have: a writer without this generator added
+// the rows, and moved the tag's row afterwards. highest is the table's highest key, read before the tag's row
+// was seen above it. below returns the highest key under a limit. Ids in memory below highest may still be
+// free, since other processes write higher ones. Therefore below is called for each range of ids in memory that
+// begins at highest or lower, and only for these.
 //
-// Of a fetch that is under way all ids up to highest are given up, since which ones it
-// brings is not known yet. The row is not moved, and ids that calls got before stay theirs.
+// Of a fetch in progress all ids up to highest are discarded, since its range is not known yet. The row is not
+// moved, and ids that calls got before stay valid.
 func (c *controlled) DropInUse(highest int64, below func(limit int64) (int64, error)) error {
 	g := (*Generator)(c)
 	g.mu.Lock()

@@ -30,18 +30,18 @@ func dropInUse(t *testing.T, g *segment.Generator, r rows) {
 	}
 }
 
-// What is in memory up to a row goes, in the segment in use and behind it; what is free
-// stays, however high other rows are. The store is not asked.
+// The ids in memory up to a row's key are discarded, in the current segment and in the queue. Free ids remain,
+// even if other rows are higher. The store is not queried.
 func TestDropInUse(t *testing.T) {
 	m := memory(1, 20)
 	bubble(t, m, func(t *testing.T, g *segment.Generator) {
-		dropInUse(t, g, rows{7}) // a new generator has nothing
-		next(t, g, 8, 1)         // of [1, 17)
+		dropInUse(t, g, rows{7}) // a new generator has no ids
+		next(t, g, 8, 1)         // from [1, 17)
 		synctest.Wait()
 		m.Put(segment.Row{Tag: "a", MaxID: 100, Step: 20})
-		next(t, g, 10, 9) // of [9, 37)
+		next(t, g, 10, 9) // from [9, 37)
 		next(t, g, 4, 19)
-		synctest.Wait() // [100, 140) is behind
+		synctest.Wait() // [100, 140) is queued
 		n := len(m.Requests())
 		dropInUse(t, g, rows{1, 22})
 		next(t, g, 1, 23)
@@ -60,16 +60,16 @@ func TestDropInUse(t *testing.T) {
 	})
 }
 
-// Which ids a fetch under way brings is not known: of these, those up to the highest row
-// are given up, and of no later ones.
+// The range of a fetch in progress is not known: its ids up to the highest row are discarded, and none of later
+// fetches.
 func TestDropInUseTrimsAFetchUnderWay(t *testing.T) {
 	m := memory(1, 20)
 	bubble(t, m, func(t *testing.T, g *segment.Generator) {
 		next(t, g, 7, 1)
 		m.Delay(time.Second)
-		next(t, g, 2, 8) // [17, 37) is under way
+		next(t, g, 2, 8) // [17, 37) is being fetched
 		dropInUse(t, g, rows{9, 30})
-		next(t, g, 7, 10) // nothing was in use in memory
+		next(t, g, 7, 10) // no id in memory was in use
 		next(t, g, 1, 31)
 		synctest.Wait()
 		m.Delay(0)

@@ -10,8 +10,8 @@ import (
 
 var errRestarted = errors.New("the tag began anew while its row was looked at")
 
-// Look returns the state of the tag's row, and moves nothing. The store is queried each time. A generator that
-// was looked at a moment ago does not look by itself before its first fetch. Look fails as Next does.
+// Look returns the tag's row, and does not move it. It queries the store each time. The first fetch does not
+// read the row again if Look did so shortly before. Look fails with the errors of Next.
 func (c *controlled) Look(ctx context.Context) (maxID, step int64, err error) {
 	r, err := (*Generator)(c).row(ctx)
 	return r.Start, r.Step, err
@@ -31,7 +31,7 @@ func (g *Generator) row(ctx context.Context) (Range, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch {
-	case g.life != life: // it stood there before Restart
+	case g.life != life: // the row was read before Restart
 		return Range{}, &UnavailableError{Tag: g.tag, Cause: errRestarted}
 	case g.closed:
 		return Range{}, idgen.ErrClosed

@@ -10,7 +10,7 @@ import (
 	"github.com/leafsql/leafsql/idgen/segment"
 )
 
-// Look tells where the row stands, and is the look that the first fetch needs.
+// Look returns the row, and the first fetch does not read it again.
 func TestLook(t *testing.T) {
 	m := memory(100, 1000)
 	bubble(t, m, func(t *testing.T, g *segment.Generator) {
@@ -30,8 +30,8 @@ func TestLook(t *testing.T) {
 	})
 }
 
-// What is looked at changes before ids are fetched: a larger step, which the fetch
-// notices, and a row that others have moved.
+// The row changes between Look and the first fetch: a larger step, which the fetch notices, and a row that
+// other clients have moved.
 func TestLookIsOld(t *testing.T) {
 	m := memory(1, 1000)
 	bubble(t, m, func(t *testing.T, g *segment.Generator) {

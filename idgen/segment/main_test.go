@@ -16,7 +16,7 @@ func TestMain(m *testing.M) {
 		writer()
 		return
 	}
-	flag.Set("test.parallel", "8") // most of the time goes by waiting
+	flag.Set("test.parallel", "8") // the tests spend most of their time waiting
 	slog.SetDefault(slog.New(slog.DiscardHandler))
 	mysql.SetLogger(&mysql.NopLogger{})
 	goleak.VerifyTestMain(m)

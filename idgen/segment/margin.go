@@ -5,9 +5,10 @@ import "math/rand/v2"
 // maxMargin is 32 times the largest range that a process fetches.
 const maxMargin = 1 << 36
 
-// Margin returns how many ids a row is moved up by if ids above it may be in use though nothing shows them, as after a
-// fail-over that lost the last fetches. left is how many ids the smallest key column has left. The number is random, so that two
-// moves from one place, of which one was lost, do not lead to one place. It is at most a quarter of left.
+// Margin returns by how many ids to move a row up if ids above it may be in use without any trace, as after a
+// fail-over that lost the last fetches. left is the number of ids that the smallest key column has left. The
+// result is random, so that two moves from the same id, of which one was lost, do not lead to the same id. It
+// is at most a quarter of left, and 0 if left is below 8.
 func Margin(left int64) int64 { return margin(left, rand.Int64N) }
 
 func margin(left int64, random func(int64) int64) int64 {

@@ -12,8 +12,8 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestMarkAgain: a store that could not mark its rows tries again some minutes later, without a restart. Until then a fetch is one
-// statement.
+// TestMarkAgain: a store that could not mark its rows tries again some minutes later, without a restart. Until
+// then a fetch is one statement.
 func TestMarkAgain(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		for name, c := range map[string]struct{ spoil, mend string }{
@@ -76,7 +76,7 @@ func TestMarkAgain(t *testing.T) {
 				take()
 				take()
 				later()
-				take() // in vain
+				take() // the attempt fails
 				run(c.mend)
 				before := questions()
 				take()

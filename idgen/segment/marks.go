@@ -8,15 +8,16 @@ import (
 	"github.com/leafsql/leafsql/idgen/segment/internal/tagrow"
 )
 
-// Marks is what the descriptions of a table's rows show. Tags are in their order.
+// Marks lists rows of a table by the marks in their descriptions. Tags are in ascending order.
 type Marks struct {
-	Broken   []*RowError // of rows that give no ids: one store's of several before version 0.2, or with a mark that cannot be read
+	Broken   []*RowError // errors of rows that give no ids: rows of one store of several, from versions before 0.2, or with a mark that cannot be read
 	Unmarked []string    // tags of rows whose next fetch writes their first mark
-	Full     []string    // tags of rows whose description leaves no room for one
+	Full     []string    // tags of rows whose description has no room for a mark
 }
 
-// NewMark returns the mark of a row that is added on this server, for the end of its description. It is "" if rows get none. lossy
-// reports that the server may lack rows, as after a fail-over: a new row begins higher by [Margin]. The table may be missing.
+// NewMark returns the mark for a row that is added on this server, for the end of its description, or "" if
+// rows get none. lossy reports that the server may lack rows, as after a fail-over: a new row has to begin
+// higher by [Margin]. The table may be missing.
 func (s *AllocStore) NewMark(ctx context.Context) (mark string, lossy bool, err error) {
 	err = s.rows.Retry(ctx, func(c *sql.Conn) error {
 		mark, lossy, err = s.newMark(ctx, c)

@@ -11,29 +11,29 @@ import (
 	"github.com/leafsql/leafsql/internal/serverid"
 )
 
-// failovers is what a search allows of servers that fail over.
+// failovers configures how the servers of a search fail over.
 type failovers struct {
-	servers     int  // 0: one
-	fails       int  // times that another server becomes the primary, which lacks what was not replicated to it
-	apart       bool // the old primary takes writes as well, of the processes that stay connected to it
-	ownState    bool // a server that was the primary keeps what it has
-	renamed     bool // a server that gets a copy of the primary's data has another identity from then on
+	servers     int  // number of servers; 0 means one
+	fails       int  // number of changes to another primary, which lacks the events that were not replicated to it
+	apart       bool // the old primary still takes writes, from the processes that stay connected to it
+	ownState    bool // a former primary keeps its data
+	renamed     bool // a server that gets a copy of the primary's data has a new identity from then on
 	sameName    bool // it keeps its identity, and becomes the primary again once a move by a margin was copied to it
-	crashes     int  // times that the primary starts again and lacks what it did not flush
-	late        int  // times that the primary applies an event of another server afterwards
-	unmarks     int  // times that somebody edits a mark away, once the primary stays
-	counted     bool // no more moves by a margin than fail-overs
+	crashes     int  // number of restarts of the primary after which it lacks what it did not flush
+	late        int  // number of times that the primary applies another server's event late
+	unmarks     int  // number of times that a mark is removed by hand, after the last change of the primary
+	counted     bool // there may be at most as many moves by a margin as fail-overs
 	othersThere bool // another row of the table shows that a server lacks rows
-	lossless    bool // a server becomes the primary only with all that was written
+	lossless    bool // a server becomes the primary only if it has all writes
 	unmarked    bool // the row has no mark at first
 }
 
 // modelServer is one server.
 type modelServer struct {
 	n, life   int
-	row       *modelRow // nil: there is none
-	flushed   *modelRow // as it is after a crash
-	others    int       // rows of the table with another server's mark
+	row       *modelRow // nil if there is none
+	flushed   *modelRow // the row after a crash
+	others    int       // number of rows of the table with another server's mark
 	was       bool      // it was the primary
 	unsent    bool      // it has an event that no other server has
 	keepsMark bool      // which has the description
@@ -86,7 +86,8 @@ func (w *world) start0() {
 	}
 }
 
-// random has each margin lead to a place of its own, however many others are lost. Each second one is smaller than the one before.
+// random makes each margin end at a different id, even if any number of others are lost. Every second margin is
+// smaller than the previous one.
 func (w *world) random(int64) int64 {
 	w.margins++
 	return 1000 << (w.margins ^ 1)
@@ -103,7 +104,7 @@ var (
 	ensured = regexp.MustCompile(`^INSERT INTO .leaf_alloc. .* VALUES \(_utf8mb4 X'61', (\d+), (\d+)(?:, '([^']*)')?\)`)
 )
 
-// update carries out an UPDATE of the row.
+// update executes an UPDATE of the row.
 func (w *world) update(s *statement, server *modelServer, text string) {
 	row := server.row
 	if row == nil {
@@ -170,7 +171,7 @@ func (w *world) update(s *statement, server *modelServer, text string) {
 	}
 }
 
-// failoverActions lists what can happen to the servers.
+// failoverActions lists the possible actions of the servers.
 func (w *world) failoverActions() (all []action) {
 	p := w.servers[w.primary]
 	for n, s := range w.servers {
@@ -190,7 +191,7 @@ func (w *world) failoverActions() (all []action) {
 					}
 				}
 			} else if w.lossless && !same(p.row, s.row) {
-				// it waits for the rest
+				// waits until all is replicated
 			} else if !w.sameName || !s.was || !strings.Contains(s.row.description, s.hash()) {
 				all = append(all, action{kind: "fails", i: n})
 			}
@@ -228,7 +229,7 @@ func (w *world) applyFailover(a action) {
 		p.was = true
 		w.primary = a.i
 		w.disconnect(func(c *process) bool { c.at = a.i; return true })
-	case "moves": // one process after the other
+	case "moves": // one process at a time
 		w.allowed++
 		w.disconnect(func(c *process) bool {
 			if c == w.procs[a.i] {
@@ -258,7 +259,7 @@ func (w *world) applyFailover(a action) {
 	}
 }
 
-// disconnect breaks the connections of processes. What they have sent and was not carried out is lost.
+// disconnect breaks the connections of processes. Statements that were sent and not executed are lost.
 func (w *world) disconnect(broken func(*process) bool) {
 	hit := make(map[*process]bool)
 	for _, p := range w.procs {
@@ -268,7 +269,7 @@ func (w *world) disconnect(broken func(*process) bool) {
 	for _, s := range w.pending {
 		switch {
 		case s.p.dead && !hit[s.p]:
-			// an orphan of a server that is gone
+			// an orphan on a server that is gone
 		case hit[s.p]:
 			s.done <- errors.New("the connection broke")
 		default:
@@ -278,7 +279,7 @@ func (w *world) disconnect(broken func(*process) bool) {
 	w.pending = rest
 }
 
-// judge looks at what must not happen, beside ids that are issued twice.
+// judge checks for faults other than ids that are issued twice.
 func (w *world) judge() {
 	if w.counted && w.jumped > w.allowed {
 		w.violated("%d moves by a margin, where %d would do", w.jumped, w.allowed)
@@ -295,7 +296,7 @@ func (w *world) judge() {
 
 var times = regexp.MustCompile(`(leafsql@[0-9a-f]{16} \d+) \d+`)
 
-// withoutTimes has states differ by what matters of times alone.
+// withoutTimes removes times from a state, except for their relevant differences.
 func withoutTimes(text string) string { return times.ReplaceAllString(text, "$1") }
 
 func (w *world) stateOfServers() string {

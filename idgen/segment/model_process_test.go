@@ -19,33 +19,33 @@ type process struct {
 	db      *sqlx.DB
 	alloc   *AllocStore
 	gen     *Generator
-	stage   int           // of seeToTheRow
-	flights []*flight     // under way
-	turn    chan struct{} // taken by who sees to the row
-	ready   bool          // the row was seen to
-	ops     []*op         // under way
+	stage   int           // stage of seeToTheRow
+	flights []*flight     // in progress
+	turn    chan struct{} // held by the operation that prepares the row
+	ready   bool          // the row is prepared
+	ops     []*op         // in progress
 	own     map[int64]bool
 	skipped int64
 	dead    bool
-	at      int             // the server that it is connected to
-	ctx     context.Context // ends with it
+	at      int             // index of the server that it is connected to
+	ctx     context.Context // ends with the process
 	kill    context.CancelFunc
 }
 
 // flight is a request to the store.
 type flight struct {
 	q    Request
-	sent int // statements for it
+	sent int // number of statements sent for it
 }
 
-type flightKey struct{} // of a context: its *flight
+type flightKey struct{} // context key of a *flight
 
 // op is an INSERT.
 type op struct {
-	key     int64          // that the row brings; 0: it gets one
-	above   int64          // skipped before the INSERT began
-	opens   bool           // a pool looks at the table
-	foreign map[int64]bool // where it does: world.foreign then
+	key     int64          // key in the row; 0 if it gets one
+	above   int64          // highest key that was skipped before the INSERT began
+	opens   bool           // a pool opens the table
+	foreign map[int64]bool // with opens: world.foreign at that time
 	at      string
 }
 
@@ -86,13 +86,13 @@ func (p *process) end() {
 	p.db.Close()
 }
 
-// insert is what a driver does for one row.
+// insert does what a driver does for one row.
 func (p *process) insert(o *op) {
 	err := p.do(o)
 	p.w.mu.Lock()
 	defer p.w.mu.Unlock()
 	p.ops = slices.DeleteFunc(p.ops, func(x *op) bool { return x == o })
-	_ = err // the row is not there, that is all
+	_ = err // expected: the row does not exist
 }
 
 func (p *process) do(o *op) error {
@@ -134,7 +134,7 @@ func (p *process) do(o *op) error {
 	return err
 }
 
-// seeToTheRow creates the row and moves it above the keys that are in use.
+// seeToTheRow creates the row and moves it above the keys in use.
 func (p *process) seeToTheRow(ctx context.Context) error {
 	if p.ready {
 		return nil
@@ -156,7 +156,7 @@ func (p *process) seeToTheRow(ctx context.Context) error {
 	switch r, err := p.gen.Look(ctx); {
 	case err != nil:
 		return err
-	case r.Start <= highest && r.Start > 1: // others may hold ranges above the keys
+	case r.Start <= highest && r.Start > 1: // other processes may hold ranges above the keys
 		highest += p.alloc.margin(math.MaxInt64 - highest)
 	}
 	if err := p.gen.Skip(ctx, highest); err != nil {
@@ -166,7 +166,7 @@ func (p *process) seeToTheRow(ctx context.Context) error {
 	return nil
 }
 
-// open is what a driver does when it comes to a table that feeds on the generator already.
+// open does what a driver does when it opens a table whose generator is already in use.
 func (p *process) open(ctx context.Context) error {
 	highest := p.w.highest(math.MaxInt64)
 	r, err := p.gen.Look(ctx)
@@ -179,4 +179,4 @@ func (p *process) open(ctx context.Context) error {
 	return p.gen.DropInUse(highest, func(limit int64) (int64, error) { return p.w.highest(limit), nil })
 }
 
-// highest is the highest key below a limit.
+// highest returns the highest key below a limit.

@@ -14,15 +14,15 @@ import (
 // action is one step of a schedule.
 type action struct {
 	kind string // see apply
-	i    int    // a process or a pending statement
+	i    int    // index of a process or of a pending statement
 	key  int64
 }
 
 func (a action) String() string { return strings.TrimSpace(fmt.Sprint(a.kind, " ", a.i, " ", a.key)) }
 
-// actions lists what can happen next.
+// actions lists the possible next actions.
 func (w *world) actions() (all []action) {
-	quiet := false // somebody waits, for nothing but time
+	quiet := false // an operation waits only for time to pass
 	for i, s := range w.pending {
 		switch {
 		case s.p.dead:
@@ -58,7 +58,7 @@ func (w *world) actions() (all []action) {
 	if w.plain > 0 {
 		all = append(all, action{kind: "plain"})
 	}
-	if w.rolls > 1 { // the last one marks that there were any
+	if w.rolls > 1 { // the last roll marks that there were any
 		all = append(all, action{kind: "roll"})
 	}
 	return append(all, w.failoverActions()...)
@@ -76,7 +76,7 @@ func (w *world) apply(a action) {
 		}
 		p.ops = append(p.ops, o)
 		go p.insert(o)
-	case "run": // the server carries a statement out
+	case "run": // the server executes a statement
 		w.run(w.pending[a.i])
 	case "answer": // the answer arrives
 		s := w.pending[a.i]
@@ -90,7 +90,7 @@ func (w *world) apply(a action) {
 		s := w.pending[a.i]
 		w.pending = slices.Delete(w.pending, a.i, a.i+1)
 		s.done <- errors.New("the connection broke")
-	case "orphan": // the server carries out what a process sent before its end
+	case "orphan": // the server executes a statement of a process that has ended
 		s := w.pending[a.i]
 		w.pending = slices.Delete(w.pending, a.i, a.i+1)
 		w.run(s)
@@ -103,9 +103,9 @@ func (w *world) apply(a action) {
 		p.end()
 		w.pending = slices.DeleteFunc(w.pending, func(s *statement) bool { return s.p == p && s.ran })
 		w.procs[a.i] = w.start(a.i)
-	case "time": // pauses are over
+	case "time": // pauses have passed
 		time.Sleep(2 * time.Second)
-	case "plain": // from AUTO_INCREMENT up to where the row stands, and forward again
+	case "plain": // a client without leafsql inserts from AUTO_INCREMENT up to the row's next id, and moves the row
 		w.plain--
 		row := w.servers[w.primary].row
 		for k := w.highest(math.MaxInt64) + 1; k <= row.MaxID; k++ {
@@ -127,8 +127,8 @@ func (w *world) apply(a action) {
 	})
 }
 
-// givenBack lowers the row to the first id that a generator has not issued, if the row
-// still stands at the end of its last range.
+// givenBack lowers the row to the first id that a generator has not issued, if the row is still at the end of
+// its last range.
 func (w *world) givenBack(g *Generator) {
 	s := g.cur.Load()
 	if first := s.base + s.taken() + 1; len(g.queue) == 0 && s.size > 0 && w.servers[w.primary].row.MaxID == s.end() {
@@ -136,11 +136,11 @@ func (w *world) givenBack(g *Generator) {
 	}
 }
 
-// state tells states apart.
+// state returns a text that differs for different states.
 func (w *world) state() string {
 	var b strings.Builder
 	fmt.Fprintln(&b, w.stateOfServers(), slices.Sorted(maps.Keys(w.table)), slices.Sorted(maps.Keys(w.issued)), w.passed, slices.Sorted(maps.Keys(w.foreign)), w.ops, w.opened, w.plain, w.cuts, w.restarts, w.rolls)
-	var procs []string // in an order of their own: which is which does not matter
+	var procs []string // sorted, since the order of the processes does not matter
 	for _, p := range w.procs {
 		procs = append(procs, w.stateOf(p))
 	}
@@ -204,9 +204,8 @@ func (w *world) end() {
 	synctest.Wait()
 }
 
-// search visits states, the ones with the shortest schedules first, and returns the
-// first schedule that leads to a violation. depth is how long the schedules were of which
-// all were tried.
+// search visits states in the order of the lengths of their schedules, and returns the first schedule that
+// leads to a violation. depth is the length up to which all schedules were tried.
 func search(m model, states int) (wrong string, schedule []action, depth, visited int) {
 	type node struct {
 		schedule []action

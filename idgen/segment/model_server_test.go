@@ -14,11 +14,11 @@ import (
 	"github.com/leafsql/leafsql/idgen/segment/internal/tagrow"
 )
 
-// statement is on its way to the server, or the answer on its way back.
+// statement is a statement on its way to the server, or its answer on the way back.
 type statement struct {
 	p    *process
 	text string
-	at   int // the server that it was sent to
+	at   int // index of the server that it was sent to
 	ran  bool
 	rows [][]driver.Value
 	res  result
@@ -30,7 +30,7 @@ type result struct{ id, n int64 }
 func (r result) LastInsertId() (int64, error) { return r.id, nil }
 func (r result) RowsAffected() (int64, error) { return r.n, nil }
 
-// run carries a statement out.
+// run executes a statement.
 func (w *world) run(s *statement) {
 	s.ran = true
 	server := w.servers[s.at]
@@ -70,7 +70,7 @@ func number(s string) int64 {
 	return n
 }
 
-// send waits until the search has a statement carried out and answered.
+// send waits until the search has executed and answered a statement.
 func (p *process) send(ctx context.Context, text string) (*statement, error) {
 	s := &statement{p: p, text: text, at: p.at, done: make(chan error, 1)}
 	switch text {
@@ -124,7 +124,7 @@ func (c modelConn) QueryContext(ctx context.Context, text string, _ []driver.Nam
 	return &modelRows{s}, err
 }
 
-// readsRow begins the statement that reads a tag's row.
+// readsRow is the beginning of the statement that reads a tag's row.
 const readsRow = "SELECT *, "
 
 type modelRows struct{ s *statement }

@@ -6,12 +6,11 @@ import (
 	"testing/synctest"
 )
 
-// The model searches all interleavings of a few processes on one table and one row of
-// leaf_alloc. A process is the production code, Generator and AllocStore on database/sql,
-// with what a driver does around them; the server behind it reads the texts of their
-// statements, and carries them out and answers when the search says so. A schedule is a
-// list of actions. Each state is reached by running its schedule from the beginning, and left
-// out if another schedule led there before.
+// The model searches all interleavings of a few processes on one table and one row of leaf_alloc. A process
+// consists of the production code, Generator and AllocStore on database/sql, and of calls that imitate a
+// driver. The server of the model parses their statements, and executes and answers them in the order that the
+// search chooses. A schedule is a list of actions. Each state is reached by running its schedule from the
+// beginning, and is skipped if another schedule led to it before.
 
 var (
 	modelStates = flag.Int("model.states", 2000, "states that the model visits in each of its cases; 0: all")
@@ -19,19 +18,19 @@ var (
 	modelCase   = flag.String("model.case", "", "run this case of the model alone")
 )
 
-// model is what a search allows.
+// model configures a search.
 type model struct {
 	procs    int
-	ops      int     // INSERTs, in all
-	keys     []int64 // that rows may bring; others get their ids
-	cuts     int     // connections that break
-	restarts int     // processes that end and are started again
-	rolls    int     // times that the row goes back to its beginning
-	create   bool    // the row is not there at first, but a row with key 3 is
-	looks    bool    // looks at the row take time as well
-	opened   int     // INSERTs, of ops, for which a pool looks at the table first
-	plain    int     // times that a client without leafsql takes the next keys, and moves the row
-	giveBack bool    // a process that ends gives back what it has not used
+	ops      int     // total number of INSERTs
+	keys     []int64 // keys of rows that have one; other rows get ids
+	cuts     int     // number of connections that break
+	restarts int     // number of processes that end and are started again
+	rolls    int     // number of times that the row is reset to its beginning
+	create   bool    // the row does not exist at first, but a row with key 3 does
+	looks    bool    // reads of the row take time as well
+	opened   int     // number of INSERTs, of ops, for which a pool opens the table first
+	plain    int     // number of times that a client without leafsql takes the next keys, and moves the row
+	giveBack bool    // a process that ends gives its unused ids back
 	failovers
 }
 
@@ -73,7 +72,7 @@ func TestModel(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				states := *modelStates
 				if raceEnabled {
-					states /= 20 // more are visited beside, without the race detector
+					states /= 20 // another search covers more states without the race detector
 				}
 				wrong, schedule, depth, visited := search(m, states)
 				if wrong != "" {
@@ -85,7 +84,7 @@ func TestModel(t *testing.T) {
 	}
 }
 
-// What must not be done is found: giving ranges back when a process ends.
+// The model finds a known fault: a process that ends gives ids back.
 func TestModelFinds(t *testing.T) {
 	for name, m := range map[string]model{
 		"ranges that are given back": {procs: 2, ops: 4, keys: []int64{2}, restarts: 1, giveBack: true},

@@ -6,7 +6,8 @@ import (
 	"testing/synctest"
 )
 
-// walks are longer schedules of the cases that fail over, at random: a fail-over takes many actions until it costs an id.
+// walks are longer random schedules of the cases with fail-overs: it takes many actions until a fail-over costs
+// an id.
 func walk(m model, seed int64, actions int) (wrong string, schedule []action, ids, jumps int) {
 	random := rand.New(rand.NewPCG(uint64(seed), 0))
 	m.ops, m.cuts, m.restarts = 40, m.cuts+3, m.restarts+3

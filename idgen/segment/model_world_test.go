@@ -10,18 +10,18 @@ type world struct {
 	model
 	mu      sync.Mutex
 	servers []*modelServer
-	primary int            // of servers, which processes connect to
-	jumped  int            // moves by a margin
-	allowed int            // and what can have asked for one
-	margins int            // that were drawn
-	edited  bool           // somebody has deleted a mark
-	table   map[int64]bool // its keys
-	issued  map[int64]bool // by whichever process
-	passed  int64          // the highest key that any process skipped
-	foreign map[int64]bool // keys that came from a client without leafsql
+	primary int            // index of the server that processes connect to
+	jumped  int            // number of moves by a margin
+	allowed int            // number of events that can cause one
+	margins int            // number of margins drawn
+	edited  bool           // a mark was removed by hand
+	table   map[int64]bool // keys of the table
+	issued  map[int64]bool // ids issued by any process
+	passed  int64          // highest key that any process skipped
+	foreign map[int64]bool // keys from a client without leafsql
 	procs   []*process
 	pending []*statement
-	wrong   string // what must not happen, and did
+	wrong   string // the violation, if there is one
 }
 
 const modelStep = 2
@@ -36,7 +36,7 @@ func newWorld(m model) *world {
 	return w
 }
 
-// highest is the highest key below a limit.
+// highest returns the highest key below a limit.
 func (w *world) highest(limit int64) (highest int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

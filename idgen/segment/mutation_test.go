@@ -9,9 +9,9 @@ import (
 	"github.com/leafsql/leafsql/testutil/mutants"
 )
 
-// mutation breaks one rule in the source, for the compiler alone, and the model must
-// find what comes of it. A rule that is kept in several places is broken in all of them:
-// one alone would still hold. A text that no longer occurs exactly once fails the test.
+// mutation breaks one rule in the source, for the compiler only, and the model must find a violation. A rule
+// that is implemented in several places is broken in all of them: a single place would still enforce it. The
+// test fails if a text does not occur exactly once.
 type mutation struct {
 	rule    string
 	in      string // the model's case
@@ -60,7 +60,7 @@ var mutations = []mutation{
 		{"counter.go", "Range{Start: end - q.N, End: end,", "Range{Start: max(end-q.N, floor), End: max(end-q.N, floor) + q.N,"},
 	}},
 
-	// Those of fail-overs.
+	// Mutations of fail-overs.
 	{"a fetch compares the mark", "fail-over", []replacement{
 		{"internal/tagrow/mark.go", `" AND LOCATE(CONCAT('" + markBegin + "', " + hash + "), description) > 0"`, `""`},
 	}},
@@ -108,13 +108,13 @@ var mutations = []mutation{
 	}},
 }
 
-// mutantStates and mutantWalks bound the search for a violation, which ends with the first one.
+// mutantStates and mutantWalks bound the search for the first violation.
 const mutantStates, mutantWalks = 20_000, 8000
 
 // TestMutations compiles the package once, with all mutations in it.
 func TestMutations(t *testing.T) {
 	if raceEnabled || testing.Short() {
-		return // they run without the race detector, beside the model
+		return // the mutations run without the race detector, next to the model
 	}
 	var faults [][]mutants.Edit
 	for _, m := range mutations {
@@ -130,7 +130,7 @@ func TestMutations(t *testing.T) {
 	for i, m := range mutations {
 		t.Run(m.rule, func(t *testing.T) {
 			args := []string{"-test.run=^TestModel$", "-model.case=" + m.in, fmt.Sprint("-model.states=", mutantStates)}
-			if modelCases[m.in].failovers != (failovers{}) { // a few walks find what a search needs many states for
+			if modelCases[m.in].failovers != (failovers{}) { // a few walks find faults for which a search needs many states
 				args[0], args[2] = "-test.run=^TestModelWalks$", fmt.Sprint("-model.walks=", mutantWalks)
 			}
 			out, err := tests.Run(i, args...)

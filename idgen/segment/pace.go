@@ -2,24 +2,23 @@ package segment
 
 import "time"
 
-// A generator's first range holds firstRange ids at most. The next one is fetched when
-// half are gone, or at the first call after firstLife.
+// The first range of a generator holds at most firstRange ids. The next one is fetched when half of them are
+// used, or at the first call after firstLife.
 const (
 	firstRange = 16
 	firstLife  = 5 * time.Second
 )
 
-// Leaf's step: a segment that lasted less than shortLife was too small, one that
-// lasted more than longLife too large. Longer than longLife the row's step is not
-// believed without another look.
+// Leaf's rule for the step: a segment that lasted less than shortLife was too small, and one that lasted more
+// than longLife was too large. A row's step that was read longer than longLife ago is read again.
 const (
 	shortLife = 15 * time.Minute
 	longLife  = 30 * time.Minute
 	maxStep   = 1_000_000
 )
 
-// Waits between attempts to reach a store that is away: doubled from minPause to
-// maxPause, each shortened by up to a half at random.
+// Pauses between attempts to reach an unavailable store: doubled from minPause to maxPause, each shortened by
+// up to a half at random.
 const (
 	minPause = 50 * time.Millisecond
 	maxPause = time.Second
@@ -28,24 +27,24 @@ const (
 // pace decides how many ids to fetch, and how early.
 type pace struct {
 	row    int64     // the row's step, as last read
-	looked time.Time // when the row was last read; zero: never
+	looked time.Time // when the row was last read; zero if never
 
-	begun   bool      // a range has come
-	step    int64     // of the last fetch; 0: the next one takes the row's
-	fetched time.Time // when its range came
-	skipped int64     // ids given up since then
-	before  int64     // ids used until then
+	begun   bool      // a range has arrived
+	step    int64     // step of the last fetch; 0 if the next one takes the row's
+	fetched time.Time // when the range of the last fetch arrived
+	skipped int64     // ids discarded since then
+	before  int64     // ids used before then
 
-	delay time.Duration // what a fetch takes
+	delay time.Duration // smoothed duration of a fetch
 	rate  float64       // ids used per nanosecond
-	used  int64         // ids used in all at the time
-	at    time.Time     // of the last measurement
+	used  int64         // total number of ids used at that time
+	at    time.Time     // time of the last measurement
 }
 
-// known reports whether the row's step can be relied on.
+// known reports whether the row's step is known and recent.
 func (p *pace) known(now time.Time) bool { return p.row > 0 && now.Sub(p.looked) <= longLife }
 
-// looks notes the row's step.
+// looks records the row's step.
 func (p *pace) looks(row int64, now time.Time) { p.row, p.looked = row, now }
 
 // next returns the step of a fetch that starts now.
@@ -54,7 +53,7 @@ func (p *pace) next(now time.Time) int64 {
 		return min(p.row, firstRange)
 	}
 	lasted := now.Sub(p.fetched)
-	if p.skipped > 0 { // without them the range would have lasted longer
+	if p.skipped > 0 { // without skipped ids the range would have lasted longer
 		issued := float64(max(p.used-p.before, 1))
 		lasted = time.Duration(min(float64(lasted)*(issued+float64(p.skipped))/issued, float64(2*longLife)))
 	}
@@ -67,7 +66,7 @@ func (p *pace) next(now time.Time) int64 {
 	return max(p.row, p.step)
 }
 
-// arrived notes a range that was asked for with step and came now.
+// arrived records a range that was requested with step and arrived now.
 func (p *pace) arrived(step int64, took time.Duration, now time.Time) {
 	if !p.begun {
 		step = 0
@@ -76,14 +75,13 @@ func (p *pace) arrived(step int64, took time.Duration, now time.Time) {
 	p.delay = max(took, (7*p.delay+took)/8)
 }
 
-// small reports whether the first range has been in use for so long that a program
-// that goes on needs a real one.
+// small reports whether the first range has been in use for so long that the program needs a full range.
 func (p *pace) small(now time.Time) bool {
 	return p.step == 0 && !p.fetched.IsZero() && now.Sub(p.fetched) > firstLife
 }
 
-// measure notes that used ids have been used until now. The rate rises at once and
-// sinks by halves: being early costs little, being late makes callers wait.
+// measure records that used ids have been used until now. The rate rises immediately and falls by halves: an
+// early fetch costs little, a late one makes callers wait.
 func (p *pace) measure(used int64, now time.Time) {
 	if p.at.IsZero() {
 		p.used, p.at = used, now
@@ -95,8 +93,7 @@ func (p *pace) measure(used int64, now time.Time) {
 	}
 }
 
-// need returns how many ids are used up while a fetch is under way, doubled for
-// safety.
+// need returns the number of ids that are used during a fetch, doubled for safety.
 func (p *pace) need() int64 {
 	return int64(min(2*p.rate*float64(p.delay), maxStep))
 }

@@ -42,7 +42,7 @@ func TestPaceStep(t *testing.T) {
 	}
 }
 
-// What was skipped was not wanted: without it the range would have lasted longer.
+// Skipped ids were not used: without them the range would have lasted longer.
 func TestPaceSkipped(t *testing.T) {
 	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for _, c := range []struct {

@@ -18,21 +18,21 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// The test binary started with envWriter set is a writer process.
+// If envWriter is set, the test binary is a writer process.
 const (
-	envWriter = "LEAFSQL_SEGMENT_WRITER" // the DSN
-	envDir    = "LEAFSQL_SEGMENT_DIR"    // where the ids go, a file for each tag
-	envConns  = "LEAFSQL_SEGMENT_CONNS"  // connections of the pool
+	envWriter = "LEAFSQL_SEGMENT_WRITER" // DSN
+	envDir    = "LEAFSQL_SEGMENT_DIR"    // directory of the ids, with a file for each tag
+	envConns  = "LEAFSQL_SEGMENT_CONNS"  // number of connections of the pool
 )
 
 var tags = []string{"orders", "customers", "items"}
 
 const (
 	writerGoroutines = 64
-	writerCalls      = 300 // of each goroutine, in turn on each tag
+	writerCalls      = 300 // calls of each goroutine, for each tag in turn
 )
 
-// writer issues ids and writes them down, then says so; half-way it says so as well.
+// writer issues ids and writes them to files. It prints a line half-way and at the end.
 func writer() {
 	if err := write(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -77,14 +77,14 @@ func write() error {
 					n = 1 + (w+c)%40
 				}
 				first, err := generators[tag].Next(context.Background(), n)
-				if err == nil && c%50 == 0 { // a row with a key of its own, somewhat ahead
+				if err == nil && c%50 == 0 { // a row with its own key, somewhat ahead
 					err = generators[tag].Skip(context.Background(), first+int64(w))
 				}
 				if err != nil {
 					failed.Store(err)
 					return
 				}
-				// One write a line: what a killed process wrote is whole but for the last.
+				// One write a line: only the last line of a killed process may be incomplete.
 				if _, err := fmt.Fprintf(files[tag], "%d %d\n", first, n); err != nil {
 					failed.Store(err)
 					return
@@ -102,7 +102,7 @@ func write() error {
 	return nil
 }
 
-// process is a writer that runs.
+// process is a running writer.
 type process struct {
 	*exec.Cmd
 	dir   string
@@ -142,8 +142,8 @@ func (p *process) finish(t *testing.T) {
 	}
 }
 
-// Four processes with 64 goroutines each, of which two are killed half-way and
-// replaced, and a reader that works as Java Leaf does, on the same rows.
+// Four processes with 64 goroutines each, two of which are killed half-way and replaced, and a reader like Java
+// Leaf, use the same rows.
 func TestProcesses(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		for _, conns := range []int{8, 1} {
@@ -208,7 +208,7 @@ func processes(t *testing.T, dsn string, conns int) {
 	}
 }
 
-// javaLeaf takes ranges as Leaf does and uses them up.
+// javaLeaf takes ranges like Leaf and uses them up.
 func javaLeaf(t *testing.T, db *sqlx.DB, tag string, r *idcheck.Recorder, stop chan struct{}) {
 	for {
 		select {

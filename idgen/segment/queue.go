@@ -1,9 +1,9 @@
 package segment
 
-// What is in memory is the segment in use and the spans queued behind it. Who calls a
-// function of this file holds Generator.mu.
+// The ids in memory are the segment in use and the spans queued after it. Callers of the functions in this file
+// hold Generator.mu.
 
-// add puts a span behind the queue, without the ids that are not to be issued.
+// add appends a span to the queue, without the ids that must not be issued.
 func (g *Generator) add(s span) {
 	if low := min(max(g.floor, g.least), s.end); s.start < low {
 		g.stats.Dropped += low - s.start
@@ -19,8 +19,7 @@ func (g *Generator) add(s span) {
 	}
 }
 
-// take takes n consecutive ids out of what is in memory, moving on to a later span if
-// need be.
+// take takes n consecutive ids from memory. It uses a later span if necessary.
 func (g *Generator) take(n int64) (first int64, ok bool) {
 	s := g.cur.Load()
 	if first, ok := s.take(n); ok {
@@ -30,7 +29,7 @@ func (g *Generator) take(n int64) (first int64, ok bool) {
 		return 0, false
 	}
 	if next := g.queue[0]; next.start == s.end() && s.size-s.taken()+next.size() >= n {
-		// The end of s joins the span behind it.
+		// The remaining ids of s adjoin the next span.
 		left := s.drain()
 		next.start -= left
 		g.queue = g.queue[1:]
@@ -38,7 +37,7 @@ func (g *Generator) take(n int64) (first int64, ok bool) {
 			g.use(s, left, next, n)
 			return next.start, true
 		}
-		g.use(s, left, next, 0) // single calls have shortened s meanwhile
+		g.use(s, left, next, 0) // concurrent single calls took ids of s
 		return g.take(n)
 	}
 	for i, next := range g.queue {
@@ -57,19 +56,19 @@ func (g *Generator) take(n int64) (first int64, ok bool) {
 	return 0, false
 }
 
-// use replaces s, drained with left ids in it, by next, of which n ids are taken.
+// use replaces s, which was drained when left ids remained, by next, and takes n ids of next.
 func (g *Generator) use(s *segment, left int64, next span, n int64) {
 	g.retire(s, left)
 	g.cur.Store(newSegment(next, n))
 }
 
-// retire counts s, drained with left ids in it.
+// retire adds s, which was drained when left ids remained, to the counters.
 func (g *Generator) retire(s *segment, left int64) {
 	g.stats.IDs += s.size - left - s.skipped
 	g.stats.Dropped += s.skipped
 }
 
-// empty gives up the ids in memory.
+// empty discards the ids in memory.
 func (g *Generator) empty() {
 	s := g.cur.Load()
 	left := s.drain()
@@ -82,11 +81,11 @@ func (g *Generator) empty() {
 	g.cur.Store(new(segment))
 }
 
-// pass gives up the ids in memory up to k, and those that a fetch under way may bring.
+// pass discards the ids in memory up to k, and those that a fetch in progress may bring.
 //
-// It needs g.mu for more than its own fields. Calls without the lock may hold a segment
-// that is not cur any more, but that one is drained; all ids that can still be issued
-// are in cur and behind it in the queue, and only under g.mu do they move.
+// Its caller has to hold g.mu for more than the fields of g. Calls without the lock may use a segment that is
+// no longer cur, but such a segment is drained. All ids that can still be issued are in cur and in the queue,
+// and they only move under g.mu.
 func (g *Generator) pass(k int64) {
 	if k < g.floor {
 		return

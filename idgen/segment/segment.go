@@ -7,16 +7,15 @@ type span struct{ start, end int64 }
 
 func (s span) size() int64 { return s.end - s.start }
 
-// segment is a span that is being used up. Only mark, used and skipped change: a new
-// span is a new segment, so that no call ever pairs one span's counter with another's
-// end.
+// segment is a span that is being used up. Only mark, used and skipped change. A new span is a new segment, so
+// that no call ever combines the counter of one span with the end of another.
 type segment struct {
 	base    int64        // the id before the first one
 	size    int64        // number of ids
-	mark    atomic.Int64 // ≤ size; calls that take an id past it look after the stock
-	skipped int64        // of the ids taken, those that nobody got; under Generator.mu
-	_       [96]byte     // the counter keeps its cache lines (fetched in pairs) to itself
-	used    atomic.Int64 // ids taken; single calls push it past size when none is left
+	mark    atomic.Int64 // ≤ size; calls that take an id past it check whether a fetch is due
+	skipped int64        // taken ids that no caller got; guarded by Generator.mu
+	_       [96]byte     // the counter has its own cache lines (which are fetched in pairs)
+	used    atomic.Int64 // ids taken; single calls push it past size when none remain
 	_       [120]byte
 }
 
@@ -29,7 +28,7 @@ func newSegment(s span, n int64) *segment {
 
 func (s *segment) end() int64 { return s.base + s.size + 1 }
 
-// take takes n consecutive ids, or none where fewer are left.
+// take takes n consecutive ids. ok is false if fewer remain.
 func (s *segment) take(n int64) (first int64, ok bool) {
 	for {
 		used := s.used.Load()
@@ -42,7 +41,7 @@ func (s *segment) take(n int64) (first int64, ok bool) {
 	}
 }
 
-// skip takes the ids up to k that are left, for nobody, and says how many.
+// skip discards the remaining ids up to k, and returns their number.
 func (s *segment) skip(k int64) int64 {
 	target := min(k-s.base, s.size)
 	for {
@@ -59,8 +58,8 @@ func (s *segment) skip(k int64) int64 {
 
 func (s *segment) taken() int64 { return min(s.used.Load(), s.size) }
 
-// issued is how many ids somebody got.
+// issued returns the number of ids that callers got.
 func (s *segment) issued() int64 { return s.taken() - s.skipped }
 
-// drain takes all ids that are left, and says how many.
+// drain takes all remaining ids, and returns their number.
 func (s *segment) drain() int64 { return s.size - min(s.used.Swap(s.size), s.size) }

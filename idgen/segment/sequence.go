@@ -15,8 +15,8 @@ import (
 	"github.com/leafsql/leafsql/internal/schema"
 )
 
-// SequenceStore is a plain table of sequences, t_sequence, a row each, in the layout
-// that schemas with such a table mostly have:
+// SequenceStore is a Store on a plain table of sequences, t_sequence, with one row for each sequence. The table
+// has the layout of most schemas with such a table:
 //
 //	name           the sequence's
 //	current_value  the last id that was given out, so that the next one is current_value + 1
@@ -25,15 +25,15 @@ import (
 //	max_value      the highest id
 //	cycle          0: a sequence that begins again at its end is refused
 //
-// A function nextval that sets current_value = current_value + increment and returns it
-// may draw from the same rows. MyCAT may not: it uses ids above current_value. Where the
-// columns are called something else, a view can give them these names.
+// A function nextval that sets current_value = current_value + increment and returns it may use the same rows.
+// MyCAT may not: it uses ids above current_value. If the columns have other names, a view can give them these
+// names.
 //
 // Sequences that descend are refused.
 type SequenceStore struct{ counter }
 
-// NewSequenceStore returns the store on table, which is t_sequence's name or db.name,
-// unquoted. The pool is as for [NewAllocStore].
+// NewSequenceStore returns a store on table, a name or db.name, unquoted; the usual name is t_sequence. For the
+// requirements on the pool see [NewAllocStore].
 func NewSequenceStore(db *sqlx.DB, table string) *SequenceStore {
 	s := &SequenceStore{counter{rows: tagrow.Rows{DB: db, Table: quote.Table(table), Columns: tagrow.Columns{Tag: "`name`", Next: "`current_value`", Step: "`increment`", Last: 1}}}}
 	s.read, s.log = s.readSequence, slog.Default
@@ -48,7 +48,7 @@ func (s *SequenceStore) readSequence(ctx context.Context, c *sql.Conn, name stri
 	odd := func(column, reason, fix string) error {
 		return &tagrow.Error{Reason: column + " is " + all[column].Text() + ", " + reason, Fix: fmt.Sprintf("UPDATE %s SET `%s` = %s WHERE %s = %s", s.rows.Table, column, fix, s.rows.Tag, quote.String(name))}
 	}
-	// A column that is not there, or NULL, is as good as its default.
+	// A missing column and NULL both mean the column's default.
 	number := func(column string, byDefault int64) int64 {
 		c, ok := all[column]
 		switch {
@@ -88,14 +88,13 @@ func (s *SequenceStore) readSequence(ctx context.Context, c *sql.Conn, name stri
 	return r, all.Autocommit(), err
 }
 
-// Create creates the table where it does not exist, looking first as
-// [AllocStore.Create] does.
+// Create creates the table if it does not exist. It queries the table first, like [AllocStore.Create].
 func (s *SequenceStore) Create(ctx context.Context) error {
 	return s.rows.Create(ctx, schema.Sequences(s.rows.Table))
 }
 
-// Ensure adds a row for the sequence where it has none; a row that is there stays as it
-// is. next is the first id to be issued: highest id in use + 1.
+// Ensure adds a row for the sequence unless it has one; an existing row is not changed. next is the first id to
+// be issued: highest id in use + 1. increment is the number of ids per fetch.
 func (s *SequenceStore) Ensure(ctx context.Context, name string, next, increment int64) error {
 	return s.ensure(ctx, name, next, increment, maxEnd-1)
 }
@@ -105,8 +104,8 @@ func (s *SequenceStore) EnsureWithin(ctx context.Context, name string, next, inc
 	return s.Ensure(ctx, name, next, increment)
 }
 
-// Row returns the sequence's row without moving it, or *UnknownTagError: MaxID is
-// current_value + 1, or min_value if that is higher.
+// Row returns the sequence's row without moving it, or *UnknownTagError. MaxID is current_value + 1, or
+// min_value if that is higher.
 func (s *SequenceStore) Row(ctx context.Context, name string) (r Row, err error) {
 	err = s.retry(ctx, name, func(c *sql.Conn) error {
 		found, autocommit, err := s.readSequence(ctx, c, name)

@@ -17,8 +17,8 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// The store passes what leaf_alloc passes, as Create makes the table and as most schemas
-// have it: with three columns.
+// The store passes the tests of leaf_alloc, on the table that Create creates and on the table of most schemas,
+// with three columns.
 func TestSequenceStore(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		for name, c := range map[string]struct{ table, params string }{
@@ -28,12 +28,12 @@ func TestSequenceStore(t *testing.T) {
 			"three columns": {table: "CREATE TABLE t_sequence (name VARCHAR(128) PRIMARY KEY, current_value BIGINT NOT NULL, increment INT NOT NULL DEFAULT 1) CHARSET=utf8mb4"},
 		} {
 			t.Run(server.Name+"/"+name, func(t *testing.T) {
-				t.Parallel() // what went back is looked at for a while
+				t.Parallel() // rows that went back are read again for a while
 				dsn := server.Database(t)
 				segmenttest.Run(t, func(t *testing.T) segmenttest.Fixture {
 					db := pool(t, dsn, "")
 					db.MustExec("DROP TABLE IF EXISTS t_sequence")
-					least := ", 0" // ids begin at 1, whatever the row's least is
+					least := ", 0" // ids begin at 1, even if the row's least is lower
 					columns := "name, current_value, increment, min_value"
 					if c.table != "" {
 						db.MustExec(c.table)
@@ -59,8 +59,7 @@ func TestSequenceStore(t *testing.T) {
 	}
 }
 
-// sequences creates the table with one row, of which values are min_value, max_value and
-// cycle.
+// sequences creates the table with one row. values are its min_value, max_value and cycle.
 func sequences(t *testing.T, dsn string, current, increment int64, values string) (*sqlx.DB, *segment.SequenceStore) {
 	t.Helper()
 	db := pool(t, dsn, "")
@@ -72,12 +71,12 @@ func sequences(t *testing.T, dsn string, current, increment int64, values string
 	return db, s
 }
 
-// Tables as people have made them.
+// Tables with unusual definitions.
 func TestSequenceStoreOddTables(t *testing.T) {
 	const key = "name varchar(50) PRIMARY KEY, current_value bigint, increment int"
 	for name, c := range map[string]struct {
 		columns, values string
-		want            string // in the error; "": the ranges [6, 16) and [16, 26)
+		want            string // text in the error; "" if the ranges are [6, 16) and [16, 26)
 	}{
 		"unsigned":         {columns: "name varchar(50) PRIMARY KEY, current_value bigint unsigned, increment int unsigned"},
 		"more columns":     {columns: "id bigint AUTO_INCREMENT UNIQUE, " + key + ", remarks text, update_time timestamp NULL"},
@@ -122,7 +121,7 @@ func TestSequenceStoreOddTables(t *testing.T) {
 	}
 }
 
-// A table whose columns are called otherwise is read through a view.
+// A table whose columns have other names is read through a view.
 func TestSequenceStoreView(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		db := pool(t, server.Database(t), "")
@@ -138,7 +137,7 @@ func TestSequenceStoreView(t *testing.T) {
 	}
 }
 
-// The function that everybody has may draw from the same row.
+// The common nextval function may use the same row.
 func TestSequenceStoreBesideNextval(t *testing.T) {
 	db, s := sequences(t, mysqltest.Database(t), 0, 7, "1, 9223372036854775806, 0")
 	var ids idcheck.Collector
@@ -176,7 +175,7 @@ func TestSequenceStoreBesideNextval(t *testing.T) {
 	ids.Verify(t)
 }
 
-// A sequence that begins high in a small column, whose row does not show it.
+// A sequence begins high in a small column, and its row does not show this.
 func TestSequenceFits(t *testing.T) {
 	_, s := sequences(t, mysqltest.Database(t), 0, 1000, "250, 1000, 0")
 	g := segment.New(s, "a", nil)
@@ -192,8 +191,8 @@ func TestSequenceFits(t *testing.T) {
 	}
 }
 
-// min_value, max_value and an increment of 1: the ids of one call are consecutive, and
-// the end is an error.
+// With min_value, max_value and an increment of 1, the ids of one call are consecutive, and the end is an
+// error.
 func TestSequenceLimits(t *testing.T) {
 	db, s := sequences(t, mysqltest.Database(t), 0, 1, "1000, 1040, 0")
 	if row, err := s.Row(t.Context(), "a"); err != nil || row != (segment.Row{Tag: "a", MaxID: 1000, Step: 1}) {
@@ -226,7 +225,7 @@ func TestSequenceLimits(t *testing.T) {
 	if report := ids.Verify(t); report.Max != 1040 {
 		t.Fatal(report)
 	}
-	db.MustExec("UPDATE t_sequence SET max_value = 2000") // found at once
+	db.MustExec("UPDATE t_sequence SET max_value = 2000") // found immediately
 	if id, err := g.Next(t.Context(), 10); err != nil || id != 1041 {
 		t.Fatal(id, err)
 	}
@@ -250,7 +249,7 @@ func TestSequenceRows(t *testing.T) {
 		if row, err := s.Row(ctx, "it's"); err != nil || row != (segment.Row{Tag: "it's", MaxID: 4712, Step: 1000}) {
 			t.Fatal(row, err)
 		}
-		for _, next := range []int64{500, 1, 9999} { // the first one counts
+		for _, next := range []int64{500, 1, 9999} { // only the first call has an effect
 			if err := s.Ensure(ctx, "a", next, 10); err != nil {
 				t.Fatal(err)
 			}
@@ -259,7 +258,7 @@ func TestSequenceRows(t *testing.T) {
 			t.Fatal(r)
 		}
 		db.MustExec("UPDATE t_sequence SET current_value = 7 WHERE name = 'a'")
-		again := segment.NewSequenceStore(db, "t_sequence") // has fetched nothing, and cannot say whether a node is behind
+		again := segment.NewSequenceStore(db, "t_sequence") // has fetched nothing, so it cannot detect that a node is behind
 		_, err = again.Fetch(ctx, segment.Request{Tag: "a", N: 10, Seen: 510})
 		if !is[*segment.RolledBackError](err) {
 			t.Fatal(err)
@@ -271,7 +270,8 @@ func TestSequenceRows(t *testing.T) {
 	}
 }
 
-// TestSequenceWentBack: a row below what was fetched moves up by a margin that fits the column, and others stay.
+// TestSequenceWentBack: a row below the fetched ids moves up by a margin that fits the column, and other rows
+// do not change.
 func TestSequenceWentBack(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		t.Run(server.Name, func(t *testing.T) {

@@ -21,7 +21,7 @@ import (
 	"github.com/leafsql/leafsql/testutil/stopwatch"
 )
 
-// faulty is a store behind a proxy, and its table seen directly.
+// faulty returns a store that uses a proxy, and one that uses the same table directly.
 func faulty(t *testing.T, step int64) (through, direct *segment.AllocStore, proxy *netfault.Proxy) {
 	t.Helper()
 	return faultyOn(t, mysqltest.Database(t), step, nil)
@@ -48,7 +48,7 @@ func faultyOn(t *testing.T, dsn string, step int64, params map[string]string) (t
 	return segment.NewAllocStore(db, "leaf_alloc"), direct, proxy
 }
 
-// The reply to a fetch is lost: its range is nobody's, and another one follows.
+// The reply to a fetch is lost: no call gets its range, and another range follows.
 func TestLostReply(t *testing.T) {
 	through, direct, proxy := faulty(t, 10)
 	g := segment.New(through, "a", nil)
@@ -78,8 +78,8 @@ func TestLostReply(t *testing.T) {
 	}
 }
 
-// A connection is cut behind every byte of a fetch, in either direction: the range that
-// comes out is nobody else's, and what may have been carried out is not used again.
+// A connection is cut after every byte of a fetch, in either direction: the resulting range is unique, and a
+// range that may have been taken is not used again.
 func TestCutAtEveryByte(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		for name, params := range map[string]map[string]string{"one statement": nil, "transaction": {"autocommit": "0"}} {
@@ -121,8 +121,8 @@ func TestCutAtEveryByte(t *testing.T) {
 	}
 }
 
-// The database goes away in the middle of everything, again and again: no id twice, no
-// restart, and memory serves meanwhile.
+// The database becomes unavailable at random times, repeatedly: no id is issued twice, no restart is needed,
+// and ids in memory are issued meanwhile.
 func TestServerAway(t *testing.T) {
 	through, direct, proxy := faulty(t, 50)
 	g := segment.New(through, "a", &segment.Options{Timeout: 2 * time.Second})
@@ -184,8 +184,7 @@ func TestServerAway(t *testing.T) {
 	}
 }
 
-// The server's process is killed under load and comes back: what was handed out is not
-// handed out again.
+// The server's process is killed under load and restarted: ids that were issued are not issued again.
 func TestServerKilled(t *testing.T) {
 	for _, kind := range mysqltest.Kinds() {
 		t.Run(string(kind), func(t *testing.T) {
@@ -200,7 +199,7 @@ func TestServerKilled(t *testing.T) {
 			var wg sync.WaitGroup
 			ctx, stop := context.WithCancel(t.Context())
 			var served atomic.Int64
-			for range 4 { // processes
+			for range 4 { // number of processes
 				g := segment.New(segment.NewAllocStore(db, "shop.leaf_alloc"), "a", nil)
 				defer g.Close()
 				for range 4 {
@@ -236,8 +235,8 @@ func TestServerKilled(t *testing.T) {
 	}
 }
 
-// The server stops answering without closing: bounded by the longest try, and so is
-// Close. In the transaction, a COMMIT that never ends is no different.
+// The server stops answering without closing connections: calls are limited by the longest try, and so is
+// Close. A COMMIT in a transaction that never ends behaves the same.
 func TestServerSilent(t *testing.T) {
 	for name, silent := range map[string]struct {
 		params map[string]string
@@ -254,7 +253,7 @@ func TestServerSilent(t *testing.T) {
 			t.Parallel()
 			through, _, proxy := faultyOn(t, mysqltest.Database(t), 50, silent.params)
 			if name == "commit of a range" {
-				fetch(t, through, segment.Request{Tag: "a", N: 1}) // its look is over
+				fetch(t, through, segment.Request{Tag: "a", N: 1}) // the row has been read
 			}
 			g := segment.New(through, "a", &segment.Options{Timeout: 200 * time.Millisecond})
 			defer g.Close()
@@ -302,7 +301,7 @@ func TestServerSilent(t *testing.T) {
 	}
 }
 
-// A connection that only reads is left for another one.
+// A read-only connection is replaced by another one.
 func TestReadOnlyConnection(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		db := pool(t, server.Database(t), "")
@@ -327,7 +326,7 @@ func TestReadOnlyConnection(t *testing.T) {
 	}
 }
 
-// Close leaves nothing running, whatever it interrupts.
+// Close stops everything, whatever it interrupts.
 func TestCloseLeavesNothing(t *testing.T) {
 	through, _, proxy := faulty(t, 50)
 	before := goleak.IgnoreCurrent()

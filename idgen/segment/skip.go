@@ -8,8 +8,8 @@ import (
 	"github.com/leafsql/leafsql/idgen"
 )
 
-// Far reports whether a key would take more than half of the room left in a column that ends at highest, as far as
-// this generator has seen the row.
+// Far reports whether a key would take more than half of the room left in a column that ends at highest. It
+// compares with the row's next id as last read by this generator.
 func (c *controlled) Far(key, highest int64) bool {
 	g := (*Generator)(c)
 	g.mu.Lock()
@@ -17,15 +17,14 @@ func (c *controlled) Far(key, highest int64) bool {
 	return key-g.top > (highest-g.top)/2
 }
 
-// Skip moves the generator past k, a key that comes from elsewhere: once it has
-// returned nil, this generator issues nothing up to k, and the row stands above k, so
-// that no later fetch, of any process, gives ids up to k. Ranges that other processes
-// hold already are not touched. A k below 1 is nothing to do.
+// Skip moves the generator past k, a key that comes from elsewhere. After Skip has returned nil, this generator
+// issues no id up to k, and the row is above k, so that no later fetch of any process gives ids up to k. Ranges
+// that other processes already hold are not affected. Skip does nothing for k below 1.
 //
-// The store is asked only where k is not below the highest end that is known of the
-// row, and then for a range that begins above k, as long as the row's step (of 16 ids
-// the first time): keys that ascend ask once a step. Skip fails as Next does, without an
-// effect on what is issued, and with idgen.ErrExhausted where no id would be left above k.
+// The store is queried only if k is not below the highest known end of the row, and then for a range that
+// begins above k and is as long as the row's step (at most 16 ids the first time): ascending keys cause one
+// request a step. Skip fails with the errors of Next, and then does not change which ids are issued. It fails
+// with idgen.ErrExhausted if no id would be left above k.
 func (g *Generator) Skip(ctx context.Context, k int64) error {
 	if k < 1 {
 		return nil

@@ -17,7 +17,7 @@ import (
 	"github.com/leafsql/leafsql/testutil/idcheck"
 )
 
-// skip skips k, and lets a fetch in the background finish.
+// skip calls Skip, and waits for a fetch in the background.
 func skip(t *testing.T, g *segment.Generator, k int64) {
 	t.Helper()
 	if err := g.Skip(t.Context(), k); err != nil {
@@ -26,7 +26,7 @@ func skip(t *testing.T, g *segment.Generator, k int64) {
 	synctest.Wait()
 }
 
-// Seed rows and then generated ones: the ids are AUTO_INCREMENT's.
+// Seed rows and then generated ones: the ids are those of AUTO_INCREMENT.
 func TestSkip(t *testing.T) {
 	m := memory(1, 1000)
 	bubble(t, m, func(t *testing.T, g *segment.Generator) {
@@ -36,7 +36,7 @@ func TestSkip(t *testing.T) {
 		next(t, g, 2, 4)
 		skip(t, g, 50)
 		next(t, g, 1, 51)
-		skip(t, g, 7) // long past
+		skip(t, g, 7) // already passed
 		next(t, g, 1, 52)
 		skip(t, g, 1_000_000)
 		next(t, g, 3, 1_000_001)
@@ -49,7 +49,7 @@ func TestSkip(t *testing.T) {
 	})
 }
 
-// Keys that are no ids, and keys below what the row is known to stand at, cost nothing.
+// Keys that are not ids, and keys below the row's known next id, cause no request.
 func TestSkipWithoutTheStore(t *testing.T) {
 	m := memory(5000, 1000)
 	bubble(t, m, func(t *testing.T, g *segment.Generator) {
@@ -59,13 +59,13 @@ func TestSkipWithoutTheStore(t *testing.T) {
 		if n := len(m.Requests()); n != 0 {
 			t.Fatal(n)
 		}
-		skip(t, g, 4999) // one look at the row
+		skip(t, g, 4999) // one read of the row
 		skip(t, g, 17)
 		m.Fail(errDown)
 		skip(t, g, 4998)
 		asked(t, m)
 		m.Fail(nil)
-		next(t, g, 1, 5000) // not one id was burnt
+		next(t, g, 1, 5000) // no id was wasted
 		skip(t, g, 4999)
 		next(t, g, 1, 5001)
 		if n := len(m.Requests()); n != 2 {
@@ -74,17 +74,18 @@ func TestSkipWithoutTheStore(t *testing.T) {
 	})
 }
 
-// What is in memory: the segment in use, what adjoins it, and what lies further behind.
+// Skip discards ids of the current segment, of the span that adjoins it, and of spans further back in the
+// queue.
 func TestSkipInMemory(t *testing.T) {
 	m := memory(1, 20)
 	bubble(t, m, func(t *testing.T, g *segment.Generator) {
-		next(t, g, 8, 1) // of [1, 17); [17, 37) is behind
+		next(t, g, 8, 1) // from [1, 17); [17, 37) is queued
 		skip(t, g, 10)
 		next(t, g, 1, 11)
 		m.Put(segment.Row{Tag: "a", MaxID: 100, Step: 20})
-		skip(t, g, 20) // past the first, into the second
+		skip(t, g, 20) // past the first span, into the second
 		next(t, g, 10, 21)
-		next(t, g, 2, 31) // [100, 140) is behind
+		next(t, g, 2, 31) // [100, 140) is queued
 		skip(t, g, 34)
 		next(t, g, 2, 35)
 		skip(t, g, 36)
@@ -99,13 +100,13 @@ func TestSkipInMemory(t *testing.T) {
 	})
 }
 
-// A fetch that was sent before the key was known may bring ids up to it.
+// A fetch that was sent before the key was known may return ids up to it.
 func TestSkipTrimsAFetchUnderWay(t *testing.T) {
 	m := memory(1, 20)
 	bubble(t, m, func(t *testing.T, g *segment.Generator) {
 		next(t, g, 7, 1)
 		m.Delay(time.Second)
-		next(t, g, 2, 8) // [17, 37) is under way
+		next(t, g, 2, 8) // [17, 37) is being fetched
 		waiting := calls(t.Context(), g, 1, 10)
 		skip(t, g, 30)
 		firsts, errs := waiting()
@@ -118,7 +119,7 @@ func TestSkipTrimsAFetchUnderWay(t *testing.T) {
 	})
 }
 
-// Calls at the same time share one fetch, by the highest key.
+// Concurrent calls share one fetch, for the highest key.
 func TestSkipIsOneFetch(t *testing.T) {
 	m := memory(1, 1000)
 	m.Delay(5 * time.Millisecond)
@@ -137,7 +138,7 @@ func TestSkipIsOneFetch(t *testing.T) {
 	})
 }
 
-// Who waits for ids meanwhile is served from the same range.
+// A call of Next that waits meanwhile gets ids from the same range.
 func TestSkipServesBlocks(t *testing.T) {
 	m := memory(1, 1000)
 	m.Delay(time.Second)
@@ -151,7 +152,8 @@ func TestSkipServesBlocks(t *testing.T) {
 	})
 }
 
-// An import in ascending order asks once a step, but for the small first time, and does not make the step grow.
+// An import in ascending order causes one request a step, except for the small first one, and does not make the
+// step grow.
 func TestSkipAscending(t *testing.T) {
 	m := memory(1, 1000)
 	bubble(t, m, func(t *testing.T, g *segment.Generator) {
@@ -179,13 +181,13 @@ func TestSkipAscending(t *testing.T) {
 				skip(t, g, k)
 			}
 		}
-		if s := g.Stats(); s.Step > 2000 || s.IDs != 5000 { // as for an id a second alone
+		if s := g.Stats(); s.Step > 2000 || s.IDs != 5000 { // the step for an id a second alone
 			t.Fatalf("%+v", s)
 		}
 	})
 }
 
-// Several processes import at once: whoever finds the row above its key takes nothing.
+// Several processes import concurrently: a process that finds the row above its key takes no ids.
 func TestSkipAscendingTogether(t *testing.T) {
 	m := memory(1, 1000)
 	synctest.Test(t, func(t *testing.T) {
@@ -215,7 +217,7 @@ func TestSkipToTheEnd(t *testing.T) {
 				t.Fatal(k, err)
 			}
 		}
-		next(t, g, 1, 2) // nothing is lost by that
+		next(t, g, 1, 2) // no id is lost by this
 		skip(t, g, math.MaxInt64-10)
 		for want := int64(math.MaxInt64 - 9); want < math.MaxInt64; want++ {
 			next(t, g, 1, want)
@@ -223,7 +225,7 @@ func TestSkipToTheEnd(t *testing.T) {
 		if id, err := g.Next(t.Context(), 1); !errors.Is(err, idgen.ErrExhausted) {
 			t.Fatal(id, err)
 		}
-		skip(t, g, math.MaxInt64-1) // is below the row
+		skip(t, g, math.MaxInt64-1) // below the row's next id
 	})
 	m = memory(1, 1000)
 	bubble(t, m, func(t *testing.T, g *segment.Generator) {
@@ -232,7 +234,7 @@ func TestSkipToTheEnd(t *testing.T) {
 	})
 }
 
-// A Skip that fails has had no effect on what is issued.
+// A Skip that fails does not change which ids are issued.
 func TestSkipFails(t *testing.T) {
 	m := memory(1, 1000)
 	bubble(t, m, func(t *testing.T, g *segment.Generator) {
@@ -272,7 +274,7 @@ func TestSkipFails(t *testing.T) {
 	})
 }
 
-// A step that is raised in the row is noticed by Skip as well.
+// Skip also notices a step that is raised in the row.
 func TestSkipNoticesTheStep(t *testing.T) {
 	m := memory(1, 10)
 	bubble(t, m, func(t *testing.T, g *segment.Generator) {
@@ -284,13 +286,13 @@ func TestSkipNoticesTheStep(t *testing.T) {
 	})
 }
 
-// Whatever happens at the same moment, an id that is asked for after Skip has returned
-// is above its key, and none is issued twice.
+// With any concurrent calls, an id that is requested after Skip has returned is above its key, and no id is
+// issued twice.
 func TestSkipConcurrent(t *testing.T) {
 	m := new(segmenttest.Memory).Put(segment.Row{Tag: "a", Step: 7})
 	m.Delay(50 * time.Microsecond)
 	var ids idcheck.Collector
-	for range 2 { // processes
+	for range 2 { // number of processes
 		g := segment.New(m, "a", nil)
 		var passed atomic.Int64
 		var wg sync.WaitGroup

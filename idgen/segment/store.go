@@ -5,72 +5,67 @@ import (
 	"math"
 )
 
-// maxRowStep is the largest step a row may have: what Leaf's int column holds.
+// maxRowStep is the largest step a row may have, the maximum of Leaf's int column.
 const maxRowStep = math.MaxInt32
 
 // A Request asks a Store for ids of one tag.
 type Request struct {
 	Tag string
 
-	// N is how many ids are wanted, up to 2^31-1. 0 takes none: the Range tells how
-	// the row stands.
+	// N is the number of ids wanted, up to 2^31-1. With 0 no ids are taken: the Range has the row's next id and
+	// step.
 	N int64
 
-	// Step is the row's step as the caller knows it. A row with a larger one gives no
-	// ids but tells its step, so that raising it is noticed. 0: any step will do.
+	// Step is the row's step as last read by the caller. A row with a larger step gives no ids but returns its
+	// step, so that the caller notices it was raised. 0 accepts any step.
 	Step int64
 
-	// Floor is where the range begins, or above; a row below is moved up to it.
+	// Floor is the lowest start of the range. A row below Floor is moved up to it.
 	Floor int64
 
-	// Raise takes ids only to move the row above Floor: one that stands there, or
-	// above, gives none.
+	// Raise takes ids only to move the row above Floor: a row at Floor or above gives no ids.
 	Raise bool
 
-	// MaxStart is the last id that the range may begin with, 0 where any will do. A row that
-	// stands above gives no ids.
+	// MaxStart is the highest start of the range, 0 if there is no limit. A row above MaxStart gives no ids.
 	MaxStart int64
 
-	// Highest is the highest id that the smallest key column with room holds, 0 if that is not
-	// known. A row that is moved up by a margin is moved by less if little of the column is left.
+	// Highest is the highest id that the smallest key column with room holds, 0 if that is not known. A row
+	// that is moved up by a margin is moved by less if little of the column is left.
 	Highest int64
 
-	// Seen is the end of the highest range that the caller fetched, 0 before the first.
-	// The range begins there or above as well, but no row is moved up to it: one that
-	// stands below has gone back.
+	// Seen is the end of the highest range that the caller fetched, 0 before the first. The range begins at
+	// Seen or above, but a row below Seen is not moved up to it: the row has gone back.
 	Seen int64
 }
 
-// A Range holds the ids [Start, End), which are the caller's alone. An empty one, with
-// Start = End, tells where the row stands: ids from there up are nobody's yet.
+// A Range holds the ids [Start, End), which only the caller may issue. In an empty Range, with Start = End,
+// Start is the row's next id.
 type Range struct {
 	Start, End int64
-	Step       int64 // the row's, as last read
-	Jumped     int64 // by how many ids the row was moved up before the range was taken, since ids above it may be in use
+	Step       int64 // the row's step, as last read
+	Jumped     int64 // number of ids by which the row was moved up before the range was taken, since ids above it may be in use
 }
 
-// A Store hands out ranges, each id once, to every process that shares it. It is safe
-// for concurrent use.
+// A Store hands out ranges, each id once, to all processes that share it. It is safe for concurrent use.
 type Store interface {
-	// Fetch takes N ids or more off the tag's row, durably, before it returns. The
-	// range is empty for the reasons that Request names, and for no other.
+	// Fetch takes N ids or more off the tag's row, durably, before it returns. The range is empty only for the
+	// reasons that Request names.
 	//
-	// A row that stands below Seen is refused with *RolledBackError and not moved: it
-	// may be a restored backup, and creeping past Seen would pass ids that others hold. A
-	// store that can move it far above Seen does that instead.
-	// An unknown tag is *UnknownTagError, a row that cannot be used as it stands (a
-	// step that is not in 1 … 2^31-1, a negative next id) *RowError, and one that
-	// cannot move as far up to 2^63-1 wraps idgen.ErrExhausted.
+	// Fetch refuses a row below Seen with *RolledBackError and does not move it: the row may be a restored
+	// backup, and small steps past Seen would take ids that other processes hold. A store that can move the row
+	// far above Seen does that instead. Fetch returns *UnknownTagError for an unknown tag, *RowError for a row
+	// that cannot be used (a step outside 1 … 2^31-1, a negative next id), and an error that wraps
+	// idgen.ErrExhausted if the row cannot move far enough below 2^63-1.
 	//
-	// A store may try again what can pass by itself, within ctx. A request that may
-	// have been carried out already takes other ids then. After an error the ids are
-	// lost or were never taken; nobody issues them. Fetch returns soon after ctx ends.
+	// Within ctx a store may repeat a request that fails with a transient error. If the request may already
+	// have been carried out, the repeated one takes other ids. After an error the ids are lost or were never
+	// taken; no process issues them. Fetch returns soon after ctx ends.
 	Fetch(ctx context.Context, q Request) (Range, error)
 }
 
-// Row is a tag's row.
+// Row has the columns of a tag's row.
 type Row struct {
 	Tag   string `db:"biz_tag"`
-	MaxID int64  `db:"max_id"` // the next id that nobody has
+	MaxID int64  `db:"max_id"` // the next unused id
 	Step  int64  `db:"step"`   // ids per fetch
 }

@@ -42,7 +42,7 @@ func pool(t testing.TB, dsn, params string) *sqlx.DB {
 	return db
 }
 
-// allocStore creates a table of its own.
+// allocStore creates a table for the test.
 func allocStore(t testing.TB, db *sqlx.DB, table string) *segment.AllocStore {
 	t.Helper()
 	s := segment.NewAllocStore(db, table)
@@ -52,14 +52,14 @@ func allocStore(t testing.TB, db *sqlx.DB, table string) *segment.AllocStore {
 	return s
 }
 
-// TestAllocStore: the store passes under every setting that a DSN can bring along.
+// TestAllocStore: the store passes with every setting that a DSN can contain.
 func TestAllocStore(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		isolation, snapshots := "transaction_isolation", ""
 		if server.Name == "mariadb" {
 			isolation = "tx_isolation"
 			if server.Has(t, 100618, 0) {
-				snapshots = "&innodb_snapshot_isolation=1" // as from 11.6 on
+				snapshots = "&innodb_snapshot_isolation=1" // the default from 11.6 on
 			}
 		}
 		for name, params := range map[string]string{
@@ -73,7 +73,7 @@ func TestAllocStore(t *testing.T) {
 			"safe updates":    "sql_safe_updates=1&charset=latin1",
 		} {
 			t.Run(server.Name+"/"+name, func(t *testing.T) {
-				t.Parallel() // what went back is looked at for a while
+				t.Parallel() // rows that went back are read again for a while
 				testAllocStore(t, server.Database(t), params)
 			})
 		}
@@ -101,9 +101,8 @@ func testAllocStore(t *testing.T, dsn, params string) {
 	})
 }
 
-// Servers that open every session without autocommit: by their default, and by what
-// they run for users without special rights. A range must be committed when it is handed
-// out, and its row free.
+// Servers open every session without autocommit: by their default, and by a statement that they run for users
+// without special rights. A range must be committed when it is handed out, and its row unlocked.
 func TestAllocStoreWithoutAutocommit(t *testing.T) {
 	for _, kind := range mysqltest.Kinds() {
 		t.Run(string(kind), func(t *testing.T) {
@@ -139,7 +138,7 @@ func withoutAutocommit(t *testing.T, root *sqlx.DB, dsn string) {
 			t.Fatal(r, err)
 		}
 	}
-	db.Close() // what was not committed is gone
+	db.Close() // uncommitted writes are rolled back
 	other := segment.NewAllocStore(pool(t, dsn, ""), "leaf_alloc")
 	if row, err := other.Row(ctx, "a"); err != nil || row.MaxID != 51 {
 		t.Fatal(row, err)
@@ -149,9 +148,9 @@ func withoutAutocommit(t *testing.T, root *sqlx.DB, dsn string) {
 	}
 }
 
-// TestAllocStoreUnderCompletionType looks for a tag without a row, on a pool of the caller whose server
-// opens a transaction, or closes the connection, after each COMMIT and ROLLBACK. All that is
-// written afterwards is committed all the same.
+// TestAllocStoreUnderCompletionType looks for a tag without a row, on a caller's pool whose server opens a
+// transaction, or closes the connection, after each COMMIT and ROLLBACK. All later writes are committed
+// nevertheless.
 func TestAllocStoreUnderCompletionType(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		for _, params := range []string{"completion_type=CHAIN", "completion_type=RELEASE", "completion_type=CHAIN&autocommit=0", "completion_type=RELEASE&autocommit=0"} {
@@ -189,7 +188,8 @@ func fetch(t *testing.T, s segment.Store, q segment.Request) segment.Range {
 	return r
 }
 
-// TestColumnsWithAlias: the stores read their tables on a pool of the caller whose columns have their table's name.
+// TestColumnsWithAlias: the stores read their tables on a caller's pool whose column names include their
+// table's name.
 func TestColumnsWithAlias(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		ctx := t.Context()

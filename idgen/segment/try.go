@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// A store may be slow and not away: a reply can take seconds, and a new connection several
-// of them. A try that is not answered is followed by one with twice the time, and a call
-// without a deadline waits as long as the longest may take.
+// A slow store is not unavailable: a reply can take seconds, and a new connection several of them. After a try
+// without an answer the next one has twice the time, and a call without a deadline waits as long as the longest
+// try may take.
 
 // noAnswerError means that a store has not answered in time.
 type noAnswerError time.Duration
@@ -21,10 +21,10 @@ func silent(err error) bool {
 	return ok
 }
 
-// patience is the time that the longest try has.
+// patience returns the limit of the longest try.
 func (g *Generator) patience() time.Duration { return 12 * g.timeout }
 
-// limit is ctx, with patience where it has no deadline.
+// limit returns ctx, limited to patience if it has no deadline.
 func (g *Generator) limit(ctx context.Context) (context.Context, context.CancelFunc) {
 	if _, limited := ctx.Deadline(); limited {
 		return ctx, func() {}
@@ -32,9 +32,9 @@ func (g *Generator) limit(ctx context.Context) (context.Context, context.CancelF
 	return context.WithTimeout(ctx, g.patience())
 }
 
-// try sends a request to the store. It fails with noAnswerError, which is not to be taken
-// for the end of a caller's own context, where the time of this try was too short; the next
-// one has more. After an answer the next has a few times what that took.
+// try sends a request to the store. It fails with noAnswerError if the limit of this try was too short, so that
+// this is not mistaken for the end of the caller's context. The next try then has more time. After an answer,
+// the next limit is a multiple of the time that the answer took.
 func (g *Generator) try(ctx context.Context, q Request) (Range, error) {
 	g.mu.Lock()
 	within := g.within

@@ -4,24 +4,24 @@ import (
 	"slices"
 )
 
-// waiter is a call of Next that found no ids, or one of Skip that found the row below
-// its key. first and err belong to the call once done is closed.
+// waiter is a call of Next that found no ids, or a call of Skip that found the row below its key. first and err
+// may be read when done is closed.
 type waiter struct {
-	n     int64 // ids wanted
-	key   int64 // or the key to be passed
+	n     int64 // number of ids wanted, or 0
+	key   int64 // key to be skipped, or 0
 	gone  bool  // the call is over
 	done  chan struct{}
 	first int64
 	err   error
 }
 
-// finish ends a call's wait.
+// finish ends the wait of a call.
 func (w *waiter) finish(err error) {
 	w.err, w.gone = err, true
 	close(w.done)
 }
 
-// fail gives err to who waits.
+// fail finishes all waiting calls with err.
 func (g *Generator) fail(err error) {
 	for _, w := range g.waiters {
 		if !w.gone {
@@ -31,7 +31,7 @@ func (g *Generator) fail(err error) {
 	g.waiters = nil
 }
 
-// awaited reports whether anybody waits.
+// awaited reports whether any call waits.
 func (g *Generator) awaited() bool {
 	return slices.ContainsFunc(g.waiters, func(w *waiter) bool { return !w.gone })
 }

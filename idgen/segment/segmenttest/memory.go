@@ -12,8 +12,8 @@ import (
 	"github.com/leafsql/leafsql/idgen/segment"
 )
 
-// Memory is a segment.Store in memory, for tests that need no database. It keeps the
-// contract, and fails and dawdles on demand.
+// Memory is a segment.Store in memory, for tests without a database. It keeps the contract of segment.Store,
+// and can be slow or fail on demand. The zero value has no rows. It is safe for concurrent use.
 type Memory struct {
 	mu       sync.Mutex
 	rows     map[string]segment.Row
@@ -22,7 +22,7 @@ type Memory struct {
 	requests []segment.Request
 }
 
-// Put adds rows, or replaces those of their tags, and returns m.
+// Put adds rows, or replaces rows with the same tags, and returns m.
 func (m *Memory) Put(rows ...segment.Row) *Memory {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -35,7 +35,7 @@ func (m *Memory) Put(rows ...segment.Row) *Memory {
 	return m
 }
 
-// Row returns the tag's row, zero where there is none.
+// Row returns the tag's row, or a zero Row if the tag has none.
 func (m *Memory) Row(tag string) segment.Row {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -63,7 +63,7 @@ func (m *Memory) Delay(d time.Duration) {
 	m.delay = d
 }
 
-// Requests returns all requests so far, in order, those that failed too.
+// Requests returns all requests so far, in order, including failed ones.
 func (m *Memory) Requests() []segment.Request {
 	m.mu.Lock()
 	defer m.mu.Unlock()

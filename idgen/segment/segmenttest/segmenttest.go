@@ -1,11 +1,11 @@
-// Package segmenttest is what every segment.Store must pass.
+// Package segmenttest has the tests that every segment.Store must pass.
 //
 //	func TestStore(t *testing.T) {
 //		segmenttest.Run(t, func(t *testing.T) segmenttest.Fixture { … })
 //	}
 //
-// Memory is a store for tests of other things. The package does not test that ids
-// survive a crash of the store's server.
+// Memory is a store for tests of other code. The package does not test whether ids survive a crash of the
+// store's server.
 package segmenttest
 
 import (
@@ -21,15 +21,15 @@ import (
 	"github.com/leafsql/leafsql/idgen/segment"
 )
 
-// Fixture is a table without rows, and a hand on its rows.
+// Fixture is a table without rows, with functions to change its rows.
 type Fixture struct {
-	Open   func() segment.Store        // a store on the table, as one more process opens it
-	Put    func(row segment.Row) error // adds a row or replaces the tag's
+	Open   func() segment.Store        // opens a store on the table, as another process would
+	Put    func(row segment.Row) error // adds a row, or replaces the tag's row
 	Delete func(tag string) error
-	Moves  bool // the store moves a row that went back far above it, and refuses none
+	Moves  bool // the store moves a row that went back far above the old ids, and refuses none
 }
 
-// Run tests the store; open is called for each part of the test.
+// Run tests the store. It calls open for each part of the test.
 func Run(t *testing.T, open func(t *testing.T) Fixture) {
 	for name, test := range map[string]func(*kit){
 		"Look":       look,
@@ -76,7 +76,7 @@ func (k *kit) want(q segment.Request, start, end, step int64) {
 	}
 }
 
-// stands wants the row to stand at id.
+// stands fails the test unless id is the row's next id.
 func (k *kit) stands(tag string, id, step int64) {
 	k.Helper()
 	k.want(segment.Request{Tag: tag}, id, id, step)
@@ -89,7 +89,7 @@ func (k *kit) exhausted(q segment.Request) {
 	}
 }
 
-// refused wants an error of type E.
+// refused fails the test unless the request fails with an error of type E.
 func refused[E error](k *kit, q segment.Request) E {
 	k.Helper()
 	r, err := k.store.Fetch(k.Context(), q)
@@ -125,11 +125,11 @@ func step(k *kit) {
 	k.put("a", 1, 10)
 	k.want(segment.Request{Tag: "a", N: 20, Step: 10}, 1, 21, 10)
 	k.put("a", 21, 50)
-	for range 2 { // raised: told, and nothing taken
+	for range 2 { // raised: the new step is returned, and no ids are taken
 		k.want(segment.Request{Tag: "a", N: 40, Step: 10, Seen: 21}, 21, 21, 50)
 	}
 	k.want(segment.Request{Tag: "a", N: 50, Step: 50, Seen: 21}, 21, 71, 50)
-	k.put("a", 71, 1) // lowered: whoever looks is told
+	k.put("a", 71, 1) // lowered: the next read returns it
 	k.stands("a", 71, 1)
 	k.want(segment.Request{Tag: "a", N: 1, Step: 50}, 71, 72, 1)
 	k.put("a", 72, math.MaxInt32)
@@ -177,7 +177,7 @@ func badStep(k *kit) {
 	}
 	k.put("a", 7, 10)
 	k.stands("a", 7, 10)
-	k.put("a", 7, 0) // also for who has used the row before
+	k.put("a", 7, 0) // also if this process has used the row before
 	refused[*segment.RowError](k, segment.Request{Tag: "a", N: 5, Step: 10})
 }
 
@@ -187,7 +187,7 @@ func unknownTag(k *kit) {
 			k.Fatal(e)
 		}
 	}
-	k.put("a", 1, 10) // found at once
+	k.put("a", 1, 10) // found immediately
 	k.want(segment.Request{Tag: "a", N: 1}, 1, 2, 10)
 	if err := k.Delete("a"); err != nil {
 		k.Fatal(err)
@@ -195,7 +195,7 @@ func unknownTag(k *kit) {
 	refused[*segment.UnknownTagError](k, segment.Request{Tag: "a", N: 1, Step: 10, Seen: 2})
 }
 
-// A refused fetch does not move the row towards the ids in use, and one that moves it goes above them.
+// A refused fetch does not move the row towards the ids in use, and a fetch that moves the row goes above them.
 func rolledBack(k *kit) {
 	k.put("a", 1000, 10)
 	k.want(segment.Request{Tag: "a", N: 10}, 1000, 1010, 10)
@@ -267,8 +267,9 @@ func contexts(k *kit) {
 	k.want(segment.Request{Tag: "a", N: 1}, 1, 2, 10)
 }
 
-// Several processes with several goroutines each fetch, raise and look. Each has the time that a generator gives: where
-// connections are SERIALIZABLE, MariaDB from 11.6 on lets one of those that meet on a row through and sends the others again.
+// Several processes with several goroutines each fetch, raise and read. Each fetch has the time limit that a
+// generator sets: with SERIALIZABLE connections, MariaDB from 11.6 on lets only one of several concurrent
+// statements on a row succeed, and the others have to be retried.
 func concurrent(k *kit) {
 	ctx, cancel := context.WithTimeout(k.Context(), time.Minute)
 	defer cancel()

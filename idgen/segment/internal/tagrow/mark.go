@@ -9,36 +9,38 @@ import (
 	"github.com/leafsql/leafsql/internal/quote"
 )
 
-// The description of a row ends with a mark, which names the server that the row was last drawn on. It replicates together with
-// the number that it protects, and whoever does not know of it leaves it alone.
+// The description of a row ends with a mark, which names the server on which ids were last drawn from the row.
+// The mark replicates together with the number that it protects, and writers that do not use marks leave it
+// unchanged.
 const (
 	markBegin = "leafsql@"
 
-	MarkOff = markBegin + "off" // the mark of a row that is drawn from on any server
+	MarkOff = markBegin + "off" // mark of a row from which any server may draw ids
 
-	// Unmatched is the mark of no server: the next fetch of a row with it jumps.
+	// Unmatched is a mark that no server has: the next fetch of a row with it jumps.
 	Unmatched = markBegin + "0000000000000000 0 0"
 
-	// MaxText is how many characters the user's text in a description may have for a mark to find room behind it.
+	// MaxText is the largest number of characters of the user's text in a description that leaves room for a
+	// mark.
 	MaxText = 200
 )
 
-// A Mark is what the end of a row's description records.
+// A Mark is the content of the mark at the end of a row's description.
 type Mark struct {
 	Server string // hash of the server's identity; "" if the row has no mark
-	Jumps  int64  // how often the row jumped, each time within an hour after the one before
-	At     int64  // when it jumped last, in seconds since 1970; 0 if it never has
-	Off    bool   // the row is drawn from on any server
+	Jumps  int64  // number of jumps of the row, each within an hour of the previous one
+	At     int64  // time of the last jump, in seconds since 1970; 0 if there was none
+	Off    bool   // any server may draw ids from the row
 }
 
 func (m Mark) String() string { return fmt.Sprintf("%s%s %d %d", markBegin, m.Server, m.Jumps, m.At) }
 
 var (
-	markStart = regexp.MustCompile(`(?i) ?leafsql@`) // servers compare without regard to case
+	markStart = regexp.MustCompile(`(?i) ?leafsql@`) // case-insensitive, like the servers' comparisons
 	markText  = regexp.MustCompile(`^ ?leafsql@([0-9a-f]{16}) ([0-9]{1,4}) ([0-9]{1,12})$`)
 )
 
-// ParseMark splits a description into the user's text and the mark. ok is false if the mark cannot be read.
+// ParseMark splits a description into the user's text and the mark. ok is false if the mark cannot be parsed.
 func ParseMark(description string) (text string, m Mark, ok bool) {
 	at := markStart.FindStringIndex(description)
 	if at == nil {
@@ -58,33 +60,35 @@ func ParseMark(description string) (text string, m Mark, ok bool) {
 	return text, m, m.String() == strings.TrimPrefix(mark, " ")
 }
 
-// Guard returns the part of a Move that lets it change only a row that was last drawn on the server that executes it. hash is
-// the expression for that server. The description is written as it is, so that it is in the events of MINIMAL row images too.
+// Guard returns the part of a Move that makes it change only a row whose mark names the server that executes
+// it. hash is the expression for that server. The description is assigned to itself, so that it is in the
+// events of MINIMAL row images too.
 func Guard(hash string) (set, where string) {
 	return ", description = description", " AND LOCATE(CONCAT('" + markBegin + "', " + hash + "), description) > 0"
 }
 
-// GuardOff returns the part of a Move of a row that is drawn from on any server.
+// GuardOff returns the part of a Move for a row from which any server may draw ids.
 func GuardOff() (where string) { return " AND LOCATE('" + MarkOff + "', description) > 0" }
 
-// Mark returns the part of a Move that gives a row without a mark its first one, on the server that the mark names.
+// Mark returns the part of a Move that writes the first mark of a row, on the server that the mark names.
 func (m Mark) Mark(hash string) (set, where string) {
 	return ", description = CONCAT_WS(' ', NULLIF(description, ''), " + quote.String(m.String()) + ")",
 		" AND COALESCE(LOCATE('" + markBegin + "', description), 0) = 0 AND COALESCE(CHAR_LENGTH(description), 0) <= " + strconv.Itoa(MaxText) + m.on(hash)
 }
 
-// Replace returns the part of a Move that replaces an old mark, on the server that the new one names.
+// Replace returns the part of a Move that replaces an old mark, on the server that the new mark names.
 func (m Mark) Replace(old Mark, hash string) (set, where string) {
 	return ", description = REPLACE(description, " + quote.String(old.String()) + ", " + quote.String(m.String()) + ")",
 		" AND LOCATE(" + quote.String(old.String()) + ", description) > 0" + m.on(hash)
 }
 
-// on returns the condition that the mark's server executes the statement. The server is a literal, since a replica that is sent
-// the text would write its own.
+// on returns the condition that the mark's server executes the statement. The server is a literal, since a
+// replica that receives the statement as text would evaluate its own identity.
 func (m Mark) on(hash string) string { return " AND " + hash + " = " + quote.String(m.Server) }
 
-// Foreign returns the query for the hash of the server that answers, and for how many rows of the table another server's mark is on,
-// or jumped within the last day. It locks nothing: FOR UPDATE has proxies ask the primary.
+// Foreign returns the query for the hash of the server that answers, and for the number of rows of the table
+// that have another server's mark, or jumped within the last day. It locks no rows: FOR UPDATE makes proxies
+// send it to the primary.
 func Foreign(hash, table string) string {
 	return "SELECT " + hash + ", (SELECT COUNT(*) FROM " + table + " WHERE LOCATE('" + markBegin + "', description) > 0 AND LOCATE('" + MarkOff + "', description) = 0" +
 		" AND (LOCATE(CONCAT('" + markBegin + "', " + hash + "), description) = 0 OR SUBSTRING_INDEX(description, ' ', -1) > UNIX_TIMESTAMP() - 86400)) FOR UPDATE"

@@ -16,17 +16,16 @@ import (
 	"github.com/leafsql/leafsql/internal/mysqlerr"
 )
 
-// Pauses between attempts: doubled from the one to the other, each shortened by up to
-// a half at random. Writers that meet on one row of a Galera cluster need more than a
-// few quick attempts.
+// Pauses between attempts: doubled from MinRetry to MaxRetry, each shortened by up to a half at random.
+// Concurrent writers of one row of a Galera cluster need more than a few quick attempts.
 const MinRetry, MaxRetry = 2 * time.Millisecond, 250 * time.Millisecond
 
 const (
-	RetryTime = 5 * time.Second // how long attempts go on where the context sets no limit
-	SoonTime  = 2 * time.Second // and from the first of several answers in a row that are not final
+	RetryTime = 5 * time.Second // duration of the attempts if the context has no deadline
+	SoonTime  = 2 * time.Second // duration of the attempts from the first of several consecutive answers that are not final
 )
 
-// Error says why a row, or its table, cannot give ids as it stands, and what mends it.
+// Error describes why a row, or its table, cannot give ids in its present state, and the fix.
 type Error struct{ Reason, Fix string }
 
 func (e *Error) Error() string { return e.Reason + "; " + e.Fix }
@@ -34,31 +33,30 @@ func (e *Error) Error() string { return e.Reason + "; " + e.Fix }
 // ErrNone means that the tag has no row.
 var ErrNone = errors.New("the tag has no row")
 
-// twoRows is the Error of a tag that has more than one row.
+// twoRows returns the Error of a tag that has more than one row.
 func (r *Rows) twoRows() error {
 	return &Error{"the tag has more than one row", "delete all but the highest and make " + r.Tag + " the primary key"}
 }
 
-// Answer is an error of a caller's own that is the row's answer, as Error and ErrNone are:
-// no attempt follows.
+// Answer is a caller's error that is final like Error and ErrNone: it is not retried.
 type Answer struct {
 	Err  error
-	Soon bool // some do: behind a balancer, the node that answers may not have applied yet what another one told us
+	Soon bool // retried for SoonTime: after a balancer, the node that answers may not have applied another node's changes yet
 }
 
 func (e Answer) Error() string { return e.Err.Error() }
 func (e Answer) Unwrap() error { return e.Err }
 
-// noConnError is a failure to get a connection: then the store is away.
+// noConnError is a failure to get a connection: the store is unavailable.
 type noConnError struct{ error }
 
 func (e noConnError) Unwrap() error { return e.error }
 
-// errNoInsertID asks for another attempt, in a transaction.
+// errNoInsertID causes another attempt, in a transaction.
 var errNoInsertID = errors.New("leafsql: the UPDATE of a range came back without its insert id")
 
-// Retry runs do, each time on a connection of its own choosing, until it works or fails
-// with something that does not pass by itself.
+// Retry runs do, each time on another connection, until it succeeds or fails with an error that is not
+// transient. Without a deadline in ctx, it stops after RetryTime.
 func (r *Rows) Retry(ctx context.Context, do func(*sql.Conn) error) error {
 	until := time.Duration(math.MaxInt64)
 	if _, limited := ctx.Deadline(); !limited {
@@ -66,7 +64,7 @@ func (r *Rows) Retry(ctx context.Context, do func(*sql.Conn) error) error {
 	}
 	var last error
 	began := time.Now()
-	since := began // when the answers that are not final began to come one after another
+	since := began // beginning of the current series of answers that are not final
 	for pause := MinRetry; ; pause = min(2*pause, MaxRetry) {
 		err := attempt(ctx, r.DB.DB, do)
 		answer, _ := errors.AsType[Answer](err)
@@ -77,11 +75,11 @@ func (r *Rows) Retry(ctx context.Context, do func(*sql.Conn) error) error {
 		case err == nil:
 			return nil
 		case ctx.Err() != nil && last != nil:
-			return last // says more than that the time is up
+			return last // the last error has more information than the end of the context
 		case ctx.Err() != nil || time.Since(began) >= until || time.Since(since) >= patience(err):
 			return err
 		}
-		if number, _ := ServerError(err); answer.Soon || number != 0 { // a connection that broke says less than that the time is up
+		if number, _ := ServerError(err); answer.Soon || number != 0 { // a broken connection has less information than the end of the context
 			last = err
 		}
 		select {
@@ -100,12 +98,12 @@ func attempt(ctx context.Context, db *sql.DB, do func(*sql.Conn) error) error {
 	defer c.Close()
 	err = do(c)
 	if n, _ := ServerError(err); slices.Contains(mysqlerr.NotWritable, n) {
-		Discard(c) // the next one may lead to another server
+		Discard(c) // the next connection may lead to another server
 	}
 	return err
 }
 
-// patience says for how long another attempt may follow on err.
+// patience returns the time within which err may be followed by another attempt.
 func patience(err error) time.Duration {
 	answer, isAnswer := errors.AsType[Answer](err)
 	_, isError := errors.AsType[*Error](err)
@@ -119,13 +117,13 @@ func patience(err error) time.Duration {
 	case number != 0 && !slices.Contains(mysqlerr.Conflicts, number) && !slices.Contains(mysqlerr.NotWritable, number) && !strings.HasPrefix(state, "40"):
 		return 0
 	}
-	// What is no server's error is a connection that broke: whether the statement was
-	// carried out is unknown, and another attempt takes other ids.
+	// An error that no server sent is a broken connection: whether the statement was carried out is unknown,
+	// and another attempt takes other ids.
 	return math.MaxInt64
 }
 
-// ServerError gives the number and SQLSTATE in a server's error, 0 in any other. It
-// reads the text: drivers have no type in common, and this package knows none of them.
+// ServerError returns the number and SQLSTATE of a server's error, 0 and "" for other errors. It parses the
+// message: drivers have no common error type, and this package imports no driver.
 func ServerError(err error) (number uint16, state string) {
 	if err == nil {
 		return 0, ""
@@ -144,20 +142,20 @@ var errorText = regexp.MustCompile(`Error (\d{4,5})(?: \((\w{5})\))?: `)
 // ErrNoTable is the number of "Table doesn't exist".
 const ErrNoTable = 1146
 
-// Discard makes the pool close the connection, with which its transaction ends.
+// Discard makes the pool close the connection, which ends its transaction.
 func Discard(c *sql.Conn) {
 	c.Raw(func(any) error { return driver.ErrBadConn })
 }
 
-// Commit and Rollback end a transaction whatever the session's completion_type is: CHAIN
-// would open the next one at once, and RELEASE would close the connection.
+// Commit and Rollback end a transaction independently of the session's completion_type: CHAIN would immediately
+// open the next transaction, and RELEASE would close the connection.
 const (
 	Commit   = "COMMIT AND NO CHAIN NO RELEASE"
 	Rollback = "ROLLBACK AND NO CHAIN NO RELEASE"
 )
 
-// transaction runs do in a transaction. Its ends are text under ctx, because sql.Tx's
-// Commit knows no context, and a cluster without a majority lets a COMMIT wait for ever.
+// transaction runs do in a transaction. COMMIT and ROLLBACK are sent as text under ctx, because sql.Tx's Commit
+// has no context, and a cluster without a majority makes a COMMIT wait forever.
 func transaction(ctx context.Context, c *sql.Conn, do func() error) error {
 	if _, err := c.ExecContext(ctx, "START TRANSACTION"); err != nil {
 		return err

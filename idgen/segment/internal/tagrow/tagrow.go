@@ -1,5 +1,5 @@
-// A table has one row for each tag, which says up to where the tag's ids are taken.
-// Package tagrow sends the statements that read and move that row.
+// Package tagrow sends the statements that read and move the rows of a table with one row for each tag. A row
+// records which ids of its tag are in use.
 //
 //	rows := tagrow.Rows{DB: db, Table: "`leaf_alloc`", Columns: tagrow.LeafAlloc}
 //	err := rows.Retry(ctx, func(c *sql.Conn) error {
@@ -7,9 +7,9 @@
 //		return err
 //	})
 //
-// The ids up to next are the caller's then. What a row means is for the callers to say.
-// This package's errors, [Error] and [ErrNone], say only what happened: callers turn them
-// into the errors that users see.
+// The last N ids below next are then the caller's. The meaning of a row is defined by the callers. This
+// package's errors, [Error] and [ErrNone], describe only the fault: callers turn them into the errors that
+// users see.
 package tagrow
 
 import (
@@ -28,36 +28,37 @@ import (
 	"github.com/leafsql/leafsql/internal/quote"
 )
 
-// Rows are those of a table, one for each tag.
+// Rows is a table with one row for each tag. It is safe for concurrent use once its fields are set.
 type Rows struct {
 	DB    *sqlx.DB
 	Table string // quoted
 	Columns
 
-	Transactions atomic.Bool // one statement is not enough here: see take
+	Transactions atomic.Bool // one statement does not work on this table: see take
 }
 
-// Columns are the names of the table's columns, as SQL writes them.
+// Columns has the names of the table's columns, in SQL's spelling.
 type Columns struct {
 	Tag  string
-	Next string // up to where ids are taken
+	Next string // column with the first unused id, or the last used one: see Last
 	Step string
-	Last int64 // 1 where Next holds the last id that was taken; 0 where it holds the one after
+	Last int64 // 1 if Next holds the last id that was taken; 0 if it holds the first unused id
 
 	Marked bool // a column description can hold a Mark
 }
 
-// LeafAlloc are leaf_alloc's.
+// LeafAlloc has the columns of leaf_alloc.
 var LeafAlloc = Columns{Tag: "biz_tag", Next: "max_id", Step: "step", Marked: true}
 
-// StoreOf reads the description of a row that was one store's of several, which versions before 0.2 drew from together: its
-// place, from 1, and how many they were.
+// StoreOf parses the description of a row that belonged to one store of several, from which versions before 0.2
+// drew together. It returns the store's position, from 1, and the number of stores. several is false for other
+// rows.
 func StoreOf(description string) (place, stores int64, several bool) {
 	n, _ := fmt.Sscanf(description, "leafsql: store %d of %d", &place, &stores)
 	return place, stores, n == 2
 }
 
-// After is what comes behind the highest id in use, in an expression for Next.
+// After returns the text to append to the highest id in use in an expression for Next.
 func (c Columns) After() string {
 	if c.Last > 0 {
 		return ""
@@ -65,23 +66,23 @@ func (c Columns) After() string {
 	return " + 1"
 }
 
-// NextName is that of the column Next, for messages.
+// NextName returns the name of the column Next, unquoted, for messages.
 func (c Columns) NextName() string { return strings.Trim(c.Next, "`") }
 
-// Cells are a row's columns, by their names in small letters.
+// Cells are the columns of a row, by their names in lower case.
 type Cells map[string]Cell
 
-// Cell is one of them.
+// Cell is the value of one column.
 type Cell struct {
 	sql.NullString
-	Type string // "" where the driver does not say
+	Type string // database type of the column; "" if the driver does not return it
 }
 
-// Autocommit says whether the connection that they were read on is in autocommit.
+// Autocommit reports whether the connection on which the cells were read is in autocommit mode.
 func (c Cells) Autocommit() bool { return c["@@autocommit"].String == "1" }
 
-// Read reads columns of the tag's row. FOR UPDATE keeps proxies that split reads from
-// writes off their replicas.
+// Read reads columns of the tag's row. FOR UPDATE makes proxies that split reads from writes send the query to
+// the primary.
 func (r *Rows) Read(ctx context.Context, c *sql.Conn, tag, columns string) (Cells, error) {
 	rows, err := c.QueryContext(ctx, "SELECT "+columns+", @@autocommit FROM "+r.Table+" WHERE "+r.Tag+" = "+quote.Literal(tag)+" FOR UPDATE")
 	if err != nil {
@@ -110,10 +111,10 @@ func (r *Rows) Read(ctx context.Context, c *sql.Conn, tag, columns string) (Cell
 	}
 	all := make(Cells, len(types))
 	for i, t := range types {
-		_, name := quote.Split(t.Name()) // without its table, which columnsWithAlias writes before it
+		_, name := quote.Split(t.Name()) // without the table's name, which columnsWithAlias puts before it
 		all[strings.ToLower(name)] = Cell{values[i], t.DatabaseTypeName()}
 	}
-	// Columns that round or clip would give ids twice.
+	// Columns that round or truncate would issue ids twice.
 	if typ := all[r.NextName()].Type; typ != "" && typ != "BIGINT" && typ != "UNSIGNED BIGINT" {
 		return nil, &Error{r.NextName() + " is of type " + typ, fmt.Sprintf("ALTER TABLE %s MODIFY %s BIGINT NOT NULL DEFAULT %d", r.Table, r.Next, 1-r.Last)}
 	}
@@ -126,18 +127,18 @@ func (r *Rows) Read(ctx context.Context, c *sql.Conn, tag, columns string) (Cell
 	return nil, r.twoRows()
 }
 
-// ReadNext reads the next id that nobody has out of its column.
+// ReadNext parses the next unused id from its column.
 func (r *Rows) ReadNext(tag string, c Cell) (int64, error) {
 	v, err := strconv.ParseInt(c.String, 10, 64)
-	// Beyond 2^63-1 ParseInt gives that.
+	// For larger numbers ParseInt returns 2^63-1.
 	if err != nil && !errors.Is(err, strconv.ErrRange) || v < -r.Last {
 		return 0, &Error{r.NextName() + " is " + c.Text(), fmt.Sprintf("raise it above every id in use: UPDATE %s SET %s = <highest id%s> WHERE %s = %s", r.Table, r.Next, r.After(), r.Tag, quote.String(tag))}
 	}
 	return min(v, math.MaxInt64-r.Last) + r.Last, nil
 }
 
-// Unlock ends what a read may have begun on a connection that is not in autocommit, or
-// not known to be, so that no lock stays behind. err is the read's.
+// Unlock rolls back the transaction that a read may have begun on a connection without autocommit, so that no
+// lock remains. autocommit is false if the mode is unknown. err is the read's error, which Unlock returns.
 func (r *Rows) Unlock(ctx context.Context, c *sql.Conn, autocommit bool, err error) error {
 	if autocommit {
 		return err
@@ -152,7 +153,7 @@ func (r *Rows) Unlock(ctx context.Context, c *sql.Conn, autocommit bool, err err
 	return err
 }
 
-// Text is the cell as messages show it.
+// Text returns the cell's text for messages.
 func (c Cell) Text() string {
 	if !c.Valid {
 		return "NULL"
@@ -160,16 +161,17 @@ func (c Cell) Text() string {
 	return c.String
 }
 
-// A Move takes a row to Floor or higher, and N further, if it stands in From … To and fits
-// Where, which is empty or conditions behind an AND. Set is empty or further assignments behind a comma.
+// A Move changes a row whose next unused id is in From … To: it raises it to Floor if it is lower, and then by
+// N. Where is empty or has further conditions, each after " AND". Set is empty or has further assignments, each
+// after a comma.
 type Move struct {
 	From, To, Floor, N int64
 	Set, Where         string
 }
 
-// Move moves the tag's row, and returns the next id that nobody has then; 0 where the row
-// does not fit. It is one UPDATE, sent as text, so one round trip, and carries its own proof:
-// the server answers with the number that it wrote, as the insert id.
+// Move moves the tag's row, and returns its new next unused id, or 0 if no row fits. It sends one UPDATE as
+// text, so it needs one round trip. The server returns the number that it wrote as the insert id, which proves
+// the move.
 func (r *Rows) Move(ctx context.Context, c *sql.Conn, tag string, m Move) (next int64, err error) {
 	now, back := r.Next, ""
 	if r.Last > 0 {
@@ -191,26 +193,24 @@ func (r *Rows) Move(ctx context.Context, c *sql.Conn, tag string, m Move) (next 
 
 func decimal(n int64) string { return strconv.FormatInt(n, 10) }
 
-// take moves a row by text, an UPDATE whose insert id is the next id that nobody has
-// then.
+// take executes text, an UPDATE that moves a row. Its insert id is the row's new next unused id.
 func (r *Rows) take(ctx context.Context, c *sql.Conn, tag, text string) (rows, id int64, err error) {
 	if r.Transactions.Load() {
 		return r.takeInTransaction(ctx, c, tag, text)
 	}
 	rows, id, err = update(ctx, c, text)
 	if err == nil && rows == 1 && id == 0 {
-		// A proxy keeps the insert id to itself, or a trigger on the table does. The
-		// range is lost; from now on it is asked for in a transaction.
+		// A proxy does not pass the insert id on, or a trigger on the table replaces it. The range is lost.
+		// From now on ranges are taken in transactions.
 		r.Transactions.Store(true)
 		err = errNoInsertID
 	}
 	return rows, id, err
 }
 
-// takeInTransaction moves the row where the insert id of an UPDATE does not come back,
-// or connections are not in autocommit. What was written is read in the transaction, in
-// text: a statement that is prepared in there runs outside it where a Galera cluster
-// has aborted it meanwhile.
+// takeInTransaction moves the row if the UPDATE returns no insert id, or connections are not in autocommit
+// mode. It reads the written number in the same transaction, as text: a prepared statement would run outside
+// the transaction after a Galera cluster has aborted it.
 func (r *Rows) takeInTransaction(ctx context.Context, c *sql.Conn, tag, text string) (rows, id int64, err error) {
 	err = transaction(ctx, c, func() error {
 		if rows, id, err = update(ctx, c, text); err != nil || rows != 1 {
@@ -241,9 +241,9 @@ func update(ctx context.Context, c *sql.Conn, text string) (rows, id int64, err 
 	return rows, id, err
 }
 
-// Create creates the table by text where it does not exist. It looks first: the right to
-// create is needed once, and on a cluster every CREATE, even of a table that is there,
-// aborts what runs on all nodes.
+// Create creates the table with text if it does not exist. It queries the table first: the right to create is
+// then needed only once, and on a cluster every CREATE, even of an existing table, aborts the statements that
+// run on all nodes.
 func (r *Rows) Create(ctx context.Context, text string) error {
 	err := r.Retry(ctx, func(c *sql.Conn) error {
 		_, err := c.ExecContext(ctx, "SELECT 1 FROM "+r.Table+" LIMIT 0")
@@ -256,17 +256,17 @@ func (r *Rows) Create(ctx context.Context, text string) error {
 	return r.Failed("create", err)
 }
 
-// Exec sends a statement, again after what passes by itself.
+// Exec executes a statement in its own transaction, with retries after transient errors.
 func (r *Rows) Exec(ctx context.Context, text string) error {
 	return r.Retry(ctx, func(c *sql.Conn) error {
-		return transaction(ctx, c, func() error { // committed, also without autocommit
+		return transaction(ctx, c, func() error { // commits even without autocommit
 			_, err := c.ExecContext(ctx, text)
 			return err
 		})
 	})
 }
 
-// Failed says which statement of ours err comes from.
+// Failed wraps err with what was attempted on the table. It returns nil if err is nil.
 func (r *Rows) Failed(what string, err error) error {
 	if err == nil {
 		return nil
