@@ -8,7 +8,7 @@ import (
 	"github.com/leafsql/leafsql/internal/part"
 )
 
-// Back undoes what came last, as long as a guard stands.
+// Back undoes the last step, as long as there is a guard. It returns the state afterwards.
 func (m *Migration) Back(ctx context.Context, t *Tag, say func(Statement)) (after *Tag, err error) {
 	t, release, err := m.hold(ctx, t)
 	if err != nil {
@@ -25,7 +25,7 @@ func (m *Migration) Back(ctx context.Context, t *Tag, say func(Statement)) (afte
 		statements = t.Statements(Unguard)
 	}
 	if len(statements) == 0 && t.AutoIncrement() {
-		return t, nil // it is where it began, or an interrupted -back had come this far
+		return t, nil // it is at its start, or an interrupted -back had finished this part
 	}
 	if len(statements) == 0 {
 		return nil, fmt.Errorf("leafsql: %s has no guard, and no AUTO_INCREMENT: the migration is over, or came from Java Leaf, which needs none to go back; for the numbers of the server again, stop all writers and run what leafsql migrate shows as the way back", t.Name)
@@ -36,8 +36,8 @@ func (m *Migration) Back(ctx context.Context, t *Tag, say func(Statement)) (afte
 	return m.find(ctx, t)
 }
 
-// WayBack are the statements that give the tables of a migration that is over their
-// AUTO_INCREMENT again, on all shards.
+// WayBack returns the statements that give the tables of a completed migration their AUTO_INCREMENT again, on
+// all shards.
 func (t *Tag) WayBack() []Statement {
 	var all []Statement
 	for _, o := range t.tables {

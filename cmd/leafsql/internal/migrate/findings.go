@@ -8,14 +8,14 @@ import (
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/survey"
 )
 
-// programs are findings about what writes the tables inside of the server, where no
-// driver brings a key. They are read from its text, so that a person may know better.
+// programs are findings about programs that write the tables inside the server, where no driver adds a key.
+// They result from analysing the programs' text, so a person may have to overrule them.
 var programs = []string{"trigger-inserts", "trigger-sets-key", "routine-inserts", "event-inserts", "hidden"}
 
-// stops are findings with which leaf_alloc gives no ids, or gives them twice.
+// stops are findings with which leaf_alloc gives no ids, or gives ids twice.
 var stops = []string{"stores-differ", "row-broken", "alloc-key", "alloc-column", "alloc-engine"}
 
-// judge finds what would break when the tags' tables are switched.
+// judge records the findings that prevent a switch of the tags' tables.
 func (m *Migration) judge(ctx context.Context, s *survey.Survey, tags []*Tag) error {
 	report, err := check.Run(ctx, s, check.Options{Texts: m.Texts})
 	if err != nil {
@@ -34,8 +34,8 @@ func (m *Migration) judge(ctx context.Context, s *survey.Survey, tags []*Tag) er
 	return nil
 }
 
-// concerns reports whether a finding is about the tag's row, one of its tables, or what
-// all tags have in common: leaf_alloc, or a shard.
+// concerns reports whether a finding is about the tag's row, one of its tables, or an object that all tags
+// share: leaf_alloc, or a shard.
 func (t *Tag) concerns(f check.Finding) bool {
 	switch {
 	case OfProgram(f) && f.Table != "":
@@ -46,10 +46,10 @@ func (t *Tag) concerns(f check.Finding) bool {
 	return true
 }
 
-// OfProgram reports whether a finding is one that IgnorePrograms leaves out.
+// OfProgram reports whether IgnorePrograms suppresses a finding.
 func OfProgram(f check.Finding) bool { return slices.Contains(programs, f.Code) }
 
-// Blocks reports whether a step is refused as long as there is anything against it.
+// Blocks reports whether the step is refused because of a finding in Against.
 func (t *Tag) Blocks(step Step) bool {
 	return len(t.Against) > 0 && step == t.Next() && step != Widen && step != Done
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/leafsql/leafsql/internal/part"
 )
 
-// hold keeps other runs off a tag's tables until release is called, and looks at them again:
-// another run may have changed them meanwhile. The server forgets a lock whose connection ends.
+// hold locks a tag's tables against other runs until release is called, and reads their state again: another
+// run may have changed it. The server drops a lock when its connection ends.
 func (m *Migration) hold(ctx context.Context, before *Tag) (t *Tag, release func(), err error) {
 	conns := make(map[*survey.Shard]*sql.Conn)
 	release = func() {
@@ -32,11 +32,11 @@ func (m *Migration) hold(ctx context.Context, before *Tag) (t *Tag, release func
 				return nil, release, fmt.Errorf("leafsql: migrate on %s: %w; run it again", o.Shard.Label, part.Of(err))
 			}
 			conns[o.Shard] = conn
-			_, err = conn.ExecContext(ctx, "SET SESSION wait_timeout = 2147483") // the most that every server takes: an ALTER may take hours
+			_, err = conn.ExecContext(ctx, "SET SESSION wait_timeout = 2147483") // the largest value that every server accepts: an ALTER may take hours
 		}
 		var held sql.NullBool
 		if err == nil {
-			// 3 seconds: the server may still be ending the connection of a run that is over.
+			// 3 seconds: the server may still be closing the connection of a run that has ended.
 			err = conn.QueryRowContext(ctx, "SELECT GET_LOCK(?, 3)", lock(o)).Scan(&held)
 		}
 		switch {
@@ -52,7 +52,7 @@ func (m *Migration) hold(ctx context.Context, before *Tag) (t *Tag, release func
 	return t, release, err
 }
 
-// lock names a table's lock; names end after 64 letters.
+// lock returns the name of a table's lock, a hash since names have at most 64 letters.
 func lock(t *table) string {
 	h := fnv.New128a()
 	h.Write([]byte(t.Name()))

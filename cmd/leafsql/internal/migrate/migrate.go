@@ -1,20 +1,19 @@
-// Package migrate takes tables from AUTO_INCREMENT, or from Java Leaf, to mysql-leaf:
-// one step at a time, in the order in which no id can be given twice.
+// Package migrate moves tables from AUTO_INCREMENT, or from Java Leaf, to mysql-leaf: one step at a time, in an
+// order in which no id can be issued twice.
 //
 //	tags, err := migration.Look(ctx)
 //	for _, tag := range tags {
 //		err = migration.Do(ctx, tag, tag.Next(), say)
 //	}
 //
-// Where a migration stands is read from the databases alone, so that it goes on after
-// whatever ended it, and a step is verified by looking again.
+// The state of a migration is read from the databases alone, so it can resume after any interruption. A step is
+// verified by reading the state again.
 //
-// Under AUTO_INCREMENT the server gives a writer without leafsql the number above the
-// highest id, which lies in a range that a process with leafsql holds. So both must not
-// write at the same time: a trigger, the guard, refuses rows without a key from the
-// moment at which leaf_alloc's row begins above them.
+// Under AUTO_INCREMENT the server gives a writer without leafsql the number above the highest id, which lies in
+// a range that a process with leafsql holds. So both must not write at the same time: a trigger, the guard,
+// refuses rows without a key from the moment at which leaf_alloc's row starts above the keys.
 //
-// Java Leaf needs no guard: it works on the same row.
+// Java Leaf needs no guard: it uses the same row.
 package migrate
 
 import (
@@ -37,42 +36,42 @@ import (
 	"github.com/leafsql/leafsql/internal/servererr"
 )
 
-// A Migration is of some tables.
+// A Migration is the migration of some tables.
 type Migration struct {
 	Set      *databases.Set
-	Tables   []string // by name, or where the DSN has none, rules as in leafTables
-	KeepType bool     // Widen is left out
+	Tables   []string // names, or rules as in leafTables if the DSN has no rules
+	KeepType bool     // skip Widen
 
-	IgnorePrograms bool // what stored programs do, or whether they can be seen, is no reason to refuse a step
+	IgnorePrograms bool // do not refuse a step because of stored programs, or because they cannot be seen
 
-	Texts chinese.Texts // of findings
+	Texts chinese.Texts // translations of findings
 }
 
-// A Tag is where the tables of one tag stand, on all shards.
+// A Tag is the state of the tables of one tag, on all shards.
 type Tag struct {
 	*survey.Tag
-	Against []check.Finding // what would break; every step but Widen is refused as long as there is any
+	Against []check.Finding // problems that the next steps would cause; while there are any, every step except Widen is refused
 
 	survey      *survey.Survey
 	tables      []*table
 	widen       bool
-	foreignKeys []string // that keep Widen from changing the keys
+	foreignKeys []string // foreign keys that prevent Widen
 }
 
 type table struct {
 	*survey.Table
 	def       column.Definition
-	alterAuto []string // takes AUTO_INCREMENT away, or gives it back
+	alterAuto []string // drops AUTO_INCREMENT, or adds it again
 }
 
-// A Statement changes one thing on one server.
+// A Statement is SQL that makes one change on one server.
 type Statement struct {
 	Server string   `json:"server"`
 	SQL    []string `json:"sql"`
 	on     *databases.Server
 }
 
-// Configure makes rules of the tables where the DSNs have none.
+// Configure makes rules of Tables for the DSNs without rules. Call it before Look.
 func (m *Migration) Configure() error {
 	for _, shard := range m.Set.Shards {
 		if len(shard.Config.Tables) > 0 {
@@ -90,7 +89,8 @@ func (m *Migration) Configure() error {
 	return nil
 }
 
-// Look finds where the tables stand, and what is against the next steps.
+// Look returns the state of the tables, with the findings that prevent the next steps. It fails if no rule
+// fills one of the Tables from leaf_alloc.
 func (m *Migration) Look(ctx context.Context) ([]*Tag, error) {
 	s, err := survey.Take(ctx, m.Set, "", nil)
 	if err != nil {
@@ -152,7 +152,8 @@ func (m *Migration) define(ctx context.Context, s *survey.Survey, tag *survey.Ta
 	return t, nil
 }
 
-// define reads what a table's ALTERs are made from. Next is the first id that the tag has not given.
+// define reads the definitions from which a table's ALTERs are made. next is the first id that the tag has not
+// allocated.
 func define(ctx context.Context, t *survey.Table, next int64) (*table, error) {
 	switch {
 	case t.Err != nil:
@@ -176,8 +177,8 @@ func define(ctx context.Context, t *survey.Table, next int64) (*table, error) {
 	return one, err
 }
 
-// Do runs the step that is next, says each statement before it runs, and looks whether
-// the step did what it is for. A Switch that fails leaves no new guard of its own behind.
+// Do runs the next step, and fails if step is another one. It calls say before each statement, and verifies the
+// result of the step. A Switch that fails drops the guards that it created.
 func (m *Migration) Do(ctx context.Context, t *Tag, step Step, say func(Statement)) (after *Tag, err error) {
 	t, release, err := m.hold(ctx, t)
 	if err != nil {
@@ -216,7 +217,7 @@ func (m *Migration) Do(ctx context.Context, t *Tag, step Step, say func(Statemen
 	if after, err = m.again(ctx, t); err != nil {
 		return nil, err
 	}
-	if step == Switch { // no number of AUTO_INCREMENT's is given any more
+	if step == Switch { // the server generates no AUTO_INCREMENT numbers any more
 		if _, err = run(ctx, after.row(), say); err != nil {
 			return nil, err
 		}
@@ -230,7 +231,7 @@ func (m *Migration) Do(ctx context.Context, t *Tag, step Step, say func(Statemen
 	return after, nil
 }
 
-// again looks at one tag, whose migration can go on.
+// again reads the state of a tag, and fails if its migration cannot continue.
 func (m *Migration) again(ctx context.Context, t *Tag) (*Tag, error) {
 	after, err := m.find(ctx, t)
 	if err == nil {
@@ -239,7 +240,7 @@ func (m *Migration) again(ctx context.Context, t *Tag) (*Tag, error) {
 	return after, err
 }
 
-// find looks at one tag.
+// find reads the state of a tag.
 func (m *Migration) find(ctx context.Context, t *Tag) (*Tag, error) {
 	s, err := survey.Take(ctx, m.Set, t.Name, nil)
 	switch {
@@ -251,7 +252,7 @@ func (m *Migration) find(ctx context.Context, t *Tag) (*Tag, error) {
 	return m.define(ctx, s, s.Tags[0])
 }
 
-// strict is an error where a writer without leafsql would store the key 0.
+// strict returns an error if a writer without leafsql would store the key 0.
 func (t *Tag) strict() error {
 	for _, o := range t.tables {
 		if mode := o.Shard.Global["sql_mode"]; !strings.Contains(mode, "STRICT_") {
@@ -261,7 +262,8 @@ func (t *Tag) strict() error {
 	return nil
 }
 
-// run runs it on a connection of its own, so that nothing that it set stays.
+// run executes the statement on its own connection, which is closed afterwards, so that its session variables
+// are lost.
 func (s Statement) run(ctx context.Context) error {
 	conn, err := s.on.DB.Conn(ctx)
 	if err != nil {
@@ -276,8 +278,8 @@ func (s Statement) run(ctx context.Context) error {
 	return nil
 }
 
-// run runs statements until one fails. Ran are those that may have had their effect: all but
-// one that the server refused.
+// run executes statements until one fails. ran are the statements that may have had an effect: all executed
+// statements, except for one that the server refused.
 func run(ctx context.Context, statements []Statement, say func(Statement)) (ran []Statement, err error) {
 	for i, s := range statements {
 		say(s)

@@ -16,18 +16,18 @@ type Step string
 // The steps, in their order. Writers are deployed with mysql-leaf between Switch and Drop.
 const (
 	Widen   Step = "widen"   // the key becomes BIGINT
-	Switch  Step = "switch"  // rows without a key are refused, and leaf_alloc's row begins above the highest one
-	Drop    Step = "drop"    // AUTO_INCREMENT goes
-	Unguard Step = "unguard" // the guard goes
+	Switch  Step = "switch"  // rows without a key are refused, and leaf_alloc's row starts above the highest key
+	Drop    Step = "drop"    // AUTO_INCREMENT is dropped
+	Unguard Step = "unguard" // the guard is dropped
 	Done    Step = ""
 )
 
 var order = []Step{Widen, Switch, Drop, Unguard, Done}
 
-// Steps are those that can be asked for.
+// Steps are the steps that a user can request.
 var Steps = order[:4]
 
-// Next is the step that comes next.
+// Next returns the next step, or Done.
 func (t *Tag) Next() Step {
 	any := slices.ContainsFunc[[]*table]
 	auto := t.AutoIncrement()
@@ -44,22 +44,21 @@ func (t *Tag) Next() Step {
 	return Done
 }
 
-// Past reports whether a step is behind: done, or not needed.
+// Past reports whether a step is done or not needed.
 func (t *Tag) Past(step Step) bool {
 	i := slices.Index(order, step)
 	return i >= 0 && i < slices.Index(order, t.Next())
 }
 
-// Guarded reports whether a guard stands on any shard, so that the tables come from
-// AUTO_INCREMENT.
+// Guarded reports whether there is a guard on any shard. If so, the tables come from AUTO_INCREMENT.
 func (t *Tag) Guarded() bool {
 	return slices.ContainsFunc(t.tables, func(o *table) bool { return o.Guarded })
 }
 
 func (t *table) narrow() bool { return t.def.Widen() != t.def }
 
-// Half lists the tables on which the next step was done already, where that is not so on
-// all of them: a step, or a way back, was interrupted.
+// Half returns the tables on which the next step is done already, if it is not done on all of them: a step, or
+// its reversal, was interrupted.
 func (t *Tag) Half() []*survey.Table {
 	var half []*survey.Table
 	for _, o := range t.tables {
@@ -81,8 +80,8 @@ func (t *Tag) Half() []*survey.Table {
 	return half
 }
 
-// Statements are a step's, as far as they are known before it begins: Switch looks for
-// the highest key again once the guards stand.
+// Statements returns a step's statements, as far as they are known before it starts: Switch reads the highest
+// key again after it has created the guards.
 func (t *Tag) Statements(step Step) (all []Statement) {
 	for _, o := range t.tables {
 		add := func(sql ...string) { all = append(all, on(o.Shard.Server, sql...)) }
@@ -105,7 +104,7 @@ func (t *Tag) Statements(step Step) (all []Statement) {
 
 func on(s *databases.Server, sql ...string) Statement { return Statement{s.Label, sql, s} }
 
-// row puts leaf_alloc's row above the highest key.
+// row returns the statements that put leaf_alloc's row above the highest key.
 func (t *Tag) row() (all []Statement) {
 	add := func(c survey.Change) { all = append(all, on(c.On, c.SQL)) }
 	for _, create := range t.survey.CreateAlloc() {
@@ -121,7 +120,8 @@ func (t *Tag) row() (all []Statement) {
 	return all
 }
 
-// Err says why a migration cannot go on, though no step is left.
+// Err returns the reason why a migration cannot continue or, after the last step, why its tables cannot be
+// filled; otherwise nil.
 func (t *Tag) Err() error {
 	for _, o := range t.tables {
 		if err := o.Invisible(o.def); err != nil {
