@@ -1,12 +1,12 @@
-// Package databases opens what a DSN of mysql-leaf names, and its shards: the
-// databases whose tables one leaf_alloc feeds, and the one that holds it.
+// Package databases opens the databases of a mysql-leaf DSN and of its shards: the databases that use one
+// leaf_alloc, and the database that contains it.
 //
 //	set, err := databases.Open(ctx, dsn, shards)
 //	defer set.Close()
 //	for _, s := range set.Shards { … }
 //
-// It fills nothing, takes no id and no worker id. Its errors name the server and
-// the user, and show no password.
+// It fills no tables, and takes no ids and no worker id. Its errors contain the server and the user, but no
+// password.
 package databases
 
 import (
@@ -25,33 +25,33 @@ import (
 	"github.com/leafsql/leafsql/internal/spec"
 )
 
-// A Set is the databases that one leaf_alloc feeds.
+// A Set is the databases that use one leaf_alloc.
 type Set struct {
-	Shards []*Shard // the first is the one of -dsn
+	Shards []*Shard // the first is the database of -dsn
 	Store  *Store
 }
 
-// A Shard is one database with tables that get ids.
+// A Shard is a database with tables that get ids.
 type Shard struct {
 	*Server
 	Config *driver.Config
-	Own    bool // its DSN has leaf parameters of its own
+	Own    bool // its DSN has leaf parameters
 }
 
-// A Store is a database that holds leaf_alloc.
+// A Store is a database that contains leaf_alloc.
 type Store struct {
 	*Server
 	Database, Table string
 }
 
-// Plain is the table's name without quotes, db.table.
+// Plain returns the table's name without quotes, db.table.
 func (s *Store) Plain() string { return s.Database + "." + s.Table }
 
-// Workers is the table of worker ids beside it.
+// Workers returns the table of worker ids in the same database. It shares the Server.
 func (s *Store) Workers() *Store { return &Store{s.Server, s.Database, "leaf_worker"} }
 
-// LeasesHere reports whether the worker ids of the shard's snowflakes come from the table
-// beside leaf_alloc: leafWorker=mysql(), which is the default.
+// LeasesHere reports whether the worker ids of the shard's snowflakes come from the table of Workers:
+// leafWorker=mysql(), which is the default.
 func (s *Shard) LeasesHere() bool {
 	if s.Config.Worker == "" {
 		return slices.ContainsFunc(s.Config.Tables, func(r driver.Rule) bool { return r.Kind == driver.Snowflake })
@@ -60,11 +60,12 @@ func (s *Shard) LeasesHere() bool {
 	return name == "mysql"
 }
 
-// Name is the table's, as SQL writes it on any connection of the server.
+// Name returns the table's quoted name for SQL on any connection of the server.
 func (s *Store) Name() string { return quote.In(s.Database, s.Table) }
 
-// Open connects to the database of dsn, to the shards, and to the leaf_alloc that
-// dsn names. A shard's DSN without leaf parameters has those of dsn.
+// Open connects to the database of dsn, to the shards, and to the leaf_alloc of dsn. A shard's DSN without leaf
+// parameters inherits those of dsn. Each DSN may have the form env:NAME, as for Lookup. If Open returns no
+// error, the caller has to call Close.
 func Open(ctx context.Context, dsn string, shards []string) (set *Set, err error) {
 	set = &Set{}
 	defer func() {
@@ -107,8 +108,8 @@ func Open(ctx context.Context, dsn string, shards []string) (set *Set, err error
 	return set, err
 }
 
-// Lookup is a DSN given on the command line: env:NAME stands for the value of an
-// environment variable, which other users of the machine do not see.
+// Lookup returns a DSN of the command line: env:NAME refers to an environment variable, which other users of
+// the machine cannot see. It fails if the variable is unset or empty.
 func Lookup(dsn string) (string, error) {
 	name, ok := strings.CutPrefix(dsn, "env:")
 	if !ok {
@@ -120,7 +121,7 @@ func Lookup(dsn string) (string, error) {
 	return "", fmt.Errorf("leafsql: the environment variable %s is not set; put the DSN there", name)
 }
 
-// Parse reads a DSN. What go-sql-driver says of it names no way out.
+// Parse parses a DSN. It adds a hint to errors of go-sql-driver, which have none.
 func Parse(dsn string) (*driver.Config, error) {
 	cfg, err := driver.ParseDSN(dsn)
 	if err != nil && !strings.HasPrefix(err.Error(), "leafsql: ") {
@@ -134,8 +135,8 @@ func hasLeafParams(dsn string) bool {
 	return err == nil && slices.ContainsFunc(slices.Collect(maps.Keys(inner.Params)), func(k string) bool { return strings.HasPrefix(k, "leaf") })
 }
 
-// OtherStore returns the leaf_alloc that a shard's own DSN names and the set's. Both are ""
-// if they are the same.
+// OtherStore returns the leaf_alloc of a shard's DSN and the set's. Both are "" if they are the same, or if the
+// shard's DSN has no leaf parameters.
 func (s *Set) OtherStore(ctx context.Context, shard *Shard) (theirs, ours string, err error) {
 	if !shard.Own || shard == s.Shards[0] {
 		return "", "", nil
@@ -161,7 +162,8 @@ func openStore(ctx context.Context, shard *Shard) (*Store, error) {
 	return storeOn(shard.Server, shard.Config.AllocTable)
 }
 
-// OpenStore opens the leaf_alloc of a DSN. table is its name, [db.]table.
+// OpenStore opens the leaf_alloc of a DSN. table is its name, [db.]table. The caller has to close the DB of the
+// Store.
 func OpenStore(ctx context.Context, dsn, table string) (*Store, error) {
 	cfg, err := Parse(dsn)
 	if err != nil {
@@ -189,7 +191,7 @@ func storeOn(server *Server, table string) (*Store, error) {
 	return store, nil
 }
 
-// Close closes all connections.
+// Close closes all connections. It may be called more than once.
 func (s *Set) Close() {
 	for _, shard := range s.Shards {
 		shard.DB.Close()

@@ -7,7 +7,7 @@ import (
 	"github.com/leafsql/leafsql/internal/servererr"
 )
 
-// WayOut says what to do about an error of a server, or of the way there.
+// WayOut returns a hint for an error of a server, or of the connection to it.
 func WayOut(err error) string {
 	switch {
 	case servererr.Is(err, servererr.LoginDenied, servererr.SocketLoginDenied):
@@ -24,10 +24,10 @@ func WayOut(err error) string {
 	return "see that the server runs, and that the DSN leads there"
 }
 
-// ErrForeignKeys are those of a column that cannot change its type alone.
+// ErrForeignKeys are the errors for a column whose type cannot change because of foreign keys.
 var ErrForeignKeys = []uint16{1832, 1833, 3780}
 
-// Denied reports whether err says that the user has not the right.
+// Denied reports whether err means that the user lacks a right.
 func Denied(err error) bool {
 	return servererr.Denied(err) || servererr.Is(err, servererr.SpecificAccessDenied)
 }

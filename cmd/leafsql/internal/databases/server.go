@@ -14,7 +14,7 @@ import (
 	"github.com/leafsql/leafsql/internal/servererr"
 )
 
-// A Server is one connection's server, and the database in use there.
+// A Server is a connection pool to a server, and the database in use there.
 type Server struct {
 	Label    string // address/database
 	Database string
@@ -22,22 +22,23 @@ type Server struct {
 
 	MariaDB bool
 	Version string
-	ID      string            // equal for two connections to the same server
-	Session map[string]string // variables, as the application's connections have them
-	Global  map[string]string // as other clients have them
+	ID      string            // equal for two pools on the same server
+	Session map[string]string // variables of the application's connections
+	Global  map[string]string // variables of other clients
 }
 
-// conns is how many questions a server is asked at the same time.
+// conns is the maximum number of concurrent queries on a server.
 const conns = 4
 
-// statsExpiry is MySQL's variable for how long information_schema shows an old AUTO_INCREMENT, a day by default.
+// statsExpiry is MySQL's variable for the age up to which information_schema shows an old AUTO_INCREMENT, one
+// day by default.
 const statsExpiry = "information_schema_stats_expiry"
 
-// watched are the variables that are looked at.
+// watched lists the variables that are read.
 const watched = "'version', 'hostname', 'port', 'server_id', 'server_uuid', 'datadir', 'socket', 'sql_mode', 'read_only', 'super_read_only', 'innodb_read_only', " +
 	"'innodb_flush_log_at_trx_commit', 'sync_binlog', 'log_bin', 'binlog_format', 'autocommit', 'lower_case_table_names', 'auto_increment_increment', 'redirect_url', 'wsrep_on', 'wsrep_provider', 'group_replication_group_name', '" + statsExpiry + "'"
 
-// connect opens a server's pool, and learns what it is.
+// connect opens a server's pool, and reads its variables.
 func connect(ctx context.Context, cfg *mysql.Config) (*Server, error) {
 	s := &Server{Label: Label(cfg), Database: cfg.DBName}
 	as, err := open(cfg, nil)
@@ -61,7 +62,7 @@ func connect(ctx context.Context, cfg *mysql.Config) (*Server, error) {
 	s.DB.SetMaxOpenConns(conns)
 	s.Version = s.Global["version"]
 	if s.folds() {
-		s.Database = strings.ToLower(s.Database) // as package driver names it
+		s.Database = strings.ToLower(s.Database) // the spelling of package driver
 	}
 	s.MariaDB = strings.Contains(strings.ToLower(s.Version), "mariadb")
 	for _, name := range []string{"hostname", "port", "server_id", "server_uuid", "datadir", "socket"} {
@@ -70,21 +71,21 @@ func connect(ctx context.Context, cfg *mysql.Config) (*Server, error) {
 	return s, nil
 }
 
-// folds reports whether the server ignores the case of names of databases and tables.
+// folds reports whether the server ignores the case of the names of databases and tables.
 func (s *Server) folds() bool { return s.Global["lower_case_table_names"] != "0" }
 
-// SameName reports whether two names are those of one table, or of one database.
+// SameName reports whether a and b name the same table, or the same database.
 func (s *Server) SameName(a, b string) bool { return a == b || s.folds() && strings.EqualFold(a, b) }
 
-// session is what connections of the command have set, whatever the application's
-// have: nothing is cut short, nothing waits for a COMMIT or long for a lock, no value
-// is clipped, and what the server quotes it quotes with backticks.
+// session are the variables of the command's connections. They override the application's: no result is cut
+// short, no statement waits for a COMMIT or long for a lock, no value is clipped, and the server quotes with
+// backticks.
 var session = map[string]string{
 	"autocommit": "1", "completion_type": "0", "sql_select_limit": "18446744073709551615", "lock_wait_timeout": "10", "innodb_lock_wait_timeout": "10",
 	"sql_mode": "'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,NO_AUTO_VALUE_ON_ZERO'", "sql_quote_show_create": "1", "time_zone": "'+00:00'",
 }
 
-// open makes a pool with cfg and some variables.
+// open opens a pool with cfg and additional variables, which take precedence over the parameters of cfg.
 func open(cfg *mysql.Config, vars map[string]string) (*sql.DB, error) {
 	cfg = cfg.Clone()
 	cfg.InterpolateParams, cfg.ClientFoundRows, cfg.MultiStatements, cfg.ColumnsWithAlias = true, false, false, false
@@ -102,7 +103,7 @@ func open(cfg *mysql.Config, vars map[string]string) (*sql.DB, error) {
 		}
 	}
 	cfg.Params = params
-	cfg.Apply(mysql.Charset("utf8mb4", "")) // names may hold any letter
+	cfg.Apply(mysql.Charset("utf8mb4", "")) // names may have any letters
 	connector, err := mysql.NewConnector(cfg)
 	if err != nil {
 		return nil, err
@@ -121,13 +122,14 @@ func variables(ctx context.Context, db *sql.DB, scope string) (map[string]string
 	return vars, err
 }
 
-// Each calls f for every row of a query's answer.
+// Each calls f for every row of a query's result, until f returns an error. f has to use scan before it
+// returns.
 func (s *Server) Each(ctx context.Context, f func(scan func(...any) error) error, query string, args ...any) error {
 	return each(ctx, s.DB, f, query, args...)
 }
 
-// EachSeen is Each, and reports whether the server showed all: MariaDB leaves out of
-// information_schema what stays locked, with a warning.
+// EachSeen is like Each, and reports whether the server returned all rows: MariaDB omits rows of
+// information_schema for tables that stay locked, with a warning.
 func (s *Server) EachSeen(ctx context.Context, f func(scan func(...any) error) error, query string) (all bool, err error) {
 	conn, err := s.DB.Conn(ctx)
 	if err != nil {
@@ -151,7 +153,7 @@ func (s *Server) EachSeen(ctx context.Context, f func(scan func(...any) error) e
 	return all, err
 }
 
-// List reads one column.
+// List returns the values of a query with one column.
 func (s *Server) List(ctx context.Context, query string, args ...any) ([]string, error) {
 	var values []string
 	err := s.Each(ctx, func(scan func(...any) error) error {
@@ -185,7 +187,7 @@ func (s *Server) failed(err error) error {
 	return fmt.Errorf("leafsql: cannot connect to %s: %w; %s", s.Label, err, WayOut(err))
 }
 
-// Label names a connection's address and database.
+// Label returns a connection's address and database, address/database, without the user.
 func Label(cfg *mysql.Config) string {
 	if cfg.DBName == "" {
 		return cfg.Addr
@@ -193,7 +195,7 @@ func Label(cfg *mysql.Config) string {
 	return strings.TrimSuffix(cfg.Addr, "/") + "/" + cfg.DBName
 }
 
-// ReadOnly reports whether the server takes no writes.
+// ReadOnly reports whether the server refuses writes.
 func (s *Server) ReadOnly() bool {
 	for _, name := range []string{"read_only", "super_read_only", "innodb_read_only"} {
 		if v := strings.ToUpper(s.Global[name]); v != "" && v != "OFF" && v != "0" {
@@ -203,7 +205,7 @@ func (s *Server) ReadOnly() bool {
 	return false
 }
 
-// User is who the server takes this connection for, as GRANT writes it.
+// User returns the account of the connection, as GRANT spells it.
 func (s *Server) User(ctx context.Context) (string, error) {
 	var user string
 	err := s.DB.QueryRowContext(ctx, "SELECT CURRENT_USER()").Scan(&user)
