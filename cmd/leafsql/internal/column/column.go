@@ -1,12 +1,12 @@
-// Package column changes one column of a table and nothing else about it: the ALTER
-// TABLE is made from the definition that SHOW CREATE TABLE gives, so that its
-// comment, its sign, its visibility and the rest stay.
+// Package column changes one column of a table and nothing else about it: the ALTER TABLE is made from the
+// definition in SHOW CREATE TABLE, so the column keeps its comment, its sign, its visibility and its other
+// attributes.
 //
 //	def, err := column.Of(create, "id")
 //	sql := def.Widen().Alter("`shop`.`orders`")
 //
-// The text of SHOW CREATE TABLE has to be in backticks: sql_mode without ANSI_QUOTES,
-// and sql_quote_show_create on.
+// The output of SHOW CREATE TABLE must be quoted with backticks: sql_mode without ANSI_QUOTES, and
+// sql_quote_show_create on.
 package column
 
 import (
@@ -17,17 +17,18 @@ import (
 	"github.com/leafsql/leafsql/internal/quote"
 )
 
-// A Definition is a column's, as CREATE TABLE writes it.
+// A Definition is a column's definition in CREATE TABLE. It is comparable.
 type Definition struct {
 	name string // in backticks
-	text string // what follows the name
+	text string // the text after the name
 }
 
-// Of finds a column's definition in the text of SHOW CREATE TABLE.
+// Of returns a column's definition from the output of SHOW CREATE TABLE. It fails if the table has no such
+// column.
 func Of(create, column string) (Definition, error) {
 	name := quote.Name(column)
 	for line := range strings.SplitSeq(create, "\n") {
-		// A line break in a comment is written as \n.
+		// Line breaks in comments are escaped as \n.
 		if rest, ok := cutPrefixFold(strings.TrimLeft(line, " "), name+" "); ok {
 			return Definition{name, strings.TrimSuffix(rest, ",")}, nil
 		}
@@ -35,7 +36,7 @@ func Of(create, column string) (Definition, error) {
 	return Definition{}, fmt.Errorf("leafsql: column %s is not in the table's definition; look at SHOW CREATE TABLE", column)
 }
 
-// cutPrefixFold is strings.CutPrefix without regard to case: column names have none.
+// cutPrefixFold is like strings.CutPrefix, but ignores case, as column names do.
 func cutPrefixFold(s, prefix string) (string, bool) {
 	if len(s) < len(prefix) || !strings.EqualFold(s[:len(prefix)], prefix) {
 		return s, false
@@ -43,17 +44,17 @@ func cutPrefixFold(s, prefix string) (string, bool) {
 	return s[len(prefix):], true
 }
 
-// Alter is the statement that gives the table's column this definition.
+// Alter returns the statement that gives the column of table this definition. table is a quoted name.
 func (d Definition) Alter(table string) string {
 	return "ALTER TABLE " + table + " MODIFY COLUMN " + d.name + " " + d.text
 }
 
-// Add is the statement that adds the column to another table.
+// Add returns the statement that adds the column to another table. table is a quoted name.
 func (d Definition) Add(table string) string {
 	return "ALTER TABLE " + table + " ADD COLUMN " + d.name + " " + d.text
 }
 
-// AutoIncrement reports whether the column has the attribute.
+// AutoIncrement reports whether the column has AUTO_INCREMENT.
 func (d Definition) AutoIncrement() bool {
 	found := false
 	d.words(func(word string) string {
@@ -63,10 +64,10 @@ func (d Definition) AutoIncrement() bool {
 	return found
 }
 
-// WithoutAutoIncrement drops the attribute.
+// WithoutAutoIncrement removes AUTO_INCREMENT.
 func (d Definition) WithoutAutoIncrement() Definition { return d.without("AUTO_INCREMENT") }
 
-// Visible drops MariaDB's attribute INVISIBLE.
+// Visible removes MariaDB's attribute INVISIBLE.
 func (d Definition) Visible() Definition { return d.without("INVISIBLE") }
 
 func (d Definition) without(attribute string) Definition {
@@ -78,7 +79,7 @@ func (d Definition) without(attribute string) Definition {
 	})
 }
 
-// WithAutoIncrement gives the column the attribute, behind its type and NOT NULL.
+// WithAutoIncrement adds AUTO_INCREMENT, after the type and NOT NULL.
 func (d Definition) WithAutoIncrement() Definition {
 	if d.AutoIncrement() {
 		return d
@@ -100,8 +101,8 @@ func (d Definition) WithAutoIncrement() Definition {
 // integer matches an integer type with its width: "int(10) unsigned zerofill".
 var integer = regexp.MustCompile(`(?i)^(tinyint|smallint|mediumint|int|integer|bigint)(\(\d+\))?( unsigned)?( zerofill)?`)
 
-// Widen makes an integer column a BIGINT with the same sign. Another type, and a
-// BIGINT, stay as they are.
+// Widen changes an integer column to BIGINT with the same sign. It returns a BIGINT, and any other type,
+// unchanged.
 func (d Definition) Widen() Definition {
 	m := integer.FindStringSubmatch(d.text)
 	if m == nil || strings.EqualFold(m[1], "bigint") {
@@ -109,14 +110,14 @@ func (d Definition) Widen() Definition {
 	}
 	width := ""
 	if m[4] != "" {
-		width = m[2] // the digits that are shown
+		width = m[2] // the display width
 	}
 	d.text = "bigint" + width + m[3] + m[4] + d.text[len(m[0]):]
 	return d
 }
 
-// words passes each word of the definition outside of quotes through f; one for which
-// f gives "" goes, with the space before it.
+// words replaces each unquoted word of the definition by f(word). If f returns "", it also removes the space
+// before the word.
 func (d Definition) words(f func(string) string) Definition {
 	var b strings.Builder
 	text := d.text
@@ -150,7 +151,7 @@ func letter(c byte) bool {
 	return c == '_' || c == '$' || '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z' || c >= 0x80
 }
 
-// quoted is the end of the quoted piece that begins at i.
+// quoted returns the end of the quoted text that begins at i.
 func quoted(text string, i int) int {
 	q := text[i]
 	for i++; i < len(text); i++ {

@@ -12,7 +12,7 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestAlter: only what is asked for changes, on both servers.
+// TestAlter: only the requested attributes change, on both servers.
 func TestAlter(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		t.Run(target.Name, func(t *testing.T) {
@@ -29,7 +29,7 @@ func TestAlter(t *testing.T) {
 				"`id` INT NOT NULL AUTO_INCREMENT PRIMARY KEY INVISIBLE, n INT",
 			} {
 				if target.Name == "mariadb" && strings.Contains(def, "INVISIBLE") {
-					continue // without AUTO_INCREMENT it would have to have a default there
+					continue // MariaDB requires a default for it without AUTO_INCREMENT
 				}
 				exec(t, db, "DROP TABLE IF EXISTS t")
 				exec(t, db, "CREATE TABLE t ("+def+")")
@@ -62,7 +62,7 @@ func TestAlter(t *testing.T) {
 	}
 }
 
-// plain leaves out the widths that servers show.
+// plain removes the display widths that some servers add.
 func plain(create string) string {
 	return regexp.MustCompile(`bigint\(\d+\)`).ReplaceAllString(strings.ReplaceAll(create, " DEFAULT NULL", ""), "bigint")
 }
