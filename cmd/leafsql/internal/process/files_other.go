@@ -4,5 +4,5 @@ package process
 
 import "math"
 
-// openFiles is how many files this process may have open: no limit is known here.
+// openFiles returns the maximum number of open files of this process. The limit is unknown on this system.
 func openFiles() int { return math.MaxInt }

@@ -1,5 +1,5 @@
-// Package process holds what leafsql serve and leafsql proxy share as processes that others
-// reach over the network: TLS, how many connections there may be, how the log is written, and what strangers may read.
+// Package process contains the parts that leafsql serve and leafsql proxy share as network servers: TLS, the
+// limit of connections, the format of the log, and the errors that clients may read.
 package process
 
 import (
@@ -11,8 +11,8 @@ import (
 	"net"
 )
 
-// TLS is a server's, with a certificate and its key from files in PEM; nil where neither is
-// named. flags are the names of both.
+// TLS returns a server's configuration with a certificate and its key, from PEM files, or nil if both names are
+// empty. flags names both flags, for errors.
 func TLS(cert, key string, flags string) (*tls.Config, error) {
 	if cert == "" && key == "" {
 		return nil, nil
@@ -27,7 +27,7 @@ func TLS(cert, key string, flags string) (*tls.Config, error) {
 	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, nil
 }
 
-// LogFormat adds the flag -log-format.
+// LogFormat adds the flag -log-format. It sets *json to true for json.
 func LogFormat(fs *flag.FlagSet, json *bool) {
 	fs.Func("log-format", "`format` of the log on standard error: text, or json with one object a line (default text)", func(v string) error {
 		if *json = v == "json"; !*json && v != "text" {
@@ -37,10 +37,10 @@ func LogFormat(fs *flag.FlagSet, json *bool) {
 	})
 }
 
-// Connections is how many connections there may be at a time, of which each takes so many
-// files: no more than wanted, and no more than the process may have open. Where a process may
-// open no more files, connections wait unseen, also its own to the database. That fewer are taken than
-// somebody asked for is worth a warning, fewer than usual is not.
+// Connections returns the maximum number of connections, each of which takes the given number of files: at most
+// wanted, and at most the number that the process's limit of open files allows. Without this limit, connections
+// would wait unnoticed if the process runs out of files, including its own to the database. It logs a warning
+// if wanted is lowered, but only at level Info if wanted is the default, usual.
 func Connections(wanted, usual, files int, log *slog.Logger) int {
 	open := openFiles()
 	most := max(1, (open-open/8)/files)
@@ -57,7 +57,7 @@ func Connections(wanted, usual, files int, log *slog.Logger) int {
 	return most
 }
 
-// Local reports whether an address that is listened at is reached from this machine alone.
+// Local reports whether a listening address can only be reached from this machine.
 func Local(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	ip := net.ParseIP(host)

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestConnections: that the process may open few files is a warning where more connections were asked for, and no warning where the
-// usual number is more.
+// TestConnections: too few open files are a warning if a number of connections was requested, but not if the
+// default is lowered.
 func TestConnections(t *testing.T) {
 	for _, c := range []struct {
 		usual int

@@ -13,8 +13,8 @@ import (
 	"github.com/leafsql/leafsql/internal/servererr"
 )
 
-// Public is what clients may read of an error: no server's or driver's text, which names
-// users and hosts. The log has that.
+// Public returns the part of an error that clients may read: no message of the server or driver, since those
+// name users and hosts. The log has the whole error.
 func Public(err error) string {
 	if e, ok := errors.AsType[*segment.RowError](err); ok {
 		return part.Text(e)
@@ -43,7 +43,7 @@ func Public(err error) string {
 	return "leaf_alloc gives no ids; the server's log says why, and ids come again as soon as it does"
 }
 
-// Hidden are statistics without what their errors say of users and hosts.
+// Hidden returns statistics in which errors name no users and hosts. It changes stats.Tags in place.
 func Hidden(stats driver.Stats) driver.Stats {
 	for i, t := range stats.Tags {
 		if t.Err != nil {
