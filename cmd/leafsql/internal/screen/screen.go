@@ -1,10 +1,10 @@
-// Package screen writes what a command has to say: aligned tables for people, JSON for
-// programs and, on a terminal, a line of progress.
+// Package screen writes the output of a command: aligned tables for people, JSON for programs and, on a
+// terminal, a line with the progress.
 //
 //	s := screen.New(os.Stdout, os.Stderr)
 //	s.Table([]string{"TAG", "NEXT ID"}, [][]string{{"orders", screen.Count(12001)}})
 //
-// People read it in Chinese if the screen has Texts. JSON is English.
+// The output for people is Chinese if the screen has Texts. JSON is English.
 package screen
 
 import (
@@ -24,18 +24,18 @@ import (
 	"github.com/leafsql/leafsql/internal/chinese"
 )
 
-// A Screen is where a command's output goes.
+// A Screen writes the output of a command.
 type Screen struct {
 	Out   io.Writer
 	Err   io.Writer
-	Texts chinese.Texts // of Printf and of the names of columns
+	Texts chinese.Texts // translations for Printf and the names of columns
 
 	failed   error     // the first error of writing to Out
 	clear    bool      // Out is a terminal
 	progress io.Writer // a terminal, or nil
 }
 
-// New looks whether errs, to which progress goes, is a terminal.
+// New returns a Screen that writes to out, with progress on errs if errs is a terminal.
 func New(out, errs *os.File) *Screen {
 	s := &Screen{Out: out, Err: errs, clear: term.IsTerminal(int(out.Fd()))}
 	if term.IsTerminal(int(errs.Fd())) && os.Getenv("TERM") != "dumb" {
@@ -44,7 +44,7 @@ func New(out, errs *os.File) *Screen {
 	return s
 }
 
-// Printf writes to Out.
+// Printf translates a format and writes the text to Out. Failed returns its error.
 func (s *Screen) Printf(format string, args ...any) {
 	s.print(s.Texts.Sprintf(format, args...))
 }
@@ -60,10 +60,10 @@ func (s *Screen) note(err error) {
 	}
 }
 
-// Failed is the first error of writing to Out: what was to be read there is not all there.
+// Failed returns the first error of writing to Out. After an error the output is incomplete.
 func (s *Screen) Failed() error { return s.failed }
 
-// JSON writes a value for programs.
+// JSON writes a value for programs, indented.
 func (s *Screen) JSON(v any) error {
 	e := json.NewEncoder(s.Out)
 	e.SetIndent("", "  ")
@@ -73,7 +73,7 @@ func (s *Screen) JSON(v any) error {
 	return err
 }
 
-// Table writes rows in aligned columns under their names.
+// Table writes rows in aligned columns with their translated names.
 func (s *Screen) Table(names []string, rows [][]string) {
 	table := [][]string{make([]string, len(names))}
 	for i, name := range names {
@@ -99,11 +99,11 @@ func (s *Screen) Table(names []string, rows [][]string) {
 	s.print(text.String())
 }
 
-// columns is how many columns of a terminal a text takes: a Chinese letter takes two.
+// columns returns the number of terminal columns that a text occupies: a Chinese character takes two.
 func columns(text string) (n int) {
 	for _, r := range text {
 		switch k := width.LookupRune(r).Kind(); {
-		case unicode.Is(unicode.Mn, r): // stands above the letter before it
+		case unicode.Is(unicode.Mn, r): // placed above the letter before it
 		case k == width.EastAsianWide || k == width.EastAsianFullwidth:
 			n += 2
 		default:
@@ -113,8 +113,8 @@ func columns(text string) (n int) {
 	return n
 }
 
-// Plain takes from a text what a terminal would obey: names in a database may hold any
-// letter.
+// Plain replaces control characters, which a terminal would execute, by question marks: names in a database may
+// have any characters.
 func Plain(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
@@ -124,17 +124,17 @@ func Plain(text string) string {
 	}, text)
 }
 
-// Clear begins a page: on a terminal it takes the place of what was there.
+// Clear starts a page: on a terminal it erases the screen.
 func (s *Screen) Clear() {
 	if s.clear {
 		s.Printf("\x1b[H\x1b[2J")
 	}
 }
 
-// Unknown stands in a table for what is not known.
+// Unknown is the text of an unknown value in a table.
 const Unknown = "-"
 
-// Count writes a number with its thousands apart: 12,001.
+// Count formats a number with thousands separators: 12,001.
 func Count(n int64) string {
 	digits := strconv.FormatInt(n, 10)
 	first := 0
@@ -147,11 +147,11 @@ func Count(n int64) string {
 	return digits
 }
 
-// quiet is how long something may take before its progress is shown.
+// quiet is the time before progress is shown.
 const quiet = time.Second
 
-// Progress shows on the terminal what say tells, from a second on, until the function
-// that it returns is called. Without a terminal it shows nothing.
+// Progress shows the result of say on the terminal, after one second and then five times a second, until done
+// is called. say is called by another goroutine. Without a terminal Progress shows nothing.
 func (s *Screen) Progress(say func() string) (done func()) {
 	if s.progress == nil {
 		return func() {}
