@@ -1,5 +1,5 @@
-// Package door is leafsql proxy: package proxy as a process, with the addresses that it listens
-// at, its page and metrics, and its end.
+// Package door runs package proxy as the process leafsql proxy, with its listeners, status page, metrics and
+// shutdown.
 //
 //	d, err := door.New(door.Config{DSN: dsn, Listen: []string{"127.0.0.1:3307"}})
 //	if err != nil {
@@ -33,48 +33,49 @@ import (
 	"github.com/leafsql/leafsql/proxy"
 )
 
-// Config of a Door. The zero value of a field means its default.
+// Config configures a Door. The zero value of a field means its default, in its comment; negative limits are
+// errors.
 type Config struct {
-	DSN     string   // of leafsql's own account, with the leaf parameters
-	Server  string   // where clients are taken to; the DSN's address
+	DSN     string   // DSN of leafsql's account, with the leaf parameters
+	Server  string   // address of the clients' server; the DSN's address
 	Listen  []string // host:port, or paths of unix sockets; 127.0.0.1:3307
-	Metrics string   // host:port of the page and the metrics; "": none
+	Metrics string   // host:port of the page and the metrics; "": disabled
 
-	Cert, Key  string // files in PEM; both or none
+	Cert, Key  string // PEM files; both or none
 	RequireTLS bool
-	Insecure   bool // passwords and rows may pass over a network without TLS
+	Insecure   bool // allow passwords and rows on a network without TLS
 
-	ProxyProtocol       []netip.Prefix // of balancers, whose connections begin with a PROXY header
-	ServerProxyProtocol bool           // those to the server do
+	ProxyProtocol       []netip.Prefix // addresses of balancers, whose connections begin with a PROXY header
+	ServerProxyProtocol bool           // send a PROXY header to the server
 
 	MaxConnections int           // 10,000
-	ReadMemory     int           // MiB of long commands in memory, over all clients; 1024
+	ReadMemory     int           // MiB of memory for long commands, over all clients; 1024
 	FillTimeout    time.Duration // 50 s
-	Drain          time.Duration // how long transactions may take to end after ctx ended
+	Drain          time.Duration // time limit for open transactions after ctx is done; 0: they are ended at once
 
 	Logger *slog.Logger // slog.Default()
 }
 
-// Defaults are those of the command.
+// Defaults are the defaults of the command's flags.
 var Defaults = Config{Listen: []string{"127.0.0.1:3307"}, MaxConnections: 10_000, ReadMemory: 1024, FillTimeout: 50 * time.Second, Drain: 30 * time.Second}
 
-// filesEach is how many files a client takes: its connection and the one to the server.
+// filesEach is the number of files per client: its connection and the one to the server.
 const filesEach = 2
 
-// A Door is one proxy with what is around it.
+// A Door is a proxy with its listeners and status page. Use New to create one.
 type Door struct {
 	cfg       Config
 	log       *slog.Logger
 	driver    *driver.Config
 	connector *driver.Connector
 	proxy     *proxy.Server
-	elsewhere *sql.DB // the server that clients are taken to, as leafsql's own account; nil: the connector's
-	stranger  bool    // that server does not know the account
+	elsewhere *sql.DB // pool to the server of -server, as leafsql's account; nil: it is the connector's server
+	stranger  bool    // the account cannot log in at that server
 	draining  atomic.Bool
 	probe     probe
 }
 
-// New makes a Door. It connects to nothing.
+// New returns a Door for a Config. It opens no connections. It fails if the Config is invalid.
 func New(cfg Config) (*Door, error) {
 	if len(cfg.Listen) == 0 {
 		cfg.Listen = Defaults.Listen
@@ -156,8 +157,7 @@ func checkAddress(address string) error {
 	return nil
 }
 
-// sameAddress reports whether what listens at an address is what answers at the server's, as far
-// as the texts say.
+// sameAddress reports whether a listening address is the server's address, as far as the texts show it.
 func sameAddress(listen, server string) bool {
 	named := strings.NewReplacer("localhost:", "127.0.0.1:", "[::1]:", "127.0.0.1:")
 	host, port, _ := net.SplitHostPort(listen)
@@ -166,10 +166,10 @@ func sameAddress(listen, server string) bool {
 	return named.Replace(listen) == named.Replace(server) || every && port == serverPort && process.Local(server)
 }
 
-// Run listens and takes clients to the server until ctx ends, then drains: it takes no more
-// clients, ends each session that is in no transaction, and the others within Config.Drain. At
-// last it gives back what it holds, such as a worker id. It fails at once where leafsql's own
-// account may not read what it needs; a server that is away it waits for.
+// Run listens and proxies clients until ctx is done, then drains: it accepts no more clients, ends each session
+// outside a transaction, and the other sessions within Config.Drain. Finally it releases its resources, such as
+// a worker id. It fails immediately if leafsql's account may not read the required tables; it waits for a
+// server that is unreachable. A Door can only be run once.
 func (d *Door) Run(ctx context.Context) error {
 	defer d.connector.Close()
 	defer d.proxy.Close()
@@ -227,7 +227,7 @@ func (d *Door) Run(ctx context.Context) error {
 	return nil
 }
 
-// look says whether leafsql's own account can read what filling needs.
+// look reports an error if leafsql's account cannot read the data that filling needs.
 func (d *Door) look(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
@@ -239,10 +239,10 @@ func (d *Door) look(ctx context.Context) error {
 		return nil
 	}
 	_, err := d.connector.Tag(ctx, "")
-	if d.driver.Create && servererr.Is(err, servererr.NoSuchTable) { // the first statement that is filled creates it
+	if d.driver.Create && servererr.Is(err, servererr.NoSuchTable) { // the first filled statement creates it
 		return nil
 	}
-	if _, none := errors.AsType[*segment.UnknownTagError](err); none { // which is an answer
+	if _, none := errors.AsType[*segment.UnknownTagError](err); none { // the table can be read
 		return nil
 	}
 	return err
@@ -263,8 +263,8 @@ func (d *Door) readsAlloc() bool {
 
 const lookTime = 10 * time.Second
 
-// listen listens at host:port, or at the path of a unix socket. A socket that a process left
-// behind gives way; one that answers does not.
+// listen listens on host:port, or on the path of a unix socket. It replaces the socket of a process that has
+// ended, but not one that answers.
 func listen(address string) (net.Listener, error) {
 	if !isPath(address) {
 		return net.Listen("tcp", address)
@@ -278,7 +278,7 @@ func listen(address string) (net.Listener, error) {
 	}
 	l, err := net.Listen("unix", address)
 	if err == nil {
-		err = os.Chmod(address, 0o777) // as servers do: who may log in says the server
+		err = os.Chmod(address, 0o777) // as servers do: the server decides on logins
 	}
 	return l, err
 }

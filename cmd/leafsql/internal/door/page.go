@@ -20,7 +20,7 @@ import (
 	"github.com/leafsql/leafsql/statuspage"
 )
 
-// What the page's server bounds.
+// Limits of the page's HTTP server.
 const (
 	maxReaders  = 64 // connections at a time
 	maxHeader   = 8 << 10
@@ -30,7 +30,7 @@ const (
 	contentType = "text/plain; charset=utf-8"
 )
 
-// serveMetrics serves the page and the metrics until ctx ends, at once.
+// serveMetrics starts to serve the page and the metrics, until ctx is done.
 func (d *Door) serveMetrics(ctx context.Context) error {
 	l, err := net.Listen("tcp", d.cfg.Metrics)
 	if err != nil {
@@ -41,7 +41,7 @@ func (d *Door) serveMetrics(ctx context.Context) error {
 	page.Links = []statuspage.Link{{Text: "metrics", Address: "metrics"}}
 	srv := &http.Server{
 		Handler: d.routes(page), MaxHeaderBytes: maxHeader, ReadTimeout: readTime, WriteTimeout: writeTime, IdleTimeout: keepAlive,
-		ErrorLog: slog.NewLogLogger(d.log.Handler(), slog.LevelDebug), // what readers do wrong
+		ErrorLog: slog.NewLogLogger(d.log.Handler(), slog.LevelDebug), // errors caused by readers
 	}
 	d.log.Info("leafsql: page and metrics", "address", "http://"+l.Addr().String())
 	if !process.Local(l.Addr().String()) {
@@ -80,7 +80,7 @@ func answer(w http.ResponseWriter, status int, text string) {
 	io.WriteString(w, text)
 }
 
-// more is what the page shows of the proxy.
+// more returns the page's figures and warnings about the proxy.
 func (d *Door) more() statuspage.More {
 	s := d.proxy.Stats()
 	more := statuspage.More{Title: "Proxy", Figures: []statuspage.Figure{
@@ -107,5 +107,6 @@ func (d *Door) more() statuspage.More {
 	return more
 }
 
-// nearMost reports whether n is within one part of most, which is 0 where it is not known.
+// nearMost reports whether n is at least most minus 1/part of it. It is false if most is 0, which means
+// unknown.
 func nearMost(n, most, part int64) bool { return most > 0 && n >= most-most/part }

@@ -16,9 +16,8 @@ import (
 	"github.com/leafsql/leafsql/internal/wire"
 )
 
-// elsewhere connects leafsql's own account to the server that clients are taken to, where the DSN
-// leads to another address; nil where it leads there. A connection that only dialed would be a
-// login that was broken off, of which servers count how many there are.
+// elsewhere returns a connector of leafsql's account to the clients' server, or nil if that has the DSN's
+// address. The probe needs it: a connection without a login would be an aborted login, which servers count.
 func elsewhere(cfg Config, dsn *mysql.Config) (driver.Connector, error) {
 	if cfg.Server == dsn.Addr {
 		return nil, nil
@@ -31,7 +30,7 @@ func elsewhere(cfg Config, dsn *mysql.Config) (driver.Connector, error) {
 	at.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
 		var dialer net.Dialer
 		c, err := dialer.DialContext(ctx, network, address)
-		if err == nil && cfg.ServerProxyProtocol { // of nobody: it is the proxy's own
+		if err == nil && cfg.ServerProxyProtocol { // for no client: the connection is the proxy's own
 			if _, err = c.Write(wire.AppendHeader(nil, netip.AddrPort{}, netip.AddrPort{})); err != nil {
 				c.Close()
 			}
@@ -47,7 +46,7 @@ func elsewhere(cfg Config, dsn *mysql.Config) (driver.Connector, error) {
 
 func isPath(address string) bool { return strings.Contains(address, "/") }
 
-// serverTLS returns how connections of clients check the server's certificate: as the DSN does.
+// serverTLS returns the TLS configuration for clients' connections to the server: the DSN's.
 func serverTLS(dsn *mysql.Config, server string) *tls.Config {
 	if dsn.TLS == nil {
 		return nil
@@ -59,7 +58,8 @@ func serverTLS(dsn *mysql.Config, server string) *tls.Config {
 	return of
 }
 
-// warnIncrement warns of an auto_increment_increment with which some clients name other rows than theirs.
+// warnIncrement logs a warning if some clients would compute the ids of other rows because of
+// auto_increment_increment.
 func (d *Door) warnIncrement(ctx context.Context) {
 	db := d.elsewhere
 	if db == nil {
@@ -77,8 +77,8 @@ func (d *Door) warnIncrement(ctx context.Context) {
 	}
 }
 
-// reaches says why the server that clients are taken to does not answer. One that does not know
-// leafsql's account has answered, and is not asked again: it may count such logins.
+// reaches returns an error if the clients' server does not answer. A server that rejects leafsql's account has
+// answered. It is not probed again, since it may count such logins.
 func (d *Door) reaches(ctx context.Context) error {
 	if d.elsewhere == nil || d.stranger {
 		return nil
@@ -94,9 +94,10 @@ func (d *Door) reaches(ctx context.Context) error {
 	return fmt.Errorf("-server %s: %w", d.cfg.Server, err)
 }
 
-// checkSocket returns an error if no client could log in: after a restart of MySQL behind its unix socket, clients without TLS get
-// error 1045 with the right password, and there is no certificate to offer TLS with. A server that is away gets no check here: the
-// proxy refuses clients without TLS later.
+// checkSocket returns an error if no client could log in: after a restart of a MySQL that is reached through
+// its unix socket, clients without TLS get error 1045 with the right password, and without a certificate the
+// proxy cannot offer TLS. If the server is unreachable, nothing is checked: the proxy refuses clients without
+// TLS later.
 func (d *Door) checkSocket(ctx context.Context) error {
 	if !isPath(d.cfg.Server) || d.cfg.Cert != "" {
 		return nil
@@ -105,7 +106,7 @@ func (d *Door) checkSocket(ctx context.Context) error {
 	if db == nil {
 		connector, err := mysql.NewConnector(d.driver.MySQL)
 		if err != nil {
-			return nil // which driver.NewConnector has found right
+			return nil // driver.NewConnector has accepted the configuration
 		}
 		db = sql.OpenDB(connector)
 		defer db.Close()

@@ -11,22 +11,22 @@ import (
 	"github.com/leafsql/leafsql/internal/servererr"
 )
 
-// How often the server is asked, and how long it may take to answer: less than the second
-// after which many a balancer takes /readyz for silent.
+// Interval and timeout of probes: together less than the second after which many balancers treat /readyz as
+// timed out.
 const (
 	probeEvery = time.Second
 	probeTime  = 700 * time.Millisecond
 )
 
-// A probe is what the server said to leafsql's own account when it was asked last.
+// A probe is the result of the last ping as leafsql's account.
 type probe struct {
 	mu   sync.Mutex
 	at   time.Time
 	err  error
-	told bool // the log knows of err
+	told bool // err was logged
 }
 
-// ask asks the server, once in probeEvery at most. The log is told when that changes.
+// ask pings the server, at most once in probeEvery, and otherwise returns the last result. It logs changes.
 func (d *Door) ask() error {
 	p := &d.probe
 	p.mu.Lock()
@@ -53,8 +53,8 @@ func (d *Door) ask() error {
 	return p.err
 }
 
-// watch asks the server again and again, so that the log and the page know though nobody asks
-// whether the proxy is ready.
+// watch pings the server periodically, so that the log and the page are up to date even if nothing requests
+// /readyz.
 func (d *Door) watch(ctx context.Context) {
 	tick := time.NewTicker(probeEvery)
 	defer tick.Stop()
@@ -68,12 +68,12 @@ func (d *Door) watch(ctx context.Context) {
 	}
 }
 
-// misconfigured says what to do about an error that lasts until somebody corrects the DSN, the
-// account or the database, behind it; wrong is false for a server that is away.
+// misconfigured returns a hint, with its separator, for an error that lasts until the DSN, the account or the
+// database is corrected. wrong is false for a server that is unreachable.
 func misconfigured(err error) (wayOut string, wrong bool) {
 	_, config := errors.AsType[*driver.ConfigError](err)
 	switch {
-	case config: // it says so itself
+	case config: // the error contains a hint
 		return "", true
 	case servererr.Is(err, servererr.NoSuchTable):
 		return "; leafsql init creates the table, and so does leafCreate=true in the DSN", true
