@@ -15,34 +15,34 @@ import (
 	"github.com/leafsql/leafsql/internal/servererr"
 )
 
-// Alloc is how leaf_alloc is made.
+// Alloc describes the definition of leaf_alloc.
 type Alloc struct {
 	Exists bool
-	Denied bool // this user may not read it
+	Denied bool // the user may not read it, or it is missing
 	Layout
 	Kept
 }
 
-// Kept is what says whether a table keeps what is written into it.
+// Kept describes whether a table keeps the rows that are written into it.
 type Kept struct {
-	Engine   string // View where it is one
+	Engine   string // View for a view, "" if the user may not see it
 	Triggers []string
 }
 
-// View stands for the engine of a table that is a view.
+// View is the Engine of a table that is a view.
 const View = "VIEW"
 
-// A Row is one of leaf_alloc's.
+// A Row is a row of leaf_alloc.
 type Row struct {
 	Tag     string
-	MaxID   int64  // the next id that nobody has; 2^63-1 where it is above that
-	Step    int64  // 0 where it is none
+	MaxID   int64  // the next id that is not allocated; 2^63-1 if the column has a greater value
+	Step    int64  // ids of one fetch; 0 if it is not a number
 	Written string // max_id as it is stored, "" for NULL
 	Updated time.Time
 }
 
-// look says whether a table is there, and whether this user may not read it, which the
-// server may also say of one that is not there.
+// look reports whether a table exists, and whether the user may not read it. A server may also deny access to a
+// table that does not exist.
 func look(ctx context.Context, table *databases.Store) (exists, denied bool, err error) {
 	_, err = table.DB.ExecContext(ctx, "SELECT 1 FROM "+table.Name()+" LIMIT 0")
 	switch {
@@ -67,7 +67,7 @@ func failedToRead(table *databases.Store, err error) error {
 	return fmt.Errorf("leafsql: reading %s on %s: %w; %s", table.Name(), table.Label, err, way)
 }
 
-// readAlloc asks the catalog for leaf_alloc.
+// readAlloc queries the catalog for leaf_alloc.
 func readAlloc(ctx context.Context, store *databases.Store) (a Alloc, err error) {
 	if a.Exists, a.Denied, err = look(ctx, store); err != nil || !a.Exists || a.Denied {
 		return a, err
@@ -89,7 +89,7 @@ func readKept(ctx context.Context, table *databases.Store) (k Kept, err error) {
 	return k, nil
 }
 
-// readRows reads leaf_alloc, as far as its columns are there.
+// readRows reads leaf_alloc's rows, unless required columns are missing.
 func (s *Survey) readRows(ctx context.Context) error {
 	s.Rows = nil
 	if !s.Readable() {
@@ -102,7 +102,7 @@ func (s *Survey) readRows(ctx context.Context) error {
 	}
 	for _, name := range []string{"biz_tag", "max_id", "step"} {
 		if _, ok := columns[name]; !ok {
-			return nil // said by who judges the layout
+			return nil // check reports missing columns
 		}
 	}
 	rows, err := ReadRows(ctx, s.Set.Store, updated)
@@ -110,8 +110,8 @@ func (s *Survey) readRows(ctx context.Context) error {
 	return err
 }
 
-// ReadRows reads leaf_alloc's rows, by tag. Updated names the column that holds the
-// time of the last change, or is NULL.
+// ReadRows reads leaf_alloc's rows in the order of their tags. updated is the column with the time of the last
+// change, or NULL.
 func ReadRows(ctx context.Context, store *databases.Store, updated string) ([]Row, error) {
 	var rows []Row
 	err := store.Each(ctx, func(scan func(...any) error) error {
@@ -122,7 +122,7 @@ func ReadRows(ctx context.Context, store *databases.Store, updated string) ([]Ro
 			return err
 		}
 		r.Written, r.Updated = maxID.String, at.Time
-		r.MaxID, _ = strconv.ParseInt(maxID.String, 10, 64) // 2^63-1 beyond that
+		r.MaxID, _ = strconv.ParseInt(maxID.String, 10, 64) // 2^63-1 if it is greater
 		r.Step, _ = strconv.ParseInt(step.String, 10, 64)
 		rows = append(rows, r)
 		return nil
@@ -133,24 +133,25 @@ func ReadRows(ctx context.Context, store *databases.Store, updated string) ([]Ro
 	return rows, nil
 }
 
-// AllocStore returns the store on a leaf_alloc.
+// AllocStore returns the segment store of a leaf_alloc. It shares the connections of store.
 func AllocStore(store *databases.Store) *segment.AllocStore {
 	return segment.NewAllocStore(sqlx.NewDb(store.DB, "mysql"), store.Plain())
 }
 
-// ReadMarks reads which rows of leaf_alloc have no mark, or give no ids because of their description.
+// ReadMarks returns the rows of leaf_alloc that have no mark, or that give no ids because of their description.
+// A leaf_alloc without the column has no marks, which is not an error.
 func ReadMarks(ctx context.Context, store *databases.Store) (segment.Marks, error) {
 	marks, err := AllocStore(store).Marks(ctx)
-	if err != nil && !servererr.Is(err, servererr.UnknownColumn) { // which the layout lacks
+	if err != nil && !servererr.Is(err, servererr.UnknownColumn) { // a missing column is reported by check
 		return marks, failedToRead(store, err)
 	}
 	return marks, nil
 }
 
-// collations are the errors of a table whose character set has not the tag's letters.
+// collations are the server's errors for a table whose character set does not have the tag's letters.
 var collations = []uint16{1267, 3854, 3988}
 
-// row finds a tag's row as the server compares tags.
+// row returns a tag's row, or nil. It compares tags as the server does.
 func (s *Survey) row(ctx context.Context, tag string) (*Row, error) {
 	for i := range s.Rows {
 		if s.Rows[i].Tag == tag {

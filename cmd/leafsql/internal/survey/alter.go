@@ -12,8 +12,8 @@ import (
 	"github.com/leafsql/leafsql/internal/part"
 )
 
-// Modify returns the ALTER TABLE that gives the key a definition. Of a table whose history MariaDB keeps, the history is altered too,
-// which the server refuses unless it is told to keep the history (error 4119).
+// Modify returns the ALTER TABLE that gives the key a definition. If MariaDB keeps the table's history, the
+// history is altered too; without KEEP the server refuses that (error 4119).
 func (t *Table) Modify(to column.Definition) string {
 	if t.Versioned {
 		return "SET STATEMENT system_versioning_alter_history = KEEP FOR " + to.Alter(t.Quoted())
@@ -21,9 +21,9 @@ func (t *Table) Modify(to column.Definition) string {
 	return to.Alter(t.Quoted())
 }
 
-// Alter returns the SQL that gives the key another definition of the same type. MySQL refuses
-// it for a key in a foreign key, unless foreign_key_checks is off. Next is the value
-// that AUTO_INCREMENT begins at if the definition brings it back, at most 1 for the one above the highest key.
+// Alter returns the SQL that gives the key another definition of the same type. MySQL refuses it for a key in a
+// foreign key unless foreign_key_checks is off. If the definition has AUTO_INCREMENT and the key does not have
+// it yet, it starts at next, or above the highest key if next is at most 1.
 func (t *Table) Alter(ctx context.Context, to column.Definition, next int64) ([]string, error) {
 	alter := []string{t.Modify(to)}
 	if !t.AutoIncrement && 1 < next && next <= t.Highest {
@@ -42,7 +42,8 @@ func (t *Table) Alter(ctx context.Context, to column.Definition, next int64) ([]
 	return alter, nil
 }
 
-// Invisible returns an error if the server refuses to drop AUTO_INCREMENT because the key, which has the definition, is invisible.
+// Invisible returns an error if the server refuses to drop AUTO_INCREMENT because the key, with the definition
+// def, is invisible.
 func (t *Table) Invisible(def column.Definition) error {
 	visible := def.Visible()
 	switch {
@@ -56,14 +57,14 @@ func (t *Table) Invisible(def column.Definition) error {
 	return nil
 }
 
-// A foreignKey has its name, and the database, table and column of both ends.
+// A foreignKey is a name, and the database, table and column of both ends.
 type foreignKey struct {
 	name string
 	ends [2][3]string
 }
 
-// ForeignKeys returns the names of the foreign keys that hold the key or refer to it. No server changes the type of such a key. One
-// query reads those of all tables of the shard.
+// ForeignKeys returns the names of the foreign keys that contain the key or refer to it. No server changes the
+// type of such a key. The first call reads all foreign keys of the shard, with one query.
 func (t *Table) ForeignKeys(ctx context.Context) (names []string, err error) {
 	shard := t.Shard
 	if shard.foreignKeys == nil {

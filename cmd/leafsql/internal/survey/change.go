@@ -10,19 +10,19 @@ import (
 	"github.com/leafsql/leafsql/internal/schema"
 )
 
-// A Change is one SQL statement that changes leaf_alloc or the table of worker ids.
+// A Change is an SQL statement that changes leaf_alloc or the table of worker ids.
 type Change struct {
 	On  *databases.Server
 	SQL string
 }
 
-// Run runs the statement.
+// Run executes the statement.
 func (c Change) Run(ctx context.Context) error {
 	_, err := c.On.DB.ExecContext(ctx, c.SQL)
 	return err
 }
 
-// CreateAlloc returns the statement that creates leaf_alloc, or nothing if it exists.
+// CreateAlloc returns the statement that creates leaf_alloc, or nil if it exists.
 func (s *Survey) CreateAlloc() (changes []Change) {
 	if !s.Alloc.Exists {
 		changes = append(changes, Change{s.Set.Store.Server, schema.LeafAlloc(quote.Table(s.Set.Store.Plain()))})
@@ -30,13 +30,13 @@ func (s *Survey) CreateAlloc() (changes []Change) {
 	return changes
 }
 
-// Create creates the table of worker ids.
+// Create returns the statement that creates the table of worker ids.
 func (l *Leases) Create() Change {
 	return Change{l.Table.Server, schema.LeafWorker(quote.Table(l.Table.Plain()))}
 }
 
-// AddRow adds a tag's row with its mark, or raises one that came meanwhile. A server that may lack rows may lack this one, so
-// that it begins a margin higher there.
+// AddRow returns the statement that adds a tag's row with its mark, or raises a row that another process has
+// added. On a server that may lack rows, this row may be missing too, so the new row starts a margin higher.
 func (s *Survey) AddRow(tag *Tag, maxID int64) Change {
 	if s.Lossy {
 		maxID += segment.Margin(tag.Room() - maxID + 1)
@@ -50,8 +50,9 @@ func (s *Survey) AddRow(tag *Tag, maxID int64) Change {
 		store.Name(), columns, quote.String(tag.Name), maxID, Step, mark)}
 }
 
-// MarkRows writes the first mark of rows that have none, so that a fail-over that loses their next fetch is noticed. A server that
-// may lack rows may lack their marks as well: processes decide there.
+// MarkRows returns the statement that writes the first mark of rows without a mark, so that a fail-over that
+// loses their next fetch is detected. A server that may lack rows may also lack their marks; there it returns
+// nil, and processes decide.
 func (s *Survey) MarkRows() (changes []Change) {
 	if s.NewMark != "" && !s.Lossy && len(s.Marks.Unmarked) > 0 {
 		store := s.Set.Store
@@ -61,7 +62,7 @@ func (s *Survey) MarkRows() (changes []Change) {
 	return changes
 }
 
-// RaiseRow raises a tag's row, and never lowers it.
+// RaiseRow returns the statement that raises a tag's row, and never lowers it.
 func (s *Survey) RaiseRow(tag string, maxID int64) Change {
 	store := s.Set.Store
 	return Change{store.Server, fmt.Sprintf("UPDATE %s SET max_id = GREATEST(max_id, %d) WHERE biz_tag = %s", store.Name(), maxID, quote.String(tag))}

@@ -13,19 +13,19 @@ import (
 	"github.com/leafsql/leafsql/internal/servererr"
 )
 
-// A guard is a trigger that refuses rows without a key, so that no writer without
-// mysql-leaf takes a number of AUTO_INCREMENT's.
+// A guard is a trigger that refuses rows without a key, so that a writer without mysql-leaf cannot take an
+// AUTO_INCREMENT number.
 
-// Guard is the name of the table's guard; names end after 64 letters.
+// Guard returns the name of the table's guard, at most 64 letters long.
 func (t *Table) Guard() string {
 	const suffix = "_needs_id"
 	name := []rune(t.Table.Table)
 	return string(name[:min(len(name), 64-len(suffix))]) + suffix
 }
 
-// CreateGuard is the SQL that creates it.
+// CreateGuard returns the statement that creates the guard.
 func (t *Table) CreateGuard() string {
-	const longest = 128 // letters of a MESSAGE_TEXT
+	const longest = 128 // longest MESSAGE_TEXT, in letters
 	const message = "leafsql: %s: row without id: a writer without mysql-leaf, a trigger or a procedure; see leafsql check"
 	name := []rune(t.Table.Table)
 	if room := longest - len(message) + len("%s"); len(name) > room {
@@ -35,18 +35,18 @@ func (t *Table) CreateGuard() string {
 		" SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = " + quote.String(fmt.Sprintf(message, string(name))) + "; END IF"
 }
 
-// ofGuard finds the table in a guard's CREATE TRIGGER, with its quotes.
+// ofGuard matches a guard's CREATE TRIGGER, with the quoted table in its first group.
 var ofGuard = regexp.MustCompile("(?is)\\bBEFORE\\s+INSERT\\s+ON\\s*(?:" + identifier + "\\s*\\.\\s*)?(" + identifier + ")\\s*FOR\\s+EACH\\s+ROW\\b.*\\bSIGNAL\\b")
 
 const identifier = "(?:`(?:[^`]|``)+`|\"(?:[^\"]|\"\")+\"|[^\\s`\".]+)"
 
-// readGuard asks for the guard by its name, since information_schema leaves out what this user may not see, and on MariaDB
-// what is locked. Only the answer that there is no such trigger means that there is none.
+// readGuard looks up the guard by its name: information_schema omits triggers that the user may not see and, on
+// MariaDB, triggers of locked tables. Only the error "no such trigger" proves that there is no guard.
 func (t *Table) readGuard(ctx context.Context) {
 	if t.Err != nil {
 		return
 	}
-	columns := make(map[string]any) // one more on newer servers
+	columns := make(map[string]any) // newer servers have one more column
 	err := sqlx.NewDb(t.Shard.DB, "mysql").QueryRowxContext(ctx, "SHOW CREATE TRIGGER "+quote.In(t.Database, t.Guard())).MapScan(columns)
 	switch {
 	case servererr.Is(err, servererr.NoSuchTrigger):
@@ -63,7 +63,7 @@ func (t *Table) readGuard(ctx context.Context) {
 	t.GuardErr = fmt.Errorf("leafsql: %s: the trigger %s is not the one that leafsql migrate creates for this table; drop it, or create it under another name", t.Where(), t.Guard())
 }
 
-// named reports whether an identifier, with its quotes, is the table's name.
+// named reports whether an identifier, with or without quotes, is the table's name.
 func (t *Table) named(identifier string) bool {
 	if q := identifier[:1]; q == "`" || q == `"` {
 		identifier = strings.ReplaceAll(identifier[1:len(identifier)-1], q+q, q)

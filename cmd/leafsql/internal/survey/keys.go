@@ -18,28 +18,27 @@ type Table struct {
 	inspect.Table
 	Shard *Shard
 
-	Known      bool  // HighestKey is true
-	HighestKey int64 // below Near; 0: it has no key above 0
+	Known      bool  // HighestKey is valid
+	HighestKey int64 // below Near; 0: no key is above 0
 	Top        int64 // HighestKey, or Near if that is a key
-	Given      int64 // highest value that AUTO_INCREMENT gave, also to rows that are gone; 0: none
+	Given      int64 // highest value that AUTO_INCREMENT generated, also for deleted rows; 0: none, or unknown
 	Why        string
-	DeniedRead bool // this user may not read the key
+	DeniedRead bool // the user may not read the key
 	Properties
 
 	Guarded  bool  // a trigger refuses rows without a key
-	GuardErr error // why it is not known whether there is such a trigger
+	GuardErr error // why the existence of such a trigger is unknown
 }
 
-// Name is the table's, as people read it: db.table.
+// Name returns the table's name for people: db.table.
 func (t *Table) Name() string { return t.Database + "." + t.Table.Table }
 
-// Quoted is the table's name as SQL writes it.
+// Quoted returns the table's name for SQL, quoted.
 func (t *Table) Quoted() string {
 	return quote.In(t.Database, t.Table.Table)
 }
 
-// Bare is the name by which shards compare: without the database where that is the
-// one of the DSN.
+// Bare returns the name by which shards compare tables: without the database if that is the DSN's.
 func (t *Table) Bare() string {
 	if t.Database == t.Shard.Database {
 		return t.Table.Table
@@ -47,13 +46,13 @@ func (t *Table) Bare() string {
 	return t.Name()
 }
 
-// Where is the table with its server, for people.
+// Where returns the server and the table, for people.
 func (t *Table) Where() string {
 	return t.Shard.Label + ": " + t.Name()
 }
 
-// readHighest asks for the highest key where an index tells it. Of a key that is
-// not an integer, or not indexed, only an empty table's is known.
+// readHighest reads the highest key if an index contains it. If the key is not an integer, or not indexed, the
+// highest key is only known for an empty table.
 func (t *Table) readHighest(ctx context.Context) error {
 	if t.Kind != driver.Segment || t.Err != nil {
 		return nil
@@ -92,8 +91,8 @@ func (t *Table) readHighest(ctx context.Context) error {
 	return nil
 }
 
-// readGiven asks for what AUTO_INCREMENT gave. A next value at the end of the column is what the server shows after a
-// single row with that key, too.
+// readGiven reads the highest number that AUTO_INCREMENT generated. It ignores a next value at the end of the
+// column, which the server also shows after a single row with that key.
 func (t *Table) readGiven(ctx context.Context) error {
 	var next sql.NullString
 	err := t.Shard.DB.QueryRowContext(ctx, "SELECT auto_increment FROM information_schema.tables WHERE table_schema = ? AND table_name = ?", t.Database, t.Table.Table).Scan(&next)
@@ -109,8 +108,8 @@ func (t *Table) readGiven(ctx context.Context) error {
 	return nil
 }
 
-// Max returns the highest key up to a limit, 0 if there is none. It reads the whole
-// table unless the key is indexed.
+// Max returns the highest key that is at most limit, or 0 if there is none. It reads the whole table unless the
+// key is indexed.
 func (t *Table) Max(ctx context.Context, limit int64) (int64, error) {
 	var v sql.NullInt64
 	key := quote.Name(t.Column)
@@ -118,7 +117,7 @@ func (t *Table) Max(ctx context.Context, limit int64) (int64, error) {
 	return max(v.Int64, 0), err
 }
 
-// Create is the table's CREATE TABLE.
+// Create returns the table's CREATE TABLE, from SHOW CREATE TABLE.
 func (t *Table) Create(ctx context.Context) (string, error) {
 	var name, create string
 	err := t.Shard.DB.QueryRowContext(ctx, "SHOW CREATE TABLE "+t.Quoted()).Scan(&name, &create)

@@ -10,31 +10,30 @@ import (
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
 )
 
-// A Layout is what columns and keys a table of leafsql's own has, leaf_alloc or
-// leaf_worker.
+// A Layout is the columns and keys of leaf_alloc or leaf_worker.
 type Layout struct {
 	Columns    map[string]Column // by name, in lower case
-	Unique     bool              // no two rows can have the same tag, or worker id
-	PrimaryKey bool              // it has one, on whatever columns
+	Unique     bool              // no two rows can have the same tag or worker id
+	PrimaryKey bool              // it has a primary key, on any columns
 }
 
-// A Column is one of its columns.
+// A Column is a column of a Layout.
 type Column struct {
 	Type     string // in lower case
-	Charset  string // "" where it has none
+	Charset  string // "" if it has no character set
 	Nullable bool
 	Default  sql.NullString
 	Extra    string // in lower case
 }
 
-// HoldsMarks reports whether a description of this type has room for a text and the mark at its end.
+// HoldsMarks reports whether the column has room for a text and the mark at its end.
 func (c Column) HoldsMarks() bool {
 	typ, rest, _ := strings.Cut(c.Type, "(")
 	length, _ := strconv.Atoi(strings.TrimSuffix(rest, ")"))
 	return strings.HasSuffix(typ, "text") || strings.HasSuffix(typ, "char") && length >= 256
 }
 
-// readLayout asks the catalog. Key is the column that is to be unique.
+// readLayout queries the catalog. key is the column that must be unique.
 func readLayout(ctx context.Context, table *databases.Store, key string) (l Layout, err error) {
 	l.Columns = make(map[string]Column)
 	err = table.Each(ctx, func(scan func(...any) error) error {

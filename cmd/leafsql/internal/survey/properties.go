@@ -9,16 +9,16 @@ import (
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
 )
 
-// Properties are those of a table and its key, as far as this user sees them.
+// Properties are the properties of a table and its key, as far as the user can see them.
 type Properties struct {
 	Engine        string
-	Transactional bool // the engine undoes a statement that fails
+	Transactional bool // the engine rolls back a failed statement
 	Versioned     bool // MariaDB keeps the table's history (WITH SYSTEM VERSIONING)
 	Nullable      bool // the key may be NULL
-	Sequence      bool // the key's default is the next number of a sequence of MariaDB's
+	Sequence      bool // the key's default is the next number of a MariaDB sequence
 }
 
-// readProperties asks the catalog for the table's properties.
+// readProperties queries the catalog for the table's properties.
 func (t *Table) readProperties(ctx context.Context) error {
 	if t.Err != nil {
 		return nil
@@ -30,7 +30,7 @@ func (t *Table) readProperties(ctx context.Context) error {
 		t.Database, t.Table.Table, t.Column, t.Database, t.Table.Table).
 		Scan(&nullable, &byDefault, &t.Engine, &transactions, &t.Versioned)
 	switch {
-	case err == sql.ErrNoRows: // the right on it was taken away, or MariaDB leaves it out since it is locked
+	case err == sql.ErrNoRows: // the user has lost the right, or MariaDB omits the table because it is locked
 		return nil
 	case err != nil:
 		return fmt.Errorf("leafsql: the engine and key of %s: %w; %s", t.Where(), err, databases.WayOut(err))

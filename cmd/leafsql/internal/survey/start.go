@@ -6,13 +6,13 @@ import (
 	"github.com/leafsql/leafsql/idgen/segment"
 )
 
-// Step is that of rows that are added: ids of one fetch.
+// Step is the step of rows that are added: the ids of one fetch.
 const Step = 1000
 
-// Start returns the max_id that puts the tag's row above all keys. A row that is new, or that nobody has fetched from, starts
-// right above them. Another row starts higher by segment.Margin, since processes may hold ranges, and so does that of a table
-// with AUTO_INCREMENT, which gives keys as well. It fails if the key column is full, a table cannot be filled, a highest key is
-// not known or the row is broken.
+// Start returns the max_id that puts the tag's row above all keys. A row that is new, or from which nothing was
+// fetched yet, starts directly above them. Another row starts higher by segment.Margin, since processes may
+// hold ranges. So does the row of a table with AUTO_INCREMENT, since the server generates keys as well. It
+// fails if the key column is full, a table cannot be filled, a highest key is unknown, or the row is broken.
 func (t *Tag) Start() (int64, error) {
 	if t.Broken != nil {
 		return 0, t.Broken

@@ -1,13 +1,13 @@
-// Package survey looks once at all databases that one leaf_alloc feeds: which
-// tables are configured, their highest keys, leaf_alloc and its rows.
+// Package survey reads the state of all databases that use one leaf_alloc: the configured tables, their highest
+// keys, leaf_alloc and its rows.
 //
 //	s, err := survey.Take(ctx, set, "", nil)
 //	for _, tag := range s.Tags {
 //		highest, table := tag.Highest()
 //	}
 //
-// It reads and judges nothing: that is for the packages that check, prepare and
-// migrate. It never reads a whole table.
+// It changes nothing and draws no conclusions; the packages check and migrate and the command init do. It never
+// reads a whole table.
 package survey
 
 import (
@@ -23,51 +23,51 @@ import (
 	"github.com/leafsql/leafsql/internal/inspect"
 )
 
-// A Survey is how things stood when it was taken.
+// A Survey is the state of the databases when it was taken.
 type Survey struct {
 	Set    *databases.Set
 	Shards []*Shard
-	Alloc  Alloc   // leaf_alloc's layout
-	Rows   []Row   // by tag
-	Tags   []*Tag  // that configured tables take ids from, by name
-	Leases *Leases // nil: no worker ids come from there
+	Alloc  Alloc   // definition of leaf_alloc
+	Rows   []Row   // sorted by tag
+	Tags   []*Tag  // tags from which configured tables take ids, sorted by name
+	Leases *Leases // nil: worker ids come from another source
 	Marks  segment.Marks
 
-	NewMark string // of rows that are added; "": they get none
+	NewMark string // the mark of rows that are added; "": no mark
 	Lossy   bool   // the server may lack rows
-	MarkErr error  // why this user cannot write marks: a right or the column is missing
+	MarkErr error  // why the user cannot write marks: a right or the column is missing
 }
 
-// Leases is the table of worker ids, leaf_worker.
+// Leases describes the table of worker ids, leaf_worker.
 type Leases struct {
 	Table  *databases.Store
 	Exists bool
-	Denied bool // this user may not read it, or there is none
+	Denied bool // the user may not read it, or it is missing
 	Layout
 	Kept
 }
 
-// Readable reports whether leaf_alloc shows its rows.
+// Readable reports whether leaf_alloc exists and the user may read it.
 func (s *Survey) Readable() bool { return s.Alloc.Exists && !s.Alloc.Denied }
 
-// A Shard is one database and the configured tables in it.
+// A Shard is a database with its configured tables.
 type Shard struct {
 	*databases.Shard
 	Inspection  *inspect.Inspection
 	Tables      []*Table
-	foreignKeys []foreignKey // nil: not read
+	foreignKeys []foreignKey // nil: not read yet
 }
 
-// A Tag is a biz_tag and the tables that it feeds on all shards.
+// A Tag is a biz_tag and its tables on all shards.
 type Tag struct {
 	Name   string
-	Row    *Row              // nil: it has none
-	Broken *segment.RowError // why its row gives no ids, as far as its description shows it
+	Row    *Row              // nil: the tag has no row
+	Broken *segment.RowError // why its row gives no ids, if the description shows it
 	Tables []*Table
 }
 
-// Highest is the highest key of the tag's tables, or the highest that AUTO_INCREMENT gave, and a table
-// that has or had it; nil if no row was ever there. Tables whose highest key is not known do not count.
+// Highest returns the highest key of the tag's tables, or the highest number that AUTO_INCREMENT generated,
+// with a table that has or had it; nil if no row ever existed. It skips tables whose highest key is unknown.
 func (t *Tag) Highest() (int64, *Table) {
 	highest, table := int64(0), (*Table)(nil)
 	for _, o := range t.Tables {
@@ -78,7 +78,7 @@ func (t *Tag) Highest() (int64, *Table) {
 	return highest, table
 }
 
-// Room is the highest id that every key column of the tag holds.
+// Room returns the highest id that fits into every key column of the tag.
 func (t *Tag) Room() int64 {
 	room := int64(1<<63 - 1)
 	for _, o := range t.Tables {
@@ -89,19 +89,18 @@ func (t *Tag) Room() int64 {
 	return room
 }
 
-// Unknown are the tables of the tag whose highest key could not be told.
+// Unknown returns the tables of the tag whose highest key is unknown.
 func (t *Tag) Unknown() []*Table {
 	return lo.Filter(t.Tables, func(o *Table, _ int) bool { return !o.Known && o.Err == nil })
 }
 
-// AutoIncrement reports whether the server still gives numbers to a table of the
-// tag as well.
+// AutoIncrement reports whether the server still generates keys for a table of the tag.
 func (t *Tag) AutoIncrement() bool {
 	return slices.ContainsFunc(t.Tables, func(o *Table) bool { return o.AutoIncrement })
 }
 
-// Take looks at a set: at the tables of one tag, or of all tags if it is "". Progress, unless
-// nil, is called for every table looked at, from several goroutines.
+// Take surveys the tables of one tag, or of all tags if tag is "". If progress is not nil, it is called for
+// every table, by several goroutines. It fails if a server cannot be queried.
 func Take(ctx context.Context, set *databases.Set, tag string, progress func()) (*Survey, error) {
 	if progress == nil {
 		progress = func() {}
@@ -137,21 +136,21 @@ func Take(ctx context.Context, set *databases.Set, tag string, progress func()) 
 			return nil, err
 		}
 	}
-	// Again, after the keys: those written since then come from ranges that the
-	// rows have left behind.
+	// Read the rows again after the keys: keys that were written since then come from ranges below the rows'
+	// new values.
 	if err := s.readRows(ctx); err != nil {
 		return nil, err
 	}
 	return s, s.gather(ctx)
 }
 
-// look finds a shard's tables, or those of one tag, and their highest keys.
+// look reads a shard's tables, or those of one tag, and their highest keys.
 func (s *Survey) look(ctx context.Context, db *databases.Shard, tag string, progress func()) (*Shard, error) {
 	var err error
 	shard := &Shard{Shard: db}
 	tags := lo.Map(s.Rows, func(r Row, _ int) string { return r.Tag })
 	tables := db.Config.Clone()
-	tables.Store = "" // where ids come from does not say which tables get them
+	tables.Store = "" // the store does not determine which tables get ids
 	if shard.Inspection, err = inspect.Server(ctx, tables.FormatDSN(), tags); err != nil {
 		return nil, err
 	}
@@ -173,7 +172,7 @@ func (s *Survey) look(ctx context.Context, db *databases.Shard, tag string, prog
 	return shard, nil
 }
 
-// gather brings tables of one tag together, and their row.
+// gather groups the tables by tag, and adds the tags' rows.
 func (s *Survey) gather(ctx context.Context) error {
 	tags := make(map[string]*Tag)
 	for _, shard := range s.Shards {
@@ -206,7 +205,7 @@ func (s *Survey) gather(ctx context.Context) error {
 	return nil
 }
 
-// readMarks reads the marks of leaf_alloc's rows, and the one that new rows get.
+// readMarks reads the marks of leaf_alloc's rows, and the mark for new rows.
 func (s *Survey) readMarks(ctx context.Context) (err error) {
 	store := s.Set.Store
 	if s.Alloc.Denied {
