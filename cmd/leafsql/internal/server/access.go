@@ -22,21 +22,21 @@ func loadTLS(cfg Config) (*tls.Config, error) {
 	return of, nil
 }
 
-// authorized reports whether a request brings the token: as a bearer's, or, for
-// browsers, as the password of any user.
+// authorized reports whether a request has the token: as a bearer token or, for browsers, as the password of
+// any user.
 func (s *Server) authorized(r *http.Request) bool {
 	if s.cfg.Token == "" {
 		return true
 	}
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	if !strings.EqualFold(scheme, "Bearer") { // schemes have no case
+	if !strings.EqualFold(scheme, "Bearer") { // schemes are case-insensitive
 		_, token, _ = r.BasicAuth()
 	}
-	want, got := sha256.Sum256([]byte(s.cfg.Token)), sha256.Sum256([]byte(token)) // of one length
+	want, got := sha256.Sum256([]byte(s.cfg.Token)), sha256.Sum256([]byte(token)) // hashes have equal length
 	return subtle.ConstantTimeCompare(want[:], got[:]) == 1
 }
 
-// warnOpen says that others can use up ids.
+// warnOpen logs a warning if other hosts can use up ids.
 func (s *Server) warnOpen(address string) {
 	if process.Local(address) || s.tls != nil && s.cfg.Token != "" {
 		return

@@ -17,7 +17,7 @@ import (
 
 const nowhere = "app:s3cret@tcp(127.0.0.1:1)/away"
 
-// TestToken: everything but what balancers ask needs it.
+// TestToken: all paths except those that balancers probe require the token.
 func TestToken(t *testing.T) {
 	_, server := start(t, Config{DSN: nowhere, Token: "t0ken"})
 	for _, path := range []string{"/", "/metrics", "/cache", "/db", "/decodeSnowflakeId", "/api/segment/get/x", "/api/snowflake/get/x", "/nosuch"} {
@@ -37,7 +37,7 @@ func TestToken(t *testing.T) {
 	get(t, server+"/healthz").want(t, "ok\n")
 }
 
-// TestTLS: also HTTP/2, and nothing in plain text.
+// TestTLS: TLS includes HTTP/2, and the address answers nothing in plain text.
 func TestTLS(t *testing.T) {
 	cert, certFile, keyFile := selfsigned.Files(t)
 	_, server, _ := run(t, Config{DSN: nowhere, TLSCert: certFile, TLSKey: keyFile})
@@ -56,13 +56,13 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// TestIdleConnectionsHTTP2: also a connection of HTTP/2 ends with its answer where few are left.
+// TestIdleConnectionsHTTP2: a connection of HTTP/2 is also closed after its answer if connections are scarce.
 func TestIdleConnectionsHTTP2(t *testing.T) {
 	cert, certFile, keyFile := selfsigned.Files(t)
 	_, server, _ := run(t, Config{DSN: nowhere, TLSCert: certFile, TLSKey: keyFile, MaxConnections: 1})
 	for range 3 {
 		client := &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{TLSClientConfig: cert.Client(), ForceAttemptHTTP2: true}}
-		defer client.CloseIdleConnections() // after all of them
+		defer client.CloseIdleConnections() // after all of the clients
 		res, err := client.Get(server + "/healthz")
 		if err != nil {
 			t.Fatal(err)
@@ -74,8 +74,8 @@ func TestIdleConnectionsHTTP2(t *testing.T) {
 	}
 }
 
-// TestWarnOpen: who lets others in without a token is told, with the token's
-// and the database's secrets left out.
+// TestWarnOpen: an address that others can use without a token is logged, and the log contains no token and no
+// password of the database.
 func TestWarnOpen(t *testing.T) {
 	for address, warned := range map[string]bool{"127.0.0.1:1": false, "[::1]:1": false, "0.0.0.0:1": true, "[::]:1": true, "10.0.0.1:1": true} {
 		var log bytes.Buffer
@@ -87,7 +87,7 @@ func TestWarnOpen(t *testing.T) {
 	}
 }
 
-// TestLimits: what is one too many is refused or has to wait.
+// TestLimits: a request above a limit is refused or has to wait.
 func TestLimits(t *testing.T) {
 	s, server := start(t, Config{DSN: nowhere, MaxRequests: 8})
 	s.requests.Add(8)
@@ -109,7 +109,7 @@ func TestLimits(t *testing.T) {
 		t.Error(err)
 	}
 
-	// One connection: the next is answered when the first one is closed.
+	// With one connection, the next one is answered when the first is closed.
 	_, server, _ = run(t, Config{DSN: nowhere, MaxConnections: 1})
 	first, second := dial(t, server), dial(t, server)
 	second.SetReadDeadline(time.Now().Add(200 * time.Millisecond))
@@ -133,7 +133,7 @@ func dial(t *testing.T, server string) net.Conn {
 	return c
 }
 
-// healthz asks on a connection that stays open, and returns the answer as it came.
+// healthz sends a request on a connection that stays open, and returns the raw answer.
 func healthz(c net.Conn) string {
 	io.WriteString(c, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
 	text := make([]byte, 300)
@@ -141,8 +141,8 @@ func healthz(c net.Conn) string {
 	return string(text[:n])
 }
 
-// TestIdleConnections: a client that leaves thousands of connections idle keeps nobody else out, and the log and
-// the metrics tell of it, also of connections that bring no request.
+// TestIdleConnections: a client that leaves thousands of connections idle does not lock out others. The log and
+// the metrics show it, even if the connections send no request.
 func TestIdleConnections(t *testing.T) {
 	const limit = 3000
 	var log lines
@@ -171,7 +171,7 @@ func TestIdleConnections(t *testing.T) {
 	if log.count("WARN", few, "limit=3000", "127.0.0.1") != 1 || log.count(none) != 0 {
 		t.Error(log.String())
 	}
-	for range limit / 8 { // which end after 5 s without a request
+	for range limit / 8 { // they end after 5 s without a request
 		idle = append(idle, dial(t, server))
 	}
 	eventually(t, "the line at the limit", func() bool { return log.count("WARN", none) == 1 })

@@ -12,9 +12,8 @@ import (
 	"time"
 )
 
-// BenchmarkHTTP lets 64 clients ask in turns for ids and for a constant that a
-// bare http.Server gives: ratio is the one's rate of the other's. A round is
-// 200 requests of each client to each.
+// BenchmarkHTTP lets 64 clients request ids and, in turns, a constant from a bare http.Server: ratio is the
+// rate of ids divided by the rate of constants. A round is 200 requests of each client for each of them.
 func BenchmarkHTTP(b *testing.B) {
 	_, dsn := database(b, 100_000, "orders")
 	_, server, _ := run(b, Config{DSN: dsn + "?leafWorker=static(7)&leafNewRegistry=true"})
@@ -87,7 +86,7 @@ func BenchmarkHTTP(b *testing.B) {
 	}
 }
 
-// exchange asks for a path and reads the answer, which fits one packet.
+// exchange requests a path and reads the answer, which fits into one packet.
 func exchange(c net.Conn, path string) error {
 	if _, err := io.WriteString(c, "GET "+path+" HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"); err != nil {
 		return err

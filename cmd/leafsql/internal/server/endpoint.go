@@ -9,18 +9,18 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// kind is what an endpoint asks of a request and of the server.
+// kind determines the checks of an endpoint's requests.
 type kind int
 
 const (
-	ids   kind = iota // GET alone, since each answer uses up ids; not for other sites' pages
+	ids   kind = iota // GET only, since each answer uses up ids; refused for pages of other sites
 	plain             // GET and HEAD
-	page              // likewise, and only a few at a time
-	open              // likewise, without a token and however busy the server is
+	page              // GET and HEAD, a few at a time
+	open              // GET and HEAD, without a token and under any load
 )
 
-// An endpoint answers the requests to one address: it lets in what may come,
-// counts, and writes what serve returns as a problem.
+// An endpoint answers the requests for one path: it checks and counts them, and writes errors of serve as
+// problems.
 type endpoint struct {
 	s      *Server
 	name   string
@@ -71,11 +71,11 @@ func (e *endpoint) answer(w http.ResponseWriter, r *http.Request) (err error) {
 	return e.serve(w, r)
 }
 
-// admit refuses what cannot be a good request.
+// admit returns a problem for a request that is malformed or not allowed.
 func (e *endpoint) admit(w http.ResponseWriter, r *http.Request) error {
 	h := w.Header()
 	h["Cache-Control"] = noStore
-	if e.kind != ids { // a bare number is none of what browsers guess at
+	if e.kind != ids { // browsers do not sniff a bare number
 		h["X-Content-Type-Options"] = noSniff
 	}
 	if e.kind != open && !e.s.authorized(r) {
@@ -99,7 +99,7 @@ func (e *endpoint) admit(w http.ResponseWriter, r *http.Request) error {
 
 var noStore, closing, textPlain = []string{"no-store"}, []string{"close"}, []string{"text/plain; charset=utf-8"}
 
-// codes are the answers there are.
+// codes are the possible status codes.
 var codes = []int{
 	http.StatusOK, http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed,
 	http.StatusRequestEntityTooLarge, http.StatusInternalServerError, http.StatusServiceUnavailable,
@@ -110,7 +110,7 @@ type counts struct {
 	took     *prometheus.HistogramVec
 }
 
-// endpointCounts are looked up once, not for each request.
+// endpointCounts are the counters of an endpoint, looked up once and not for each request.
 type endpointCounts struct {
 	by   map[int]prometheus.Counter
 	took prometheus.Observer

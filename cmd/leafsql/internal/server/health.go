@@ -12,16 +12,15 @@ import (
 	"github.com/leafsql/leafsql/idgen/snowflake"
 )
 
-// healthy says that the process answers, whatever else is away.
+// healthy answers that the process runs, even if its database is unreachable.
 func (s *Server) healthy(w http.ResponseWriter, r *http.Request) error {
 	w.Header()["Content-Type"] = textPlain
 	io.WriteString(w, "ok\n")
 	return nil
 }
 
-// ready says whether what is served can be had. Of /readyz these are the ids of leaf_alloc,
-// and the snowflakes where the settings ask for them; /readyz/segment and /readyz/snowflake
-// ask for one of the two.
+// ready reports whether ids can be served: for /readyz the ids of leaf_alloc, and snowflakes if the settings
+// request them; for /readyz/segment and /readyz/snowflake one of the two.
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) error {
 	kind := r.PathValue("kind")
 	switch {
@@ -57,8 +56,8 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// holds is nil while snowflakes can be made. Before anybody has wanted one it is nil, too,
-// or, where they are wanted now, begins the search for a worker id.
+// holds returns nil if snowflakes can be issued. Before the first request for a snowflake it returns nil as
+// well, unless wanted is true; then it starts the search for a worker id.
 func (s *Server) holds(wanted bool) error {
 	st := s.connector.Worker()
 	switch {
@@ -73,24 +72,24 @@ func (s *Server) holds(wanted bool) error {
 	return &snowflake.LeaseError{Worker: st.Worker, Cause: st.Err}
 }
 
-// ended is a context that has ended: calls under it do not wait.
+// ended is a canceled context: calls with it do not wait.
 var ended = func() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	return ctx
 }()
 
-// storeAnswers is nil where leaf_alloc can be read.
+// storeAnswers returns nil if leaf_alloc can be read.
 func (s *Server) storeAnswers(ctx context.Context) error {
 	_, err := s.connector.Tag(ctx, "")
-	if _, missing := errors.AsType[*segment.UnknownTagError](err); missing { // which is an answer
+	if _, missing := errors.AsType[*segment.UnknownTagError](err); missing { // the table can be read
 		return nil
 	}
 	return err
 }
 
-// stocked reports whether every tag in use has ids in memory. One whose row gave none while
-// the store was there has none elsewhere either.
+// stocked reports whether every tag in use has ids in memory. It skips tags whose row gave no ids while the
+// store was reachable: no other server has ids for them either.
 func (s *Server) stocked() bool {
 	used := 0
 	for _, t := range s.connector.Stats().Tags {
@@ -105,15 +104,13 @@ func (s *Server) stocked() bool {
 	return used > 0
 }
 
-// How often the store is asked, and how long it may take to answer: less than the second
-// after which many a balancer takes /readyz for silent.
+// Interval and timeout of probes: less than the second after which many balancers treat /readyz as timed out.
 const (
 	probeEvery   = time.Second
 	probeTimeout = 700 * time.Millisecond
 )
 
-// A probe asks whether something is there, once in probeEvery at most, and tells when that
-// changes.
+// A probe checks the store at most once in probeEvery, and reports changes.
 type probe struct {
 	mu  sync.Mutex
 	at  time.Time
@@ -124,7 +121,7 @@ func (p *probe) ask(there func(context.Context) error, changed func(error)) erro
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if time.Since(p.at) >= probeEvery {
-		ctx, cancel := context.WithTimeout(context.Background(), probeTimeout) // not that of the request, which may be gone
+		ctx, cancel := context.WithTimeout(context.Background(), probeTimeout) // independent of the request, which may be canceled
 		defer cancel()
 		err := there(ctx)
 		if (err == nil) != (p.err == nil) || err != nil && kindOf(err) != kindOf(p.err) {

@@ -11,7 +11,7 @@ import (
 	"github.com/leafsql/leafsql/idgen"
 )
 
-// segment answers with the next id of a tag, or with a block of them.
+// segment answers with the next id of a tag, or with a block of ids.
 func (s *Server) segment(w http.ResponseWriter, r *http.Request) error {
 	n, block, err := s.count(r)
 	if err != nil {
@@ -31,7 +31,7 @@ func (s *Server) segment(w http.ResponseWriter, r *http.Request) error {
 	}
 	if err := s.answer(w, r, gen, n, block); err != nil {
 		switch problemOf(err).Type {
-		case "unavailable", "row", "unknown-tag": // else it is the client's
+		case "unavailable", "row", "unknown-tag": // other errors are the client's
 			if r.Context().Err() == nil {
 				s.failed(tag, err)
 			}
@@ -42,8 +42,7 @@ func (s *Server) segment(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// nextSnowflake answers with a snowflake, or with a block of them. As with Java
-// Leaf, any key will do.
+// nextSnowflake answers with a snowflake, or with a block of snowflakes. As with Java Leaf, the key is ignored.
 func (s *Server) nextSnowflake(w http.ResponseWriter, r *http.Request) error {
 	n, block, err := s.count(r)
 	if err != nil {
@@ -55,8 +54,7 @@ func (s *Server) nextSnowflake(w http.ResponseWriter, r *http.Request) error {
 	return s.answer(w, r, s.snowflake, n, block)
 }
 
-// count reads ?n=, how many consecutive ids are wanted. Without it the answer
-// is one bare number.
+// count parses ?n=, the number of consecutive ids. Without it, n is 1 and the answer is a bare number.
 func (s *Server) count(r *http.Request) (n int, block bool, err error) {
 	if r.URL.RawQuery == "" {
 		return 1, false, nil
@@ -86,14 +84,14 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, gen idgen.Genera
 		text = strconv.AppendInt(append(text, ','), int64(n), 10)
 	}
 	w.Header()["Content-Type"] = textPlain
-	w.Write(text) // an id that does not arrive is a gap
+	w.Write(text) // if the answer is lost, the id is a gap
 	return nil
 }
 
-// next draws n ids. Only half of all requests may wait, so that a tag whose ids
-// cannot be had does not keep the ids of others from being served.
+// next draws n ids. Only half of all requests may wait, so that a tag without ids does not block requests for
+// other tags.
 func (s *Server) next(ctx context.Context, gen idgen.Generator, n int) (int64, error) {
-	first, err := gen.Next(ended, n) // what is in memory
+	first, err := gen.Next(ended, n) // ids in memory
 	if !errors.Is(err, context.Canceled) {
 		return first, err
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/leafsql/leafsql/testutil/idcheck"
 )
 
-// TestSegment: what Java Leaf's clients ask for, and blocks.
+// TestSegment: the server answers requests of Java Leaf's clients, and requests for blocks.
 func TestSegment(t *testing.T) {
 	db, dsn := database(t, 100, "orders", "订单/a b")
 	add(t, db, "from zero", 0, 10)
@@ -27,7 +27,7 @@ func TestSegment(t *testing.T) {
 	get(t, server+"/api/segment/get/orders?n=5").want(t, "1001,5")
 	get(t, server+"/api/segment/get/orders?n=1").want(t, "1006,1")
 	get(t, server+"/api/segment/get/orders?other=x").want(t, "1007")
-	get(t, server+"/api/segment/get/orders?n=500").want(t, "1008,500") // more than a step, out of two ranges that adjoin
+	get(t, server+"/api/segment/get/orders?n=500").want(t, "1008,500") // more than a step, from two adjacent ranges
 	get(t, server+"/api/segment/get/"+url.PathEscape("订单/a b")).want(t, "1000")
 	get(t, server+"/api/segment/get/from%20zero").want(t, "1")
 }
@@ -53,8 +53,7 @@ func TestSnowflake(t *testing.T) {
 	}
 }
 
-// TestProblems: what is no good request, and what cannot be answered, is said
-// and never a number.
+// TestProblems: a bad request, and one that cannot be answered, gets a problem and never a number.
 func TestProblems(t *testing.T) {
 	db, dsn := database(t, 100, "orders")
 	add(t, db, "bad step", 1, 0)
@@ -66,7 +65,7 @@ func TestProblems(t *testing.T) {
 		kind         string
 	}{
 		{"GET", "/api/segment/get/nosuch", 404, "unknown-tag"},
-		{"GET", "/api/segment/get/Orders", 404, "unknown-tag"}, // counts to the letter, as with Java Leaf
+		{"GET", "/api/segment/get/Orders", 404, "unknown-tag"}, // compared exactly, as in Java Leaf
 		{"GET", "/api/segment/get/orders%20", 404, "unknown-tag"},
 		{"GET", "/api/segment/get/%00", 404, "unknown-tag"},
 		{"GET", "/api/segment/get/%ff%fe", 404, "unknown-tag"},
@@ -113,14 +112,13 @@ func TestProblems(t *testing.T) {
 	if a := get(t, server+"/api/segment/get/orders", "Sec-Fetch-Site", "cross-site"); a.code != 403 {
 		t.Error(a)
 	}
-	get(t, server+"/api/segment/get/orders", "Sec-Fetch-Site", "none").want(t, "1000") // none of the others used an id up
+	get(t, server+"/api/segment/get/orders", "Sec-Fetch-Site", "none").want(t, "1000") // no other request used up an id
 
 	_, none := start(t, Config{DSN: dsn, NoSegments: true})
 	get(t, none+"/api/segment/get/orders").problem(t, 404, "disabled")
 }
 
-// TestNewTag: it is there for the first request after it was added, also when
-// it was asked for a moment before.
+// TestNewTag: a tag is found by the first request after it was added, even if it was requested just before.
 func TestNewTag(t *testing.T) {
 	db, dsn := database(t, 100)
 	_, server := start(t, Config{DSN: dsn})
@@ -130,7 +128,7 @@ func TestNewTag(t *testing.T) {
 		add(t, db, tag, 7, 10)
 		get(t, server+"/api/segment/get/"+tag).want(t, "7")
 	}
-	// One that was taken away is gone, once memory is used up; its counter is remembered.
+	// A deleted row gives no ids after those in memory; its counter is remembered.
 	exec(t, db, "DELETE FROM leaf_alloc WHERE biz_tag = 't0'")
 	var a answer
 	for range 100 {
@@ -143,8 +141,7 @@ func TestNewTag(t *testing.T) {
 	get(t, server+"/api/segment/get/t0").problem(t, 500, "row")
 }
 
-// TestColdTag: 64 clients at once on a tag whose step is far too small see no
-// error and no id twice.
+// TestColdTag: 64 concurrent clients of a tag with a far too small step get no error and no id twice.
 func TestColdTag(t *testing.T) {
 	_, dsn := database(t, 10, "orders")
 	_, server := start(t, Config{DSN: dsn})
@@ -170,7 +167,8 @@ func TestColdTag(t *testing.T) {
 	}
 }
 
-// TestRowGoesBack: ids are not issued twice if somebody lowers the row. It moves up again, or is refused if its mark is turned off.
+// TestRowGoesBack: ids are not issued twice after somebody lowered the row. The row moves up again, or is
+// refused if marks are disabled for it.
 func TestRowGoesBack(t *testing.T) {
 	db, dsn := database(t, 10, "orders")
 	_, server := start(t, Config{DSN: dsn})

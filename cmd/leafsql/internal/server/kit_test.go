@@ -30,7 +30,7 @@ const allocTable = `CREATE TABLE leaf_alloc (biz_tag VARCHAR(128) NOT NULL DEFAU
 const workerTable = `CREATE TABLE leaf_worker (worker_id int NOT NULL PRIMARY KEY, nonce varchar(64) NOT NULL, hw bigint unsigned NOT NULL, free tinyint NOT NULL,
 	owner text NOT NULL, registry varchar(64) NOT NULL, update_time timestamp NOT NULL DEFAULT CURRENT_TIMESTAMP) CHARACTER SET utf8mb4`
 
-// database returns a database with leaf_alloc and rows for tags, each from 1000 on.
+// database returns a database with leaf_alloc and rows for tags, each starting at 1000.
 func database(t testing.TB, step int, tags ...string) (db *sql.DB, dsn string) {
 	t.Helper()
 	dsn = mysqltest.Database(t)
@@ -54,7 +54,7 @@ func add(t testing.TB, db *sql.DB, tag string, maxID, step int) {
 	exec(t, db, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES (?, ?, ?)", tag, maxID, step)
 }
 
-// start serves what cfg says, over real connections.
+// start starts a Server with cfg, on real connections.
 func start(t testing.TB, cfg Config) (*Server, string) {
 	t.Helper()
 	if cfg.Logger == nil {
@@ -72,7 +72,7 @@ func start(t testing.TB, cfg Config) (*Server, string) {
 	return s, srv.URL
 }
 
-// proxied returns a proxy, and the data source name that goes through it.
+// proxied returns a proxy, and the DSN that connects through it.
 func proxied(t testing.TB, dsn string) (*netfault.Proxy, string) {
 	t.Helper()
 	cfg, err := mysql.ParseDSN(dsn)
@@ -87,7 +87,7 @@ func proxied(t testing.TB, dsn string) (*netfault.Proxy, string) {
 	return proxy, cfg.FormatDSN()
 }
 
-// answer is what a client sees.
+// answer is an answer as a client receives it.
 type answer struct {
 	code   int
 	header http.Header
@@ -125,7 +125,7 @@ func get(t testing.TB, url string, header ...string) answer {
 	return do(t, "GET", url, header...)
 }
 
-// want fails unless the body is text.
+// want fails the test unless the body is text.
 func (a answer) want(t testing.TB, text string) {
 	t.Helper()
 	if a.code != 200 || a.body != text {
@@ -133,7 +133,7 @@ func (a answer) want(t testing.TB, text string) {
 	}
 }
 
-// problem fails unless the answer is one: never a number, and what RFC 9457 says.
+// problem fails the test unless the answer is a problem of RFC 9457, and not a number.
 func (a answer) problem(t testing.TB, code int, kind string) {
 	t.Helper()
 	var p struct {
@@ -152,7 +152,7 @@ func (a answer) problem(t testing.TB, code int, kind string) {
 	}
 }
 
-// eventually fails unless there is in time what a test waits for.
+// eventually waits for a condition, and fails the test after 30 s.
 func eventually(t testing.TB, what string, there func() bool) {
 	t.Helper()
 	for end := time.Now().Add(30 * time.Second); !there(); time.Sleep(10 * time.Millisecond) {
@@ -162,7 +162,7 @@ func eventually(t testing.TB, what string, there func() bool) {
 	}
 }
 
-// run runs a Server on a listener of its own; stop ends it and says how it went.
+// run runs a Server on its own listener. stop ends it and returns the error of run.
 func run(t testing.TB, cfg Config) (s *Server, url string, stop func() error) {
 	t.Helper()
 	if cfg.Logger == nil {

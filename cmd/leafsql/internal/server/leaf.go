@@ -15,8 +15,8 @@ import (
 	"github.com/leafsql/leafsql/idgen/segment"
 )
 
-// decode says what a snowflake holds, as Java Leaf does: its JSON, every value
-// a string, the time in the machine's own zone.
+// decode answers with the parts of a snowflake in Java Leaf's JSON: every value is a string, and the time is in
+// the machine's time zone.
 func (s *Server) decode(w http.ResponseWriter, r *http.Request) error {
 	text := r.URL.Query().Get("snowflakeId")
 	bad := &problem{Status: http.StatusBadRequest, Type: "snowflake", Detail: "snowflakeId is a number above 0", Legacy: "snowflake Id反解析发生异常!"}
@@ -41,8 +41,7 @@ func (s *Server) decode(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// lists are Java Leaf's two tables, for people. What programs want to know is
-// in /metrics.
+// lists are Java Leaf's two tables, for people. Programs use /metrics.
 var lists = template.Must(template.New("").Funcs(template.FuncMap{"number": number}).Parse(`
 {{define "cache"}}<!DOCTYPE html>
 <html lang="en"><meta charset="utf-8"><meta name="color-scheme" content="light dark"><title>segments in memory</title>
@@ -59,10 +58,10 @@ var lists = template.Must(template.New("").Funcs(template.FuncMap{"number": numb
 {{end}}</table></html>
 {{end}}`))
 
-// cached is one line of /cache.
+// cached is a row of /cache.
 type cached struct{ driver.TagStats }
 
-// Value is the next id.
+// Value returns the next id.
 func (c cached) Value() string { return number(c.Current.End - c.Left) }
 
 func (s *Server) cache(w http.ResponseWriter, r *http.Request) error {
@@ -94,7 +93,7 @@ func writeList(w http.ResponseWriter, name string, list any) error {
 	return nil
 }
 
-// rows are leaf_alloc's, read once a second at most.
+// rows are leaf_alloc's rows, read at most once a second.
 type rows struct {
 	mu   sync.Mutex
 	at   time.Time
@@ -114,7 +113,7 @@ func (c *rows) read(ctx context.Context, from func(context.Context) ([]segment.R
 	return list, err
 }
 
-// number writes thousands apart, as Java Leaf's pages do.
+// number formats a number with thousands separators, as Java Leaf's pages do.
 func number(n int64) string {
 	s := strconv.FormatInt(n, 10)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// TestDecode: what Java Leaf answers, and its error's member.
+// TestDecode: the answers, and the member of errors, are those of Java Leaf.
 func TestDecode(t *testing.T) {
-	_, server := start(t, Config{DSN: "app@tcp(127.0.0.1:1)/away"}) // asks no database
+	_, server := start(t, Config{DSN: "app@tcp(127.0.0.1:1)/away"}) // decoding needs no database
 	at := time.UnixMilli(1288834974657 + 123456)
 	a := get(t, server+fmt.Sprintf("/decodeSnowflakeId?snowflakeId=%d", 123456<<22|1023<<12|4095))
 	var got map[string]string
@@ -27,7 +27,7 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// TestLists: Java Leaf's two tables.
+// TestLists: the server shows Java Leaf's two tables.
 func TestLists(t *testing.T) {
 	db, dsn := database(t, 2000, "orders", "<b>&")
 	s, server := start(t, Config{DSN: dsn})

@@ -14,11 +14,11 @@ import (
 	"github.com/leafsql/leafsql/driver"
 )
 
-// readLeafProperties reads Java Leaf's leaf.properties as settings: the
-// database, and whether segments and snowflakes are on. Worker ids are then
-// leased in Leaf's ZooKeeper. What is not Leaf's is left alone.
+// readLeafProperties converts Java Leaf's leaf.properties to settings: the database, and whether segments and
+// snowflakes are enabled. Worker ids are then leased in Leaf's ZooKeeper. Properties that do not begin with
+// leaf. are ignored.
 func readLeafProperties(text []byte) (map[string]string, error) {
-	loader := properties.Loader{Encoding: properties.ISO_8859_1, DisableExpansion: true} // as Java reads them
+	loader := properties.Loader{Encoding: properties.ISO_8859_1, DisableExpansion: true} // as in Java
 	p, err := loader.LoadBytes(text)
 	if err != nil {
 		return nil, err
@@ -35,7 +35,7 @@ func readLeafProperties(text []byte) (map[string]string, error) {
 	if on("snowflake") {
 		if servers := get("snowflake.zk.address"); servers != "" {
 			cfg.Worker = "zookeeper(" + servers + ")"
-			if name := get("name"); name != "" { // under which Leaf's own nodes are
+			if name := get("name"); name != "" { // the name of Leaf's nodes
 				cfg.WorkerOptions = map[string]string{"Name": name}
 			}
 		} else if get("snowflake.enable") != "" {
@@ -45,15 +45,14 @@ func readLeafProperties(text []byte) (map[string]string, error) {
 	return map[string]string{"dsn": cfg.FormatDSN(), "no-segments": fmt.Sprint(!on("segment")), "no-snowflakes": fmt.Sprint(!on("snowflake"))}, nil
 }
 
-// fromJDBC reads the address of a database as Java writes it, with what it says
-// about TLS and time-outs. Java's other parameters mean nothing to the few
-// statements on leaf_alloc.
+// fromJDBC parses the URL of a database in Java's form, with its options for TLS. Other parameters do not
+// affect the few statements on leaf_alloc, and are ignored.
 func fromJDBC(address string) (*mysql.Config, error) {
 	bad := errors.New("leaf.jdbc.url is not jdbc:mysql://host:port/database; write it so, or give a DSN")
 	text, ok := strings.CutPrefix(address, "jdbc:")
 	u, err := url.Parse(text)
 	if !ok || err != nil || u.Scheme != "mysql" && u.Scheme != "mariadb" || u.Hostname() == "" || strings.ContainsAny(u.Host, ",()") || len(u.Path) < 2 {
-		return nil, bad // without the address, which may hold a password
+		return nil, bad // without the address, which may contain a password
 	}
 	q := u.Query()
 	cfg := mysql.NewConfig()

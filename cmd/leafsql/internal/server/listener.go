@@ -10,29 +10,29 @@ import (
 	"golang.org/x/net/netutil"
 )
 
-// connections are those that are open.
+// connections counts the open connections.
 type connections struct {
 	open atomic.Int64
 	most int64
 	log  *slog.Logger
 
 	mu   sync.Mutex
-	from map[string]int // by the client's address
-	told int64          // the number of open ones that the log knows of: 0, few or most
+	from map[string]int // number of connections by the client's address
+	told int64          // number of open connections in the last log line; 0, few or most
 }
 
 func newConnections(most int, log *slog.Logger) *connections {
 	return &connections{most: int64(most), log: log, from: make(map[string]int)}
 }
 
-// few is from how many on there are few left. Answers close their connections then, so that
-// clients that keep many without using them keep no others out.
+// few returns the number of open connections from which on they are scarce. Answers close their connections
+// then, so that idle clients do not lock out others.
 func (c *connections) few() int64 { return c.most - max(1, c.most/8) + 1 }
 
 func (c *connections) scarce() bool { return c.open.Load() >= c.few() }
 
-// add counts one more from a client, or with -1 one less, and tells the log when they become
-// few, when none is left, and when half of them are there again.
+// add adds n, 1 or -1, to a client's connections, and logs when connections become scarce, when none is free,
+// and when half of them are free again.
 func (c *connections) add(client string, n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -53,7 +53,8 @@ func (c *connections) add(client string, n int) {
 	}
 }
 
-// taken says how many there are, who has most of them, and what to do.
+// taken returns the attributes of a log line: the number of connections, the client with most of them, and a
+// hint.
 func (c *connections) taken(open int64) []any {
 	client, n := "", 0
 	for from, k := range c.from {
@@ -64,7 +65,7 @@ func (c *connections) taken(open int64) []any {
 	return []any{"open", open, "limit", c.most, "most from", client, "of these", n, "way out", "end the connections that a client leaves idle, or raise -max-connections"}
 }
 
-// limit accepts no more than there may be at a time.
+// limit returns a listener that keeps at most c.most connections open.
 func (c *connections) limit(l net.Listener) net.Listener {
 	return countingListener{netutil.LimitListener(l, int(c.most)), c}
 }
@@ -84,10 +85,9 @@ func (l countingListener) Accept() (net.Conn, error) {
 	return &countedConn{Conn: c, gone: sync.OnceFunc(func() { l.all.add(client, -1) })}, nil
 }
 
-// A countedConn also answers 400 where net/http, without TLS, answers 501 or 505 by
-// itself: to a version of HTTP or a transfer encoding that does not exist. An
-// answer of 5xx then means that something is wrong here, as alerts and
-// balancers take it.
+// A countedConn changes the answers 501 and 505, which net/http sends by itself without TLS for an unsupported
+// transfer encoding or version of HTTP, to 400. Alerts and balancers take an answer of 5xx for a fault of this
+// server.
 type countedConn struct {
 	net.Conn
 	gone func()

@@ -16,13 +16,13 @@ import (
 
 var malformed = flag.Int("malformed", 10_000, "how many requests TestMalformed sends")
 
-// broken makes requests that are wrong in one way each.
+// broken are functions that make requests with one fault each.
 var broken = []func(*rand.Rand) string{
 	func(r *rand.Rand) string { return noise(r, 1+r.IntN(200)) + "\r\n\r\n" },
 	func(r *rand.Rand) string { return request(word(r), "/api/segment/get/orders", "") },
 	func(r *rand.Rand) string { return request("GET", "/"+noise(r, r.IntN(300)), "") },
 	func(r *rand.Rand) string {
-		return request("GET", "/api/segment/get/"+url.PathEscape(noise(r, r.IntN(200))), "") // a tag that may be one
+		return request("GET", "/api/segment/get/"+url.PathEscape(noise(r, r.IntN(200))), "") // may be a valid tag
 	},
 	func(r *rand.Rand) string { return request("GET", "/api/segment/get/"+word(r), "") },
 	func(r *rand.Rand) string { return request("GET", "/api/segment/get/%"+word(r), "") },
@@ -44,7 +44,7 @@ var broken = []func(*rand.Rand) string{
 	},
 	func(r *rand.Rand) string { return request("GET", "/db", noise(r, 50)+": x\r\n") },
 	func(r *rand.Rand) string { return request("GET", "/db", "X: "+noise(r, 50)+"\r\n") },
-	func(r *rand.Rand) string { return "GET /db HTTP/1.1\r\n\r\n" }, // no host
+	func(r *rand.Rand) string { return "GET /db HTTP/1.1\r\n\r\n" }, // without a host
 	func(r *rand.Rand) string {
 		return fmt.Sprintf("GET /db HTTP/%d.%d\r\nHost: x\r\n\r\n", r.IntN(12), r.IntN(12))
 	},
@@ -64,7 +64,7 @@ var broken = []func(*rand.Rand) string{
 	},
 	func(r *rand.Rand) string { return request("PRI", "*", "") + "SM\r\n\r\n" + noise(r, 100) },
 	func(r *rand.Rand) string { return "\x16\x03\x01" + noise(r, 200) }, // TLS
-	func(r *rand.Rand) string { // cut off
+	func(r *rand.Rand) string { // truncated
 		text := request("GET", "/api/segment/get/orders", "")
 		return text[:r.IntN(len(text)-4)]
 	},
@@ -90,8 +90,8 @@ func word(r *rand.Rand) string {
 	return string(text)
 }
 
-// TestMalformed: no request makes the server fail, and none leaves anything
-// behind in it. 503 is the answer to too many names at a time that are no tags.
+// TestMalformed: no request makes the server fail or leak resources. It answers 503 to too many concurrent
+// requests for unknown tags.
 func TestMalformed(t *testing.T) {
 	_, dsn := database(t, 1000, "orders")
 	_, server, _ := run(t, Config{DSN: dsn})
@@ -107,10 +107,10 @@ func TestMalformed(t *testing.T) {
 		defer c.Close()
 		c.SetDeadline(time.Now().Add(time.Minute))
 		go func() {
-			io.WriteString(c, text) // fails where the server has answered already
+			io.WriteString(c, text) // fails if the server has answered already
 			c.(*net.TCPConn).CloseWrite()
 		}()
-		answer, _ := io.ReadAll(c) // a reset after the answer is no fault
+		answer, _ := io.ReadAll(c) // a reset after the answer is allowed
 		code := "none"
 		if len(answer) > 12 {
 			code = string(answer[9:12])

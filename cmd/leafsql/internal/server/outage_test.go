@@ -13,7 +13,7 @@ import (
 	"github.com/leafsql/leafsql/testutil/netfault"
 )
 
-// tagStats are one tag's.
+// tagStats returns the statistics of a tag.
 func (s *Server) tagStats(tag string) segment.Stats {
 	for _, t := range s.connector.Stats().Tags {
 		if t.Tag == tag {
@@ -23,14 +23,14 @@ func (s *Server) tagStats(tag string) segment.Stats {
 	return segment.Stats{}
 }
 
-// outages are the ways in which a database goes away, and comes back.
+// outages are the ways in which a database becomes unreachable, and reachable again.
 var outages = map[string]struct{ begin, end func(*netfault.Proxy) error }{
 	"down":   {func(p *netfault.Proxy) error { p.Down(); return nil }, (*netfault.Proxy).Up},
 	"silent": {func(p *netfault.Proxy) error { p.Drop(netfault.Both); return nil }, func(p *netfault.Proxy) error { p.Heal(); return nil }},
 }
 
-// TestDatabaseAway: what is in memory is served without an error; then 503; and
-// ids again when the database is back.
+// TestDatabaseAway: ids in memory are served without an error, then requests get 503, and ids again when the
+// database is back.
 func TestDatabaseAway(t *testing.T) {
 	for name, outage := range outages {
 		t.Run(name, func(t *testing.T) {
@@ -52,8 +52,7 @@ func TestDatabaseAway(t *testing.T) {
 	}
 }
 
-// serveFromMemory begins an outage, and asks for the ids of orders that are in
-// memory, all of them.
+// serveFromMemory begins an outage, and requests all ids of orders that are in memory.
 func (s *Server) serveFromMemory(t *testing.T, server string, begin func() error) {
 	t.Helper()
 	orders := server + "/api/segment/get/orders"
@@ -72,7 +71,7 @@ func (s *Server) serveFromMemory(t *testing.T, server string, begin func() error
 	}
 }
 
-// TestReadyOnWhatIsInMemory: a balancer keeps servers that can serve.
+// TestReadyOnWhatIsInMemory: a server with ids in memory stays ready.
 func TestReadyOnWhatIsInMemory(t *testing.T) {
 	_, dsn := database(t, 10, "orders")
 	proxy, dsn := proxied(t, dsn)
@@ -83,8 +82,8 @@ func TestReadyOnWhatIsInMemory(t *testing.T) {
 	eventually(t, "it is noticed", func() bool { return strings.Contains(get(t, server+"/readyz").body, "in memory") })
 }
 
-// TestListensBeforeItsDatabase: a server that is started first is there, says
-// that it is not ready, and recovers by itself.
+// TestListensBeforeItsDatabase: a server that is started before its database listens, is not ready, and
+// recovers by itself.
 func TestListensBeforeItsDatabase(t *testing.T) {
 	db, err := mysqltest.Prepare(mysqltest.Config{})
 	if err != nil {
@@ -102,7 +101,7 @@ func TestListensBeforeItsDatabase(t *testing.T) {
 	if err := db.Launch(); err != nil {
 		t.Fatal(err)
 	}
-	get(t, server+"/readyz").problem(t, 503, "unavailable") // the database is not there, nor leaf_alloc
+	get(t, server+"/readyz").problem(t, 503, "unavailable") // the database and leaf_alloc do not exist
 	admin := connect(t, db.DSN(""))
 	exec(t, admin, "CREATE DATABASE shop")
 	shop := connect(t, db.DSN("shop"))
@@ -115,7 +114,8 @@ func TestListensBeforeItsDatabase(t *testing.T) {
 	}
 }
 
-// TestDrain: who waits is answered, also after the time for the others; who comes is sent elsewhere.
+// TestDrain: requests in progress are answered even after Config.Drain has passed, and new connections are
+// refused.
 func TestDrain(t *testing.T) {
 	_, dsn := database(t, 10, "orders", "items")
 	proxy, dsn := proxied(t, dsn)
@@ -140,7 +140,7 @@ func TestDrain(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- stop() }()
 	eventually(t, "not ready", func() bool { return get(t, server+"/readyz").code == 503 })
-	get(t, server+"/api/segment/get/orders").want(t, "1001") // for those whom the balancer has not told yet
+	get(t, server+"/api/segment/get/orders").want(t, "1001") // for clients whose balancer has not noticed yet
 	eventually(t, "nobody listens", func() bool { _, err := ask(t.Context(), "GET", server+"/healthz"); return err != nil })
 	close(closed)
 	if a := <-slow; a.code != 200 || a.body != "1000" {
@@ -151,8 +151,9 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// TestReadyDespiteOneTag: a row that gives no ids takes no server from its balancer in an outage, neither
-// one that was unusable from the start nor one that was used up or deleted later, whatever is asked during the outage.
+// TestReadyDespiteOneTag: a row that gives no ids does not make a server not ready in an outage: neither a row
+// that was unusable from the start nor one that was used up or deleted later, and independent of the requests
+// during the outage.
 func TestReadyDespiteOneTag(t *testing.T) {
 	db, dsn := database(t, 1000, "orders", "deleted")
 	add(t, db, "bad step", 1, 0)
@@ -190,15 +191,16 @@ func TestReadyDespiteOneTag(t *testing.T) {
 	get(t, server+"/readyz").problem(t, 503, "unavailable")
 }
 
-// TestReadyWorkerID: a server of snowflakes is ready once it holds a worker id, also if the DSN names no source;
-// where one of ids from leaf_alloc was not told to make snowflakes it says that it makes none, and stays.
+// TestReadyWorkerID: a server of snowflakes is ready once it holds a worker id, even if the DSN names no
+// source. A server of ids from leaf_alloc without a source reports that it makes no snowflakes, and stays
+// ready.
 func TestReadyWorkerID(t *testing.T) {
 	dbs, dsns := [3]*sql.DB{}, [3]string{} // pools of one process would share a worker id
 	for i := range dbs {
 		dbs[i], dsns[i] = database(t, 100)
 		dsns[i] += "?leafNewRegistry=true"
 	}
-	_, server, _ := run(t, Config{DSN: dsns[0], NoSegments: true}) // there is no leaf_worker
+	_, server, _ := run(t, Config{DSN: dsns[0], NoSegments: true}) // leaf_worker is missing
 	get(t, server+"/readyz").problem(t, 503, "unavailable")
 	get(t, server+"/readyz/snowflake").problem(t, 503, "unavailable")
 	get(t, server+"/readyz/segment").problem(t, 404, "disabled")
@@ -209,7 +211,7 @@ func TestReadyWorkerID(t *testing.T) {
 
 	_, lazy, _ := run(t, Config{DSN: dsns[2]})
 	get(t, lazy+"/readyz").want(t, "ready\n")
-	get(t, lazy+"/readyz/snowflake").problem(t, 503, "unavailable") // and now a worker id is searched
+	get(t, lazy+"/readyz/snowflake").problem(t, 503, "unavailable") // this starts the search for a worker id
 	get(t, lazy+"/api/snowflake/get/x").problem(t, 503, "unavailable")
 	get(t, lazy+"/readyz").want(t, "ready\nno snowflakes: there is no worker id\n")
 	get(t, lazy+"/readyz/snowflake").problem(t, 503, "unavailable")

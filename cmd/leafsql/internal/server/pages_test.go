@@ -16,7 +16,7 @@ import (
 
 var pictures = flag.String("pictures", "", "folder to keep what the browser shows in")
 
-// TestMetrics: what Prometheus reads is well formed, and counts.
+// TestMetrics: the metrics are well formed, and count.
 func TestMetrics(t *testing.T) {
 	_, dsn := database(t, 100, "orders")
 	_, server := start(t, Config{DSN: dsn})
@@ -37,7 +37,8 @@ func TestMetrics(t *testing.T) {
 	promtooltest.Run(t, strings.NewReader(a.body), "check", "metrics")
 }
 
-// TestPageAbout: the page leads to the others, says which leafsql this is, and only who brings a token reads of which database.
+// TestPageAbout: the page links to the others and shows leafsql's version, but the database only to readers
+// with a token.
 func TestPageAbout(t *testing.T) {
 	const store = "app:s3cret@tcp(127.0.0.1:1)/"
 	for _, c := range []struct{ dsn, place string }{
@@ -66,8 +67,8 @@ func TestPageAbout(t *testing.T) {
 	}
 }
 
-// TestPage: the page at / in a browser, with ids being drawn and after the
-// database went away. It shows no secret.
+// TestPage: the page at / works in a browser, while ids are drawn and after the database became unreachable. It
+// shows no secret.
 func TestPage(t *testing.T) {
 	db, dsn := database(t, 2000, "orders", "order_items", "customers")
 	proxy, dsn := proxied(t, dsn)
@@ -94,7 +95,7 @@ func TestPage(t *testing.T) {
 	}
 	for range 3 {
 		draw()
-		time.Sleep(time.Second) // the charts take a look a second
+		time.Sleep(time.Second) // the charts are updated once a second
 	}
 	look("serve-light", chromiumtest.Window{Height: 1100})
 	look("serve-dark", chromiumtest.Window{Height: 1100, Dark: true})

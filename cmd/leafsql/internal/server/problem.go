@@ -12,16 +12,16 @@ import (
 	"github.com/leafsql/leafsql/internal/part"
 )
 
-// A problem is an answer that holds no id: RFC 9457's problem details.
+// A problem is an error answer: problem details of RFC 9457.
 type problem struct {
-	Type   string // one word; the client sees a URN
+	Type   string // one word; clients see a URN
 	Status int
 	Detail string
-	Legacy string // what Java Leaf would have said, in its member errorMsg
-	retry  bool   // the same request may work in a second
+	Legacy string // Java Leaf's message, in its member errorMsg
+	retry  bool   // the same request may succeed after a second
 }
 
-// What is answered wherever it is true.
+// Problems without details.
 var (
 	noSegments   = &problem{Status: http.StatusNotFound, Type: "disabled", Detail: "this server issues no ids from leaf_alloc"}
 	noSnowflakes = &problem{Status: http.StatusNotFound, Type: "disabled", Detail: "this server makes no snowflakes"}
@@ -41,7 +41,7 @@ func (p *problem) write(w http.ResponseWriter) {
 		ErrorMsg string `json:"errorMsg,omitempty"`
 	}{"urn:leafsql:problem:" + p.Type, http.StatusText(p.Status), p.Status, p.Detail, p.Legacy})
 	if err != nil {
-		text = []byte("{}") // strings alone cannot fail
+		text = []byte("{}") // strings cannot fail
 	}
 	h := w.Header()
 	h.Set("Content-Type", "application/problem+json")
@@ -53,9 +53,8 @@ func (p *problem) write(w http.ResponseWriter) {
 	w.Write(text)
 }
 
-// problemOf says how an error is answered. A row that gives no ids before somebody mends
-// it is 500, wherever one asks. What else a generator or the store fails with is 503: the
-// same request may work in a moment.
+// problemOf returns the answer for an error. A row that gives no ids until it is fixed is 500 on every server.
+// Other errors of a generator or the store are 503: the same request may succeed later.
 func problemOf(err error) *problem {
 	if p, ok := errors.AsType[*problem](err); ok {
 		return p
@@ -72,7 +71,8 @@ func problemOf(err error) *problem {
 	return &problem{Status: http.StatusServiceUnavailable, Type: "unavailable", Detail: process.Public(err), retry: true}
 }
 
-// isAnswer reports whether err is leaf_alloc's answer for a tag, and no sign that it is away.
+// isAnswer reports whether err is leaf_alloc's answer for a tag, and does not mean that the store is
+// unreachable.
 func isAnswer(err error) bool {
 	_, unknown := errors.AsType[*segment.UnknownTagError](err)
 	_, row := errors.AsType[*segment.RowError](err)
@@ -80,12 +80,12 @@ func isAnswer(err error) bool {
 	return unknown || row || back || errors.Is(err, idgen.ErrExhausted)
 }
 
-// unknown returns the problem of a tag without a row.
+// unknown returns the problem for a tag without a row.
 func unknown(tag string) *problem {
 	return &problem{Status: http.StatusNotFound, Type: "unknown-tag", Detail: "leaf_alloc has no row for the tag " + strconv.Quote(tag) + "; add one that starts above the ids in use"}
 }
 
-// busy returns the problem of one too many.
+// busy returns the problem for a request above a limit.
 func busy(of string) error {
 	return &problem{Status: http.StatusServiceUnavailable, Type: "busy", Detail: "too many " + of + " at a time; try again", retry: true}
 }

@@ -1,5 +1,4 @@
-// Package server is leafsql serve: ids over HTTP, for programs that are not Go,
-// at the addresses that Java Leaf's clients know.
+// Package server runs leafsql serve: ids over HTTP, for programs in any language, on the paths of Java Leaf.
 //
 //	s, err := server.New(server.Config{DSN: dsn, Listen: "127.0.0.1:8080"})
 //	if err != nil {
@@ -7,8 +6,8 @@
 //	}
 //	return s.Run(ctx) // until ctx ends; then it drains
 //
-// Everything that a client can make the server hold is bounded: connections,
-// requests, those that wait for ids, look-ups of tags, bytes of a header.
+// All resources that a client can use up are limited: connections, requests, requests that wait for ids,
+// look-ups of tags, and bytes of a header.
 package server
 
 import (
@@ -40,67 +39,68 @@ import (
 	"github.com/leafsql/leafsql/statuspage"
 )
 
-// Config of a Server. The zero value of a field means its default.
+// Config configures a Server. The zero value of a field means its default, in its comment; negative limits are
+// errors.
 type Config struct {
-	DSN          string // as the driver takes it; its leafTables mean nothing here
+	DSN          string // as for the driver; its leafTables are ignored
 	Listen       string // 127.0.0.1:8080
-	NoSegments   bool   // serve snowflakes alone
-	NoSnowflakes bool   // serve segments alone
+	NoSegments   bool   // serve snowflakes only
+	NoSnowflakes bool   // serve segments only
 
-	TLSCert, TLSKey string // files in PEM; both or none
-	Token           string // that requests have to bring; "": none
+	TLSCert, TLSKey string // PEM files; both or none
+	Token           string // required in requests; "": no token
 
-	Timeout        time.Duration // the longest a request waits for ids; 3 s
-	MaxBlock       int           // the most ids of one request; 10,000
-	MaxRequests    int           // at a time, half of which may wait for ids; 4,096
+	Timeout        time.Duration // time limit of a request for ids; 3 s
+	MaxBlock       int           // maximum number of ids of one request; 10,000
+	MaxRequests    int           // maximum number of concurrent requests, half of which may wait for ids; at least 2; 4,096
 	MaxConnections int           // 8,192
-	Drain          time.Duration // how long it serves on after ctx ended, not ready any more; 0
+	Drain          time.Duration // how long to keep serving after ctx is done, while not ready; 0
 
 	Logger  *slog.Logger // slog.Default()
-	LogJSON bool         // for whoever makes that
+	LogJSON bool         // for the caller that creates Logger; New ignores it
 }
 
 var defaults = Config{Listen: "127.0.0.1:8080", Timeout: 3 * time.Second, MaxBlock: 10_000, MaxRequests: 4096, MaxConnections: 8192}
 
-// What the server bounds without asking.
+// Limits without a setting.
 const (
 	maxHeader    = 8 << 10
 	readTimeout  = 5 * time.Second
-	writeTimeout = 30 * time.Second // beyond Config.Timeout
+	writeTimeout = 30 * time.Second // in addition to Config.Timeout
 	idleTimeout  = time.Minute
-	endTimeout   = 10 * time.Second // for requests under way, when draining
-	maxPages     = 4                // pages, lists and metrics made at a time
+	endTimeout   = 10 * time.Second // for requests in progress, when draining
+	maxPages     = 4                // pages, lists and metrics rendered at a time
 )
 
-// A Server serves ids of one database.
+// A Server serves the ids of one database. Its methods are safe for concurrent use.
 type Server struct {
 	cfg          Config
 	log          *slog.Logger
 	db           *sql.DB
 	connector    *driver.Connector
 	tags         *tags
-	create       bool            // leaf_alloc, where it is missing
-	snowflake    idgen.Generator // nil: none
-	searchAtOnce bool            // for a worker id, and not at the first request
+	create       bool            // create leaf_alloc if it is missing
+	snowflake    idgen.Generator // nil: disabled
+	searchAtOnce bool            // search a worker id at the start, not at the first request
 	layout       snowflake.Layout
 	tls          *tls.Config
 	page         *statuspage.Page
 	rows         rows
 	probe        probe
-	failing      atomic.Int64 // how many tags do, of refusals
+	failing      atomic.Int64 // number of failing tags in refusals
 	refusals     refusals
 	handler      http.Handler
 
 	connections *connections
 
-	requests atomic.Int64  // under way
-	waiting  chan struct{} // a token for each that may wait for ids
-	pages    chan struct{} // likewise for what takes long to make
+	requests atomic.Int64  // requests in progress
+	waiting  chan struct{} // a token for each request that may wait for ids
+	pages    chan struct{} // a token for each page in progress
 	draining atomic.Bool
 }
 
-// New makes a server. It connects to nothing: a database that is away is no
-// error.
+// New returns a server for a Config. It opens no connections, so an unreachable database is not an error. The
+// caller has to call Run or Close.
 func New(cfg Config) (*Server, error) {
 	cfg.Listen = cmp.Or(cfg.Listen, defaults.Listen)
 	cfg.Timeout = cmp.Or(cfg.Timeout, defaults.Timeout)
@@ -129,7 +129,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	dc.None, dc.Tables, dc.Logger = true, nil, cfg.Logger
 	s.create = dc.Create
-	s.searchAtOnce = dc.Worker != "" || cfg.NoSegments // who names none may want no snowflakes, and is not to take a worker id
+	s.searchAtOnce = dc.Worker != "" || cfg.NoSegments // a DSN without a source may not need snowflakes, and should not take a worker id
 	if cfg.NoSnowflakes {
 		dc.Worker, dc.WorkerSource = "", nil
 	} else if dc.Worker == "" && dc.WorkerSource == nil {
@@ -154,7 +154,7 @@ func New(cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// place names the database of leaf_alloc, without users and passwords.
+// place returns the address and database of leaf_alloc, without users and passwords.
 func place(cfg *driver.Config) string {
 	if cfg.Store == "" {
 		return databases.Label(cfg.MySQL)
@@ -166,7 +166,7 @@ func place(cfg *driver.Config) string {
 	return databases.Label(of.MySQL)
 }
 
-// routes says what is answered by whom.
+// routes returns the handler of all paths.
 func (s *Server) routes() http.Handler {
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), metrics.NewCollector(s.db, "serve"))
@@ -196,15 +196,15 @@ func passOn(h http.Handler) func(http.ResponseWriter, *http.Request) error {
 	}
 }
 
-// ServeHTTP answers one request, for tests and for servers of one's own.
+// ServeHTTP answers one request, for tests and for other HTTP servers.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
 
-// Close ends what runs in the background and gives a worker id back.
+// Close stops the background work and releases the worker id.
 func (s *Server) Close() error { return s.db.Close() }
 
-// Run listens and serves until ctx ends, then drains: it is not ready any more,
-// serves on for Config.Drain, takes no further connections, and gives those
-// under way 10 s to end. It closes the server.
+// Run listens and serves until ctx is done, then drains: it reports that it is not ready, continues to serve
+// for Config.Drain, accepts no more connections, and gives requests in progress 10 s to end. It closes the
+// server.
 func (s *Server) Run(ctx context.Context) error {
 	defer s.Close()
 	listener, err := net.Listen("tcp", s.cfg.Listen)
@@ -220,7 +220,7 @@ func (s *Server) run(ctx context.Context, listener net.Listener) error {
 	srv := &http.Server{
 		Handler: s, MaxHeaderBytes: maxHeader, TLSConfig: s.tls,
 		ReadHeaderTimeout: readTimeout, ReadTimeout: readTimeout, WriteTimeout: s.cfg.Timeout + writeTimeout, IdleTimeout: idleTimeout,
-		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug), // what clients do wrong
+		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug), // errors caused by clients
 	}
 	background, stop := context.WithCancel(context.Background())
 	defer stop()
@@ -229,7 +229,7 @@ func (s *Server) run(ctx context.Context, listener net.Listener) error {
 		go s.watch(background)
 	}
 	if s.snowflake != nil && s.searchAtOnce {
-		go s.snowflake.Next(ended, 1) // begins the search for a worker id
+		go s.snowflake.Next(ended, 1) // starts the search for a worker id
 	}
 	s.warnOpen(address)
 	scheme, listen := "http", func() error { return srv.Serve(listener) }

@@ -19,13 +19,13 @@ import (
 	"github.com/leafsql/leafsql/internal/part"
 )
 
-// prefix of the environment's variables: -max-block is LEAFSQL_MAX_BLOCK.
+// prefix is the prefix of environment variables: -max-block is LEAFSQL_MAX_BLOCK.
 const prefix = "LEAFSQL_"
 
-// ReadConfig reads the settings of leafsql serve: the flags in args; what they
-// leave out from the environment; and then from the file that -config names,
-// in YAML, whose keys are the flags' names, or Java Leaf's leaf.properties.
-// With -h it writes the flags to out, in the texts' language, and fails with flag.ErrHelp.
+// ReadConfig reads the settings of leafsql serve: the flags in args, then the environment for the settings
+// without a flag, and then the file of -config for the others, in YAML with the flags' names as keys, or Java
+// Leaf's leaf.properties. With -h it writes the flags to out, in the language of texts, and returns
+// flag.ErrHelp. Errors contain no values.
 func ReadConfig(args []string, out io.Writer, texts chinese.Texts) (Config, error) {
 	cfg := defaults
 	fs := flag.NewFlagSet("leafsql serve", flag.ContinueOnError)
@@ -54,11 +54,11 @@ func ReadConfig(args []string, out io.Writer, texts chinese.Texts) (Config, erro
 		return cfg, fmt.Errorf("leafsql: serve: %w; leafsql serve -h lists the flags", err)
 	}
 	if fs.NArg() > 0 {
-		return cfg, errors.New("leafsql: serve: it takes no arguments but flags; a DSN goes behind -dsn, and leafsql serve -h lists the flags") // not shown: it may be a DSN
+		return cfg, errors.New("leafsql: serve: it takes no arguments but flags; a DSN goes behind -dsn, and leafsql serve -h lists the flags") // the argument is not shown: it may be a DSN
 	}
 	set := make(map[string]bool)
 	fs.Visit(func(f *flag.Flag) { set[f.Name] = true })
-	complete := func(from string, settings map[string]string) error { // what is not set yet
+	complete := func(from string, settings map[string]string) error { // sets the settings that are not set yet
 		for _, name := range slices.Sorted(maps.Keys(settings)) {
 			if fs.Lookup(name) == nil {
 				return fmt.Errorf("leafsql: serve: %s: there is no setting %q; leafsql serve -h lists them", from, name)
@@ -66,7 +66,7 @@ func ReadConfig(args []string, out io.Writer, texts chinese.Texts) (Config, erro
 			if set[name] {
 				continue
 			}
-			if fs.Set(name, settings[name]) != nil { // its error shows the value
+			if fs.Set(name, settings[name]) != nil { // its error would show the value
 				return fmt.Errorf("leafsql: serve: %s: the value of %s cannot be read; leafsql serve -h tells what it is", from, name)
 			}
 			set[name] = true
@@ -97,7 +97,7 @@ func ReadConfig(args []string, out io.Writer, texts chinese.Texts) (Config, erro
 	return cfg, nil
 }
 
-// environment holds the variables that are set.
+// environment returns the settings with an environment variable, by the flags' names.
 func environment(fs *flag.FlagSet) map[string]string {
 	settings := make(map[string]string)
 	fs.VisitAll(func(f *flag.Flag) {
@@ -124,8 +124,7 @@ func readFile(name string) (map[string]string, error) {
 	return settings, nil
 }
 
-// readYAML reads one mapping of names to plain values, as they are written. Its
-// errors show none.
+// readYAML parses a mapping of names to scalar values, as they are written. Its errors contain no values.
 func readYAML(text []byte) (map[string]string, error) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal(text, &doc); err != nil {

@@ -22,7 +22,7 @@ func write(t *testing.T, name, text string) string {
 	return file
 }
 
-// TestSettings: a flag counts before the environment, and that before the file.
+// TestSettings: flags override the environment, which overrides the file.
 func TestSettings(t *testing.T) {
 	const dsn = "app:s3cret@tcp(db:3306)/shop"
 	file := write(t, "leafsql.yaml", `
@@ -65,7 +65,7 @@ log-format: json
 	}
 }
 
-// TestBadSettings: what cannot be read is said, with the way out and no secret.
+// TestBadSettings: unreadable settings are errors with a hint, and without secrets.
 func TestBadSettings(t *testing.T) {
 	for name, args := range map[string][]string{
 		"no DSN":              nil,
@@ -110,7 +110,7 @@ func TestBadSettings(t *testing.T) {
 	}
 }
 
-// TestLeafProperties reads what Java Leaf is configured with.
+// TestLeafProperties: the configuration of Java Leaf is understood.
 func TestLeafProperties(t *testing.T) {
 	read := func(text string) (*driver.Config, Config) {
 		t.Helper()

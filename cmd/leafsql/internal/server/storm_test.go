@@ -15,8 +15,8 @@ import (
 
 var away = flag.Duration("away", 20*time.Second, "how long the database is away in TestStormDatabaseAway")
 
-// TestStormDatabaseAway has 64 clients go on asking in an outage: none gets more than a 503, and each in time; and ids come soon
-// after it.
+// TestStormDatabaseAway: 64 clients that continue during an outage get only 503, each in time, and ids soon
+// after the outage.
 func TestStormDatabaseAway(t *testing.T) {
 	for name, outage := range outages {
 		t.Run(name, func(t *testing.T) {
@@ -29,7 +29,7 @@ func TestStormDatabaseAway(t *testing.T) {
 			clock := stopwatch.Start(t)
 			var longest atomic.Int64
 			var refused atomic.Int64
-			var over atomic.Bool // the outage
+			var over atomic.Bool // the outage is over
 			ctx, stop := context.WithCancel(t.Context())
 			var wg sync.WaitGroup
 			for range 64 {

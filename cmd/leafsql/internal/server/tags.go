@@ -12,24 +12,23 @@ import (
 	"github.com/leafsql/leafsql/idgen/segment"
 )
 
-// Look-ups of tags that nobody asked for before: a scan of names that mean
-// nothing must not keep the database busy, and a new tag is to be found at once.
+// Look-ups of tags that were not requested before: a scan of unknown names must not keep the database busy, but
+// a new tag must be found at once.
 const (
-	lookups    = 2                    // at a time
-	queued     = 256                  // requests that wait for one, at most
-	missPause  = 5 * time.Millisecond // before the next, after one that found nothing: 400 a second at most
-	longestTag = 128                  // characters that leaf_alloc's column holds
+	lookups    = 2                    // concurrent look-ups
+	queued     = 256                  // maximum number of requests that wait for a look-up
+	missPause  = 5 * time.Millisecond // pause after a look-up without a result: at most 400 of them a second
+	longestTag = 128                  // longest tag in leaf_alloc's column, in characters
 )
 
-// source is what tags needs of a Connector.
+// source is the part of a Connector that tags uses.
 type source interface {
 	Tag(ctx context.Context, tag string) (segment.Row, error)
 	Segment(tag string) idgen.Generator
 }
 
-// tags are those that have a row. Nothing is kept of those that have none: a
-// new one is there for the first request after it was added, and memory holds
-// no more than leaf_alloc does.
+// tags are the tags with a row. Tags without a row are not cached: a new tag is found by the first request
+// after it was added, and memory contains no more tags than leaf_alloc.
 type tags struct {
 	from    source
 	byName  sync.Map // string -> idgen.Generator
@@ -49,8 +48,8 @@ func (t *tags) known(tag string) (idgen.Generator, bool) {
 	return gen.(idgen.Generator), true
 }
 
-// find looks for a tag's row. Its name counts to the letter, as with Java Leaf:
-// under the table's collation one row would have very many names.
+// find looks up a tag's row. Names are compared exactly, as in Java Leaf: under the table's collation one row
+// would have very many names.
 func (t *tags) find(ctx context.Context, tag string) (idgen.Generator, error) {
 	if !wellFormed(tag) {
 		return nil, unknown(tag)
@@ -86,7 +85,7 @@ func (t *tags) find(ctx context.Context, tag string) (idgen.Generator, error) {
 	return gen, nil
 }
 
-// wellFormed reports whether a tag could be one.
+// wellFormed reports whether tag can be a tag.
 func wellFormed(tag string) bool {
 	if tag == "" || !utf8.ValidString(tag) || utf8.RuneCountInString(tag) > longestTag {
 		return false

@@ -16,8 +16,8 @@ import (
 	"github.com/leafsql/leafsql/internal/servererr"
 )
 
-// watch asks the store once a second, so that the log says when it is away though nobody
-// asks whether the server is ready. Before, it makes leaf_alloc where it is to.
+// watch probes the store once a second, so that the log shows an outage even if nothing requests /readyz.
+// Before that, it creates leaf_alloc if the settings request it.
 func (s *Server) watch(ctx context.Context) {
 	tick := time.NewTicker(probeEvery)
 	defer tick.Stop()
@@ -35,7 +35,7 @@ func (s *Server) watch(ctx context.Context) {
 
 func (s *Server) askStore() error { return s.probe.ask(s.storeAnswers, s.storeChanged) }
 
-// storeChanged tells the log that the store is away, or back.
+// storeChanged logs that the store is unreachable, or reachable again.
 func (s *Server) storeChanged(err error) {
 	if err == nil {
 		s.log.Info("leafsql: leaf_alloc gives ids again")
@@ -44,7 +44,7 @@ func (s *Server) storeChanged(err error) {
 	s.log.Warn("leafsql: leaf_alloc gives no ids", "err", err, "way out", wayOut(err))
 }
 
-// wayOut is what to do about an error of the store.
+// wayOut returns a hint for an error of the store.
 func wayOut(err error) string {
 	switch {
 	case servererr.Is(err, servererr.NoSuchTable):
@@ -55,8 +55,8 @@ func wayOut(err error) string {
 	return databases.WayOut(err)
 }
 
-// createTable creates leaf_alloc if it is missing, and reports whether that is
-// over: a refusal is told and ends it, and a server that is away does not.
+// createTable creates leaf_alloc if it is missing, and reports whether the caller is done: a refusal is logged
+// and is final, but an unreachable server is not.
 func (s *Server) createTable(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
@@ -73,7 +73,8 @@ func (s *Server) createTable(ctx context.Context) bool {
 	return err == nil || refused
 }
 
-// kindOf is equal for errors of one cause: their texts may hold the numbers of ports.
+// kindOf returns the number of a server's error, or 0: errors with the same cause may differ in their texts, as
+// in port numbers.
 func kindOf(err error) uint16 {
 	if e, ok := errors.AsType[*mysql.MySQLError](err); ok {
 		return e.Number
@@ -81,21 +82,21 @@ func kindOf(err error) uint16 {
 	return 0
 }
 
-// refusals are the tags that failed last time though the store answers. true says that its
-// answer was the reason; false, that something else was, such as a right that is missing.
+// refusals are the tags whose last request failed although the store answers. The value is true if the answer
+// was the reason, and false for another reason, such as a missing right.
 type refusals struct {
 	mu   sync.Mutex
 	tags map[string]bool
 }
 
-// refused reports whether the store has said that a tag gives no ids.
+// refused reports whether the store has answered that a tag gives no ids.
 func (s *Server) refused(tag string) bool {
 	s.refusals.mu.Lock()
 	defer s.refusals.mu.Unlock()
 	return s.refusals.tags[tag]
 }
 
-// failed tells the log that a tag gives no ids, unless that is so of all of them, or was told.
+// failed logs that a tag gives no ids, unless all tags fail or it was logged already.
 func (s *Server) failed(tag string, err error) {
 	s.refusals.mu.Lock()
 	said, told := s.refusals.tags[tag]
@@ -117,7 +118,7 @@ func (s *Server) failed(tag string, err error) {
 	}()
 }
 
-// works notes that a tag gives ids. While none fails that is one atomic load.
+// works records that a tag gives ids. While no tag fails, it takes one atomic load.
 func (s *Server) works(tag string, say bool) {
 	if s.failing.Load() == 0 {
 		return
@@ -135,8 +136,8 @@ func (s *Server) works(tag string, say bool) {
 	}
 }
 
-// shown are the statistics as the page shows them: to whoever asks, where no token is
-// needed.
+// shown returns the statistics for the page. Without a token they contain no users and hosts, since everybody
+// can read the page.
 func (s *Server) shown() (driver.Stats, error) {
 	stats := s.connector.Stats()
 	if s.cfg.Token == "" {

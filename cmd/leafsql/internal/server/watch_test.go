@@ -32,7 +32,7 @@ func (l *lines) String() string {
 	return l.text.String()
 }
 
-// count is how many lines hold all of these.
+// count returns the number of lines that contain all parts.
 func (l *lines) count(parts ...string) (n int) {
 next:
 	for line := range strings.Lines(l.String()) {
@@ -46,7 +46,7 @@ next:
 	return n
 }
 
-// withRights makes a user with rights on a leaf_alloc that has the tag orders.
+// withRights creates a user with rights on a leaf_alloc that has the tag orders.
 func withRights(t *testing.T, rights string) (admin *sql.DB, as *mysql.Config) {
 	t.Helper()
 	admin, dsn := database(t, 10, "orders")
@@ -61,8 +61,8 @@ func withRights(t *testing.T, rights string) (admin *sql.DB, as *mysql.Config) {
 	return admin, as
 }
 
-// TestWrongPassword: a database that refuses the server is told once in the log, and once
-// that it is well again. Clients read that ids cannot be had, and nothing of who may log in where.
+// TestWrongPassword: a refused login to the database is logged once, and its recovery once. Clients get an
+// error without users and hosts.
 func TestWrongPassword(t *testing.T) {
 	db, cfg := withRights(t, "SELECT, UPDATE")
 	user := cfg.User
@@ -88,7 +88,7 @@ func TestWrongPassword(t *testing.T) {
 	if log.count("WARN", away) != 1 || log.count("WARN", away, user) != 1 || log.count("WARN", "no worker id") != 1 || log.count("word=") != 0 || strings.Contains(log.String(), "9.word") {
 		t.Errorf("the log is\n%s", log.String())
 	}
-	exec(t, db, "ALTER USER "+user+"@'%' IDENTIFIED BY 'Wrong-9.word'") // which is right now
+	exec(t, db, "ALTER USER "+user+"@'%' IDENTIFIED BY 'Wrong-9.word'") // the server's password
 	eventually(t, "readiness", func() bool { return get(t, server+"/readyz").code == 200 })
 	get(t, server+"/api/segment/get/orders").want(t, "1000")
 	if log.count("INFO", "leaf_alloc gives ids again") != 1 || log.count("WARN", away) != 1 {
@@ -99,8 +99,7 @@ func TestWrongPassword(t *testing.T) {
 	}
 }
 
-// TestTagRefused: what is wrong with one tag, or a right that is missing, is told once
-// in the log while the store answers.
+// TestTagRefused: a problem with one tag, or a missing right, is logged once while the store answers.
 func TestTagRefused(t *testing.T) {
 	db, cfg := withRights(t, "SELECT")
 	user := cfg.User
@@ -122,8 +121,8 @@ func TestTagRefused(t *testing.T) {
 	}
 }
 
-// TestDefaultSnowflakes: without a leafWorker snowflakes come with the default source, mysql(), whose warnings are in the
-// server's log.
+// TestDefaultSnowflakes: without a leafWorker, snowflakes use the default source, mysql(), and its warnings are
+// in the server's log.
 func TestDefaultSnowflakes(t *testing.T) {
 	db, dsn := database(t, 10, "orders")
 	exec(t, db, workerTable)
@@ -146,7 +145,7 @@ func TestDefaultSnowflakes(t *testing.T) {
 	get(t, server+"/api/snowflake/get/any").problem(t, 404, "disabled")
 }
 
-// TestMissingTable: the way out is leafsql init, for the log and for clients.
+// TestMissingTable: the log and the clients' error propose leafsql init.
 func TestMissingTable(t *testing.T) {
 	var log lines
 	_, server, _ := run(t, Config{DSN: mysqltest.Database(t), Logger: slog.New(slog.NewTextHandler(&log, nil))})
@@ -165,7 +164,8 @@ func TestMissingTable(t *testing.T) {
 	}
 }
 
-// TestCreate: with leafCreate=true the server creates leaf_alloc and leaf_worker, and no row. A refusal is logged once.
+// TestCreate: with leafCreate=true the server creates leaf_alloc and leaf_worker, and no row. A refusal is
+// logged once.
 func TestCreate(t *testing.T) {
 	dsn := mysqltest.Database(t)
 	_, server, _ := run(t, Config{DSN: dsn + "?leafCreate=true&leafNewRegistry=true"})
