@@ -33,7 +33,7 @@ type Config struct {
 	Logger              *slog.Logger // nil: slog.Default() as it is then
 }
 
-// Counters are what all tables of a configuration share.
+// Counters hold the data that all tables of a configuration share.
 type Counters struct {
 	Config     Config
 	Catalog    *catalog.Catalog

@@ -43,17 +43,17 @@ const (
 	SetAfter
 )
 
-// An IDUpdate is what the update list of an upsert makes of LAST_INSERT_ID().
+// An IDUpdate states to which value the update list of an upsert sets LAST_INSERT_ID().
 type IDUpdate uint8
 
 const (
-	NoUpdate   IDUpdate = iota // nothing
-	UserUpdate                 // what the user's own LAST_INSERT_ID(…) in the statement makes of it
+	NoUpdate   IDUpdate = iota // to none
+	UserUpdate                 // to the argument of the user's own LAST_INSERT_ID(…) in the statement
 
-	// RowUpdate: if the text fills the statement, the key of a row that was updated.
+	// RowUpdate: if the text fills the statement, to the key of a row that was updated.
 	RowUpdate
 
-	// AlwaysUpdate: the key of the row that was updated also if the only row brought a key.
+	// AlwaysUpdate: to the key of the row that was updated also if the only row brought a key.
 	// The value from before is put back after the statement. The text is this one statement.
 	AlwaysUpdate
 )
@@ -103,7 +103,7 @@ func (in *Insert) AnswersRows() error {
 	return in.Table.Refuse("it reads LAST_INSERT_ID() behind its key, and answers with rows", "write the key column behind LAST_INSERT_ID(), or run it with Exec")
 }
 
-// explicitKeyID is the LastInsertId of an INSERT whose rows all brought their keys. Of one row it
+// explicitKeyID returns the LastInsertId of an INSERT whose rows all brought their keys. Of one row it
 // is that key where that is certain, as a server says it of AUTO_INCREMENT:
 //
 //	INSERT, REPLACE                              the row's key, if it was stored
@@ -180,7 +180,7 @@ func (in *Insert) KeyID(b *Block, affected, server int64, foundRows bool) (id in
 	return 0, false
 }
 
-// IDAfter is what SQL's LAST_INSERT_ID() has to be set to after a statement that could
+// IDAfter returns the value to which SQL's LAST_INSERT_ID() has to be set after a statement that could
 // not carry it: the statement's LastInsertId, or the first id of an INSERT IGNORE that
 // stored some of its rows. 0 leaves it as it is.
 func (in *Insert) IDAfter(b *Block, affected, id int64) int64 {

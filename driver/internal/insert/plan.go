@@ -64,7 +64,7 @@ type Table struct {
 	Triggers Effects // of its triggers, of what they call, and of its columns' defaults
 }
 
-// RowTriggers tells whether a table has triggers BEFORE INSERT or BEFORE UPDATE.
+// RowTriggers states whether a table has triggers BEFORE INSERT or BEFORE UPDATE.
 type RowTriggers uint8
 
 const (
@@ -242,7 +242,7 @@ type Insert struct {
 // needs a text of its own.
 func (in *Insert) NeedsOwnText() bool { return in.Staging != nil || in.Way == SetAfter }
 
-// Duplicates is what a statement does with a row whose key, or another unique value, is in
+// Duplicates states how a statement handles a row whose key, or another unique value, is in
 // use. Update and above are upserts.
 type Duplicates uint8
 

@@ -23,9 +23,6 @@ func (s *Scanner) Is(t Token, word string) bool {
 	return t.Kind == Word && Is(s.Text[t.Pos:t.End], word)
 }
 
-// IsName reports whether the token can be a name.
-func (t Token) IsName() bool { return t.Kind == Word || t.Kind == Name }
-
 // IsIDVariable reports whether a system variable is LAST_INSERT_ID() under another name.
 func IsIDVariable(name string) bool { return name == "identity" || name == IDFunction }
 

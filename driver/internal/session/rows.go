@@ -11,7 +11,7 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/ownpool"
 )
 
-// Value is the package's Value on the application's connection.
+// Value returns the value of an expression on the application's connection, as the function Value does.
 func (s *Session) Value(ctx context.Context, expression string) (string, error) {
 	return Value(ctx, s.Conn, expression)
 }

@@ -130,16 +130,15 @@ func (s *Schema) look(rule rules.Rule, name catalog.Name, l *tableLookup) {
 
 // catalogTables asks the catalog for tables. On servers with the bug MDEV-36026 it first reads on which of them this user has
 // TRIGGER: the connection that is then asked for triggers was made later, and has these rights.
-func (set *Set) catalogTables(ctx context.Context, names []catalog.Name) (map[catalog.Name]*catalog.Table, error) {
+func (set *Set) catalogTables(ctx context.Context, names []catalog.Name) (tables map[catalog.Name]*catalog.Table, err error) {
 	_, matters := versions.NullsColumns(set.Settings.MariaDB, set.Settings.Version)
 	var sees map[catalog.Name]bool
 	if matters {
-		var err error
-		if sees, err = set.Catalog.SeesTriggers(ctx, names); err != nil {
-			return nil, err
-		}
+		sees, err = set.Catalog.SeesTriggers(ctx, names)
 	}
-	tables, err := set.Catalog.Tables(ctx, names)
+	if err == nil {
+		tables, err = set.Catalog.Tables(ctx, names)
+	}
 	for name, t := range tables {
 		t.TriggersHidden = matters && len(t.Triggers) == 0 && !sees[name] // one that is shown tells that all are
 	}
