@@ -183,14 +183,14 @@ func wrongVersion(k *kit) {
 	// has not changed.
 	third := k.next(other, 0, second)
 	k.refused(s, 0, second)
-	if !p.src.Inserts && !k.Exclusive { // what a missing slot takes at a wrong version, its source says
+	if !p.src.Inserts && !k.Exclusive { // with Inserts, a missing slot accepts any version
 		k.refused(s, 1, third)
 	}
 	k.next(s, 0, third)
 }
 
-// chain writes without reading, each time upon the version just told, and in
-// turns.
+// chain writes without reading: two processes take turns and each put uses the
+// version that the last one returned.
 func chain(k *kit) {
 	p := k.open(0)
 	s := []worker.Slots{p.slots, k.another(p)}
@@ -202,7 +202,8 @@ func chain(k *kit) {
 	}
 }
 
-// rivals has n processes put at once at one version. It counts those acknowledged, and those of which it is unclear.
+// rivals calls n puts at once at one version. It returns the number of acknowledged puts, and of those with an
+// unclear outcome.
 func (k *kit) rivals(procs []worker.Slots, n int, d func() worker.Doc, v worker.Version) (won, open int, winner worker.Version) {
 	var (
 		mu sync.Mutex
@@ -264,8 +265,9 @@ func oneWinner(k *kit) {
 	}
 }
 
-// creators create the document of unknown history at once. Several may be told
-// true; but of those who then take it, one.
+// creators creates the document of unknown history from several processes at
+// once. Several puts may be acknowledged, but then only one process may take
+// the slot.
 func creators(k *kit) {
 	procs := k.crowd(4)
 	won, open, _ := k.rivals(procs, 8, initial, "")
@@ -285,7 +287,7 @@ func creators(k *kit) {
 	}
 }
 
-// noUpdateIsLost counts in a slot.
+// noUpdateIsLost increments a counter in a slot from several processes.
 func noUpdateIsLost(k *kit) {
 	procs := k.crowd(4)
 	d := doc()
@@ -318,7 +320,7 @@ func noUpdateIsLost(k *kit) {
 					pause = 10
 				case unclear(err):
 					open.Add(1)
-				default: // what was refused may be what reads show for a while
+				default: // reads may show a document that was refused for a while
 					time.Sleep(time.Duration(rand.IntN(pause)) * time.Millisecond)
 					pause = min(2*pause, 2000)
 				}
@@ -353,7 +355,7 @@ func endedContext(k *kit) {
 	if took := time.Since(began); took > soon {
 		k.Errorf("calls with an ended context took %v (%v, %v)", took, getErr, putErr)
 	}
-	switch { // said truly, whichever it was
+	switch { // the put was acknowledged or refused, and the slot must agree
 	case ok:
 		k.next(s, 0, after)
 	case !unclear(putErr):
@@ -361,10 +363,10 @@ func endedContext(k *kit) {
 	}
 }
 
-// corrupt reads a text that says nothing.
+// corrupt reads a document that cannot be decoded.
 func corrupt(k *kit) { k.unreadable() }
 
-// unreadable gives a process that has seen the slot as one that can't be read.
+// unreadable returns a process that has seen an error for the slot's document.
 func (k *kit) unreadable() *process {
 	k.Helper()
 	p := k.open(0)
@@ -384,7 +386,7 @@ func (k *kit) unreadable() *process {
 	return p
 }
 
-// corruptIsLeft looks for a free slot in such a text.
+// corruptIsLeft looks for a free slot in a registry with such a document.
 func corruptIsLeft(k *kit) {
 	p := k.unreadable()
 	if err := p.acquire(k.within(2*time.Second), worker.Config{NewRegistry: true}); err == nil {
@@ -393,15 +395,15 @@ func corruptIsLeft(k *kit) {
 	if k.Exclusive {
 		return
 	}
-	for range 3 { // also where it is made again, beside others
+	for range 3 { // also if the process is one of several
 		if q := k.hold(0, worker.Config{Workers: 4, NewRegistry: true}); q.worker == 0 {
 			k.Error("a worker id whose document can't be read")
 		}
 	}
 }
 
-// inUse makes the registry one that was used before: all slots are there, and
-// free.
+// inUse changes the registry to one that was used before: all slots exist and
+// are free.
 func (k *kit) inUse(cfg worker.Config) {
 	k.Helper()
 	if k.Exclusive {
@@ -415,7 +417,7 @@ func (k *kit) inUse(cfg worker.Config) {
 		leasetest.InUse(k, k.Open, cfg)
 		return
 	}
-	// Where what is right may be refused, a slot that was made may still be unknown. One that was given back is not.
+	// If a registry refuses right versions, a created slot may still be unknown. A released slot is not.
 	p := k.open(0)
 	cfg.NewRegistry = true
 	if err := p.acquire(k.within(2*patience), cfg); err != nil {
@@ -425,7 +427,7 @@ func (k *kit) inUse(cfg worker.Config) {
 		d, _, err := p.slots.Get(k.within(5*time.Second), worker.RegistrySlot)
 		return err == nil && strings.HasSuffix(d.Owner, fmt.Sprintf(": %d", cfg.Workers))
 	}
-	// A registry that fails now and then is left alone for most of a lease each time.
+	// After a failure, a holder waits most of a lease before the next attempt.
 	for until := time.Now().Add(8 * patience); !made(); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(until) {
 			k.Fatal("some slots are never made")
@@ -435,7 +437,8 @@ func (k *kit) inUse(cfg worker.Config) {
 	p.Close()
 }
 
-// registry is the identity that documents of the registry carry. Where a registry shows what it refused, its own may lack it.
+// registry returns the registry's identity from its documents. If reads show refused documents, the registry's own
+// document may lack it.
 func (k *kit) registry(s worker.Slots) (id string) {
 	k.Helper()
 	k.eventually("the registry's identity", func() bool {

@@ -7,15 +7,16 @@ import (
 	"github.com/leafsql/leafsql/idgen/worker"
 )
 
-// wrapper is a Memory behind somebody who spoils what is asked and answered.
+// wrapper is a Memory with functions that change its calls and results.
 type wrapper struct {
 	*Memory
 	put  func(*Memory, put) told
 	get  func(seen) seen
-	last func(*Memory) (slot int, ok bool) // where processes look first
+	last func(*Memory) (slot int, ok bool) // slot that processes try first
 }
 
-// put is a call of Put, told its answer, and seen that of Get.
+// put has the arguments of a call of Put, told its results, and seen the results of
+// Get.
 type (
 	put struct {
 		ctx      context.Context
@@ -36,7 +37,7 @@ type (
 	}
 )
 
-// to has the call carried out as it is.
+// to calls Put with the arguments unchanged.
 func (p put) to(m *Memory) (t told) {
 	t.v, t.ok, t.err = m.Put(p.ctx, p.slot, p.d, p.expected)
 	return t
@@ -61,7 +62,7 @@ func (w *wrapper) Get(ctx context.Context, slot int) (worker.Doc, worker.Version
 	return s.d, s.v, s.err
 }
 
-// through gives a fixture of m behind w.
+// through returns a fixture whose processes use m through w.
 func (m *Memory) through(w *wrapper) Fixture {
 	w.Memory = m
 	f := m.Fixture()
@@ -83,7 +84,7 @@ func getting(spoil func(seen) seen) func() Fixture {
 	return func() Fixture { return new(Memory).through(&wrapper{get: spoil}) }
 }
 
-// spoiled gives Memory's own fixture, changed.
+// spoiled returns Memory's own fixture after change.
 func spoiled(change func(*Memory, *Fixture)) func() Fixture {
 	return func() Fixture {
 		m := new(Memory)
@@ -93,12 +94,12 @@ func spoiled(change func(*Memory, *Fixture)) func() Fixture {
 	}
 }
 
-// faulty gives Memory with faults.
+// faulty returns the fixture of a Memory with faults.
 func faulty(f Faults) func() Fixture {
 	return spoiled(func(m *Memory, _ *Fixture) { m.faults = f })
 }
 
-// versioned gives a Memory that makes its versions from the document and the
+// versioned returns a Memory whose versions are made from the document and the
 // number of writes to its slot.
 func versioned(version func(d worker.Doc, writes int) string) func() Fixture {
 	return func() Fixture {
@@ -129,7 +130,7 @@ func versioned(version func(d worker.Doc, writes int) string) func() Fixture {
 	}
 }
 
-// overwrite writes in any case.
+// overwrite writes without comparing.
 func (m *Memory) overwrite(p put) worker.Version {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -140,21 +141,21 @@ func (m *Memory) overwrite(p put) worker.Version {
 	return worker.Version(p.d.Encode())
 }
 
-// at is what a slot holds.
+// at returns the text of a slot.
 func (m *Memory) at(slot int) text {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.slots[slot]
 }
 
-// doc is the document there; the zero one if there is none.
+// doc returns the document of a slot, or the zero Doc if there is none.
 func (m *Memory) doc(slot int) worker.Doc {
 	var d worker.Doc
 	d.Decode(m.at(slot).now)
 	return d
 }
 
-// free makes a slot one that was given back long ago.
+// free sets a slot to a document that was released long ago.
 func (m *Memory) free(slot int) {
 	if slot == worker.RegistrySlot {
 		return
@@ -166,7 +167,7 @@ func (m *Memory) free(slot int) {
 	m.slots[slot] = text{now: d.Encode()}
 }
 
-// held finds a slot that somebody holds.
+// held returns the first slot that is held.
 func (m *Memory) held() (slot int, ok bool) {
 	for slot := range 16 {
 		if d := m.doc(slot); d.Nonce != "" && !d.Free {

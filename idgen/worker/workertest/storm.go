@@ -11,11 +11,11 @@ import (
 	"github.com/leafsql/leafsql/idgen/worker"
 )
 
-// Storm has processes start, issue, crash, end and start again for so long, while the registry is disturbed: by each of the
-// functions in turn, one every twentieth of the time. No time may be issued twice under one worker id.
+// Storm runs processes that start, issue ids, crash, end and start again for the duration d, while the functions in
+// disturb are called in turn, one every twentieth of the time. No time may be issued twice with one worker id.
 //
-// Where history is lost, worker ids that nobody holds are to be had a lease and a minute later: a storm that is to see them
-// used again has to last longer.
+// After a loss of history, free worker ids are available after a lease and a minute: a storm has to last longer for
+// them to be used again.
 func (f Fixture) Storm(t *testing.T, processes int, d time.Duration, disturb ...func() error) {
 	k := &kit{TB: t, Fixture: f}
 	cfg := worker.Config{Workers: 2 * processes, Lease: least}
@@ -64,10 +64,10 @@ func (f Fixture) Storm(t *testing.T, processes int, d time.Duration, disturb ...
 	}
 }
 
-// least is the least that a lease may be: in a storm many are to end.
+// least is the shortest lease, so that many leases end in a storm.
 const least = 6 * time.Second
 
-// life is that of one process: it takes a worker id, issues for some seconds, and ends in one way or another.
+// life runs one process: it takes a worker id, issues ids for some seconds, and ends in one of several ways.
 func (k *kit) life(ctx context.Context, cfg worker.Config) (held bool) {
 	p, err := k.tryOpen(0)
 	if err != nil {
@@ -93,8 +93,8 @@ func (k *kit) life(ctx context.Context, cfg worker.Config) (held bool) {
 	return true
 }
 
-// LostReply has a write done, of the registry's own document, while what the registry answers gets lost on the network. It must
-// not be acknowledged or not written, and be there afterwards.
+// LostReply writes the registry's own document while the network loses the registry's replies. The put must not be
+// acknowledged or reported as not written, and reads must show the document afterwards.
 func (open Registry) LostReply(t *testing.T, lose, heal func()) {
 	k := &kit{TB: t, Fixture: open(t)}
 	s := k.open(0).slots
