@@ -1,4 +1,4 @@
-// Package calltrace tells which functions of ours a call passes, and in which files:
+// Package calltrace lists our functions that a call passes, with their files:
 //
 //	if !calltrace.Inside(t) {
 //		return
@@ -20,11 +20,12 @@ import (
 
 const (
 	pkg    = "github.com/leafsql/leafsql/testutil/calltrace"
-	inside = "LEAFSQL_TEST_CALLTRACE" // set in the build whose functions report themselves
+	inside = "LEAFSQL_TEST_CALLTRACE" // set in the build whose functions call Enter
 )
 
-// Inside is false in the build that go test made. It has then run the calling test once more, in a build in which every
-// function of ours that the test's package uses reports itself, and that outcome is the test's. There Inside is true.
+// Inside returns false in the build of go test. In this case it has run the calling test once more, in a build in which
+// every function of ours that the test's package uses calls Enter, and reported that outcome as the test's. In that
+// build Inside returns true.
 func Inside(t *testing.T) bool {
 	t.Helper()
 	if os.Getenv(inside) != "" {
@@ -42,12 +43,12 @@ func Inside(t *testing.T) bool {
 
 var (
 	tracing atomic.Bool
-	passed  []string // of the goroutine in Passed alone, as ignored is
+	passed  []string // like ignored, only for the goroutine in Passed
 	ignored []string
 )
 
-// Passed runs call and names the functions that it passes, as file:function, in the order in which each is first passed. What
-// runs in other goroutines does not count, nor functions or methods of a name in without, nor what these call.
+// Passed runs call and returns the functions that it passes, as file:function, in the order of their first calls. It
+// omits other goroutines, the functions and methods named in without, and the functions that these call.
 func Passed(call func(), without ...string) []string {
 	passed, ignored = nil, without
 	tracing.Store(true)
@@ -56,7 +57,8 @@ func Passed(call func(), without ...string) []string {
 	return passed
 }
 
-// Enter is called by every function of the build for Inside, with its file and its name.
+// Enter records a function, as file:function. Every function of the build for Inside
+// calls it.
 func Enter(function string) {
 	if !tracing.Load() {
 		return

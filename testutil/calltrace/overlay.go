@@ -15,8 +15,8 @@ import (
 	"testing"
 )
 
-// overlay writes the files of ours that the package in the current directory is built of, with calls of Enter in them, and
-// returns the file that tells go build to take these instead.
+// overlay writes our source files of the package in the current directory and of its dependencies, with calls of Enter
+// added, and returns the file that makes go build use them instead.
 func overlay(t *testing.T) string {
 	t.Helper()
 	const ours = `{{with .Module}}{{if .Main}}{{$root := .Dir}}{{with $}}{{$dir := .Dir}}{{range .GoFiles}}{{$root}}	{{$dir}}	{{.}}{{"\n"}}{{end}}{{end}}{{end}}{{end}}`
@@ -59,7 +59,7 @@ func overlay(t *testing.T) string {
 	return replace
 }
 
-// instrumented puts a call of Enter at the beginning of each function of a file. No line moves.
+// instrumented adds a call of Enter at the beginning of each function of a file. No line moves.
 func instrumented(name string, source []byte) ([]byte, error) {
 	fset := token.NewFileSet()
 	f, err := parser.ParseFile(fset, name, source, parser.SkipObjectResolution)
@@ -90,7 +90,7 @@ func instrumented(name string, source []byte) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// method is a function's name, with that of the type whose method it is.
+// method returns a function's name, with its receiver's type if it is a method.
 func method(fn *ast.FuncDecl) string {
 	if fn.Recv == nil {
 		return fn.Name.Name

@@ -1,4 +1,5 @@
-// Package chinesetest holds a package's Chinese texts against what the package shows.
+// Package chinesetest compares a package's Chinese texts with the texts that the
+// package shows.
 //
 //	chinesetest.Check(t, chinese, append(chinesetest.Shown(t, ".", "say"), columns...))
 package chinesetest
@@ -18,14 +19,14 @@ import (
 	"github.com/leafsql/leafsql/internal/chinese"
 )
 
-// Check holds that every text shown has a translation with the same arguments, and that
-// there is none of a text that is not shown.
+// Check fails the test unless every shown text has a translation with the same
+// arguments, and every translation belongs to a shown text.
 func Check(t *testing.T, texts chinese.Texts, shown []string) {
 	t.Helper()
 	for _, english := range slices.Compact(slices.Sorted(slices.Values(shown))) {
 		translation, ok := texts[english]
 		switch {
-		case !ok && !letter.MatchString(verb.ReplaceAllString(english, "")): // nothing but what it is given
+		case !ok && !letter.MatchString(verb.ReplaceAllString(english, "")): // has only arguments
 		case !ok:
 			t.Errorf("%q is shown, and has no translation", english)
 		case !maps.Equal(verbs(translation), verbs(english)):
@@ -45,7 +46,7 @@ var letter = regexp.MustCompile(`[A-Za-z]`)
 
 var verb = regexp.MustCompile(`%(?:%|[-+# 0-9.]*(?:\[(\d+)\])?([a-z]))`)
 
-// verbs are those of a format by the argument that they write. Their flags, such as a width, may differ.
+// verbs returns the verbs of a format, each with its argument. Their flags, such as a width, may differ.
 func verbs(format string) map[string]bool {
 	all := make(map[string]bool)
 	next := 1
@@ -62,8 +63,8 @@ func verbs(format string) map[string]bool {
 	return all
 }
 
-// Shown are the texts that the code of a folder gives to functions and methods of these names, as their first argument
-// which is one, or to variables and fields of these names. A list counts with all its texts. Tests do not count.
+// Shown returns the texts in the code of a folder that are the first string argument of functions and methods of these
+// names, or are assigned to variables and fields of these names. Of a list, it returns every text. Tests do not count.
 func Shown(t *testing.T, folder string, names ...string) (shown []string) {
 	t.Helper()
 	texts := func(e ast.Expr) []string { return texts(t, e) }
@@ -93,7 +94,7 @@ func Shown(t *testing.T, folder string, names ...string) (shown []string) {
 	return shown
 }
 
-// Usages are the texts of the flags that the code of a folder defines.
+// Usages returns the texts of the flags that the code of a folder defines.
 func Usages(t *testing.T, folder string) (shown []string) {
 	t.Helper()
 	place := map[string]int{"Func": 1, "Bool": 2, "Int": 2, "String": 2, "Duration": 2, "BoolVar": 3, "IntVar": 3, "StringVar": 3, "DurationVar": 3}
@@ -105,7 +106,7 @@ func Usages(t *testing.T, folder string) (shown []string) {
 	return shown
 }
 
-// inspect passes each node of a folder's code to f.
+// inspect calls f for each node of a folder's code.
 func inspect(t *testing.T, folder string, f func(ast.Node)) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(folder, "*.go"))
@@ -127,20 +128,21 @@ func inspect(t *testing.T, folder string, f func(ast.Node)) {
 	}
 }
 
-// name is that of a function, a variable or a field.
+// name returns the name of a function, a variable or a field.
 func name(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.Ident:
 		return e.Name
 	case *ast.SelectorExpr:
-		if name(e.X) != "fmt" { // which writes English
+		if name(e.X) != "fmt" { // fmt writes English
 			return e.Sel.Name
 		}
 	}
 	return ""
 }
 
-// texts are those that an expression is, or lists. One that is put together as the program runs cannot be translated.
+// texts returns the texts of an expression, which may be a list. A text that is built at run time cannot be
+// translated.
 func texts(t *testing.T, e ast.Expr) (all []string) {
 	if text, ok := constant(e); ok {
 		return []string{text}
@@ -168,7 +170,8 @@ func texts(t *testing.T, e ast.Expr) (all []string) {
 	return all
 }
 
-// constant is the text of a string, or of several that are added.
+// constant returns the value of a string constant, or of several that are
+// concatenated.
 func constant(e ast.Expr) (string, bool) {
 	switch e := e.(type) {
 	case *ast.BasicLit:

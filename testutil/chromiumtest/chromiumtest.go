@@ -3,7 +3,7 @@
 //	seen := chromiumtest.Look(t, server.URL, chromiumtest.Window{Width: 390, Dark: true})
 //	// seen.DOM after the page's scripts, seen.Console with what the browser complained of, seen.PNG
 //
-// It never skips: without Chromium the test fails and says what to install.
+// It never skips: without Chromium the test fails with a hint on what to install.
 package chromiumtest
 
 import (
@@ -18,22 +18,23 @@ import (
 	"time"
 )
 
-// A Window is how a page is looked at. Zero values are a desktop's, in the light.
+// A Window is the way in which a page is displayed. The zero value is a desktop in
+// light mode.
 type Window struct {
 	Width, Height int
 	Dark          bool
-	Language      string        // which the browser asks for, such as zh-CN
-	For           time.Duration // how long the page's scripts run, in the page's own time; 1 s
+	Language      string        // language that the browser prefers, such as zh-CN
+	For           time.Duration // time for the page's scripts, by the page's clock; default 1 s
 }
 
-// Seen is what the browser made of a page.
+// Seen is the page as the browser rendered it.
 type Seen struct {
 	DOM     string
 	Console []string
 	PNG     []byte
 }
 
-// Look opens a page.
+// Look opens a page in a browser and returns the result after its scripts ran.
 func Look(t testing.TB, url string, w Window) Seen {
 	t.Helper()
 	if w.Width == 0 {
@@ -75,7 +76,7 @@ func run(t testing.TB, args []string) (stdout, stderr string) {
 	if err != nil {
 		t.Fatalf("chromiumtest: %v; run testutil/chromiumtest/install.sh (Debian's package chromium-headless-shell)", err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute) // seconds, unless the machine is busy
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute) // takes seconds, unless the machine is busy
 	defer cancel()
 	profile := t.TempDir()
 	cmd := exec.CommandContext(ctx, shell, append([]string{

@@ -1,8 +1,8 @@
 //go:build unix
 
-// Package clients runs programs in PHP, Python, Java, Node and Ruby and the command line through the proxy. Each is one script
-// in testdata, which prints what its client shows of everything that it does; a run through the proxy has to print and store
-// what a run without it does on tables with AUTO_INCREMENT.
+// Package clients runs programs in PHP, Python, Java, Node and Ruby and the command line through the proxy. Each is one
+// script in testdata, which prints everything that its client returns. A run through the proxy has to print and store
+// the same as a run without it on tables with AUTO_INCREMENT.
 package clients
 
 import (
@@ -28,7 +28,7 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// A program prints, line by line, what its client shows of everything that it does on the server which the environment names.
+// A program prints, line by line, everything that its client returns, on the server that the environment names.
 type program struct {
 	name    string
 	command func(t *testing.T) *exec.Cmd
@@ -37,8 +37,8 @@ type program struct {
 //go:embed testdata/schema.sql
 var schema string
 
-// play runs programs directly, on tables with AUTO_INCREMENT, and through the proxy, on the same tables without, and compares
-// what they print and what they store.
+// play runs programs directly on tables with AUTO_INCREMENT, and through the proxy on the same tables without it. It
+// compares the outputs and the stored rows.
 func play(t *testing.T, programs ...program) {
 	for _, target := range mysqltest.Targets(t) {
 		for _, p := range programs {
@@ -100,7 +100,7 @@ func shortened(line string) string {
 	return line
 }
 
-// A user of the test's own, with a password.
+// A user is an account of the test, with a password.
 type user struct{ name, password string }
 
 func account(t *testing.T, target mysqltest.Target, dsns ...string) user {
@@ -123,7 +123,7 @@ func create(t *testing.T, dsn, key string) {
 	}
 }
 
-// tables are those of the schema.
+// tables returns the names of the schema's tables.
 func tables() (names []string) {
 	for _, match := range regexp.MustCompile(`CREATE TABLE (\w+)`).FindAllStringSubmatch(schema, -1) {
 		names = append(names, match[1])
@@ -131,14 +131,14 @@ func tables() (names []string) {
 	return names
 }
 
-// stored is what a table holds, with large values by their hash.
+// stored returns the rows of a table, with large values replaced by their hashes.
 func stored(t *testing.T, dsn, table string) string {
 	t.Helper()
 	var all strings.Builder
 	db := open(t, dsn)
 	defer db.Close()
 	columns := "*"
-	if table == "failing" { // a row that cannot be stored takes an id, or none: the server looks at it first
+	if table == "failing" { // whether a row that cannot be stored uses up an id depends on the server
 		columns = "a"
 	}
 	for _, row := range query(t, db, "SELECT "+columns+" FROM "+table+" ORDER BY id") {
@@ -186,7 +186,7 @@ func query(t *testing.T, db *sql.DB, text string) (all [][]string) {
 	return all
 }
 
-// run returns the lines that the program prints, with the names in them that differ between two runs made equal.
+// run returns the lines that the program prints. Names that differ between two runs are replaced.
 func (p program) run(t *testing.T, dsn, addr string, u user) []string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -224,7 +224,7 @@ func parse(t *testing.T, dsn string) *mysql.Config {
 	return cfg
 }
 
-// parameters adds some to a DSN.
+// parameters adds parameters to a DSN.
 func parameters(dsn, more string) string {
 	if strings.Contains(dsn, "?") {
 		return dsn + "&" + more
@@ -250,7 +250,8 @@ func execute(t *testing.T, dsn, statement string) {
 	}
 }
 
-// command returns one that runs in a folder of testdata.
+// command returns a function that returns a command which runs in a folder of
+// testdata.
 func command(folder, program string, args ...string) func(t *testing.T) *exec.Cmd {
 	return func(t *testing.T) *exec.Cmd {
 		path, err := exec.LookPath(program)
@@ -263,7 +264,7 @@ func command(folder, program string, args ...string) func(t *testing.T) *exec.Cm
 	}
 }
 
-// installed returns the folder that install.sh has made under a name.
+// installed returns the folder that install.sh has created for a name.
 func installed(t *testing.T, name string) string {
 	t.Helper()
 	cache, err := os.UserCacheDir()
@@ -281,7 +282,8 @@ func jdbc(parameters ...string) func(t *testing.T) *exec.Cmd {
 	return java("java", "Client", parameters...)
 }
 
-// java returns a class of a folder of testdata as a command.
+// java returns a function that returns the command for a class in a folder of
+// testdata.
 func java(folder, class string, args ...string) func(t *testing.T) *exec.Cmd {
 	return func(t *testing.T) *exec.Cmd {
 		made := installed(t, folder)
@@ -289,7 +291,8 @@ func java(folder, class string, args ...string) func(t *testing.T) *exec.Cmd {
 	}
 }
 
-// Those whose clients come as packages of the distribution, and Java's.
+// TestClients has the programs whose clients are packages of the distribution, and
+// those in Java.
 func TestClients(t *testing.T) {
 	play(t,
 		program{name: "PHP mysqli", command: command("php", "php", "mysqli.php")},

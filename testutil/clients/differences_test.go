@@ -4,10 +4,11 @@ package clients
 
 import "regexp"
 
-// A difference is what a line is through the proxy if it is not what it is without.
+// A difference is a line that differs through the proxy.
 type difference struct{ direct, through string }
 
-// The differences that are expected. The pages for users say them of Go's driver, too.
+// differences are the expected ones. The pages for users describe them for Go's
+// driver, too.
 var differences = []struct {
 	why   string
 	lines []difference
@@ -23,15 +24,15 @@ var differences = []struct {
 		{`^(upsert, prepared: .*"insertId":)0`, `${1}4`},                    // the same
 		{`^(upsert, same: \d) 0`, `$1 1`},                                   // PDO
 		{`^(upsert: \[\[\{)("sku":"tea","stock":2\},false)`, `$1"id":1,$2`}, // Sequelize
-		{`^(batch of upserts: .*) \[[\d,]+\]$`, `$1 []`},                    // of several rows, leafsql says none
-		{`^(batch of upserts: .*"insertId":)"\d+n"`, `${1}"0n"`},            // the same, of Node
+		{`^(batch of upserts: .*) \[[\d,]+\]$`, `$1 []`},                    // for several rows, leafsql returns no ids
+		{`^(batch of upserts: .*"insertId":)"\d+n"`, `${1}"0n"`},            // the same, in Node
 	}},
 	{"of several rows that bring their keys, leafsql says the server's answer, which is 0 without AUTO_INCREMENT", []difference{
 		{`^(batch with keys: \{.*"insertId":)"9001n"`, `${1}"0n"`},
 	}},
 	{"behind a staged statement, the session tells of the last of its parts", []difference{
 		{`^(last id: .*\(1, )5\)`, `${1}0)`},
-		{`^1\t6$`, "1\t0"}, // the same, of the command line
+		{`^1\t6$`, "1\t0"}, // the same, in the command line
 		{`^(load, warnings: .*)172`, `${1}0`},
 	}},
 	{"MySQL warns of the temporary table of a staged statement that is rolled back", []difference{
@@ -39,9 +40,9 @@ var differences = []struct {
 	}},
 }
 
-// more are lines that only the proxy leads to.
+// more are lines that appear only through the proxy.
 var more = []string{
-	"Warning (Code 1751): The creation of some temporary tables could not be rolled back.", // of the last of these
+	"Warning (Code 1751): The creation of some temporary tables could not be rolled back.", // from the last of these differences
 }
 
 func expected(direct, through string) bool {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestMediaWiki: people write in a MediaWiki, whose tables have other keys beside those that are filled, and link to each other
-// by ids that it is told.
+// TestMediaWiki: users write in a MediaWiki, whose tables have more keys than those that are filled, and refer to each
+// other by ids that the client returns.
 func TestMediaWiki(t *testing.T) {
 	sites(t, func(step string) program {
 		return program{"MediaWiki, " + step, func(t *testing.T) *exec.Cmd {

@@ -22,7 +22,8 @@ func node(script ...string) func(t *testing.T) *exec.Cmd {
 	}
 }
 
-// Those that come from PyPI and npm, and settings that change what a client sends.
+// TestMoreClients has the programs whose clients come from PyPI and npm, and
+// settings that change the client's commands.
 func TestMoreClients(t *testing.T) {
 	play(t,
 		program{name: "PHP PDO, found rows", command: command("php", "php", "pdo.php", "found")},

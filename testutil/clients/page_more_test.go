@@ -17,7 +17,7 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// Those whose clients come from elsewhere than the distribution.
+// init adds the programs whose clients are not in the distribution.
 func init() {
 	around["Node"] = func(t *testing.T, snippet, insert string) *exec.Cmd {
 		return node("-e", fmt.Sprintf("const mysql = require('mysql2'); const db = %s; db.query(%q, (err, res) => { if (err) throw err; console.log(res.insertId); db.end() })", snippet, insert))(t)
@@ -27,8 +27,8 @@ func init() {
 	}
 }
 
-// TestPageHAProxy runs HAProxy with the page's configuration before the proxy, and inserts a row through it, once the proxy has
-// answered its checks.
+// TestPageHAProxy runs HAProxy with the page's configuration in front of the proxy, and inserts a row through it, once
+// the proxy has answered its checks.
 func TestPageHAProxy(t *testing.T) {
 	p := readPage(t)
 	s := newShop(t, mysqltest.MariaDB, p)
@@ -44,7 +44,7 @@ func TestPageHAProxy(t *testing.T) {
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	path := "/usr/sbin/haproxy" // which is not on everybody's PATH
+	path := "/usr/sbin/haproxy" // may not be on the PATH
 	if out, err := exec.Command(path, "-c", "-f", file).CombinedOutput(); err != nil || strings.Contains(string(out), "WARNING") {
 		t.Fatalf("%v; run .ci/install haproxy\n%s", err, out)
 	}
@@ -67,7 +67,7 @@ func TestPageHAProxy(t *testing.T) {
 	s.points(t, "PHP", p.snippets(t, "PHP")[0])
 }
 
-// states are what HAProxy says of its servers.
+// states returns the states of the servers that HAProxy reports.
 func states(socket string) string {
 	c, err := net.Dial("unix", socket)
 	if err != nil {

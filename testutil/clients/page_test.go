@@ -24,7 +24,7 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// A page is docs/proxy.md.
+// A page is the text of docs/proxy.md.
 type page string
 
 func readPage(t *testing.T) page {
@@ -36,7 +36,7 @@ func readPage(t *testing.T) page {
 	return page(text)
 }
 
-// blocks are those of a language in a section.
+// blocks returns the code blocks in a language in a section.
 func (p page) blocks(t *testing.T, heading, lang string) (code []string) {
 	t.Helper()
 	_, section, _ := strings.Cut(string(p), "\n"+heading+"\n")
@@ -50,7 +50,7 @@ func (p page) blocks(t *testing.T, heading, lang string) (code []string) {
 	return code
 }
 
-// snippets are what the page's table of languages says of one of them.
+// snippets returns the snippets for a language in the page's table of languages.
 func (p page) snippets(t *testing.T, language string) (code []string) {
 	t.Helper()
 	row := regexp.MustCompile(`(?m)^\| ` + language + ` \|(.*)\|$`).FindStringSubmatch(string(p))
@@ -63,10 +63,10 @@ func (p page) snippets(t *testing.T, language string) (code []string) {
 	return code
 }
 
-// row is what a snippet's program inserts; it prints the id.
+// row is the INSERT in a snippet's program, which prints the id.
 const row = "INSERT INTO orders (customer) VALUES ('%s')"
 
-// Programs around what the page shows of a language.
+// around has the programs around the page's snippets, by language.
 var around = map[string]func(t *testing.T, snippet, insert string) *exec.Cmd{
 	"PHP": func(t *testing.T, snippet, insert string) *exec.Cmd {
 		return command("php", "php", "-r", fmt.Sprintf("$db = %s; $db->query(%q); echo $db instanceof PDO ? $db->lastInsertId() : $db->insert_id;", snippet, insert))(t)
@@ -84,8 +84,8 @@ var around = map[string]func(t *testing.T, snippet, insert string) *exec.Cmd{
 	},
 }
 
-// TestPage does what docs/proxy.md says: it creates leaf_alloc and the accounts, starts the proxy, and points a program in each language
-// at it.
+// TestPage follows docs/proxy.md: it creates leaf_alloc and the accounts, starts the proxy, and connects a program in
+// each language to it.
 func TestPage(t *testing.T) {
 	p := readPage(t)
 	for _, kind := range mysqltest.Kinds() {
@@ -102,12 +102,12 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// A shopServer is the page's, with a leafsql proxy before it.
+// A shopServer is the page's server, with a leafsql proxy in front.
 type shopServer struct {
 	db        *sql.DB
-	addresses *strings.Replacer // in place of the page's
+	addresses *strings.Replacer // replaces the page's addresses
 	proxy     string            // host:port
-	page      string            // of -metrics
+	page      string            // address of -metrics
 	kind      mysqltest.Kind
 }
 
@@ -141,7 +141,8 @@ GRANT ALL ON *.* TO admin WITH GRANT OPTION;`)
 	return s
 }
 
-// started starts a command that is leafsql proxy, and returns the addresses that it listens at. It ends with the test.
+// started starts a command, which has to be leafsql proxy, and returns the addresses at which it listens. It stops the
+// command at the end of the test.
 func started(t *testing.T, cmd *exec.Cmd) (proxy, page string) {
 	t.Helper()
 	log, err := cmd.StderrPipe()
@@ -190,7 +191,8 @@ func (s *shopServer) keepsCounters(t *testing.T) {
 	}
 }
 
-// points points a program at the proxy, which inserts a row and prints its id.
+// points runs a program that connects to the proxy, inserts a row and prints its
+// id.
 func (s *shopServer) points(t *testing.T, language, snippet string) {
 	t.Helper()
 	name := language + " " + snippet[:min(12, len(snippet))]

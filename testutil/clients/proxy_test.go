@@ -10,13 +10,13 @@ import (
 	"github.com/leafsql/leafsql/proxy/proxytest"
 )
 
-// TestMain does without what leafsql logs: that stores of one process have equal tags, as each test has a store.
+// TestMain discards leafsql's warnings that stores of one process have equal tags, as each test has a store.
 func TestMain(m *testing.M) {
 	slog.SetDefault(slog.New(slog.DiscardHandler))
 	os.Exit(m.Run())
 }
 
-// startProxy starts a proxy for the database of a DSN, of which it fills every table that it can, and returns its address.
+// startProxy starts a proxy for the database of a DSN, which fills the given tables, and returns its address.
 func startProxy(t *testing.T, dsn, tables string) string {
 	t.Helper()
 	return proxytest.Start(t, parameters(dsn, "leafTables="+tables+"&leafCreate=true"))

@@ -11,8 +11,9 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// sites installs a site directly and another through the proxy, drops AUTO_INCREMENT from the second one's tables, and has
-// people write on both: what the program is told, and every row that it stores, is the same. The steps are install and use.
+// sites installs one site directly and another through the proxy, drops AUTO_INCREMENT from the second one's tables,
+// and uses both: every output of the program and every row that it stores has to be the same. The steps are install and
+// use.
 func sites(t *testing.T, step func(step string) program, least int, tables ...string) {
 	for _, target := range mysqltest.Targets(t) {
 		t.Run(target.Name, func(t *testing.T) {
@@ -48,7 +49,7 @@ func sites(t *testing.T, step func(step string) program, least int, tables ...st
 	}
 }
 
-// dropAutoIncrement makes plain keys of all columns of a database that have it.
+// dropAutoIncrement removes AUTO_INCREMENT from all columns of a database.
 func dropAutoIncrement(t *testing.T, dsn string) {
 	t.Helper()
 	db := open(t, dsn)
@@ -72,7 +73,7 @@ func dropAutoIncrement(t *testing.T, dsn string) {
 	}
 }
 
-// timeless is what a table of a site holds, but for times and what is random.
+// timeless returns the rows of a table of a site, without times and random values.
 func timeless(t *testing.T, dsn, table string) (all []string) {
 	t.Helper()
 	db := open(t, dsn)
@@ -84,7 +85,7 @@ func timeless(t *testing.T, dsn, table string) (all []string) {
 		t.Fatal(err)
 	}
 	for _, row := range query(t, db, "SELECT "+columns+" FROM "+table) {
-		if row[1] == "cron" { // which jobs are due at the same second
+		if row[1] == "cron" { // depends on the jobs that are due at the time
 			continue
 		}
 		all = append(all, unixTime.ReplaceAllString(fmt.Sprintf("%q", row), "TIME"))

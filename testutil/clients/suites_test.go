@@ -17,16 +17,16 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// A suite is a project's own tests.
+// A suite is the test suite of a project.
 type suite struct {
 	name    string
 	command func(t *testing.T, at place) *exec.Cmd
-	result  *regexp.Regexp    // a line that says what became of a test: its name and the outcome
-	least   int               // so many tests pass
-	differs map[string]string // tests that do not end as they do directly, by a regular expression, and why
+	result  *regexp.Regexp    // matches a line with a test's name and outcome
+	least   int               // minimum of passed tests
+	differs map[string]string // tests with another outcome through the proxy, by a regular expression, and the reason
 }
 
-// A place is where a suite runs.
+// A place is the server for a suite.
 type place struct {
 	host, port, database string
 	user
@@ -60,7 +60,8 @@ var suites = []suite{
 	}},
 }
 
-// TestSuites runs them directly and through a proxy that fills every table that they make: what becomes of each test is the same.
+// TestSuites runs suites directly and through a proxy that fills every table that they create: the outcome of each test
+// is the same.
 func TestSuites(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		for _, s := range suites {
@@ -103,7 +104,7 @@ func (s suite) mayDiffer(test string) bool {
 	return false
 }
 
-// run returns what became of each test.
+// run returns the outcome of each test.
 func (s suite) run(t *testing.T, target mysqltest.Target, addr string, u user) map[string]string {
 	t.Helper()
 	host, port, err := net.SplitHostPort(addr)
@@ -111,7 +112,7 @@ func (s suite) run(t *testing.T, target mysqltest.Target, addr string, u user) m
 		t.Fatal(err)
 	}
 	database := parse(t, target.Database(t)).DBName
-	execute(t, target.DSN(), "CREATE DATABASE IF NOT EXISTS test_schema") // SQLAlchemy's second one
+	execute(t, target.DSN(), "CREATE DATABASE IF NOT EXISTS test_schema") // SQLAlchemy's second database
 	defer execute(t, target.DSN(), "DROP DATABASE test_schema")
 	cmd := s.command(t, place{host, port, database, u})
 	cmd.Env = append(os.Environ(), cmd.Env...)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestWordPress: people write on a WordPress.
+// TestWordPress: users write in a WordPress.
 func TestWordPress(t *testing.T) {
 	sites(t, func(step string) program {
 		return program{"WordPress, " + step, func(t *testing.T) *exec.Cmd {

@@ -22,8 +22,8 @@ const (
 //go:embed testdata
 var own embed.FS
 
-// build lays a peer's files into dir, the registration of "mysql" beside the
-// tests of each of its packages, and compiles them. It returns the test
+// build writes a peer's files into dir, with the registration of "mysql" next
+// to the tests of each of its packages, and compiles them. It returns the test
 // binaries, in the order of the packages.
 func (p peer) build(dir string) (bins []binary, err error) {
 	root, err := run(".", "go", "list", "-m", "-f", "{{.Dir}}", self)
@@ -48,7 +48,7 @@ func (p peer) build(dir string) (bins []binary, err error) {
 			return nil, err
 		}
 	}
-	// What mysql-leaf needs, in the versions of this repository.
+	// The requirements of mysql-leaf, in the versions of this repository.
 	edit := []string{"mod", "edit", "-go=1.26", "-require=" + self + "@v0.0.0", "-replace=" + self + "=" + root}
 	for _, path := range p.without {
 		edit = append(edit, "-droprequire="+strings.TrimSuffix(strings.TrimSuffix(path, "/stdlib"), "/godrv"))
@@ -85,9 +85,9 @@ func (p peer) build(dir string) (bins []binary, err error) {
 // A binary runs the tests of one package, in the package's folder of a tree.
 type binary struct{ pkg, path, tree, folder string }
 
-// prepare drops imports of other databases' drivers from the tests and adds
-// the file that registers "mysql". It is of the external test package: the
-// tests' own cannot import what imports the package under test.
+// prepare drops imports of other databases' drivers from the tests and adds the
+// file that registers "mysql". The file is in the external test package: the
+// internal one cannot import packages that import the package under test.
 func (p peer) prepare(folder string) error {
 	files, err := filepath.Glob(filepath.Join(folder, "*.go"))
 	if err != nil {
@@ -138,11 +138,11 @@ func addSums(from, to string) error {
 	return f.Close()
 }
 
-// run returns what a command prints.
+// run returns the output of a command.
 func run(dir string, name string, args ...string) (string, error) {
 	cmd := exec.Command(name, args...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // SQLite, which many import, is not used
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // SQLite, which many peers import, is not used
 	out, err := cmd.Output()
 	if err != nil {
 		if exit, ok := err.(*exec.ExitError); ok {

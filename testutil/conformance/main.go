@@ -10,8 +10,8 @@
 //
 // The suite of a driver or an ORM runs on go-sql-driver itself, through
 // mysql-leaf that fills nothing, and through mysql-leaf that fills every table it
-// can. Where the suite's tables have no keys, they are filled through a hidden
-// one, and held against a run of go-sql-driver in which that column has
+// can. If the suite's tables have no keys, they are filled through a hidden one,
+// and compared with a run of go-sql-driver in which that column has
 // AUTO_INCREMENT.
 //
 // The suite of a program runs on go-sql-driver itself, through mysql-leaf with
@@ -19,12 +19,12 @@
 // from them, and on go-sql-driver with it dropped: that control shows how many
 // tests need the ids.
 //
-// A test that passes on go-sql-driver has to pass each time, or stand in
+// A test that passes on go-sql-driver has to pass each time, or be listed in
 // excluded.txt with the reason.
 //
 // Suites of modules are copied from the module cache. A program is fetched from
-// its repository, and only if it is named. Both go to a temporary folder;
-// nothing of theirs is part of this repository.
+// its repository, and only if it is named. Both go to a temporary folder and
+// are not part of this repository.
 package main
 
 import (
@@ -100,8 +100,8 @@ func conform(kinds, names []string, verbose bool, dir string) (ok bool, err erro
 	return ok, nil
 }
 
-// choose returns the peers of these names. Without a name it returns those
-// that are modules.
+// choose returns the peers of these names. Without names it returns those that
+// are modules.
 func choose(names []string) (chosen []peer, err error) {
 	for _, p := range peers {
 		if slices.Contains(names, p.name) || len(names) == 0 && p.module != "" {

@@ -8,29 +8,29 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// peers are all of them.
+// peers has all of them.
 var peers = slices.Concat(libraries, programs)
 
 // A peer is a project whose tests are run.
 type peer struct {
 	name   string
-	module string // with a version where no module of this repository requires it
+	module string // with a version if no module of this repository requires it
 	in     string // folder of this repository's module that requires it
 
-	repository, commit string   // where a program is that is no module to import
-	sparse             []string // which of its files; empty: all
+	repository, commit string   // source of a program that is not an importable module
+	sparse             []string // the needed files; empty: all
 
 	pkgs  []string // folders of the tests
-	modes []string // of the runs
+	modes []string // modes of the runs
 
-	init    string   // Go code that runs once the driver "mysql" is there
+	init    string   // Go code that runs once the driver "mysql" is registered
 	without []string // other databases' drivers, whose imports are dropped
-	stubs   []string // modules that it requires, and nothing that runs here compiles
-	edits   []edit   // what else is changed in its files
-	own     string   // a test of ours, in testdata, for a program that has none on MySQL
-	tags    string   // its tests are built with
-	schema  []string // files of its SQL that make its databases before each run
-	tests   string   // which tests run; empty: all
+	stubs   []string // modules that it requires but that are not compiled here
+	edits   []edit   // other changes of its files
+	own     string   // our test, in testdata, for a program that has none on MySQL
+	tags    string   // build tags of its tests
+	schema  []string // files of its SQL that create its databases before each run
+	tests   string   // tests to run; empty: all
 
 	env  func(s *mysqltest.Server, database string) []string
 	args func(s *mysqltest.Server, database string) []string
@@ -90,7 +90,7 @@ var libraries = []peer{
 	},
 	{
 		name: "watermill-sql", module: "github.com/ThreeDotsLabs/watermill-sql/v4@v4.1.2", in: ".", pkgs: []string{"pkg/sql"}, tests: "MySQL",
-		modes: ofAutoIncrement[:3], // in the control it waits for messages until its time is up
+		modes: ofAutoIncrement[:3], // in the control it waits for messages until the timeout
 		edits: []edit{{"pkg/sql/pubsub_test.go", `conf.DBName = "watermill"`, `conf.DBName = "conformance"`}},
 		args:  func(*mysqltest.Server, string) []string { return []string{"-test.short"} },
 	},

@@ -4,9 +4,9 @@ package main
 
 import "github.com/leafsql/leafsql/testutil/mysqltest"
 
-// programs are fetched from their repositories. Their suites start containers,
-// or want the server at an address of theirs: the edits say instead that it is
-// there, and the driver "mysql" connects to the one that runs.
+// programs are peers that are fetched from their repositories. Their suites
+// start containers, or need the server at a fixed address: the edits remove
+// that, and the driver "mysql" connects to the running server.
 var programs = []peer{
 	{
 		name: "memos", repository: "https://github.com/usememos/memos", commit: "2036c1ffc1b0a1e1fa6a473738c2a5ef520df67f", // v0.30.0

@@ -15,10 +15,10 @@ import (
 	"github.com/leafsql/leafsql/testutil/selfsigned"
 )
 
-// proxied is the mode in which a suite runs on go-sql-driver itself, whose connections go through the proxy.
+// proxied is the mode in which a suite runs on go-sql-driver itself, with connections through the proxy.
 const proxied = "proxied"
 
-// startProxy starts a proxy that fills all tables it can, with ids from a database of its own.
+// startProxy starts a proxy that fills all tables it can, with ids from a separate database.
 func startProxy(server *mysqltest.Server) (addr string, stop func(), err error) {
 	db, err := sql.Open("mysql", server.DSN(""))
 	if err == nil {
@@ -52,7 +52,8 @@ func startProxy(server *mysqltest.Server) (addr string, stop func(), err error) 
 	return l.Addr().String(), func() { p.Close(); connector.Close() }, nil
 }
 
-// told are settings of a suite with another address in the place of the server's.
+// told returns the settings of a suite with another address instead of the
+// server's.
 func told(settings []string, server, addr string) []string {
 	if addr == "" {
 		return settings

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// source lays a peer's files into the folder tree: those of its module, or
+// source writes a peer's files into the folder tree: those of its module, or
 // those of a commit of its repository.
 func (p peer) source(root, tree string) error {
 	if err := os.RemoveAll(tree); err != nil {
@@ -36,8 +36,8 @@ func (p peer) source(root, tree string) error {
 	return err
 }
 
-// clone fetches one commit, and of that only the files that are wanted. Where
-// the repository's host is out of reach, git's own url.MIRROR.insteadOf names
+// clone fetches one commit, and only the needed files of it. If the
+// repository's host cannot be reached, git's own url.MIRROR.insteadOf can name
 // another place.
 func (p peer) clone(tree string) error {
 	if err := os.MkdirAll(tree, 0o755); err != nil {
@@ -60,7 +60,7 @@ func (p peer) clone(tree string) error {
 	return nil
 }
 
-// An edit replaces a text in a file, wherever it stands there.
+// An edit replaces every occurrence of a text in a file.
 type edit struct{ file, text, by string }
 
 func (e edit) apply(tree string) error {

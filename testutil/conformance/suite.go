@@ -25,11 +25,11 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// outcomes are what became of each test: PASS, FAIL, SKIP or PANIC.
+// outcomes has the outcome of each test: PASS, FAIL, SKIP or PANIC.
 type outcomes map[string]string
 
-// The runs of a suite, by what it is of. What mysql-leaf does is held against
-// the first one.
+// The modes of a suite, by its kind. The runs through mysql-leaf are compared
+// with the first one.
 var (
 	ofKeylessTables = []string{"bare", "none", "hidden", "filled"}
 	ofTables        = []string{"bare", "none", "filled"}
@@ -37,7 +37,8 @@ var (
 	ofAutoIncrement = []string{"bare", "left", "dropped", "control"}
 )
 
-// conforms runs the tests of one package on one server in all modes, and compares.
+// conforms runs the tests of one package on one server in all modes, and reports
+// whether they conform.
 func (p peer) conforms(b binary, server *mysqltest.Server, verbose bool) (bool, error) {
 	excluded, err := p.excluded()
 	if err != nil {
@@ -60,7 +61,7 @@ func (p peer) conforms(b binary, server *mysqltest.Server, verbose bool) (bool, 
 		switch mode {
 		case "bare":
 			bare = got
-		case "hidden": // a test that passes without keys only is no judge of filled
+		case "hidden": // a test that passes only without keys cannot be compared with filled
 			for name := range bare {
 				if got[name] != "PASS" {
 					delete(bare, name)
@@ -85,8 +86,8 @@ func (p peer) conforms(b binary, server *mysqltest.Server, verbose bool) (bool, 
 	return ok, nil
 }
 
-// differing are the tests that pass on go-sql-driver and do not pass in got,
-// less those that were not to run.
+// differing returns the tests that pass on go-sql-driver and do not pass in
+// got, except those in skip.
 func differing(bare, got outcomes, skip map[string]string) (names []string) {
 	for name, before := range bare {
 		if top, _, _ := strings.Cut(name, "/"); before == "PASS" && got[name] != "PASS" && skip[top] == "" {
@@ -100,7 +101,7 @@ func differing(bare, got outcomes, skip map[string]string) (names []string) {
 //go:embed excluded.txt
 var exclusions string
 
-// excluded reads the peer's part of excluded.txt: by mode, test and reason.
+// excluded returns the peer's part of excluded.txt: reasons by mode and test.
 func (p peer) excluded() (map[string]map[string]string, error) {
 	modes := map[string]map[string]string{proxied: {}, "none": {}, "hidden": {}, "filled": {}, "left": {}, "dropped": {}}
 	for _, line := range entries(exclusions) {
@@ -121,7 +122,7 @@ func (p peer) excluded() (map[string]map[string]string, error) {
 	return modes, nil
 }
 
-// entries are the lines that are neither empty nor a comment.
+// entries returns the lines that are neither empty nor a comment.
 func entries(text string) (lines []string) {
 	for line := range strings.Lines(text) {
 		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
@@ -135,12 +136,12 @@ const timeout = 10 * time.Minute
 
 var (
 	result  = regexp.MustCompile(`(?m)^\s*--- (PASS|FAIL|SKIP): (\S+) \(`)
-	uuids   = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`) // tests may be named by one, another one each time
+	uuids   = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`) // part of a test's name, different in each run
 	started = regexp.MustCompile(`(?m)^=== (?:RUN|CONT|NAME)\s+(\S+)`)
 )
 
-// run runs the tests in one mode on a new database. A test that panics ends
-// the binary: the others run again without it.
+// run runs the tests in one mode on a new database. A test that panics ends the
+// binary: the others run again without it.
 func (p peer) run(b binary, mode string, server *mysqltest.Server, skip []string) (outcomes, []byte, error) {
 	got := outcomes{}
 	var log bytes.Buffer
@@ -197,7 +198,7 @@ func (p peer) run(b binary, mode string, server *mysqltest.Server, skip []string
 		outcomes, top := parse(out)
 		maps.Copy(got, outcomes)
 		switch {
-		case len(got) == 0 && mode == "control": // its first INSERT ends the program
+		case len(got) == 0 && mode == "control": // the first INSERT ends the program
 			return got, log.Bytes(), nil
 		case len(got) == 0:
 			return nil, nil, fmt.Errorf("no test ran: %v\n%s", err, out)
@@ -211,8 +212,8 @@ func (p peer) run(b binary, mode string, server *mysqltest.Server, skip []string
 	}
 }
 
-// parse reads what a test binary printed: what became of the tests, and which
-// one ended the binary by a panic.
+// parse returns the outcomes in the output of a test binary, and the test whose
+// panic ended the binary.
 func parse(out []byte) (got outcomes, crashed string) {
 	got = outcomes{}
 	for _, m := range result.FindAllSubmatch(out, -1) {
@@ -230,8 +231,8 @@ func parse(out []byte) (got outcomes, crashed string) {
 	return got, crashed
 }
 
-// recreate makes an empty database and drops all that suites have made. The
-// suites read it as utf8mb4 with the server's own collation.
+// recreate creates an empty database and drops everything that suites have
+// created. The database is utf8mb4 with the server's own collation.
 func recreate(server *mysqltest.Server, database string) error {
 	db, err := sql.Open("mysql", server.DSN(""))
 	if err != nil {
@@ -252,7 +253,7 @@ func recreate(server *mysqltest.Server, database string) error {
 	return err
 }
 
-// make runs the program's own files of SQL.
+// make executes the program's SQL files.
 func (p peer) make(server *mysqltest.Server, mode, tree string) error {
 	db, err := sql.Open("mysql", server.DSN("")+"?multiStatements=true")
 	if err != nil {
@@ -274,7 +275,7 @@ func (p peer) make(server *mysqltest.Server, mode, tree string) error {
 	return nil
 }
 
-// of returns what a test printed.
+// of returns the output of a test.
 func of(log []byte, name string) []byte {
 	var out []byte
 	printing := false

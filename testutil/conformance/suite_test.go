@@ -67,7 +67,7 @@ func TestDiffering(t *testing.T) {
 }
 
 // TestPage: docs/programs.md has a row for each program and library whose
-// tables have AUTO_INCREMENT, with the version that is run here.
+// tables have AUTO_INCREMENT, with the version that is tested here.
 func TestPage(t *testing.T) {
 	page, err := os.ReadFile("../../docs/programs.md")
 	if err != nil {

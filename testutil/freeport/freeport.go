@@ -3,10 +3,10 @@
 //
 //	port, err := freeport.Find(0, 1000) // port and port+1000 are free
 //
-// The ports are below the range that the kernel gives to outgoing connections,
-// so that none of those takes the port of a server that is to be started again.
-// On Linux nobody else finds them as long as this process lives, whether a
-// server listens on them or not.
+// The ports are below the range that the kernel uses for outgoing connections,
+// so no outgoing connection can take the port of a server that is to be
+// restarted. On Linux no other process finds them while this process lives,
+// whether a server listens on them or not.
 package freeport
 
 import (
@@ -21,7 +21,7 @@ import (
 const lowest, highest = 12000, 30000
 
 // Find returns a port p for which p+o is free for every offset o, each of which
-// is between -2000 and 2000. Without offsets it is p that is free.
+// is between -2000 and 2000. Without offsets, p itself is free.
 func Find(offsets ...int) (int, error) {
 	if len(offsets) == 0 {
 		offsets = []int{0}
@@ -40,10 +40,10 @@ var taken struct {
 	marks []net.Listener
 }
 
-// take says whether all of the ports are free and marks them as taken, before it
-// looks: a look listens for a moment, when a server of another process may want
-// its port. A mark is an abstract unix socket: it has no file, belongs to the
-// same network as the port, and the kernel removes it with the process.
+// take reports whether all of the ports are free. It marks them as taken before
+// it checks them: a check listens for a moment, when a server of another process
+// may need its port. A mark is an abstract unix socket: it has no file, belongs
+// to the same network as the port, and the kernel removes it with the process.
 func take(p int, offsets []int) bool {
 	if runtime.GOOS != "linux" {
 		return free(p, offsets)

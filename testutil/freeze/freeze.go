@@ -1,6 +1,6 @@
 //go:build unix
 
-// Package freeze lets a process stand still, as a paused machine would. It needs Linux' /proc.
+// Package freeze stops a process, as a paused machine would. It needs Linux' /proc.
 package freeze
 
 import (
@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// Freeze stops all threads of a process where they are and returns when the last one stands.
+// Freeze stops all threads of a process and returns when the last one has stopped. Thaw
+// continues them.
 func Freeze(pid int) error {
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 		return fmt.Errorf("freeze: stopping process %d: %w", pid, err)
@@ -27,7 +28,7 @@ func Freeze(pid int) error {
 	return errors.Join(fmt.Errorf("freeze: process %d does not stand still", pid), Thaw(pid))
 }
 
-// frozen looks at each thread: they stop one by one.
+// frozen reports whether all threads have stopped: they stop one by one.
 func frozen(pid int) bool {
 	stats, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
 	for _, stat := range stats {
@@ -39,7 +40,7 @@ func frozen(pid int) bool {
 	return err == nil && len(stats) > 0
 }
 
-// Thaw lets a frozen process go on.
+// Thaw continues a frozen process.
 func Thaw(pid int) error {
 	if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
 		return fmt.Errorf("freeze: continuing process %d: %w", pid, err)

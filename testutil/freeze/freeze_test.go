@@ -29,7 +29,7 @@ func TestFreeze(t *testing.T) {
 	if err := Freeze(cmd.Process.Pid); err != nil {
 		t.Fatal(err)
 	}
-	for quiet := false; !quiet; { // what it had written before
+	for quiet := false; !quiet; { // output from before
 		select {
 		case <-lines:
 		case <-time.After(200 * time.Millisecond):

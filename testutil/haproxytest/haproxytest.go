@@ -6,7 +6,7 @@
 //		bind 127.0.0.1:4006
 //		server one 127.0.0.1:3307 send-proxy-v2`)
 //
-// It never skips: without HAProxy the test fails and says what to install.
+// It never skips: without HAProxy the test fails with a hint on what to install.
 package haproxytest
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/leafsql/leafsql/testutil/process"
 )
 
-// Path is where HAProxy is, or would be.
+// Path returns the path of HAProxy, or the usual one if it is not installed.
 func Path() string {
 	if path, err := exec.LookPath("haproxy"); err == nil {
 		return path
@@ -30,13 +30,13 @@ func Path() string {
 	return "/usr/sbin/haproxy"
 }
 
-// HAProxy is one that runs.
+// HAProxy is a running HAProxy.
 type HAProxy struct {
 	process *process.Process
 	socket  string
 }
 
-// Run runs an HAProxy that passes TCP on, with these sections, until the test ends.
+// Run runs an HAProxy in TCP mode, with these sections, until the test ends.
 func Run(t testing.TB, sections string) *HAProxy {
 	t.Helper()
 	if _, err := os.Stat(Path()); err != nil {
@@ -79,7 +79,8 @@ defaults
 	return h
 }
 
-// Ask gives it a command of its own language, such as "show stat".
+// Ask sends a command of HAProxy's command language, such as "show stat", and
+// returns the answer.
 func (h *HAProxy) Ask(t testing.TB, command string) string {
 	t.Helper()
 	answer, err := h.ask(command)

@@ -8,8 +8,8 @@
 //	...
 //	c.Verify(t) // fails on any duplicate
 //
-// Counting is exact: ids are kept as ranges and sorted, some millions take well under a second. It says nothing about the
-// order in which ids were issued.
+// Counting is exact: ids are stored as ranges and sorted, which takes well under a second for some millions. The order
+// in which ids were issued is not recorded.
 package idcheck
 
 import (
@@ -32,13 +32,13 @@ type Collector struct {
 	recorders []*Recorder
 }
 
-// A Recorder belongs to one goroutine, so that recording costs no lock.
+// A Recorder is for one goroutine, so it needs no lock.
 type Recorder struct{ spans []span }
 
-// span is the ids first … last.
+// span has the ids first … last.
 type span struct{ first, last int64 }
 
-// Recorder returns a new recorder. What it records counts in every later Report.
+// Recorder returns a new recorder. Every later Report includes its ids.
 func (c *Collector) Recorder() *Recorder {
 	r := new(Recorder)
 	c.mu.Lock()
@@ -47,7 +47,8 @@ func (c *Collector) Recorder() *Recorder {
 	return r
 }
 
-// Add records n consecutive ids that begin with first. It panics if n is below 1 or the last id above 2^63-1.
+// Add records n consecutive ids that begin with first. It panics if n is below 1 or the last id is above
+// 2^63-1.
 func (r *Recorder) Add(first int64, n int) {
 	if n < 1 || first > math.MaxInt64-int64(n-1) {
 		panic(fmt.Sprintf("idcheck: Add(%d, %d)", first, n))
@@ -60,8 +61,8 @@ func (r *Recorder) Add(first int64, n int) {
 	r.spans = append(r.spans, s)
 }
 
-// AddLines records the ids a process printed, one or "first n" on each line. A last line without its end is left out: the
-// process was killed while it wrote.
+// AddLines records the ids that a process printed, one or "first n" on each line. It ignores an incomplete last line,
+// since the process was killed while it wrote. It returns an error for a line that is no id, and for a read error.
 func (r *Recorder) AddLines(in io.Reader) error {
 	for lines := bufio.NewReader(in); ; {
 		line, err := lines.ReadBytes('\n')
@@ -90,17 +91,17 @@ func (r *Recorder) AddLines(in io.Reader) error {
 	}
 }
 
-// A Report is what a Collector found.
+// A Report has the result of a Collector.
 type Report struct {
-	Issued     int64   // ids recorded, each time it was recorded
-	Duplicates int64   // of them, those recorded before: Issued minus the number of different ids
+	Issued     int64   // number of recorded ids, repetitions included
+	Duplicates int64   // number of repeated ids: Issued minus the number of different ids
 	Examples   []int64 // the smallest ids recorded more than once, at most 10
-	Invalid    int64   // of them, those below 1
-	Min, Max   int64   // 0 if none was issued
-	Missing    int64   // ids between Min and Max that nobody recorded; gaps are normal
+	Invalid    int64   // number of ids below 1
+	Min, Max   int64   // 0 if no id was recorded
+	Missing    int64   // ids between Min and Max that were not recorded; gaps are normal
 }
 
-// Report sorts and counts. No recorder may be in use.
+// Report sorts and counts the ids. No recorder may be in use meanwhile.
 func (c *Collector) Report() Report {
 	c.mu.Lock()
 	defer c.mu.Unlock()

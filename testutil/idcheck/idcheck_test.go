@@ -35,7 +35,7 @@ func TestReport(t *testing.T) {
 			for i, b := range tt.blocks {
 				c.Recorder().Add(b.first, b.n)
 				if i == 0 {
-					c.Recorder() // one that stays empty
+					c.Recorder() // stays empty
 				}
 			}
 			if got := c.Report(); !reflect.DeepEqual(got, tt.want) {
@@ -45,7 +45,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// TestReportAgainstAMap compares with plain counting on random blocks.
+// TestReportAgainstAMap compares reports with plain counting, on random blocks.
 func TestReportAgainstAMap(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for range 300 {
@@ -100,7 +100,7 @@ func TestConcurrentRecorders(t *testing.T) {
 		wg.Go(func() {
 			r := c.Recorder()
 			for i := range int64(10_000) {
-				r.Add(1+g+16*i, 1) // interleaved, so nothing can be merged
+				r.Add(1+g+16*i, 1) // interleaved, so no ranges can be merged
 			}
 		})
 	}

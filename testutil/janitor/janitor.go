@@ -1,6 +1,6 @@
 //go:build unix
 
-// Package janitor ends a server and removes its folder when this process ends, in whatever way.
+// Package janitor ends a server and removes its folder when this process ends for any reason.
 //
 //	j, err := janitor.Start(dir)
 //	...
@@ -17,15 +17,15 @@ import (
 	"syscall"
 )
 
-// A Janitor is a shell that reads from a pipe only this process writes to. When this process ends, in whatever way, the
-// pipe closes, and the janitor kills the server and removes its folder. It works after kill -9 too, and for a server
-// shared by a whole test binary, which no single test could stop.
+// A Janitor is a shell that reads from a pipe to which only this process writes. When this process ends for any reason,
+// the pipe closes, and the janitor kills the server and removes its folder. It works after kill -9 too, and for a
+// server shared by a whole test binary, which no single test could stop.
 type Janitor struct {
 	cmd  *exec.Cmd
 	pipe io.WriteCloser
 }
 
-// Each line read is the process to kill at the end, 0 for none. Files may appear until the killed server is truly gone.
+// Each line read is the process to kill at the end, 0 for none. Files may appear until the killed server has ended.
 const script = `
 pid=0
 while read -r line; do pid=$line; done
@@ -35,11 +35,12 @@ for i in 1 2 3 4 5 6 7 8 9 10; do
 	sleep 0.1
 done`
 
-// Start starts a janitor of the folder dir, without a process to watch yet.
+// Start starts a janitor for the folder dir, without a process to kill yet. The
+// caller ends it with Stop.
 func Start(dir string) (*Janitor, error) {
 	cmd := exec.Command("/bin/sh", "-c", script, "leafsql-janitor", dir)
 	cmd.Dir = "/"
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // a signal to the tests' process group must not reach it
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // it must not receive signals for the tests' process group
 	pipe, err := cmd.StdinPipe()
 	if err == nil {
 		err = cmd.Start()
@@ -52,11 +53,11 @@ func Start(dir string) (*Janitor, error) {
 	return j, nil
 }
 
-// janitors holds those at work. Without it, a server whose owner kept only the data source name would be garbage, its pipe
-// closed by the collector, and the server killed in the middle of a test.
+// janitors has the running ones. Otherwise the collector could close the pipe of a server whose owner kept only the
+// data source name, and the server would be killed in the middle of a test.
 var janitors sync.Map
 
-// Watch says which process to kill at the end, 0 for none.
+// Watch sets the process to kill at the end, 0 for none.
 func (j *Janitor) Watch(pid int) error {
 	if _, err := fmt.Fprintln(j.pipe, pid); err != nil {
 		return fmt.Errorf("janitor: it is gone: %w", err)
@@ -64,7 +65,7 @@ func (j *Janitor) Watch(pid int) error {
 	return nil
 }
 
-// Stop lets the janitor clean up and waits for its end.
+// Stop makes the janitor clean up, and waits for its end.
 func (j *Janitor) Stop() {
 	janitors.Delete(j)
 	j.pipe.Close()

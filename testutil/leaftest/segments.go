@@ -8,34 +8,37 @@ import (
 	"time"
 )
 
-// Segments draws ids from leaf_alloc as one Leaf does. It is safe for concurrent use.
+// Segments issues ids from leaf_alloc like one Leaf process. It is safe for
+// concurrent use.
 type Segments struct {
-	DB  *sql.DB          // where leaf_alloc is
-	Now func() time.Time // decides on the steps; nil: time.Now
+	DB  *sql.DB          // database of leaf_alloc
+	Now func() time.Time // clock for the steps; nil: time.Now
 
 	mu   sync.Mutex
 	tags map[string]*tag
 }
 
-// A tag is in use: a current range and, once a tenth of that is used, the next one.
+// A tag is the state of a tag in use: a current range and, once a tenth of it is
+// used, the next one.
 type tag struct {
 	ids, next *ids
-	ranges    int       // that were fetched
-	step      int64     // of the latest one
-	rowStep   int64     // in leaf_alloc
-	fetched   time.Time // the latest one
+	ranges    int       // number of fetched ranges
+	step      int64     // step of the latest range
+	rowStep   int64     // step in leaf_alloc
+	fetched   time.Time // time of the latest fetch
 }
 
-// ids are those of a range that are left, [at, end).
+// ids are the unused ids of a range, [at, end).
 type ids struct{ at, end, step int64 }
 
-// What Leaf's steps follow: they double where a range lasts less than 15 minutes, and halve from 30 minutes on.
+// Rules for Leaf's steps: they double if a range lasts less than 15 minutes, and halve if it lasts 30 minutes
+// or more.
 const (
 	duration = 15 * time.Minute
 	maxStep  = 1_000_000
 )
 
-// Next returns the next id of a tag. As with Leaf, that is 0 for a row whose max_id was 0.
+// Next returns the next id of a tag. As in Leaf, that is 0 for a row whose max_id was 0.
 func (s *Segments) Next(ctx context.Context, name string) (int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,7 +68,7 @@ func (s *Segments) Next(ctx context.Context, name string) (int64, error) {
 	return id, nil
 }
 
-// fetch moves the row and puts the range that this gained into its place. The first two ranges have the row's step.
+// fetch moves the row and stores the new range in place. The first two ranges have the row's step.
 func (s *Segments) fetch(ctx context.Context, name string, t *tag, place **ids) error {
 	now := time.Now
 	if s.Now != nil {
@@ -93,7 +96,8 @@ func (s *Segments) fetch(ctx context.Context, name string, t *tag, place **ids) 
 	return nil
 }
 
-// move moves the row up by step, or by its own where that is 0, and reads it, in one transaction.
+// move increases the row by step, or by the row's step if step is 0, and reads it, in one
+// transaction.
 func (s *Segments) move(ctx context.Context, name string, step int64) (maxID, rowStep int64, err error) {
 	tx, err := s.DB.BeginTx(ctx, nil)
 	if err != nil {

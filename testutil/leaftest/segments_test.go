@@ -40,7 +40,7 @@ func TestSegments(t *testing.T) {
 			t.Fatalf("the id is %d, %v; want %d", got, err, want)
 		}
 	}
-	for id := range int64(2) { // 0 is the first
+	for id := range int64(2) { // 0 is the first id
 		draw(id)
 	}
 	row(10)
@@ -49,7 +49,7 @@ func TestSegments(t *testing.T) {
 	for id := int64(3); id < 13; id++ {
 		draw(id)
 	}
-	row(40) // the third one is twice as long
+	row(40) // the third range is twice as long
 
 	other := Segments{DB: db}
 	if id, err := other.Next(t.Context(), "orders"); err != nil || id != 40 {
@@ -62,7 +62,7 @@ func TestSegments(t *testing.T) {
 	for id := int64(20); id <= 23; id++ {
 		draw(id)
 	}
-	row(60) // the other one has moved it to 50; the next range is half as long as the one of 20
+	row(60) // the other process has moved it to 50; the next range is half as long as the one of 20
 	if _, err := s.Next(t.Context(), "unknown"); err == nil {
 		t.Error("a tag without a row has ids")
 	}

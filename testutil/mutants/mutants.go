@@ -1,5 +1,5 @@
-// Package mutants compiles a package's tests once with many faults in it. Each function that a fault is in gets one body more
-// for it, and the environment says which fault a run of the binary has. The source on disk stays as it is.
+// Package mutants compiles a package's tests once with many faults in it. Each function with a fault gets one more body
+// for it, and an environment variable selects the fault of a run. The source on disk is not changed.
 package mutants
 
 import (
@@ -17,7 +17,7 @@ import (
 	"strings"
 )
 
-// An Edit replaces the bytes [From, To) of a file. They lie within the body of a function.
+// An Edit replaces the bytes [From, To) of a file. They are in the body of one function.
 type Edit struct {
 	File     string
 	From, To int
@@ -75,7 +75,7 @@ func Build(dir string, faults [][]Edit) (Tests, error) {
 	return tests, nil
 }
 
-// Run runs the tests with the fault that has this index, or with none where it is negative.
+// Run runs the tests with the fault of this index, or with none if it is negative.
 func (t Tests) Run(fault int, args ...string) (string, error) {
 	cmd := exec.Command(t.binary, args...)
 	cmd.Env = append(os.Environ(), fmt.Sprint("LEAFSQL_TEST_MUTANT=", 1+fault))
@@ -83,8 +83,8 @@ func (t Tests) Run(fault int, args ...string) (string, error) {
 	return string(out), err
 }
 
-// withBodies gives the name of a file's package, and its text with one body more for each function and fault. Edits are given
-// by fault.
+// withBodies returns the name of a file's package, and its text with one more body for each function and fault. Edits
+// are indexed by fault.
 func withBodies(file, source string, edits map[int][]Edit) (name, text string, err error) {
 	positions := token.NewFileSet()
 	parsed, err := parser.ParseFile(positions, file, source, parser.SkipObjectResolution)

@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// A Kind is a make of server.
+// A Kind is a kind of server: MariaDB or MySQL.
 type Kind string
 
 const (
@@ -22,7 +22,8 @@ const (
 	MySQL   Kind = "mysql"
 )
 
-// Kinds are those of the servers that tests run on: MariaDB and MySQL, or that of the server which LEAFSQL_TEST_SERVER names.
+// Kinds returns the kinds of the servers for tests: MariaDB and MySQL, or that of the server which LEAFSQL_TEST_SERVER
+// names.
 func Kinds() []Kind {
 	if name := os.Getenv(EnvServer); name != "" {
 		return []Kind{kindOf(name)}
@@ -30,7 +31,7 @@ func Kinds() []Kind {
 	return []Kind{MariaDB, MySQL}
 }
 
-// kindOf is the kind of a server with a name such as mysql-8.0.
+// kindOf returns the kind of a server with a name such as mysql-8.0.
 func kindOf(name string) Kind {
 	kind, _, _ := strings.Cut(name, "-")
 	return Kind(kind)
@@ -41,13 +42,13 @@ type binary struct {
 	kind    Kind
 	path    string
 	version string   // the line printed by --version
-	loader  []string // the command that must precede path, for a server laid out under a folder
+	loader  []string // command in front of path, for a server installed under a folder
 	basedir string
 }
 
-// findBinary looks for the server that LEAFSQL_TEST_SERVER names, if it is of that kind. Otherwise, or if that is mariadb or
-// mysql without a version, it looks in the folders of path, and then for the MySQL that `.ci/server mysql` laid out in the cache
-// folder.
+// findBinary looks for the server that LEAFSQL_TEST_SERVER names, if it is of that kind. Otherwise, or if that is
+// mariadb or mysql without a version, it looks in the folders of path, and then for the MySQL that `.ci/server mysql`
+// installed in the cache folder.
 func findBinary(kind Kind, path []string) (binary, error) {
 	if name := os.Getenv(EnvServer); name == string(kindOf(name)) {
 		kind = cmp.Or(kind, Kind(name))
@@ -85,8 +86,8 @@ func findBinary(kind Kind, path []string) (binary, error) {
 
 var programs = []string{"mariadbd", "mysqld"}
 
-// laidOut finds a server in the tree that .ci/server made. A tree of Debian's packages has a loader and libraries of its
-// own, so that it needs neither chroot nor the tree's distribution.
+// laidOut finds a server in the tree that .ci/server created. A tree of Debian's packages has its own loader and
+// libraries, so the server needs neither chroot nor the tree's distribution.
 func laidOut(name string) (binary, error) {
 	cache, err := cacheDir()
 	if err != nil {
@@ -110,7 +111,7 @@ func laidOut(name string) (binary, error) {
 	return binary{}, os.ErrNotExist
 }
 
-// globbed are the files below a folder whose paths match one of the patterns.
+// globbed returns the files below a folder whose paths match one of the patterns.
 func globbed(root string, patterns ...string) (found []string) {
 	for _, pattern := range patterns {
 		files, _ := filepath.Glob(filepath.Join(root, pattern))
@@ -119,7 +120,8 @@ func globbed(root string, patterns ...string) (found []string) {
 	return found
 }
 
-// cacheDir is where the repository's tools keep what is worth keeping between runs.
+// cacheDir returns the folder in which the repository's tools keep files between
+// runs.
 func cacheDir() (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -146,14 +148,14 @@ func (b binary) command(args ...string) *exec.Cmd {
 	return exec.Command(words[0], words[1:]...)
 }
 
-// commonArgs are those of the first initialisation and of every start. Durability is given up: nobody wants the data back
-// after a crash of the machine, and kill -9 of the server does not need it.
+// commonArgs returns the arguments of the first initialisation and of every start. Durability is disabled: the data is
+// not needed after a crash of the machine, and a kill -9 of the server does not lose it.
 func (b binary) commonArgs(datadir string) []string {
 	args := []string{
 		"--no-defaults", // must come first
 		"--basedir=" + b.basedir,
 		"--datadir=" + datadir,
-		"--tmpdir=" + filepath.Dir(datadir), // a server that starts deletes the temporary files of others there
+		"--tmpdir=" + filepath.Dir(datadir), // a server that starts deletes other servers' temporary files there
 		"--character-set-server=utf8mb4",
 		"--innodb-flush-log-at-trx-commit=2",
 		"--innodb-flush-method=nosync",
@@ -185,11 +187,11 @@ func (b binary) serverArgs(datadir, socket string, port int, extra []string) []s
 	)
 	switch b.kind {
 	case MariaDB:
-		// A table in a file of its own takes longer to make and to drop, and tests do so
-		// thousands of times. MySQL would show the tablespace in SHOW CREATE TABLE.
+		// With a file for each table, tests would be slower: they create and drop
+		// thousands. MySQL would show the tablespace in SHOW CREATE TABLE.
 		args = append(args, "--innodb-log-file-size=96M", "--innodb-file-per-table=0")
 		if slices.Contains(globbed(b.basedir, "bin/*"), b.path) {
-			args = append(args, "--skip-ssl") // it would make a key at every start, for half a minute
+			args = append(args, "--skip-ssl") // it would create a key at every start, which takes half a minute
 		}
 	case MySQL:
 		args = append(args, "--innodb-redo-log-capacity=96M", "--gtid-mode=ON", "--enforce-gtid-consistency=ON", // MySQL 9's defaults
@@ -204,7 +206,8 @@ func (b binary) serverArgs(datadir, socket string, port int, extra []string) []s
 	return append(args, extra...)
 }
 
-// initArgs keep the log small, as it is copied for every server.
+// initArgs returns the arguments of an initialisation, with a small log, as it is
+// copied for every server.
 func (b binary) initArgs(datadir string) []string {
 	if b.kind == MySQL {
 		return append(b.commonArgs(datadir), "--initialize-insecure", "--innodb-redo-log-capacity=16M")
@@ -212,8 +215,8 @@ func (b binary) initArgs(datadir string) []string {
 	return append(b.commonArgs(datadir), "--bootstrap", "--innodb-log-file-size=8M")
 }
 
-// initialize fills an empty data directory with the server's own tables and one user: root, without a password, from this
-// machine only.
+// initialize creates in an empty data directory the server's own tables and one user: root, without a password, from
+// this machine only.
 func (b binary) initialize(datadir string) error {
 	if b.kind == MySQL {
 		init := datadir + ".sql"
@@ -232,13 +235,14 @@ func (b binary) initialize(datadir string) error {
 	return run(cmd)
 }
 
-// rootUser lets root come in over TCP: without name resolution 127.0.0.1 is not localhost.
+// rootUser allows root to connect over TCP: without name resolution 127.0.0.1 is not
+// localhost.
 const rootUser = `CREATE USER IF NOT EXISTS root@'127.0.0.1';
 GRANT ALL PRIVILEGES ON *.* TO root@'127.0.0.1' WITH GRANT OPTION;
 `
 
-// systemTables returns the text that mariadb-install-db would feed to the server. That program is not used because it
-// needs others from packages a test machine may lack.
+// systemTables returns the SQL that mariadb-install-db would execute. That program is not used because it needs
+// others from packages that a test machine may lack.
 func (b binary) systemTables() (string, error) {
 	var sql strings.Builder
 	sql.WriteString("CREATE DATABASE mysql;\nUSE mysql;\nSET @auth_root_socket=NULL, @skip_auth_anonymous='yes';\n")
@@ -258,7 +262,7 @@ func (b binary) systemTables() (string, error) {
 	return sql.String(), nil
 }
 
-// searchPath adds the folders of servers to the PATH, where an ordinary user's has none of them.
+// searchPath returns the PATH with the folders of servers, which an ordinary user's may lack.
 func searchPath() []string {
 	return append(filepath.SplitList(os.Getenv("PATH")), "/usr/sbin", "/usr/local/sbin", "/usr/libexec")
 }

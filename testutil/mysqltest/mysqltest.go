@@ -7,16 +7,16 @@
 //		...
 //	}
 //
-// The server is private and throw-away: its own data directory in a temporary folder, a free port on 127.0.0.1, and gone
-// when the test binary ends, however it ends. Each test binary starts one when it first needs it; a run of many binaries
-// shares one through the program in serve, which sets LEAFSQL_TEST_DSN for its child.
+// The server is private and temporary: it has its own data directory in a temporary folder and a free port on
+// 127.0.0.1, and is removed when the test binary ends, however it ends. Each test binary starts one when it first needs
+// it; a run of many binaries shares one through the program in serve, which sets LEAFSQL_TEST_DSN for its child.
 //
-// LEAFSQL_TEST_DSN (and LEAFSQL_TEST_MYSQL_DSN for [Targets]) points tests at a server that already runs. Tests then touch
-// only databases they created themselves. LEAFSQL_TEST_SERVER=mysql-8.0 lets tests run on the server of that name alone, which
-// .ci/server has laid out.
+// LEAFSQL_TEST_DSN (and LEAFSQL_TEST_MYSQL_DSN for [Targets]) makes tests use a server that is already running. Tests
+// then change only databases that they created. LEAFSQL_TEST_SERVER=mysql-8.0 makes tests use only the server of that
+// name, which .ci/server has installed.
 //
-// The package never uses a system service or existing data, and never skips: without a server the test fails and says what
-// to install. It does not create tables or users.
+// The package never uses a system service or existing data, and never skips: without a server the test fails with a
+// hint on what to install. It does not create tables or users.
 package mysqltest
 
 import (
@@ -34,15 +34,15 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// The variables that point tests at servers which already run, and the one that names a server of .ci/server, such as
-// mysql-8.0, for tests to start and use alone.
+// EnvDSN and EnvMySQLDSN name servers that are already running. EnvServer names a server of .ci/server, such as
+// mysql-8.0, that tests start and use alone.
 const (
 	EnvDSN      = "LEAFSQL_TEST_DSN"       // any server; MariaDB in make test
 	EnvMySQLDSN = "LEAFSQL_TEST_MYSQL_DSN" // a real MySQL, for Targets
 	EnvServer   = "LEAFSQL_TEST_SERVER"
 )
 
-// DSN returns a data source name of the shared server, naming no database.
+// DSN returns a data source name of the shared server without a database.
 func DSN(t testing.TB) string {
 	t.Helper()
 	return defaultTarget(t).dsn
@@ -61,8 +61,8 @@ type Target struct {
 	dsn  string
 }
 
-// Targets returns the servers a matrix runs against: MariaDB and MySQL. If both variables name the same server, or a server
-// is named by its version, that one alone.
+// Targets returns the servers for a matrix: MariaDB and MySQL, or one server if both variables name the same one, or if
+// a server is named by its version.
 func Targets(t testing.TB) []Target {
 	t.Helper()
 	if os.Getenv(EnvServer) != "" {
@@ -75,10 +75,10 @@ func Targets(t testing.TB) []Target {
 	return []Target{first, second}
 }
 
-// DSN returns the target's data source name, naming no database.
+// DSN returns the target's data source name without a database.
 func (g Target) DSN() string { return g.dsn }
 
-// TargetOf returns the target of a kind. The test is skipped where it runs on a server of the other kind alone.
+// TargetOf returns the target of a kind. It skips the test if tests run only on a server of the other kind.
 func TargetOf(t testing.TB, kind Kind) Target {
 	t.Helper()
 	for _, g := range Targets(t) {
@@ -90,8 +90,8 @@ func TargetOf(t testing.TB, kind Kind) Target {
 	return Target{}
 }
 
-// Needs skips a test of what a named server does not have, since it has come with a later version. The servers of make test
-// have everything.
+// Needs skips a test that needs a feature of later versions than that of the named server. The servers of make test
+// have every feature.
 func (g Target) Needs(t testing.TB, what string, mariaDB, mySQL int) {
 	t.Helper()
 	if !g.Has(t, mariaDB, mySQL) {
@@ -99,8 +99,8 @@ func (g Target) Needs(t testing.TB, what string, mariaDB, mySQL int) {
 	}
 }
 
-// Has reports whether the server has what came with a version of MariaDB and one of MySQL, such as 100600 and 80000, or 0
-// where all have it. Where no server is named, it has.
+// Has reports whether the server has a feature that was added in these versions of MariaDB and MySQL, such as 100600
+// and 80000, or 0 if all versions have it. If no server is named, it returns true.
 func (g Target) Has(t testing.TB, mariaDB, mySQL int) bool {
 	t.Helper()
 	since := mariaDB
@@ -110,14 +110,14 @@ func (g Target) Has(t testing.TB, mariaDB, mySQL int) bool {
 	return os.Getenv(EnvServer) == "" || g.version(t) >= since
 }
 
-// What tests print of a version that cannot do something, and of one on which leafsql refuses it; the table of servers is made
-// of it.
+// Texts that tests print for a version that lacks a feature, and for one on which leafsql refuses it. The table of
+// servers is made from them.
 const (
 	Lacks   = "the server does not have it: "
 	Refused = "refused on this version: "
 )
 
-// version is that of the server, as 101119 for 10.11.19.
+// version returns the server's version, such as 101119 for 10.11.19.
 func (g Target) version(t testing.TB) (version int) {
 	t.Helper()
 	db, err := sql.Open("mysql", g.dsn)
@@ -164,7 +164,7 @@ func WithDatabase(dsn, name string) string {
 	return cfg.FormatDSN()
 }
 
-// A shared server is started, or found by its variable, once per process. One that was started ends with the process.
+// A shared server is started, or found by its variable, once per process. A started server ends with the process.
 type shared struct {
 	once   sync.Once
 	target Target
@@ -191,7 +191,7 @@ func target(t testing.TB, kind Kind, env string, s *shared) Target {
 			s.target = server.Target()
 		}
 	})
-	if s.err == nil && dsn == "" && kind != "" && s.target.Name != string(kind) { // started for a test that takes any
+	if s.err == nil && dsn == "" && kind != "" && s.target.Name != string(kind) { // started for a test that accepts any kind
 		_, s.err = findBinary(kind, searchPath())
 	}
 	if s.err != nil {
@@ -200,7 +200,7 @@ func target(t testing.TB, kind Kind, env string, s *shared) Target {
 	return s.target
 }
 
-// find asks a server that already runs what it is.
+// find connects to a running server and returns it as a target of its kind.
 func find(dsn string) (Target, error) {
 	cfg, err := mysql.ParseDSN(dsn)
 	if err != nil {
@@ -223,7 +223,8 @@ func find(dsn string) (Target, error) {
 	return g, nil
 }
 
-// execute runs one statement on a connection of its own, so that nothing stays open between calls.
+// execute runs one statement on a separate connection, so that no connection stays open between
+// calls.
 func execute(dsn, stmt string) error {
 	db, err := sql.Open("mysql", dsn)
 	if err != nil {

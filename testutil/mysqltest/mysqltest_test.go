@@ -95,7 +95,7 @@ func TestServerKillAndRestart(t *testing.T) {
 			if err := db.Ping(); err == nil {
 				t.Fatal("the server answers after Kill9")
 			}
-			for range 2 { // once from dead, once from running
+			for range 2 { // once when stopped, once when running
 				if err := server.Restart(); err != nil {
 					t.Fatal(err)
 				}
@@ -127,7 +127,7 @@ func TestPreparedServer(t *testing.T) {
 	for _, c := range []struct {
 		args []string
 		want int
-	}{{[]string{"--max-connections=88"}, 88}, {nil, 77}} { // further options are for one time
+	}{{[]string{"--max-connections=88"}, 88}, {nil, 77}} { // further options apply to one start
 		if err := server.Launch(c.args...); err != nil {
 			t.Fatal(err)
 		}
@@ -161,7 +161,7 @@ func TestFrozenServer(t *testing.T) {
 	if err := db.Ping(); err != nil {
 		t.Error(err)
 	}
-	if err := server.Freeze(); err != nil { // Stop ends it all the same
+	if err := server.Freeze(); err != nil { // Stop works on a frozen server, too
 		t.Fatal(err)
 	}
 }
@@ -170,7 +170,7 @@ func TestServerOutlivesTheVariableThatHeldIt(t *testing.T) {
 	db := open(t, startAndForget(t))
 	for range 3 {
 		runtime.GC()
-		time.Sleep(100 * time.Millisecond) // what the collector sets off is not immediate
+		time.Sleep(100 * time.Millisecond) // the collector's finalizers do not run immediately
 	}
 	if err := db.Ping(); err != nil {
 		t.Fatal(err)
@@ -210,7 +210,7 @@ func TestServerDiesWithItsProcess(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			tmp := t.TempDir()
-			if len(tmp) > 70 { // mysqltest would not use it
+			if len(tmp) > 70 { // too long for mysqltest to use it
 				var err error
 				if tmp, err = os.MkdirTemp("/tmp", "leafsql-"); err != nil {
 					t.Fatal(err)

@@ -25,13 +25,13 @@ import (
 	"github.com/leafsql/leafsql/testutil/janitor"
 )
 
-// Config says which server to start.
+// Config selects the server to start.
 type Config struct {
-	Kind Kind     // MariaDB or MySQL; empty: whichever is installed, MariaDB first
-	Args []string // further options, such as "--log-bin" or "--max-connections=5"; they win over the defaults
+	Kind Kind     // MariaDB or MySQL; empty: the one that is installed, MariaDB first
+	Args []string // further options, such as "--log-bin" or "--max-connections=5"; they override the defaults
 }
 
-// A Server is a private server process. Its methods are for one goroutine at a time.
+// A Server is a private server process. It is not safe for concurrent use.
 type Server struct {
 	bin     binary
 	args    []string
@@ -41,11 +41,11 @@ type Server struct {
 	janitor *janitor.Janitor
 }
 
-// startTimeout is generous: the machine may be busy with other tests.
+// startTimeout is long, since the machine may be busy with other tests.
 const startTimeout = 4 * time.Minute
 
-// Start starts a server with an empty data directory and waits until it answers. Stop ends it; if the process ends without
-// calling Stop, the server and its files go with it.
+// Start starts a server with an empty data directory and waits until it answers. The caller ends it with Stop; if the
+// process ends without calling Stop, the server and its files are removed as well.
 func Start(cfg Config) (*Server, error) {
 	s, err := Prepare(cfg)
 	if err != nil {
@@ -58,7 +58,8 @@ func Start(cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// Prepare makes a server with an empty data directory and a port, for Launch to start.
+// Prepare creates a server with an empty data directory and a port, for Launch to
+// start. The caller ends it with Stop.
 func Prepare(cfg Config) (*Server, error) {
 	bin, err := findBinary(cfg.Kind, searchPath())
 	if err != nil {
@@ -98,7 +99,7 @@ func Run(t testing.TB, cfg Config) *Server {
 	return s
 }
 
-// Kind says whether the server is MariaDB or MySQL.
+// Kind returns MariaDB or MySQL.
 func (s *Server) Kind() Kind { return s.bin.kind }
 
 // Version returns the server's name and version, such as "MySQL 8.0.33".
@@ -110,10 +111,11 @@ func (s *Server) Version() (string, error) {
 	return map[Kind]string{MariaDB: "MariaDB ", MySQL: "MySQL "}[s.Kind()] + number, nil
 }
 
-// Addr returns the server's TCP address, 127.0.0.1 and a port. It stays the same over Restart.
+// Addr returns the server's TCP address, 127.0.0.1 and a port. It does not change in Restart.
 func (s *Server) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
 
-// DSN returns a data source name for user root, who has no password, and the given database, which may be empty.
+// DSN returns a data source name for user root, which has no password, and the given database, which may be
+// empty.
 func (s *Server) DSN(database string) string {
 	return fmt.Sprintf("root@tcp(%s)/%s", s.Addr(), database)
 }
@@ -121,23 +123,24 @@ func (s *Server) DSN(database string) string {
 // Target returns the server as a target on which tests create databases.
 func (s *Server) Target() Target { return Target{Name: string(s.Kind()), dsn: s.DSN("")} }
 
-// DataDir returns the server's data directory, which may be changed while it does not run. Programs in the folder around it
-// come first on the server's PATH.
+// DataDir returns the server's data directory, which may be changed while the server is stopped. Programs in the parent
+// folder come first on the server's PATH.
 func (s *Server) DataDir() string { return s.path("data") }
 
-// Log returns what the server has written to its error log.
+// Log returns the server's error log.
 func (s *Server) Log() string {
 	log, _ := os.ReadFile(s.path("log"))
 	return string(log)
 }
 
-// Kill9 kills the server as a power cut would. The data stays for Restart.
+// Kill9 kills the server as a power cut would. The data is kept for Restart.
 func (s *Server) Kill9() error { return s.end(syscall.SIGKILL) }
 
-// Shutdown ends the server in an orderly way. The data stays for Restart.
+// Shutdown ends the server normally. The data is kept for Restart.
 func (s *Server) Shutdown() error { return s.end(syscall.SIGTERM) }
 
-// Restart ends the server if it runs and starts it again with the same port and data.
+// Restart ends the server if it is running and starts it again with the same port and
+// data.
 func (s *Server) Restart() error {
 	if err := s.Shutdown(); err != nil {
 		return err
@@ -145,7 +148,8 @@ func (s *Server) Restart() error {
 	return s.Launch()
 }
 
-// Freeze stops the server where it is, as a paused machine would. Its connections stay, and nobody is told.
+// Freeze stops the server's process, as a paused machine would. Its connections stay open, and clients get
+// no error.
 func (s *Server) Freeze() error {
 	if s.proc == nil {
 		return errors.New("mysqltest: the server does not run")
@@ -153,17 +157,18 @@ func (s *Server) Freeze() error {
 	return freeze.Freeze(s.proc.Pid)
 }
 
-// Thaw lets a frozen server go on.
+// Thaw continues a frozen server.
 func (s *Server) Thaw() error { return freeze.Thaw(s.proc.Pid) }
 
-// Stop kills the server and removes its files. Nobody wants the data, so no time is spent on an orderly end.
+// Stop kills the server and removes its files. The data is not needed, so a normal shutdown would only take
+// time.
 func (s *Server) Stop() error {
 	err := s.Kill9()
 	s.janitor.Stop()
 	return errors.Join(err, os.RemoveAll(s.dir))
 }
 
-// Running says whether the server was launched and not ended since.
+// Running reports whether the server was launched and not ended since.
 func (s *Server) Running() bool { return s.proc != nil }
 
 func (s *Server) end(sig syscall.Signal) error {
@@ -195,7 +200,7 @@ func (s *Server) startOnFreePort() error {
 	return err
 }
 
-// Launch starts a server that does not run, with further options for this time only, and waits until it answers.
+// Launch starts a stopped server, with further options for this start only, and waits until it answers.
 func (s *Server) Launch(args ...string) error {
 	log, err := os.OpenFile(s.path("log"), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
@@ -204,7 +209,7 @@ func (s *Server) Launch(args ...string) error {
 	defer log.Close()
 	cmd := s.command(args)
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C in a terminal is for the tests; the janitor sees to the server
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C in a terminal is for the tests; the janitor ends the server
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("mysqltest: start %s: %w", s.bin.path, err)
 	}
@@ -215,8 +220,8 @@ func (s *Server) Launch(args ...string) error {
 	return s.awaitReady()
 }
 
-// Once runs the server's program on the data of a server that does not run, with options that make it end by itself, and
-// returns what it printed.
+// Once runs the server's program on the data of a stopped server, with options that make it end by itself, and returns
+// its output.
 func (s *Server) Once(args ...string) (string, error) {
 	out, err := s.command(args).CombinedOutput()
 	if err != nil {
@@ -231,7 +236,8 @@ func (s *Server) command(args []string) *exec.Cmd {
 	return cmd
 }
 
-// awaitReady asks through the unix socket in the server's own folder, so that it cannot mistake another server for this one.
+// awaitReady connects through the unix socket in the server's own folder, so it cannot mistake another server for this
+// one.
 func (s *Server) awaitReady() error {
 	db, err := sql.Open("mysql", fmt.Sprintf("root@unix(%s)/", s.path("sock")))
 	if err != nil {
@@ -261,7 +267,8 @@ func (s *Server) awaitReady() error {
 	}
 }
 
-// tempDir makes the server's folder, short enough for a unix socket's path (104 bytes on some systems).
+// tempDir creates the server's folder, with a path short enough for a unix socket (104 bytes on some
+// systems).
 func tempDir() (string, error) {
 	parent := os.TempDir()
 	if len(parent) > 70 {
@@ -270,7 +277,7 @@ func tempDir() (string, error) {
 	return os.MkdirTemp(parent, "leafsql-mysqltest-")
 }
 
-// run runs a command to its end and puts what it printed into the error.
+// run runs a command to its end. Its error contains the output.
 func run(cmd *exec.Cmd) error {
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// prepareData fills datadir with an initialised, empty set of system tables. They are made once for each server version
-// and kept in the cache folder, as copying is much faster than making them.
+// prepareData copies initialised, empty system tables to datadir. They are created once for each server version and
+// kept in the cache folder, as copying is much faster than creating them.
 func (b binary) prepareData(datadir string) error {
 	template, err := b.template()
 	if err != nil {
@@ -26,8 +26,8 @@ func (b binary) prepareData(datadir string) error {
 	return nil
 }
 
-// template returns a data directory to copy, making it if there is none yet. Test binaries that start together may all
-// make one; the first to finish wins.
+// template returns a data directory to copy, and creates it if there is none yet. Test binaries that start together
+// may all create one; the first to finish wins.
 func (b binary) template() (string, error) {
 	cache, err := cacheDir()
 	if err != nil {
@@ -53,7 +53,7 @@ func (b binary) template() (string, error) {
 	if err := b.initialize(datadir); err != nil {
 		return "", err
 	}
-	os.Remove(filepath.Join(datadir, "auto.cnf")) // a server's identity is not to be copied
+	os.Remove(filepath.Join(datadir, "auto.cnf")) // a server's identity must not be copied
 	if err := os.Rename(datadir, final); err != nil {
 		if _, err := os.Stat(final); err != nil {
 			return "", err

@@ -9,12 +9,12 @@ import (
 	"strconv"
 )
 
-// archive is the file, beside a version's jars, with the classes as a JVM has
-// them in memory when the server is up. A boot that reads them there takes a
-// quarter less of the processor. A JVM that it is not of ignores it.
+// archive is a file, next to a version's jars, with the classes as a JVM has
+// them in memory when the server has started. A start with it takes a quarter
+// less processor time. A JVM of another version ignores it.
 const archive = "classes.jsa"
 
-// makeArchive boots a server for its classes.
+// makeArchive starts a server and writes its classes to the archive.
 func makeArchive(ctx context.Context, v Version, jars string) (err error) {
 	s, err := newServer(v, Options{}, jars)
 	if err != nil {
@@ -26,7 +26,7 @@ func makeArchive(ctx context.Context, v Version, jars string) (err error) {
 		return err
 	}
 	pid := s.proc.cmd.Process.Pid
-	defer os.Remove(fmt.Sprintf("/tmp/.java_pid%d", pid)) // where jcmd and the JVM met
+	defer os.Remove(fmt.Sprintf("/tmp/.java_pid%d", pid)) // socket between jcmd and the JVM
 	made := filepath.Join(s.home, archive)
 	if err := run(ctx, s.home, "jcmd", strconv.Itoa(pid), "VM.cds", "dynamic_dump", made); err != nil {
 		return err
@@ -34,7 +34,7 @@ func makeArchive(ctx context.Context, v Version, jars string) (err error) {
 	return move(made, filepath.Join(jars, archive))
 }
 
-// move works across file systems, and nobody sees half of the file.
+// move works across file systems, and other processes never see an incomplete file.
 func move(from, to string) error {
 	text, err := os.ReadFile(from)
 	if err != nil {

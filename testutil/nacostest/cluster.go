@@ -19,20 +19,20 @@ import (
 	"github.com/leafsql/leafsql/testutil/freeport"
 )
 
-// Cluster is three nodes of V3 that keep configs in a MariaDB or MySQL, and
+// Cluster is three nodes of V3 that store configs in a MariaDB or MySQL, and
 // persistent instances among themselves.
 type Cluster struct {
 	Nodes [3]*Server
 }
 
-// membership is what a node knows of its cluster.
+// membership has a node's settings for its cluster.
 type membership struct {
 	ports []int
 	db    *mysql.Config
 }
 
-// StartCluster starts a cluster on an empty database, for which Nacos' tables
-// are created.
+// StartCluster starts a cluster on an empty database, in which it creates
+// Nacos' tables. The cluster ends with the test.
 func StartCluster(tb testing.TB, dsn string) *Cluster {
 	tb.Helper()
 	db, err := mysql.ParseDSN(dsn)
@@ -57,7 +57,7 @@ func StartCluster(tb testing.TB, dsn string) *Cluster {
 	return &c
 }
 
-// boot starts the nodes together: none is ready before the others are there.
+// boot starts the nodes together: none is ready before the others have started.
 func (c *Cluster) boot(ctx context.Context, db *mysql.Config) error {
 	unlock, err := lock(ctx, "boot.lock")
 	if err != nil {
@@ -112,7 +112,7 @@ func (m *membership) properties() []string {
 	}
 }
 
-// createSchema runs the statements that come with the server.
+// createSchema runs the SQL statements of the server's jars.
 func createSchema(ctx context.Context, conf *mysql.Config, jars string) error {
 	found, err := filepath.Glob(filepath.Join(jars, "lib", "nacos-config-[0-9]*.jar"))
 	if err != nil || len(found) != 1 {
@@ -143,9 +143,9 @@ func createSchema(ctx context.Context, conf *mysql.Config, jars string) error {
 	return cmp.Or(err, db.Close())
 }
 
-// Leader gives the node that leads the group of persistent instances, by its
-// place in Nodes. Nodes that are ready may still be electing it, and members
-// learn of it from each other every few seconds.
+// Leader returns the index in Nodes of the node that leads the group of
+// persistent instances. Nodes that are ready may still be electing it, and
+// members exchange the result every few seconds.
 func (c *Cluster) Leader(tb testing.TB) int {
 	tb.Helper()
 	for until := time.Now().Add(2 * time.Minute); ; time.Sleep(100 * time.Millisecond) {

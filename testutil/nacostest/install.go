@@ -18,13 +18,13 @@ import (
 	"time"
 )
 
-// servers holds, for each version, what Maven needs to fetch it and what it
-// needs to run.
+// servers has, for each version, the files with which Maven fetches it and the
+// files that it needs to run.
 //
 //go:embed servers
 var servers embed.FS
 
-// cacheDir is where the servers' jars are kept from run to run.
+// cacheDir returns the folder in which the servers' jars are kept between runs.
 func cacheDir() (string, error) {
 	base, err := os.UserCacheDir()
 	if err != nil {
@@ -34,8 +34,8 @@ func cacheDir() (string, error) {
 	return dir, os.MkdirAll(dir, 0o755)
 }
 
-// lock takes an exclusive lock that all processes of this user's tests share,
-// and gives it back when unlock is called or the process dies.
+// lock takes an exclusive lock that all test processes of this user share. It
+// is released when unlock is called or the process ends.
 func lock(ctx context.Context, name string) (unlock func(), err error) {
 	dir, err := cacheDir()
 	if err != nil {
@@ -63,9 +63,9 @@ func lock(ctx context.Context, name string) (unlock func(), err error) {
 	}
 }
 
-// install gives the folder with the version's jars under lib, its compiled
-// starter as boot.jar, and the archive of their classes, fetching and making
-// them if they are not there yet.
+// install returns the folder with the version's jars under lib, its compiled
+// starter as boot.jar, and the archive of their classes. It fetches or creates
+// them if they are missing.
 func install(ctx context.Context, v Version) (string, error) {
 	for _, tool := range []string{"java", "javac", "jar", "jcmd", "mvn"} {
 		if _, err := exec.LookPath(tool); err != nil {
@@ -100,7 +100,8 @@ func install(ctx context.Context, v Version) (string, error) {
 	return done, nil
 }
 
-// fetch makes the folder done with what src, a folder of servers, asks for.
+// fetch creates the folder done with the packages that src, a folder of servers,
+// requires.
 func fetch(ctx context.Context, src, done string) error {
 	tmp, err := os.MkdirTemp(filepath.Dir(done), "installing-")
 	if err != nil {
@@ -130,8 +131,8 @@ func fetch(ctx context.Context, src, done string) error {
 	return os.Rename(tmp, done)
 }
 
-// digest names the state of a version's files, so that a changed pom.xml is
-// installed anew.
+// digest returns a digest of a version's files, so that a changed pom.xml leads
+// to a new installation.
 func digest(dir string) (string, error) {
 	h := sha256.New()
 	io.WriteString(h, "boot.jar")

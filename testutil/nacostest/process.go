@@ -7,10 +7,10 @@ import (
 	"syscall"
 )
 
-// process is a server's process.
+// process is the process of a server.
 type process struct {
 	cmd  *exec.Cmd
-	done chan struct{} // closed when it has ended
+	done chan struct{} // closed when the process has ended
 }
 
 // start runs the command with its output appended to the file.
@@ -27,13 +27,13 @@ func start(cmd *exec.Cmd, output string) (*process, error) {
 	}
 	p := &process{cmd: cmd, done: make(chan struct{})}
 	go func() {
-		_ = cmd.Wait() // the way it ended is in its output
+		_ = cmd.Wait() // the reason of its end is in its output
 		close(p.done)
 	}()
 	return p, nil
 }
 
-// kill9 ends the process with all it started, at once.
+// kill9 kills the process and all its children.
 func (p *process) kill9() {
 	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
 	<-p.done

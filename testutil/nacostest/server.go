@@ -6,14 +6,13 @@
 //	s.Restart(t)
 //
 // The servers come from Maven packages, which are fetched once into the user's
-// cache folder. A JDK and Maven have to be there (install.sh installs them); a
-// machine without them fails tests, never skips them.
+// cache folder. A JDK and Maven are required (install.sh installs them); on a
+// machine without them tests fail and are never skipped.
 //
-// Each server is standalone, has a home of its own and listens on loopback
-// ports that were free. It goes with the test process, and its home too. Servers boot one after
-// another, also those of several test processes: a boot takes 10 s of two
-// cores. The package does not talk to the servers beyond asking whether they
-// are ready.
+// Each server is standalone, has a separate home and listens on free loopback ports. It ends
+// with the test process, and its home is removed. Servers start one after another, also those
+// of several test processes: a start takes 10 s of two cores. The package sends no requests to
+// the servers except to find out whether they are ready.
 package nacostest
 
 import (
@@ -41,27 +40,29 @@ import (
 // Version is a server's version.
 type Version string
 
-// The versions that can be started, and what each is for.
+// The versions that can be started, and their properties.
 const (
 	V1    Version = "1.4.1" // integer instance ids, no compare-and-set
-	V2Lie Version = "2.0.4" // compare-and-set says ok and changes nothing
+	V2Lie Version = "2.0.4" // compare-and-set is acknowledged and changes nothing
 	V2    Version = "2.3.2" // compare-and-set works, creation is not exclusive
 	V3    Version = "3.1.0" // compare-and-set works, one creator wins
 )
 
-// User and Password are the administrator's of a server with Options.Auth.
+// User and Password are the credentials of the administrator of a server with
+// Options.Auth.
 const (
 	User     = "nacos"
 	Password = "nacos"
 )
 
-// Options say how a server differs from a plain one.
+// Options are the differences from a default server.
 type Options struct {
-	Auth       bool     // wants User and Password
+	Auth       bool     // requires User and Password
 	Properties []string // further lines of application.properties
 }
 
-// Server is a Nacos server in a process of its own.
+// Server is a Nacos server in a separate process. It is not safe for concurrent
+// use.
 type Server struct {
 	Version Version
 
@@ -72,16 +73,16 @@ type Server struct {
 	peer *membership // nil: standalone
 	proc *process    // nil when stopped
 
-	recording bool // its classes are wanted for the archive
+	recording bool // its classes are recorded for the archive
 
-	janitor *janitor.Janitor // of home
+	janitor *janitor.Janitor // removes home
 }
 
-// bootTime bounds a boot; alone on two cores it takes 8 to 13 s.
+// bootTime is the timeout of a start; alone on two cores it takes 8 to 13 s.
 const bootTime = 3 * time.Minute
 
-// Start starts a server that is stopped when the test ends. If the test has
-// failed by then the end of the server's output is logged.
+// Start starts a server and stops it when the test ends. If the test has failed
+// by then, it logs the end of the server's output.
 func Start(tb testing.TB, v Version, opts Options) *Server {
 	tb.Helper()
 	s, err := Launch(tb.Context(), v, opts)
@@ -102,9 +103,9 @@ func (s *Server) finish(tb testing.TB) {
 	}
 }
 
-// Launch starts a server outside of a test. The caller stops it. If ctx
-// ends before the server is ready nothing of it is left; afterwards ctx does
-// not matter any more.
+// Launch starts a server outside of a test. The caller stops it. If ctx ends
+// before the server is ready, Launch removes everything; afterwards ctx has no
+// effect.
 func Launch(ctx context.Context, v Version, opts Options) (*Server, error) {
 	s, err := prepare(ctx, v, opts)
 	if err != nil {
@@ -116,7 +117,7 @@ func Launch(ctx context.Context, v Version, opts Options) (*Server, error) {
 	return s, nil
 }
 
-// prepare gives a server its jars and its home.
+// prepare returns a server that has its jars and its home.
 func prepare(ctx context.Context, v Version, opts Options) (*Server, error) {
 	jars, err := install(ctx, v)
 	if err != nil {
@@ -137,22 +138,22 @@ func newServer(v Version, opts Options, jars string) (*Server, error) {
 	return s, nil
 }
 
-// Addr is host:port of the HTTP API, as clients are configured with.
+// Addr returns host:port of the HTTP API, the address for clients.
 func (s *Server) Addr() string { return loopback(s.port) }
 
-// GRPCAddr is host:port of the gRPC API, which 1.4.1 does not have.
+// GRPCAddr returns host:port of the gRPC API, which 1.4.1 does not have.
 func (s *Server) GRPCAddr() string { return grpcAddr(s.port) }
 
-// Kill9 ends the server as a crash does. Nothing happens if it is stopped.
+// Kill9 ends the server as a crash would. It does nothing if the server is stopped.
 func (s *Server) Kill9() {
 	if s.proc != nil {
 		s.proc.kill9()
 		s.proc = nil
-		_ = s.janitor.Watch(0) // fails only if it is gone, and then the pid is not known to anybody
+		_ = s.janitor.Watch(0) // fails only if the janitor has ended, and then no process uses the pid
 	}
 }
 
-// Stop ends the server and removes all it has written.
+// Stop ends the server and removes all its files.
 func (s *Server) Stop() error {
 	s.Kill9()
 	s.janitor.Stop()
@@ -167,8 +168,8 @@ func (s *Server) Restart(tb testing.TB) {
 	}
 }
 
-// Relaunch is Restart outside of a test. It waits for no other server's boot:
-// leases end while a server is away.
+// Relaunch is like Restart, for use outside of a test. It does not wait for the
+// start of other servers, since leases end while a server is down.
 func (s *Server) Relaunch(ctx context.Context) error {
 	if s.proc != nil {
 		return errors.New("nacostest: the server is running")
@@ -176,7 +177,7 @@ func (s *Server) Relaunch(ctx context.Context) error {
 	return s.bootNow(ctx)
 }
 
-// Wipe removes all that a stopped server had stored.
+// Wipe removes all data of a stopped server.
 func (s *Server) Wipe(tb testing.TB) {
 	tb.Helper()
 	s.mustBeStopped(tb)
@@ -185,7 +186,7 @@ func (s *Server) Wipe(tb testing.TB) {
 	}
 }
 
-// Freeze has the server stand still with its connections open, until Thaw.
+// Freeze stops the server's process with its connections open, until Thaw.
 func (s *Server) Freeze(tb testing.TB) {
 	tb.Helper()
 	if err := freeze.Freeze(s.proc.cmd.Process.Pid); err != nil {
@@ -193,7 +194,7 @@ func (s *Server) Freeze(tb testing.TB) {
 	}
 }
 
-// Thaw has the server go on.
+// Thaw continues a frozen server.
 func (s *Server) Thaw(tb testing.TB) {
 	tb.Helper()
 	if err := freeze.Thaw(s.proc.cmd.Process.Pid); err != nil {
@@ -201,8 +202,8 @@ func (s *Server) Thaw(tb testing.TB) {
 	}
 }
 
-// Snapshot copies what the server has stored, for Restore. One that is running
-// stands still meanwhile, so that the copy is what a crash would have left.
+// Snapshot copies the server's data for Restore. A running server is frozen
+// meanwhile, so the copy is what a crash would have left.
 func (s *Server) Snapshot(tb testing.TB) (dir string) {
 	tb.Helper()
 	if s.proc != nil {
@@ -216,7 +217,7 @@ func (s *Server) Snapshot(tb testing.TB) (dir string) {
 	return dir
 }
 
-// Restore gives a stopped server the data of a snapshot.
+// Restore replaces the data of a stopped server with a snapshot.
 func (s *Server) Restore(tb testing.TB, dir string) {
 	tb.Helper()
 	s.Wipe(tb)
@@ -234,8 +235,8 @@ func (s *Server) mustBeStopped(tb testing.TB) {
 	}
 }
 
-// boot finds a port, starts the process and waits until it serves. One server
-// boots at a time.
+// boot finds a port, starts the process and waits until the server is ready.
+// One server starts at a time.
 func (s *Server) boot(ctx context.Context) error {
 	unlock, err := lock(ctx, "boot.lock")
 	if err != nil {
@@ -298,8 +299,8 @@ func (s *Server) configure() error {
 	return os.WriteFile(filepath.Join(conf, "application.properties"), props, 0o644)
 }
 
-// command is the server's command line. Jars that have to come first on the
-// class path stand before the wildcard.
+// command returns the server's command line. Jars that have to come first on
+// the class path precede the wildcard.
 func (s *Server) command() *exec.Cmd {
 	lib := filepath.Join(s.jars, "lib")
 	first, main := "", "com.alibaba.nacos.Nacos"
@@ -329,7 +330,8 @@ func (s *Server) command() *exec.Cmd {
 	return cmd
 }
 
-// awaitReady waits until the server serves, or kills it and says why not.
+// awaitReady waits until the server is ready. Otherwise it kills the server and
+// returns an error with the reason.
 func (s *Server) awaitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, bootTime, fmt.Errorf("not ready after %v", bootTime))
 	defer cancel()
@@ -350,7 +352,7 @@ func (s *Server) served(ctx context.Context) error {
 			return err
 		}
 	}
-	return s.poll(ctx, s.login) // users are read some seconds late
+	return s.poll(ctx, s.login) // users are loaded some seconds late
 }
 
 func (s *Server) poll(ctx context.Context, ok func(context.Context) bool) error {
@@ -382,8 +384,8 @@ func (s *Server) serves(ctx context.Context) bool {
 	return err == nil && code == http.StatusOK
 }
 
-// setPassword gives 3.x its administrator; earlier versions are born with one.
-// A server that was restarted has it and answers 409.
+// setPassword sets the administrator's password in 3.x; earlier versions have a
+// default one. A restarted server has it already and answers 409.
 func (s *Server) setPassword(ctx context.Context) error {
 	code, err := s.do(ctx, http.MethodPost, "/nacos/v3/auth/user/admin", url.Values{"password": {Password}})
 	if err == nil && code != http.StatusOK && code != http.StatusConflict {
@@ -410,12 +412,12 @@ func (s *Server) do(ctx context.Context, method, path string, form url.Values) (
 	return resp.StatusCode, resp.Body.Close()
 }
 
-// client keeps no connection, so that nothing is left after a test.
+// client keeps no connection, so none is left after a test.
 var client = &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 
 func (s *Server) console() string { return filepath.Join(s.home, "console.log") }
 
-// output is the end of what the server has printed.
+// output returns the end of the server's output.
 func (s *Server) output() string {
 	b, err := os.ReadFile(s.console())
 	if err != nil {

@@ -47,8 +47,8 @@ func TestServerThatCannotBootSaysWhy(t *testing.T) {
 	}
 }
 
-// TestEndOfContext ends a start while it waits for others, and while the
-// server boots: soon, and with nothing left.
+// TestEndOfContext: a start that waits for other servers, or whose server is
+// starting, ends soon after the context and leaves nothing.
 func TestEndOfContext(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	launch := func(ready func() bool) {
@@ -129,7 +129,7 @@ func TestDiesWithTheProcess(t *testing.T) {
 	t.Errorf("the server %d outlived its parent, or its home %s did", pid, home)
 }
 
-// TestMain is also the parent that dies in TestDiesWithTheProcess.
+// TestMain is also the process that is killed in TestDiesWithTheProcess.
 func TestMain(m *testing.M) {
 	if os.Getenv("NACOSTEST_CHILD") != "" {
 		s, err := Launch(context.Background(), V1, Options{})

@@ -14,8 +14,8 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// config reads or writes a config document over the HTTP API that the server
-// speaks.
+// config reads or writes a config document over the HTTP API of the server's
+// version.
 func config(t *testing.T, s *Server, method, content string) string {
 	t.Helper()
 	path, form := "/nacos/v1/cs/configs", url.Values{"dataId": {"d"}, "group": {"g"}}
@@ -43,7 +43,7 @@ func request(s *Server, method, path string, form url.Values) (string, error) {
 	return fmt.Sprint(resp.StatusCode, " ", strings.TrimSpace(string(b))), err
 }
 
-// await reads until the document is as wanted: reads lag behind writes.
+// await reads until the document is as expected: reads lag behind writes.
 func await(t *testing.T, s *Server, want string) {
 	t.Helper()
 	var got string
@@ -56,8 +56,8 @@ func await(t *testing.T, s *Server, want string) {
 	t.Fatalf("the document is %q, want %q", got, want)
 }
 
-// TestStormSnapshots is for the version that boots fastest. The others' servers are
-// held against what they are for by those who use them.
+// TestStormSnapshots tests the version that starts fastest. The tests of package
+// nacos cover the properties of the others.
 func TestStormSnapshots(t *testing.T) {
 	s := Start(t, V1, Options{})
 	if got := config(t, s, http.MethodPost, "one"); got != "200 true" {

@@ -1,4 +1,4 @@
-// Package netfault is a TCP proxy on the loopback interface that spoils connections on command.
+// Package netfault is a TCP proxy on the loopback interface that causes faults on command.
 //
 //	proxy := netfault.Start(t, server.Addr())
 //	db := open("root@tcp(" + proxy.Addr() + ")/shop")
@@ -6,8 +6,8 @@
 //	proxy.Drop(netfault.Both)
 //	proxy.Heal()
 //
-// It works on the bytes of established connections. It does not limit bandwidth, reorder, or speak any protocol, and a
-// dropped connection attempt cannot be shown: the proxy itself always accepts, or refuses after Down.
+// It works on the bytes of established connections. It does not limit bandwidth, reorder, or implement any protocol,
+// and a dropped connection attempt cannot be simulated: the proxy always accepts, or refuses after Down.
 package netfault
 
 import (
@@ -23,21 +23,21 @@ import (
 type Direction uint8
 
 const (
-	ToServer Direction = 1 << iota // what the client sends
-	ToClient                       // what the server sends
+	ToServer Direction = 1 << iota // bytes from the client
+	ToClient                       // bytes from the server
 	Both     = ToServer | ToClient
 )
 
-// A Verdict is what a filter wants done with a chunk of bytes.
+// A Verdict is a filter's decision about a chunk of bytes.
 type Verdict uint8
 
 const (
 	Pass  Verdict = iota // deliver it, after any delay
-	Throw                // throw it and all that follows away and tell nobody; Heal resets the connection
-	Reset                // throw it away and reset the connection
+	Throw                // discard it and everything after it silently; Heal resets the connection
+	Reset                // discard it and reset the connection
 )
 
-// A Proxy forwards connections to one server. Its methods may be called at any time, from any goroutine.
+// A Proxy forwards connections to one server. It is safe for concurrent use.
 type Proxy struct {
 	target string
 	addr   string
@@ -49,12 +49,13 @@ type Proxy struct {
 	delay  [2]time.Duration // by index(Direction)
 	drop   Direction
 	filter func(Direction, []byte) Verdict
-	left   [2]int // bytes until a cut, by index(Direction); -1: none is set
-	silent int    // connections to come that nothing is delivered on
+	left   [2]int // bytes until a cut, by index(Direction); -1: no cut
+	silent int    // number of next connections on which nothing is delivered
 	closed bool
 }
 
-// Start starts a proxy for the server at target, a TCP address. It ends with the test.
+// Start starts a proxy for the server at target, a TCP address. The proxy is closed
+// when the test ends.
 func Start(t testing.TB, target string) *Proxy {
 	t.Helper()
 	p, err := New(target)
@@ -65,7 +66,7 @@ func Start(t testing.TB, target string) *Proxy {
 	return p
 }
 
-// New starts a proxy for the server at target, a TCP address. The caller must Close it.
+// New starts a proxy for the server at target, a TCP address. The caller closes it.
 func New(target string) (*Proxy, error) {
 	p := &Proxy{target: target, addr: "127.0.0.1:0", links: map[*link]struct{}{}, left: [2]int{-1, -1}}
 	if err := p.Up(); err != nil {
@@ -74,7 +75,7 @@ func New(target string) (*Proxy, error) {
 	return p, nil
 }
 
-// Switch leads new connections to the server at target. Those that are open stay where they are, as behind a balancer that
+// Switch forwards new connections to the server at target. Open connections keep their server, as with a balancer that
 // keeps sessions.
 func (p *Proxy) Switch(target string) {
 	p.mu.Lock()
@@ -82,14 +83,14 @@ func (p *Proxy) Switch(target string) {
 	p.target = target
 }
 
-// Addr returns the address clients connect to. It stays the same over Down and Up.
+// Addr returns the address for clients. It does not change in Down and Up.
 func (p *Proxy) Addr() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.addr
 }
 
-// Close cuts everything and waits until the proxy's goroutines have ended.
+// Close resets all connections and waits until the proxy's goroutines have ended.
 func (p *Proxy) Close() {
 	p.mu.Lock()
 	p.closed = true
@@ -98,7 +99,7 @@ func (p *Proxy) Close() {
 	p.wg.Wait()
 }
 
-// Cut resets all connections of the moment. New ones are served.
+// Cut resets all open connections. New ones are forwarded.
 func (p *Proxy) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -134,7 +135,7 @@ func (p *Proxy) Up() error {
 	return nil
 }
 
-// Delay delivers bytes that arrive from now on d later, in the given direction. It is latency, not a limit of throughput.
+// Delay delivers bytes that arrive from now on d later, in the given direction. It does not limit throughput.
 func (p *Proxy) Delay(dir Direction, d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -145,31 +146,31 @@ func (p *Proxy) Delay(dir Direction, d time.Duration) {
 	}
 }
 
-// Drop makes the network a black hole in the given direction: bytes vanish, and neither side is told, until Heal.
+// Drop discards bytes in the given direction until Heal: neither side gets an error.
 func (p *Proxy) Drop(dir Direction) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.drop |= dir
 }
 
-// Silence takes the next n connections and delivers nothing on them, either way, as a server does that is starting or stands
-// still: neither side is told until Heal. Those after them are served.
+// Silence accepts the next n connections and delivers nothing on them, in either direction, like a server that is
+// starting or frozen: neither side gets an error until Heal. Later connections are forwarded.
 func (p *Proxy) Silence(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.silent = n
 }
 
-// Filter asks f about every chunk of bytes, from many goroutines; nil asks nobody. A chunk is what one read gave, so a
-// message may come in pieces if it is large.
+// Filter calls f for every chunk of bytes, from many goroutines; nil removes the filter. A chunk is the result of one
+// read, so a large message may arrive in several chunks.
 func (p *Proxy) Filter(f func(dir Direction, chunk []byte) Verdict) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.filter = f
 }
 
-// CutAfter delivers n more bytes that go the given way, over whichever connections, and resets the one that carries the
-// next. That happens once.
+// CutAfter delivers n more bytes in the given direction, over all connections together, and resets the connection of
+// the next byte. This happens once.
 func (p *Proxy) CutAfter(dir Direction, n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -180,7 +181,7 @@ func (p *Proxy) CutAfter(dir Direction, n int) {
 	}
 }
 
-// Heal ends delays, drops, silence, filters and cuts to come. Connections that lost bytes are reset.
+// Heal ends delays, drops, silence, filters and pending cuts. Connections that lost bytes are reset.
 func (p *Proxy) Heal() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -228,7 +229,7 @@ func (p *Proxy) serve(ln net.Listener, client *net.TCPConn) {
 		p.silent--
 		l.lost = Both
 	}
-	if p.ln != ln { // went down meanwhile
+	if p.ln != ln { // Down was called meanwhile
 		l.reset()
 	}
 	p.mu.Unlock()
@@ -245,12 +246,12 @@ func (p *Proxy) serve(ln net.Listener, client *net.TCPConn) {
 	p.mu.Unlock()
 }
 
-// A link is one client's connection and the one to the server that belongs to it.
+// A link is a client's connection and the corresponding one to the server.
 type link struct {
 	client, server *net.TCPConn
 	done           chan struct{} // closed by reset
 	once           sync.Once
-	lost           Direction // where bytes, or the end of them, were thrown away; guarded by Proxy.mu
+	lost           Direction // directions in which bytes, or the end of the stream, were discarded; guarded by Proxy.mu
 }
 
 func (l *link) reset() {
@@ -266,10 +267,10 @@ func (l *link) reset() {
 type chunk struct {
 	data []byte
 	due  time.Time
-	last bool // the connection is reset behind it
+	last bool // the connection is reset after it
 }
 
-// pump carries one direction of a link. Reading goes on while earlier chunks wait for their time.
+// pump forwards one direction of a link. It continues to read while earlier chunks are delayed.
 func (p *Proxy) pump(l *link, index int, from, to *net.TCPConn) {
 	queue := make(chan chunk, 1024)
 	var reader sync.WaitGroup
@@ -311,21 +312,23 @@ func (p *Proxy) pump(l *link, index int, from, to *net.TCPConn) {
 	to.CloseWrite()
 }
 
-// ended is called when a link's direction has no more bytes. It returns when the other side may know.
+// ended is called at the end of the stream in one direction of a link. It returns when the end may be
+// forwarded.
 func (p *Proxy) ended(l *link, index int, err error) {
 	p.mu.Lock()
 	l.lost |= p.drop & direction(index)
 	lost := l.lost&direction(index) != 0
 	p.mu.Unlock()
 	switch {
-	case lost: // a black hole swallows the goodbye too
+	case lost: // a black hole discards the end of the stream, too
 		<-l.done
 	case !errors.Is(err, io.EOF):
 		l.reset()
 	}
 }
 
-// cut counts n bytes against CutAfter, and says how many of them are delivered and whether the cut is behind those.
+// cut counts n bytes against CutAfter. It returns how many of them are delivered and whether the connection is
+// reset after those.
 func (p *Proxy) cut(index, n int) (pass int, cut bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -341,7 +344,8 @@ func (p *Proxy) cut(index, n int) (pass int, cut bool) {
 	return left, true
 }
 
-// judge decides what happens to a chunk. Once a direction of a link has lost bytes, nothing comes after them.
+// judge returns the verdict on a chunk and its delay. Once bytes of a direction were lost, all later ones are
+// discarded.
 func (p *Proxy) judge(l *link, index int, data []byte) (Verdict, time.Duration) {
 	p.mu.Lock()
 	l.lost |= p.drop & direction(index)
@@ -353,7 +357,7 @@ func (p *Proxy) judge(l *link, index int, data []byte) (Verdict, time.Duration) 
 	if filter == nil {
 		return Pass, delay
 	}
-	verdict := filter(direction(index), data) // not under the lock: it may call the proxy
+	verdict := filter(direction(index), data) // without the lock: it may call the proxy
 	if verdict == Throw {
 		p.mu.Lock()
 		l.lost |= direction(index)

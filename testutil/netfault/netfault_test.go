@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// echo starts a server that sends back what it gets, and counts the bytes.
+// echo starts a server that sends back all input, and counts the bytes.
 func echo(t *testing.T) (addr string, got *atomic.Int64) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -59,7 +59,7 @@ func dial(t *testing.T, addr string) *net.TCPConn {
 	return conn.(*net.TCPConn)
 }
 
-// ask sends a word and waits for it to come back.
+// ask sends a word and waits until it comes back.
 func ask(conn net.Conn, word string, patience time.Duration) error {
 	conn.SetDeadline(time.Now().Add(patience))
 	if _, err := conn.Write([]byte(word)); err != nil {
@@ -143,7 +143,7 @@ func pair(t *testing.T) (p *netfault.Proxy, client, server net.Conn) {
 	return p, client, server
 }
 
-// travel sends a word one way and returns how long it was under way.
+// travel sends a word in one direction and returns how long it took.
 func travel(t *testing.T, from, to net.Conn) time.Duration {
 	t.Helper()
 	start := time.Now()
@@ -177,7 +177,7 @@ func TestDropLeavesTheOtherDirectionAlone(t *testing.T) {
 	for dir, way := range map[netfault.Direction][2]net.Conn{netfault.ToServer: {server, client}, netfault.ToClient: {client, server}} {
 		p.Drop(dir)
 		travel(t, way[0], way[1])
-		p.Heal() // nothing was lost, so the connection lives
+		p.Heal() // nothing was lost, so the connection stays open
 		travel(t, client, server)
 		travel(t, server, client)
 	}
@@ -187,7 +187,7 @@ func TestDelayIsLatencyOnly(t *testing.T) {
 	addr, _ := echo(t)
 	p := netfault.Start(t, addr)
 	conn := dial(t, p.Addr())
-	// Chunks travel side by side: were they delayed one after the other, this would need 100 delays each way.
+	// Chunks are delayed in parallel: one after the other, this would need 100 delays in each direction.
 	p.Delay(netfault.Both, 200*time.Millisecond)
 	conn.SetDeadline(time.Now().Add(long))
 	for range 100 {
@@ -259,7 +259,7 @@ func TestServerAwayLooksLikeAReset(t *testing.T) {
 	ln.Close()
 	p := netfault.Start(t, ln.Addr().String())
 	conn, err := net.Dial("tcp", p.Addr())
-	if err == nil { // the reset may come so soon that the dial sees it
+	if err == nil { // the reset may come so soon that the dial fails
 		defer conn.Close()
 		err = ask(conn, "anyone", long)
 	}
@@ -277,7 +277,7 @@ func TestDropSwallowsTheGoodbye(t *testing.T) {
 	}
 	p.Drop(netfault.ToServer)
 	conn.Close()
-	time.Sleep(50 * time.Millisecond) // time for a goodbye to do harm
+	time.Sleep(50 * time.Millisecond) // time for the end of the stream to have an effect
 	if n := p.Conns(); n != 1 {
 		t.Errorf("%d connections after the client left unheard, want 1: the server must not know", n)
 	}

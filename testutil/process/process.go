@@ -1,7 +1,7 @@
 //go:build unix
 
-// Package process runs one server for tests: in a folder of its own, killed, frozen and started again at will, and gone with
-// its folder when the test process ends, however that ends.
+// Package process runs one server for tests in a separate folder. The server can be killed, frozen and restarted, and
+// is removed with its folder when the test process ends for any reason.
 //
 //	p, err := process.New(process.Config{
 //		Name:    "redis",
@@ -13,8 +13,8 @@
 //	err = p.Start()
 //	p.Stop()
 //
-// Packages that start servers of one kind embed a Process and add what is special. The package chooses no ports (freeport
-// does) and knows no protocol.
+// Packages that start servers of one kind embed a Process and add the special parts. The package chooses no ports
+// (freeport does) and implements no protocol.
 package process
 
 import (
@@ -33,28 +33,29 @@ import (
 	"github.com/leafsql/leafsql/testutil/janitor"
 )
 
-// Config says how a server is run.
+// Config has the settings of a server.
 type Config struct {
-	Name    string                          // what it is, for errors and its folder's name: "redis"
-	Command func(dir string) *exec.Cmd      // how to start it, asked at each start; dir is its folder
-	Ready   func(ctx context.Context) error // nil once it serves
+	Name    string                          // name for errors and the folder, such as "redis"
+	Command func(dir string) *exec.Cmd      // returns the command of each start; dir is the server's folder
+	Ready   func(ctx context.Context) error // returns nil once the server is ready
 }
 
-// A Process is a server that runs, or can be started. Its methods are for one goroutine at a time.
+// A Process is a server that is running, or can be started. It is not safe for concurrent use.
 type Process struct {
 	cfg     Config
 	dir     string
-	cmd     *exec.Cmd // nil while it does not run
+	cmd     *exec.Cmd // nil while it is stopped
 	janitor *janitor.Janitor
 }
 
-// A start is given much time, as the machine may be busy, and a question during it little.
+// The timeout of a start is long, as the machine may be busy, and that of a single check
+// is short.
 const (
 	startTime = 4 * time.Minute
 	askTime   = 5 * time.Second
 )
 
-// New makes the folder of a server. Stop removes it, and so does the end of this process.
+// New creates the folder of a server. It is removed by Stop, or when this process ends.
 func New(cfg Config) (*Process, error) {
 	dir, err := os.MkdirTemp("", "leafsql-"+cfg.Name+"-")
 	if err != nil {
@@ -70,10 +71,10 @@ func New(cfg Config) (*Process, error) {
 	return p, nil
 }
 
-// Dir returns the server's folder. What the server stores is in its folder data.
+// Dir returns the server's folder. The server's data is in its folder data.
 func (p *Process) Dir() string { return p.dir }
 
-// Start starts a server that does not run and waits until it serves.
+// Start starts a stopped server and waits until it is ready.
 func (p *Process) Start() error {
 	if err := p.Launch(); err != nil {
 		return err
@@ -81,7 +82,7 @@ func (p *Process) Start() error {
 	return p.Await()
 }
 
-// Launch starts a server that does not run. Await waits until it serves.
+// Launch starts a stopped server. Await waits until it is ready.
 func (p *Process) Launch() error {
 	if p.cmd != nil {
 		return p.errorf("it runs already")
@@ -93,7 +94,7 @@ func (p *Process) Launch() error {
 	defer log.Close()
 	cmd := p.cfg.Command(p.dir)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = p.dir, log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C in a terminal is for the tests; the janitor sees to the server
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C in a terminal is for the tests; the janitor ends the server
 	if err := cmd.Start(); err != nil {
 		return p.errorf("starting it: %w", err)
 	}
@@ -101,7 +102,8 @@ func (p *Process) Launch() error {
 	return p.janitor.Watch(cmd.Process.Pid)
 }
 
-// Await waits until a server that was launched serves. One that ends instead, or takes too long, is killed.
+// Await waits until a launched server is ready. If the server ends instead, or takes too long, Await kills
+// it and returns an error.
 func (p *Process) Await() error {
 	err := Until(func(ctx context.Context) error {
 		err := p.cfg.Ready(ctx)
@@ -116,7 +118,8 @@ func (p *Process) Await() error {
 	return nil
 }
 
-// StartAll starts those that do not run at the same time: nodes of a cluster may serve only together.
+// StartAll starts the stopped servers at the same time: nodes of a cluster may become ready only
+// together.
 func StartAll[S interface {
 	Running() bool
 	Launch() error
@@ -140,7 +143,7 @@ func StartAll[S interface {
 	return nil
 }
 
-// Until asks again and again until there is nothing to object, and gives up when that takes too long.
+// Until calls ask until it returns nil, and returns an error if that takes too long.
 func Until(ask func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), startTime)
 	defer cancel()
@@ -159,20 +162,21 @@ func Until(ask func(ctx context.Context) error) error {
 	}
 }
 
-// final is an objection that stays.
+// final wraps an error that a retry cannot change.
 type final struct{ error }
 
-// ended looks at the process, which stays a zombie. No goroutine waits for it: that would outlive tests that look for leaked
-// ones.
+// ended reports whether the process has ended and is a zombie. No goroutine waits for it: that would outlive tests that
+// check for leaked goroutines.
 func (p *Process) ended() bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
 	return err == nil && strings.Contains(string(stat), ") Z ")
 }
 
-// Running says whether the server was started and not killed since.
+// Running reports whether the server was started and not killed since.
 func (p *Process) Running() bool { return p.cmd != nil }
 
-// Kill9 ends the server as a crash does. What it has stored stays for Start. Nothing happens if it does not run.
+// Kill9 ends the server as a crash would, and keeps its data for Start. It does nothing if the server is
+// stopped.
 func (p *Process) Kill9() error {
 	if p.cmd == nil {
 		return nil
@@ -180,12 +184,13 @@ func (p *Process) Kill9() error {
 	if err := p.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return p.errorf("killing it: %w", err)
 	}
-	p.cmd.Wait() // the way it ended is in its log
+	p.cmd.Wait() // the reason of its end is in its log
 	p.cmd = nil
 	return p.janitor.Watch(0)
 }
 
-// Restart kills the server if it runs, and starts it again on the same ports and data.
+// Restart kills the server if it is running, and starts it again with the same ports
+// and data.
 func (p *Process) Restart() error {
 	if err := p.Kill9(); err != nil {
 		return err
@@ -193,7 +198,8 @@ func (p *Process) Restart() error {
 	return p.Start()
 }
 
-// Freeze stops the server where it is, as a paused machine would. Its connections stay, and nobody is told.
+// Freeze stops the server's process, as a paused machine would. Its connections stay open, and clients get
+// no error.
 func (p *Process) Freeze() error {
 	if p.cmd == nil {
 		return p.errorf("it does not run")
@@ -201,7 +207,7 @@ func (p *Process) Freeze() error {
 	return freeze.Freeze(p.cmd.Process.Pid)
 }
 
-// Thaw lets a frozen server go on.
+// Thaw continues a frozen server.
 func (p *Process) Thaw() error {
 	if p.cmd == nil {
 		return p.errorf("it does not run")
@@ -209,7 +215,7 @@ func (p *Process) Thaw() error {
 	return freeze.Thaw(p.cmd.Process.Pid)
 }
 
-// Wipe removes all that the server has stored. It must not run.
+// Wipe removes the server's data. The server must be stopped.
 func (p *Process) Wipe() error {
 	if p.cmd != nil {
 		return p.errorf("it runs; Kill9 it first")
@@ -220,8 +226,8 @@ func (p *Process) Wipe() error {
 	return os.Mkdir(p.data(), 0o700)
 }
 
-// Snapshot copies what the server has stored to the folder dir, which must not hold any of it yet. A server that runs stands
-// still meanwhile, so that the copy is what a crash would leave.
+// Snapshot copies the server's data to the folder dir, which must not have any of it yet. A running server is frozen
+// meanwhile, so the copy is what a crash would leave.
 func (p *Process) Snapshot(dir string) error {
 	if p.cmd != nil {
 		if err := p.Freeze(); err != nil {
@@ -232,7 +238,7 @@ func (p *Process) Snapshot(dir string) error {
 	return os.CopyFS(dir, os.DirFS(p.data()))
 }
 
-// Restore puts a snapshot in the place of what the server has stored. It must not run.
+// Restore replaces the server's data with a snapshot. The server must be stopped.
 func (p *Process) Restore(dir string) error {
 	if err := p.Wipe(); err != nil {
 		return err
@@ -249,7 +255,7 @@ func (p *Process) Stop() error {
 	return errors.Join(err, os.RemoveAll(p.dir))
 }
 
-// Finish stops the server at the end of the test, and shows the end of its log if the test has failed.
+// Finish stops the server at the end of the test, and logs the end of its log if the test has failed.
 func (p *Process) Finish(tb testing.TB) {
 	tb.Cleanup(func() {
 		if tb.Failed() {
@@ -261,7 +267,7 @@ func (p *Process) Finish(tb testing.TB) {
 	})
 }
 
-// Tail returns the end of what the server has printed.
+// Tail returns the end of the server's output.
 func (p *Process) Tail() string {
 	text, err := os.ReadFile(p.log())
 	if err != nil {

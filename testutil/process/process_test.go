@@ -14,7 +14,8 @@ import (
 	"time"
 )
 
-// sleeper is a server that serves once its script has made the file ready.
+// sleeper returns a server that is ready once its script has created the file
+// ready.
 func sleeper(t *testing.T, script string) *Process {
 	t.Helper()
 	var p *Process
@@ -106,7 +107,7 @@ func TestMissingProgram(t *testing.T) {
 	}
 }
 
-// TestDiesWithTheParent kills a process that has started a server.
+// TestDiesWithTheParent: the server ends if the process that started it is killed.
 func TestDiesWithTheParent(t *testing.T) {
 	cmd := exec.Command(os.Args[0], "-test.run=^TestParent$")
 	cmd.Env = append(os.Environ(), "LEAFSQL_PARENT=1")

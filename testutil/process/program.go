@@ -14,11 +14,11 @@ import (
 // A Program is an installed server, or one that was unpacked into the cache folder.
 type Program struct {
 	path      string
-	libraries []string // folders that came with it
+	libraries []string // folders of its libraries
 }
 
-// Find looks for a program on the PATH, and then in the tree that the install.sh of a package has unpacked under that name.
-// An error says to run it.
+// Find looks for a program on the PATH, and then in the tree that the install.sh of pkg has unpacked under that name.
+// The error of a missing program names that install.sh.
 func Find(program, tree, pkg string) (Program, error) {
 	if path, err := exec.LookPath(program); err == nil {
 		return Program{path: path}, nil
@@ -32,7 +32,7 @@ func Find(program, tree, pkg string) (Program, error) {
 		return Program{}, fmt.Errorf("%s: no %s found; run %s/install.sh, which unpacks it (Debian), or install it", path.Base(pkg), program, pkg)
 	}
 	for _, folders := range []string{"usr/lib/*-linux-gnu*", "lib/*-linux-gnu*"} {
-		found, _ := filepath.Glob(filepath.Join(root, folders)) // the pattern is sound
+		found, _ := filepath.Glob(filepath.Join(root, folders)) // the pattern is valid
 		p.libraries = append(p.libraries, found...)
 	}
 	return p, nil
@@ -47,7 +47,8 @@ func (p Program) Command(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// Cache returns the folder where an install.sh keeps what it has unpacked under a name.
+// Cache returns the folder in which an install.sh keeps the files that it has unpacked
+// under a name.
 func Cache(name string) (string, error) {
 	base, err := os.UserCacheDir()
 	if err != nil {

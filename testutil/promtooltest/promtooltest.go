@@ -2,7 +2,7 @@
 //
 //	promtooltest.Run(t, exposition, "check", "metrics")
 //
-// It never skips: without promtool the test fails and says what to install.
+// It never skips: without promtool the test fails with a hint on what to install.
 package promtooltest
 
 import (
@@ -13,7 +13,8 @@ import (
 	"testing"
 )
 
-// Run runs promtool with in as its standard input, which may be nil, and fails the test where it finds fault.
+// Run runs promtool with in as its standard input, which may be nil, and fails the test if promtool reports a
+// problem.
 func Run(t testing.TB, in io.Reader, args ...string) {
 	t.Helper()
 	cmd := exec.Command(find(t), args...)

@@ -13,9 +13,9 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// idleConnections opens connections that then do nothing, and reads what they take: of the proxy what Go has in use in heap and
-// stacks after a collection, and the whole process as the kernel sees it, as of HAProxy. The server does without a thread for
-// each of them.
+// idleConnections opens idle connections and measures their memory: in the proxy, the bytes in use in heap and stacks
+// after a collection; in the proxy and in HAProxy, the memory of the whole process. The server uses no thread for each
+// of them.
 func idleConnections(ctx context.Context, connections int) (all []idle, err error) {
 	const overTLS = 1000
 	s, err := start(connections, "--thread-handling=pool-of-threads")
@@ -97,7 +97,8 @@ func (s *setup) idleOn(ctx context.Context, way int, what, parameters string, co
 	return all, nil
 }
 
-// memory is what a way's process has in use, if it can tell, and all that it has from the kernel.
+// memory returns the memory that a way's process has in use, if it can report that, and its
+// memory as the kernel counts it.
 func (s *setup) memory(way int) (inUse, whole int64, err error) {
 	if way == throughProxy {
 		conn, err := net.Dial("tcp", s.control)

@@ -1,14 +1,15 @@
 //go:build linux
 
-// Command proxybench measures the proxy beside HAProxy, which passes bytes on and reads nothing, and beside a direct connection:
+// Command proxybench compares the proxy with HAProxy, which forwards bytes without reading them, and with a direct
+// connection:
 //
 //	make bench-proxy
 //	go run ./testutil/proxybench -time 2s -rounds 9 -only 'SELECT|rows'
 //
-// The server, the proxy, HAProxy and the clients share the same cores, so what one of them uses is missing to the others. Each
-// kind of work runs in rounds, and each round goes each way once: what disturbs the machine disturbs all three ways. Processor
-// time is the kernel's count for the processes of the server and of what is between; it hardly depends on what else the
-// machine does. The times do.
+// The server, the proxy, HAProxy and the clients share the same cores, so each takes time from the others. Each kind of
+// work runs in rounds, and each round uses each way once, so a disturbance of the machine affects all three ways.
+// Processor time is the kernel's count for the processes of the server and of the proxy or HAProxy; unlike the elapsed
+// times, it hardly depends on the other load of the machine.
 package main
 
 import (
@@ -23,9 +24,9 @@ import (
 )
 
 type options struct {
-	time   time.Duration // of one way in one round
+	time   time.Duration // time for one way in one round
 	rounds int
-	idle   int // connections
+	idle   int // number of connections
 	only   *regexp.Regexp
 }
 

@@ -17,11 +17,11 @@ import (
 	"github.com/leafsql/leafsql/proxy"
 )
 
-// proxyEnv tells a process that it is the proxy: where it listens, where it tells of its memory, the server's DSN, and the
-// files of its certificate and key.
+// proxyEnv is set for the process that is the proxy: the address at which it listens, the address at which it reports
+// its memory, the server's DSN, and the files of its certificate and key.
 const proxyEnv = "LEAFSQL_PROXYBENCH_PROXY"
 
-// beProxy is the proxy's process.
+// beProxy runs the proxy.
 func beProxy() error {
 	words := strings.Fields(os.Getenv(proxyEnv))
 	control, err := net.Listen("tcp", words[1])
@@ -57,7 +57,7 @@ func beProxy() error {
 	return p.Serve(l)
 }
 
-// tellMemory tells each caller how many bytes heap and stacks have in use after a collection.
+// tellMemory sends each client how many bytes heap and stacks have in use after a collection.
 func tellMemory(l net.Listener) {
 	for {
 		conn, err := l.Accept()

@@ -25,16 +25,16 @@ func (r result) print(out io.Writer) {
 	table.Flush()
 }
 
-// What the proxy is to hold.
+// The limits for the proxy.
 const (
-	cpuOfPointSelect = 2.0  // times HAProxy's
-	cpuOfRows        = 1.3  // times HAProxy's
-	throughput       = 0.85 // of HAProxy's, with 16 clients
-	questions        = 1.05 // a filled INSERT; a range of ids now and then is another one
+	cpuOfPointSelect = 2.0  // factor of HAProxy's
+	cpuOfRows        = 1.3  // factor of HAProxy's
+	throughput       = 0.85 // part of HAProxy's, with 16 clients
+	questions        = 1.05 // a filled INSERT; now and then it also fetches a range of ids
 	idleBytes        = 12 << 10
 )
 
-// judge prints what is to hold, and whether it does.
+// judge prints the limits with the results, and reports whether all hold.
 func judge(out io.Writer, results []result, idles []idle) (all bool) {
 	all = true
 	fmt.Fprintln(out)
@@ -62,7 +62,7 @@ func judge(out io.Writer, results []result, idles []idle) (all bool) {
 		switch got := proxy.rate() / haproxy.rate(); {
 		case r.clients > 1 && strings.HasPrefix(r.name, "point SELECT"):
 			hold(r.name+": rate, of HAProxy's", got, throughput, got >= throughput)
-		case r.clients > 1: // the server has more to do, too
+		case r.clients > 1: // the server has more work, too
 			fmt.Fprintf(table, "%s: rate, of HAProxy's\t%.2f\t\t\n", r.name, got)
 		}
 	}
@@ -77,7 +77,7 @@ func judge(out io.Writer, results []result, idles []idle) (all bool) {
 	return all
 }
 
-// An idle is what idle connections take.
+// An idle has the memory for idle connections.
 type idle struct {
 	what        string
 	connections int

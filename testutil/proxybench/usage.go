@@ -10,16 +10,16 @@ import (
 	"time"
 )
 
-// The kernel counts processor time in hundredths of a second.
+// tick is the unit of the kernel's processor time.
 const tick = 10 * time.Millisecond
 
-// cpu is the processor time that a process has used.
+// cpu returns the processor time that a process has used.
 func cpu(pid int) (time.Duration, error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0, err
 	}
-	_, rest, _ := strings.Cut(string(stat), ") ") // behind the name, which may hold blanks
+	_, rest, _ := strings.Cut(string(stat), ") ") // after the name, which may have spaces
 	var sum time.Duration
 	for _, field := range strings.Fields(rest)[11:13] {
 		n, err := strconv.Atoi(field)
@@ -31,7 +31,7 @@ func cpu(pid int) (time.Duration, error) {
 	return sum, nil
 }
 
-// resident is the memory of a process, in bytes.
+// resident returns the resident memory of a process in bytes.
 func resident(pid int) (int64, error) {
 	statm, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
 	if err != nil {

@@ -36,17 +36,17 @@ var wayNames = [ways]string{"direct", "proxy", "HAProxy"}
 // A setup is a server and the ways to it.
 type setup struct {
 	server  *mysqltest.Server
-	pids    [ways]int // of what is between; for the direct way the server's
+	pids    [ways]int // processes in front of the server; for the direct way the server
 	addrs   [ways]string
-	control string // where the proxy tells of its memory
+	control string // address at which the proxy reports its memory
 	between []*process.Process
 	tls     *selfsigned.Certificate
 	certDir string
-	cert    string // files in that folder
+	cert    string // files in certDir
 	key     string
 }
 
-// start starts the server, which takes that many connections, the proxy and HAProxy, and fills the tables that are read.
+// start starts the server, which accepts that many connections, the proxy and HAProxy, and fills the tables for reads.
 func start(idle int, args ...string) (*setup, error) {
 	s := new(setup)
 	if err := s.start(idle, args); err != nil {
@@ -101,7 +101,8 @@ func (s *setup) describe() string {
 	return fmt.Sprintf("%s, %s, load %s", version, strings.Join(words, " "), strings.Join(strings.Fields(string(load))[:3], " "))
 }
 
-// The rows that are read, and a table for rows that are written: with AUTO_INCREMENT where nobody fills it.
+// fill creates the rows for reads, and a table for writes, with AUTO_INCREMENT for the ways on which no
+// proxy fills it.
 func (s *setup) fill() error {
 	db, err := sql.Open("mysql", s.server.DSN("")+"?maxAllowedPacket=0")
 	if err != nil {
@@ -140,7 +141,7 @@ func (s *setup) fill() error {
 	return err
 }
 
-// dsn names the database that belongs to the way.
+// dsn returns the DSN of the way's database.
 func (s *setup) dsn(way int, parameters string) string {
 	database := "plain"
 	if way == throughProxy {
@@ -225,8 +226,8 @@ func (s *setup) launch(way int, name string, command func(dir string) *exec.Cmd)
 	return nil
 }
 
-// openFiles lets this process and those that it starts open as many files as the kernel allows them, and returns for how many
-// connections that is enough in a process that has two for each.
+// openFiles raises the limit of open files of this process and its children to the kernel's maximum. It returns the
+// number of connections for which that is enough in a process with two files for each.
 func openFiles() (connections int, err error) {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {

@@ -12,12 +12,12 @@ import (
 	"time"
 )
 
-// A work is what clients do again and again, each on a connection of its own.
+// A work is an operation that clients repeat, each on a separate connection.
 type work struct {
 	name       string
 	clients    int
-	parameters string // of the DSN
-	prepared   string // "": the text is made anew each time
+	parameters string // parameters of the DSN
+	prepared   string // "": a new text each time
 	one        func(ctx context.Context, c *client) error
 }
 
@@ -51,7 +51,7 @@ func selectPrepared(ctx context.Context, c *client) error {
 	return c.rows(c.prepared.QueryContext(ctx, c.random.IntN(10_000)+1))
 }
 
-// Each text is another one, and holds a backslash, as those that PHP and Python make.
+// Each text is different and has a backslash, like those of PHP and Python.
 func insertText(ctx context.Context, c *client) error {
 	_, err := c.conn.ExecContext(ctx, fmt.Sprintf(`INSERT INTO written (a) VALUES ('it\'s %d')`, c.random.Int64()))
 	return err
@@ -88,17 +88,17 @@ func (c *client) rows(rows *sql.Rows, err error) error {
 	return rows.Err()
 }
 
-// A result is what all rounds of a work came to on each way.
+// A result is the sum of all rounds of a work on one way.
 type result struct {
 	work
 	ways [ways]measured
 }
 
 type measured struct {
-	took            []time.Duration // of each operation
-	rates           []float64       // operations a second, of each round
+	took            []time.Duration // time of each operation
+	rates           []float64       // operations a second in each round
 	server, between time.Duration   // processor time
-	questions       int64           // that the server counted
+	questions       int64           // statements that the server counted
 }
 
 func (w work) measure(ctx context.Context, s *setup, opts options) (r result, err error) {
@@ -121,7 +121,7 @@ func (w work) measure(ctx context.Context, s *setup, opts options) (r result, er
 					return r, err
 				}
 			}
-			for range 3 { // plans, segments and caches are there
+			for range 3 { // warms up plans, segments and caches
 				if err := w.one(ctx, c); err != nil {
 					return r, err
 				}
@@ -131,7 +131,7 @@ func (w work) measure(ctx context.Context, s *setup, opts options) (r result, er
 	}
 	for round := range opts.rounds {
 		for i := range ways {
-			way := (round + i) % ways // none is always behind the same one
+			way := (round + i) % ways // the order of the ways changes
 			if err := r.ways[way].round(ctx, s, way, w, clients[way], opts.time); err != nil {
 				return r, fmt.Errorf("%s: %w", wayNames[way], err)
 			}
@@ -140,7 +140,7 @@ func (w work) measure(ctx context.Context, s *setup, opts options) (r result, er
 	return r, nil
 }
 
-// round lets the clients work for that long.
+// round runs the clients for that time.
 func (m *measured) round(ctx context.Context, s *setup, way int, w work, clients []*client, long time.Duration) error {
 	before, err := s.usage(ctx, way)
 	if err != nil {
@@ -179,7 +179,7 @@ func (m *measured) round(ctx context.Context, s *setup, way int, w work, clients
 	m.rates = append(m.rates, float64(operations)/elapsed.Seconds())
 	m.server += after.server - before.server
 	m.between += after.between - before.between
-	m.questions += after.questions - before.questions - 1 // the question of usage itself
+	m.questions += after.questions - before.questions - 1 // without the statement of usage itself
 	return nil
 }
 
@@ -209,7 +209,7 @@ func (m measured) perOperation(d time.Duration) float64 {
 	return float64(d.Microseconds()) / float64(len(m.took))
 }
 
-// rate is the median of the rounds.
+// rate returns the median of the rounds.
 func (m measured) rate() float64 {
 	sorted := slices.Sorted(slices.Values(m.rates))
 	return sorted[len(sorted)/2]

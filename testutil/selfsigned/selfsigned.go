@@ -1,10 +1,10 @@
-// Package selfsigned makes a certificate for servers on 127.0.0.1 and for their clients, signed by itself.
+// Package selfsigned creates a self-signed certificate for servers on 127.0.0.1 and for their clients.
 //
 //	cert, err := selfsigned.New()
 //	certFile, keyFile, err := cert.Write(dir)   // for the server; certFile is also what to trust
 //	conn, err := tls.Dial("tcp", addr, cert.Client())
 //
-// It is for tests: its key is no secret, and it lasts for a day.
+// It is for tests: its key is not secret, and it is valid for a day.
 package selfsigned
 
 import (
@@ -24,13 +24,13 @@ import (
 	"time"
 )
 
-// A Certificate is its own authority, and good for servers and clients.
+// A Certificate is its own authority, and valid for servers and clients.
 type Certificate struct {
 	cert, key []byte // PEM
 	client    *tls.Config
 }
 
-// New makes a certificate.
+// New creates a certificate.
 func New() (*Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -70,7 +70,8 @@ func New() (*Certificate, error) {
 	return c, nil
 }
 
-// Files makes a Certificate, and writes it and its key into a folder of the test's.
+// Files creates a Certificate, and writes it and its key into a temporary folder of
+// the test.
 func Files(t testing.TB) (c *Certificate, certFile, keyFile string) {
 	t.Helper()
 	c, err := New()
@@ -83,10 +84,11 @@ func Files(t testing.TB) (c *Certificate, certFile, keyFile string) {
 	return c, certFile, keyFile
 }
 
-// Client returns the settings of a client that trusts the certificate and shows it where it is asked for one.
+// Client returns the configuration of a client that trusts the certificate, and sends it if the server
+// requires one.
 func (c *Certificate) Client() *tls.Config { return c.client.Clone() }
 
-// Write puts the certificate and its key into a folder, in the form of PEM, as servers read them.
+// Write writes the certificate and its key as PEM files into a folder.
 func (c *Certificate) Write(dir string) (certFile, keyFile string, err error) {
 	certFile, keyFile = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
 	if err := os.WriteFile(certFile, c.cert, 0o644); err != nil {

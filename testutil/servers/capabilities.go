@@ -2,7 +2,7 @@
 
 package main
 
-// A capability is a row of the table: something that leafsql does, and the tests that hold it beside the plain driver.
+// A capability is a row of the table: a feature of leafsql, and the tests that compare it with the plain driver.
 type capability struct {
 	what  string
 	tests []string // package, a space and a regular expression of tests' names
@@ -33,7 +33,8 @@ var capabilities = []capability{
 	{"all other tests of the driver", []string{"driver .", servertest + "."}},
 }
 
-// packages are those whose tests run on every server, by the folder of their module.
+// packages are the packages whose tests run on every server, by the folder of their
+// module.
 var packages = []struct {
 	module, tests string
 	names         []string
@@ -43,5 +44,5 @@ var packages = []struct {
 	{"cmd/leafsql", "", []string{"."}},
 }
 
-// elsewhere are tests of those packages that need no server, or others than the one that is asked about.
+// elsewhere matches tests of those packages that need no server, or a fixed one.
 const elsewhere = "Galera|GroupReplication|Simulation|Mutations|Model"

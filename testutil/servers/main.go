@@ -1,12 +1,12 @@
 //go:build unix
 
-// Command servers runs leafsql's tests on several database servers, one after the other, and writes what came of them into the
-// table of docs/servers.md:
+// Command servers runs leafsql's tests on several database servers, one after the other, and writes the results into
+// the table of docs/servers.md:
 //
 //	go run ./testutil/servers mysql-8.0 mariadb-11.8
 //
-// The names are those of .ci/server; mariadb and mysql are the servers that make test uses. The columns of other servers stay as
-// they are, and with -only so do the rows of other packages.
+// The names are those of .ci/server; mariadb and mysql are the servers of make test. The columns of other servers are
+// not changed, and with -only neither are the rows of other packages.
 package main
 
 import (
@@ -118,7 +118,7 @@ func ask(name string, only *regexp.Regexp, logs string) (equal bool, err error) 
 	return equal, writeColumn(file, version, column)
 }
 
-// packageOf is the package of a capability's tests.
+// packageOf returns the package of a capability's tests.
 func packageOf(tests string) string {
 	pkg, _, _ := strings.Cut(tests, " ")
 	return pkg
@@ -130,7 +130,8 @@ func run(command string, args ...string) error {
 	return cmd.Run()
 }
 
-// versionOf starts the server and asks it what it is, such as "MySQL 8.0.33".
+// versionOf starts the server and returns its name and version, such as "MySQL
+// 8.0.33".
 func versionOf() (string, error) {
 	server, err := mysqltest.Start(mysqltest.Config{})
 	if err != nil {
@@ -140,7 +141,7 @@ func versionOf() (string, error) {
 	return server.Version()
 }
 
-// test runs the tests of a module's packages and tells how far it is.
+// test runs the tests of a module's packages and prints its progress.
 func (r *results) test(name, folder, tests string, packages []string, log *os.File) error {
 	cmd := exec.Command("go", append([]string{"test", "-C", folder, "-json", "-count=1", "-timeout=90m", "-p=2", "-run=" + tests, "-skip=" + elsewhere}, packages...)...)
 	cmd.Stderr = log
@@ -184,10 +185,10 @@ func (r *results) test(name, folder, tests string, packages []string, log *os.Fi
 // An event is a line of go test -json.
 type event struct{ Action, Package, Test, Output string }
 
-// A result is what came of one test with its parts.
+// A result is the outcome of one test with its subtests.
 type result struct {
 	action        string // pass, fail or skip
-	refused, lack bool   // in some part
+	refused, lack bool   // in some subtest
 }
 
 type results struct {
@@ -227,7 +228,7 @@ func (r *results) summary(pkg string) string {
 	return fmt.Sprintf("%d tests passed, %d failed, %d cannot be", counts["pass"], counts["fail"], counts["skip"])
 }
 
-// What a cell says.
+// The texts of a cell.
 const (
 	same    = "equal"
 	refused = "refused"
@@ -236,7 +237,7 @@ const (
 	notRun  = "not run"
 )
 
-// cell is what came of the tests of a capability.
+// cell returns the result of a capability's tests.
 func (r *results) cell(tests []string) string {
 	var pass, skip, fail int
 	var anyRefused, anyLack bool

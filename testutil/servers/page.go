@@ -10,13 +10,14 @@ import (
 	"strings"
 )
 
-// A table is the one of the page: columns by server, cells by what a row is about.
+// A table is the table of the page: columns by server, cells by row.
 type table struct {
 	servers []string
 	cells   map[string]map[string]string
 }
 
-// writeColumn puts a server's column into the page's table. A column of the same series, such as MySQL 8.0, goes.
+// writeColumn writes a server's column into the page's table. It replaces a column of the same series, such as
+// MySQL 8.0.
 func writeColumn(file, server string, column map[string]string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -57,7 +58,8 @@ func read(text string) table {
 	return t
 }
 
-// put adds a column, or its new cells: MySQL's come first, and the newest of each.
+// put adds a column, or its new cells. MySQL's columns come first, and the newest
+// versions.
 func (t *table) put(server string, column map[string]string) {
 	for what, cell := range t.cells[server] {
 		column[what] = cmp.Or(column[what], cell)
@@ -70,7 +72,7 @@ func (t *table) put(server string, column map[string]string) {
 	})
 }
 
-// series is "MySQL 8.0" of "MySQL 8.0.33".
+// series returns "MySQL 8.0" for "MySQL 8.0.33".
 func series(server string) string {
 	name, _, _ := strings.Cut(server, " ")
 	n := numbers(server)

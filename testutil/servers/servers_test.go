@@ -23,7 +23,7 @@ func TestCells(t *testing.T) {
 	} {
 		r.add(e)
 	}
-	r.broken["c"] = true // such as a race, or a panic behind the last test
+	r.broken["c"] = true // such as a race, or a panic after the last test
 	for tests, want := range map[string]string{
 		"a TestGood": same, "a TestPart": "equal, in part refused", "a TestLacks": lacking, "a TestRefused": refused,
 		"a TestCutOff": differs, "a TestGood|TestCutOff": differs, "b .": differs, "c TestGood": same, "c .": differs, "a TestNone": notRun, "d .": notRun,
@@ -48,7 +48,7 @@ func TestPage(t *testing.T) {
 	if err := writeColumn(file, "MySQL 8.0.40", map[string]string{suite: differs}); err != nil {
 		t.Fatal(err)
 	}
-	if err := writeColumn(file, "MySQL 9.7.4", map[string]string{capabilities[0].what: refused}); err != nil { // its other cells stay
+	if err := writeColumn(file, "MySQL 9.7.4", map[string]string{capabilities[0].what: refused}); err != nil { // keeps its other cells
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(file)

@@ -1,11 +1,11 @@
-// Package stopwatch measures how long something takes on a machine that is busy or stands still now and then:
+// Package stopwatch measures how long a call takes on a machine that is busy or pauses now and then:
 //
 //	took := stopwatch.Start(t)
 //	db.Close()
 //	if took() > 5*time.Second {
 //
-// It counts the time in which its own goroutine got to run, so that a test's bound says what the program does and not what the
-// machine does. Waiting counts as on any clock. It is no clock for benchmarks.
+// It counts only the time in which its own goroutine could run, so that a limit in a test applies to the program and
+// not to the machine. Waiting counts as on any clock. It is not suitable for benchmarks.
 package stopwatch
 
 import (
@@ -15,10 +15,11 @@ import (
 	"time"
 )
 
-// The time is looked at every tick. Of the time between two looks at most maxStep counts: the rest was not the program's.
+// The clock is read every tick. Between two reads at most maxStep counts: the rest is a pause of the machine.
 const tick, maxStep = 10 * time.Millisecond, 50 * time.Millisecond
 
-// Start starts a stopwatch that runs until the test ends, and gives what reads it.
+// Start starts a stopwatch that runs until the test ends, and returns a function
+// that reads it.
 func Start(tb testing.TB) (took func() time.Duration) {
 	var (
 		sum     atomic.Int64

@@ -12,12 +12,12 @@ import (
 	"github.com/leafsql/leafsql/testutil/stopwatch"
 )
 
-// TestFrozen has a process stand still for longer than its stopwatch shows in the end.
+// TestFrozen: a process is frozen for longer than its stopwatch shows at the end.
 func TestFrozen(t *testing.T) {
 	if os.Getenv("STOPWATCH") != "" {
 		took := stopwatch.Start(t)
 		os.Stdout.WriteString("started\n")
-		bufio.NewReader(os.Stdin).ReadString('\n') // the end of the pause
+		bufio.NewReader(os.Stdin).ReadString('\n') // waits for the end of the pause
 		os.Stdout.WriteString("took " + took().String() + "\n")
 		return
 	}
@@ -58,7 +58,7 @@ func TestFrozen(t *testing.T) {
 	}
 }
 
-// TestWaiting counts a wait in full, unless the machine was busy.
+// TestWaiting: a wait counts in full, unless the machine was busy.
 func TestWaiting(t *testing.T) {
 	took := stopwatch.Start(t)
 	began := time.Now()

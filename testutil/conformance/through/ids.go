@@ -12,8 +12,8 @@ import (
 	"github.com/leafsql/leafsql/idgen/segment"
 )
 
-// openStore makes an empty leaf_alloc in a database of its own: suites look at
-// the tables of theirs.
+// openStore creates an empty leaf_alloc in a separate database: suites read the
+// list of tables in theirs.
 func openStore(db *sql.DB) (*segment.AllocStore, error) {
 	var name string
 	if err := db.QueryRow("SELECT CONCAT(DATABASE(), '_ids')").Scan(&name); err != nil {
@@ -28,15 +28,15 @@ func openStore(db *sql.DB) (*segment.AllocStore, error) {
 	return store, store.Create(context.Background())
 }
 
-// ids are a table's segments. The table is made again and again, and each time
-// they are those of a tag that is new.
+// ids issues a table's ids. A suite creates the same table many times, and each
+// time the ids come from a new tag.
 type ids struct {
 	table string
 	db    *sql.DB
 	store *segment.AllocStore
 
 	mu      sync.Mutex
-	current *segment.Generator // nil: none since the table was made
+	current *segment.Generator // nil: not used since the table was created
 	lives   int
 }
 
@@ -49,7 +49,7 @@ func (g *ids) restart() {
 	}
 }
 
-// Next is idgen.Generator's.
+// Next implements idgen.Generator.
 func (g *ids) Next(ctx context.Context, n int) (int64, error) {
 	current, err := g.generator(ctx)
 	if err != nil {
@@ -58,7 +58,7 @@ func (g *ids) Next(ctx context.Context, n int) (int64, error) {
 	return current.Next(ctx, n)
 }
 
-// Skip is told of keys that rows bring along.
+// Skip moves the counter past k, a key that a row has already.
 func (g *ids) Skip(ctx context.Context, k int64) error {
 	current, err := g.generator(ctx)
 	if err != nil {
@@ -67,8 +67,8 @@ func (g *ids) Skip(ctx context.Context, k int64) error {
 	return current.Skip(ctx, k)
 }
 
-// generator adds the tag's row where it is missing, above every key in the
-// table, as leafCreate does.
+// generator adds the tag's row if it is missing, above every key in the table,
+// as leafCreate does.
 func (g *ids) generator(ctx context.Context) (*segment.Generator, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -83,8 +83,8 @@ func (g *ids) generator(ctx context.Context) (*segment.Generator, error) {
 	return g.current, nil
 }
 
-// highest is the table's highest key. A table that cannot be seen (temporary,
-// locked, one of many) has none.
+// highest returns the table's highest key, or 0 if the table cannot be read
+// (temporary, locked, one of many).
 func (g *ids) highest(ctx context.Context) (highest int64) {
 	if strings.Contains(g.table, "*") {
 		return 0

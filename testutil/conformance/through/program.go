@@ -16,20 +16,20 @@ import (
 )
 
 // A program is a driver for suites whose tables have keys with AUTO_INCREMENT.
-// Whatever server and user the suite's DSNs name, it connects to the one at
-// addr.
+// It connects to the server at addr, whatever server and user the suite's DSNs
+// name.
 type program struct {
 	addr  string
-	leaf  bool // through mysql-leaf, which fills every table
-	strip bool // AUTO_INCREMENT is taken out of the suite's CREATE TABLE and ALTER TABLE
+	leaf  bool // use mysql-leaf, which fills every table
+	strip bool // remove AUTO_INCREMENT from the suite's CREATE TABLE and ALTER TABLE
 }
 
-// Open is part of driver.Driver; database/sql calls OpenConnector.
+// Open implements driver.Driver; database/sql calls OpenConnector.
 func (p program) Open(dsn string) (driver.Conn, error) {
 	return nil, fmt.Errorf("through: Open(%q) is not expected", dsn)
 }
 
-// OpenConnector adds to the DSN what somebody would who moves a whole program.
+// OpenConnector adds the parameters with which a whole program is moved to leafsql.
 func (p program) OpenConnector(dsn string) (driver.Connector, error) {
 	cfg, err := mysql.ParseDSN(dsn)
 	if err != nil {
@@ -59,13 +59,14 @@ func leafConnector(cfg *mysql.Config) (driver.Connector, error) {
 	return leafsql.NewConnector(parsed)
 }
 
-// A stripping connector stands between the suite and the driver.
+// A stripping connector changes the suite's statements before it passes them to the
+// driver.
 type stripping struct {
 	driver.Connector
 	program program
 }
 
-// Close ends what belongs to mysql-leaf's connector.
+// Close closes mysql-leaf's connector.
 func (s stripping) Close() error {
 	if c, ok := s.Connector.(io.Closer); ok {
 		return c.Close()
@@ -104,7 +105,7 @@ func (c *strippingConn) QueryContext(ctx context.Context, text string, args []dr
 	return rows, told(err)
 }
 
-// stmt is what both drivers' statements are.
+// stmt has the methods of both drivers' statements.
 type stmt interface {
 	driver.Stmt
 	driver.StmtExecContext
@@ -130,7 +131,7 @@ var (
 	autoIncrement = regexp.MustCompile(`(?i)\bAUTO_?INCREMENT\b(?:\s*=\s*\d+)?`)
 )
 
-// text is what the driver gets of a suite's text.
+// text returns the driver's text for a suite's text.
 func (p program) text(text string) string {
 	if !p.strip {
 		return text
@@ -138,7 +139,7 @@ func (p program) text(text string) string {
 	return Stripped(text)
 }
 
-// Stripped takes AUTO_INCREMENT out of a text that makes or alters tables.
+// Stripped removes AUTO_INCREMENT from a text that creates or alters tables.
 func Stripped(text string) string {
 	if !definitions.MatchString(text) {
 		return text
@@ -146,8 +147,8 @@ func Stripped(text string) string {
 	return autoIncrement.ReplaceAllString(serial.ReplaceAllString(text, "id BIGINT UNSIGNED NOT NULL"), "")
 }
 
-// Told begins a line of a run's output that says what mysql-leaf refused or
-// could not fill: a suite may keep such an error for itself.
+// Told begins a line of a run's output with an error that mysql-leaf returned:
+// a suite may not print such an error.
 const Told = "mysql-leaf said: "
 
 func told(err error) error {

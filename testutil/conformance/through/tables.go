@@ -17,25 +17,25 @@ import (
 	"github.com/leafsql/leafsql/idgen/segment"
 )
 
-// hiddenColumns are the key of tables that have none, by mode: SELECT * does
-// not show it, and INSERT without a column list does not mean it. The check
-// makes sure that a row which was not filled is an error.
+// hiddenColumns are the keys added to tables without one, by mode: SELECT *
+// does not show them, and INSERT without a column list does not include them.
+// The check makes a row that was not filled an error.
 var hiddenColumns = map[string]string{
 	"hidden": "leaf_id BIGINT NOT NULL AUTO_INCREMENT INVISIBLE PRIMARY KEY, ",
 	"filled": "leaf_id BIGINT NOT NULL DEFAULT 0 INVISIBLE PRIMARY KEY CHECK (leaf_id > 0), ",
 }
 
-// tables are those a suite creates. Suites make the same tables again and
-// again and count on ids that start at 1 each time.
+// tables are the tables that a suite creates. Suites create the same tables
+// again and again, and expect ids that start at 1 each time.
 type tables struct {
 	mode   string
-	hidden string  // what CREATE TABLE without a key gets
-	db     *sql.DB // past mysql-leaf
+	hidden string  // column added to a CREATE TABLE without a key
+	db     *sql.DB // connects without mysql-leaf
 	store  *segment.AllocStore
 
 	mu       sync.Mutex
 	file     *os.File
-	verdicts map[string]bool // by pattern: whether every table so named can be filled
+	verdicts map[string]bool // by pattern: whether every table with such a name can be filled
 	ids      map[string]*ids
 }
 
@@ -78,7 +78,7 @@ func openTables(mode, path string, hidden bool) (*tables, error) {
 
 var random = regexp.MustCompile(`[0-9a-f]{16}$`)
 
-// created notes a table and what its key is.
+// created records a table and its kind of key.
 func (t *tables) created(ctx context.Context, c conn, name string, keyed bool) {
 	if t.file == nil {
 		return
@@ -94,7 +94,8 @@ func (t *tables) created(ctx context.Context, c conn, name string, keyed bool) {
 	}
 }
 
-// primaryKey says whether a table's key is one integer column.
+// primaryKey returns "integer" for a table whose key is one integer column, "other"
+// for another table, and "unknown" if the columns cannot be read.
 func primaryKey(ctx context.Context, c conn, name string) string {
 	rows, err := c.QueryContext(ctx, "SHOW COLUMNS FROM `"+name+"`", nil)
 	if err != nil {
@@ -120,7 +121,7 @@ func primaryKey(ctx context.Context, c conn, name string) string {
 	return "other"
 }
 
-// rules are for the tables that were found fit.
+// rules returns the rules for the tables that can be filled.
 func (t *tables) rules() []driver.Rule {
 	if t.mode != "filled" {
 		return nil
@@ -141,7 +142,7 @@ func (t *tables) rules() []driver.Rule {
 	return rules
 }
 
-// restart makes a table's ids begin at 1 again.
+// restart makes a table's ids start at 1 again.
 func (t *tables) restart(name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

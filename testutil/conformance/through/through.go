@@ -3,19 +3,19 @@
 //
 //	-ldflags "-X github.com/go-sql-driver/mysql.driverName=mysql-inner"
 //
-// so that the name is free. What stands behind it is said by the variable
-// LEAFSQL_CONFORMANCE: go-sql-driver itself ("bare"), mysql-leaf that fills
-// nothing ("none"), or mysql-leaf that fills every table it can ("filled").
+// so that the name is free. The variable LEAFSQL_CONFORMANCE selects the
+// driver: go-sql-driver itself ("bare"), mysql-leaf that fills nothing
+// ("none"), or mysql-leaf that fills every table it can ("filled").
 //
-// Most tables of the suites have no key. Where LEAFSQL_CONFORMANCE_HIDDEN is
-// set, filled gives those a hidden one, and the mode "hidden" is what filled is
-// held against: go-sql-driver, and AUTO_INCREMENT on that column.
+// Most tables of the suites have no key. If LEAFSQL_CONFORMANCE_HIDDEN is set,
+// filled adds a hidden one, and the mode "hidden" is what filled is compared
+// with: go-sql-driver, and AUTO_INCREMENT on that column.
 //
 // A program's suite, whose tables have AUTO_INCREMENT, runs on go-sql-driver
-// ("bare"), through mysql-leaf with the tables as they are ("left"), through
-// mysql-leaf with AUTO_INCREMENT taken out of them ("dropped"), and on
-// go-sql-driver with the same tables ("control"), which shows how much of the
-// suite notices.
+// ("bare"), through mysql-leaf with the tables unchanged ("left"), through
+// mysql-leaf with AUTO_INCREMENT removed from them ("dropped"), and on
+// go-sql-driver with the same tables ("control"), which shows how many tests
+// depend on the ids.
 package through
 
 import (
@@ -30,13 +30,13 @@ import (
 	"github.com/leafsql/leafsql/driver"
 )
 
-// The variables a run is told by.
+// The variables that configure a run.
 const (
 	EnvMode   = "LEAFSQL_CONFORMANCE"        // bare, proxied, none, hidden or filled; bare, left, dropped or control
 	EnvAddr   = "LEAFSQL_CONFORMANCE_ADDR"   // the server of a program's suite
-	EnvTables = "LEAFSQL_CONFORMANCE_TABLES" // file of the tables created: written by none, read by filled
+	EnvTables = "LEAFSQL_CONFORMANCE_TABLES" // file of the created tables: written by none, read by filled
 	EnvDSN    = "LEAFSQL_CONFORMANCE_DSN"    // the database of the suite
-	EnvHidden = "LEAFSQL_CONFORMANCE_HIDDEN" // give tables without a key a hidden one
+	EnvHidden = "LEAFSQL_CONFORMANCE_HIDDEN" // add a hidden key to tables without a key
 )
 
 func init() {
@@ -46,8 +46,8 @@ func init() {
 		return
 	}
 	switch mode {
-	case "": // no run of a suite
-	case "bare", "proxied": // what its connections go through is said by their address
+	case "": // not in a suite
+	case "bare", "proxied": // their connections differ only in the address
 		sql.Register("mysql", mysql.MySQLDriver{})
 	case "none", "hidden", "filled":
 		tables, err := openTables(mode, os.Getenv(EnvTables), os.Getenv(EnvHidden) != "")
@@ -62,12 +62,12 @@ func init() {
 
 type through struct{ tables *tables }
 
-// Open is part of driver.Driver; database/sql calls OpenConnector.
+// Open implements driver.Driver; database/sql calls OpenConnector.
 func (t through) Open(dsn string) (sqldriver.Conn, error) {
 	return nil, fmt.Errorf("through: Open(%q) is not expected", dsn)
 }
 
-// OpenConnector adds to the DSN what an application would.
+// OpenConnector adds the parameters that an application would add.
 func (t through) OpenConnector(dsn string) (sqldriver.Connector, error) {
 	sep := "?"
 	if strings.Contains(dsn[strings.LastIndexByte(dsn, '/')+1:], "?") {

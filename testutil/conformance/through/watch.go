@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// A watched connector's connections tell tables what is created and dropped.
-// It stands between mysql-leaf and go-sql-driver.
+// A watched connector records the tables that its connections create and drop.
+// mysql-leaf uses it instead of go-sql-driver's connector.
 type watched struct {
 	driver.Connector
 	tables *tables
 }
 
-// conn is what mysql-leaf wants of a connection.
+// conn has the methods that mysql-leaf needs in a connection.
 type conn interface {
 	driver.Conn
 	driver.ConnBeginTx
@@ -45,7 +45,7 @@ var (
 	empties = regexp.MustCompile("(?is)^\\s*(?:DROP|TRUNCATE)\\s+(?:TABLE\\s+)?(?:IF\\s+EXISTS\\s+)?((?:`[^`]+`|\\w+)(?:\\.(?:`[^`]+`|\\w+))?)")
 )
 
-// bare is a table's name without its database and quotes.
+// bare returns a table's name without its database and quotes.
 func bare(name string) string {
 	return strings.Trim(name[strings.LastIndexByte(name, '.')+1:], "`")
 }

@@ -1,12 +1,13 @@
 //go:build unix
 
-// Command serve starts a private database server, runs a command beside it and ends with it:
+// Command serve starts a private database server, runs a command with it and ends with the
+// command:
 //
 //	go run ./testutil/mysqltest/serve -- go test ./...
 //
-// The command finds the server in LEAFSQL_TEST_DSN, and with -mysql a real MySQL in LEAFSQL_TEST_MYSQL_DSN. A variable that
-// is already set is left alone. TMPDIR is a folder that goes with serve, with all that the command left there, also when it
-// was killed. The exit status is the command's.
+// The command finds the server in LEAFSQL_TEST_DSN, and with -mysql a real MySQL in LEAFSQL_TEST_MYSQL_DSN. A variable
+// that is already set is not changed. TMPDIR is a folder that is removed when serve ends, with all files of the
+// command, also if serve is killed. The exit status is the command's.
 package main
 
 import (
@@ -41,7 +42,7 @@ func main() {
 }
 
 func serve(withMySQL bool, command []string) (status int, err error) {
-	// Ctrl-C reaches the command by itself; a signal to this process alone is passed on. Either way the command ends first.
+	// Ctrl-C also reaches the command; a signal to this process alone is passed on. Either way the command ends first.
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 

@@ -18,7 +18,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestNothingStays: what a command leaves in its temporary folder goes with serve, however serve ends.
+// TestNothingStays: the files of a command in its temporary folder are removed when serve ends,
+// however it ends.
 func TestNothingStays(t *testing.T) {
 	for name, command := range map[string]string{
 		"end":  "touch $TMPDIR/file",
