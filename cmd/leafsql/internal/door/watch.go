@@ -11,8 +11,8 @@ import (
 	"github.com/leafsql/leafsql/internal/servererr"
 )
 
-// Interval and timeout of probes: together less than the second after which many balancers treat /readyz as
-// timed out.
+// Interval and timeout of probes. The timeout is less than the second after which many balancers give up on
+// /readyz.
 const (
 	probeEvery = time.Second
 	probeTime  = 700 * time.Millisecond

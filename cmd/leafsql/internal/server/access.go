@@ -36,7 +36,7 @@ func (s *Server) authorized(r *http.Request) bool {
 	return subtle.ConstantTimeCompare(want[:], got[:]) == 1
 }
 
-// warnOpen logs a warning if other hosts can use up ids.
+// warnOpen logs a warning if other hosts can reach the address, and TLS or the token is missing.
 func (s *Server) warnOpen(address string) {
 	if process.Local(address) || s.tls != nil && s.cfg.Token != "" {
 		return

@@ -37,7 +37,7 @@ func TestToken(t *testing.T) {
 	get(t, server+"/healthz").want(t, "ok\n")
 }
 
-// TestTLS: TLS includes HTTP/2, and the address answers nothing in plain text.
+// TestTLS: the server offers HTTP/2 over TLS, and answers nothing in plain text.
 func TestTLS(t *testing.T) {
 	cert, certFile, keyFile := selfsigned.Files(t)
 	_, server, _ := run(t, Config{DSN: nowhere, TLSCert: certFile, TLSKey: keyFile})

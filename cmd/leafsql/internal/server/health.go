@@ -19,7 +19,7 @@ func (s *Server) healthy(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// ready reports whether ids can be served: for /readyz the ids of leaf_alloc, and snowflakes if the settings
+// ready answers whether ids can be served: for /readyz the ids of leaf_alloc, and snowflakes if the settings
 // request them; for /readyz/segment and /readyz/snowflake one of the two.
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) error {
 	kind := r.PathValue("kind")
@@ -104,7 +104,8 @@ func (s *Server) stocked() bool {
 	return used > 0
 }
 
-// Interval and timeout of probes: less than the second after which many balancers treat /readyz as timed out.
+// Interval and timeout of probes. The timeout is less than the second after which many balancers give up on
+// /readyz.
 const (
 	probeEvery   = time.Second
 	probeTimeout = 700 * time.Millisecond
