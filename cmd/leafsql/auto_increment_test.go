@@ -9,11 +9,11 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// emptied are statements that leave a table whose rows were worked off: AUTO_INCREMENT is at 11.
+// emptied are statements that leave an empty table with AUTO_INCREMENT at 11.
 var emptied = []string{"CREATE TABLE orders (id BIGINT AUTO_INCREMENT PRIMARY KEY, n INT)", "SELECT auto_increment FROM information_schema.tables WHERE table_schema = DATABASE()",
 	"INSERT INTO orders (n) VALUES (1), (2), (3), (4), (5), (6), (7), (8), (9), (10)", "DELETE FROM orders"}
 
-// TestRowsStartAboveAutoIncrement: above the highest of all shards.
+// TestRowsStartAboveAutoIncrement: rows start above the highest AUTO_INCREMENT of all shards.
 func TestRowsStartAboveAutoIncrement(t *testing.T) {
 	for _, ahead := range []string{"", " AUTO_INCREMENT = 5000"} {
 		want := int64(11)
@@ -71,7 +71,8 @@ func TestRowsStartAboveAutoIncrement(t *testing.T) {
 	}
 }
 
-// TestWayBackStartsAboveLeafAlloc: the server does not give the ids of deleted rows again.
+// TestWayBackStartsAboveLeafAlloc: after the way back, the server does not generate the ids of deleted rows
+// again.
 func TestWayBackStartsAboveLeafAlloc(t *testing.T) {
 	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		second := target.Database(t)
@@ -89,7 +90,7 @@ func TestWayBackStartsAboveLeafAlloc(t *testing.T) {
 		exec(t, leaf, "INSERT INTO orders (n) VALUES (11), (12)", "DELETE FROM orders")
 		leaf.Close()
 		want := number(t, db, "SELECT max_id FROM leaf_alloc")
-		for range 2 { // AUTO_INCREMENT, then the trigger
+		for range 2 { // adds AUTO_INCREMENT, then drops the trigger
 			mustRun(t, fine, args("-back", "orders")...)
 		}
 		for _, db := range []*sql.DB{db, other} {

@@ -25,7 +25,7 @@ const (
 	benchAlloc   = "leafsql_bench_alloc"
 )
 
-// A figure is what one kind of INSERT did.
+// A figure is the result of one kind of INSERT.
 type figure struct {
 	Keys   string  `json:"keys_from"`
 	Rows   int64   `json:"rows"`
@@ -105,7 +105,7 @@ func runBench(ctx context.Context, s *screen.Screen, args []string) (status int,
 	return fine, nil
 }
 
-// inserts puts in one row a statement, for a while.
+// inserts runs INSERTs of one row each for a given time.
 func inserts(ctx context.Context, s *screen.Screen, db *sql.DB, table string, clients int, length time.Duration) (figure, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

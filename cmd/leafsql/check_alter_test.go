@@ -11,7 +11,7 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// findingOf returns the finding of a kind on a table of the database, with a failure if there is none.
+// findingOf returns the finding of a kind on a table of the database. It fails the test if there is none.
 func findingOf(t *testing.T, report check.Report, code, table string) check.Finding {
 	t.Helper()
 	for _, f := range report.Findings {
@@ -23,8 +23,8 @@ func findingOf(t *testing.T, report check.Report, code, table string) check.Find
 	return check.Finding{}
 }
 
-// TestCheckKeepsAutoIncrement: the SQL of check, run in its order until nothing is found, starts leaf_alloc above the AUTO_INCREMENT of an
-// empty table.
+// TestCheckKeepsAutoIncrement: the SQL of check, executed in its order until nothing is found, starts
+// leaf_alloc above the AUTO_INCREMENT of an empty table.
 func TestCheckKeepsAutoIncrement(t *testing.T) {
 	for name, setUp := range map[string][]string{
 		"no leaf_alloc":     nil,
@@ -62,8 +62,8 @@ func TestCheckKeepsAutoIncrement(t *testing.T) {
 	}
 }
 
-// TestCheckAltersForeignKeys: the SQL of check drops the AUTO_INCREMENT of keys that are in foreign keys. For a wider type, which no server
-// takes, there is no SQL, and the hint names the foreign keys.
+// TestCheckAltersForeignKeys: the SQL of check drops the AUTO_INCREMENT of keys that are in foreign keys. For a
+// wider type, which no server accepts, there is no SQL, and the hint names the foreign keys.
 func TestCheckAltersForeignKeys(t *testing.T) {
 	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		far := target.Database(t)
@@ -86,7 +86,7 @@ func TestCheckAltersForeignKeys(t *testing.T) {
 			}
 		}
 		for _, f := range report.Findings {
-			for _, sql := range f.SQL { // as a person does, who runs each line
+			for _, sql := range f.SQL { // like a person who executes each line
 				exec(t, db, sql)
 			}
 		}
@@ -96,7 +96,8 @@ func TestCheckAltersForeignKeys(t *testing.T) {
 	})
 }
 
-// TestCheckAltersInvisibleKeys: check shows no ALTER that the server refuses because the key is invisible, but the hint that makes it visible.
+// TestCheckAltersInvisibleKeys: check shows no ALTER that the server refuses because the key is invisible, but
+// a hint with the statement that makes it visible.
 func TestCheckAltersInvisibleKeys(t *testing.T) {
 	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		target.Needs(t, "invisible columns", 100303, 80023)
@@ -116,7 +117,8 @@ func TestCheckAltersInvisibleKeys(t *testing.T) {
 	})
 }
 
-// TestCheckAltersAfterPrograms: as long as a trigger, routine or event writes a table, check shows no ALTER that would make it fail.
+// TestCheckAltersAfterPrograms: while a trigger, routine or event writes a table, check shows no ALTER that
+// would make the program fail.
 func TestCheckAltersAfterPrograms(t *testing.T) {
 	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		db := open(t, dsn, allocTable, "CREATE TABLE other (id BIGINT PRIMARY KEY)", "CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, n INT)",

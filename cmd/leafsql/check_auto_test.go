@@ -70,8 +70,8 @@ func equalMaps(a, b map[string]string) bool {
 	return len(a) == len(b)
 }
 
-// TestCheckAutoIncrementCameBack: AUTO_INCREMENT on a column that leafsql fills is a finding of its own kind of text, and check says which
-// queries do not find the next id.
+// TestCheckAutoIncrementCameBack: AUTO_INCREMENT on a column that leafsql fills has its own message, and check
+// names the queries that do not return the next id.
 func TestCheckAutoIncrementCameBack(t *testing.T) {
 	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		db := open(t, dsn, "CREATE TABLE orders (id BIGINT AUTO_INCREMENT PRIMARY KEY)")
@@ -89,20 +89,20 @@ func TestCheckAutoIncrementCameBack(t *testing.T) {
 		}
 		for _, step := range []string{"-do=switch", "-do=drop", "-do=unguard"} {
 			if step == "-do=drop" {
-				message() // while the trigger stands
+				message() // while the trigger exists
 			}
 			mustRun(t, fine, "migrate", "-dsn", dsn, step, "orders")
 		}
 		exec(t, openLeaf(t, dsn+"?leafTables=orders"), "INSERT INTO orders VALUES ()")
 		mustRun(t, fine, "check", "-dsn", dsn+"?leafTables=orders")
-		exec(t, db, "ALTER TABLE orders MODIFY id INT NOT NULL AUTO_INCREMENT") // as ent does when its program starts
+		exec(t, db, "ALTER TABLE orders MODIFY id INT NOT NULL AUTO_INCREMENT") // like ent at the start of its program
 		if m := message(); !strings.Contains(m, "at its start") {
 			t.Errorf("after a program put it back: %s", m)
 		}
 	})
 }
 
-// TestIncrement: check and the start of the proxy name an auto_increment_increment above 1.
+// TestIncrement: check and the start of the proxy report an auto_increment_increment above 1.
 func TestIncrement(t *testing.T) {
 	for _, kind := range mysqltest.Kinds() {
 		t.Run(string(kind), func(t *testing.T) {

@@ -11,7 +11,8 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestCheckFindsMissingMarks: whatever keeps rows from having marks is found, and the SQL that goes with it mends it.
+// TestCheckFindsMissingMarks: every reason for rows without marks is found, and the SQL of the finding fixes
+// it.
 func TestCheckFindsMissingMarks(t *testing.T) {
 	for name, c := range map[string]struct {
 		spoil    string
@@ -59,7 +60,7 @@ func TestCheckFindsMissingMarks(t *testing.T) {
 				if !ok || f.Severity != c.severity || !strings.Contains(f.Message, c.message) {
 					t.Fatalf("found %+v, want %s %s", f, c.severity, c.code)
 				}
-				if c.code == "rights" { // init leaves marks out, and ends well
+				if c.code == "rights" { // init succeeds without marks
 					exec(t, db, "UPDATE leaf_alloc SET description = NULL")
 					mustRun(t, fine, "init", "-dsn", args[2])
 				}
@@ -77,7 +78,7 @@ func TestCheckFindsMissingMarks(t *testing.T) {
 	}
 }
 
-// TestCheckStatementBinlog: where statements are replicated as text, rows get no marks.
+// TestCheckStatementBinlog: under statement-based replication, rows get no marks.
 func TestCheckStatementBinlog(t *testing.T) {
 	for _, kind := range []mysqltest.Kind{mysqltest.MariaDB, mysqltest.MySQL} {
 		server := mysqltest.Run(t, mysqltest.Config{Kind: kind, Args: []string{"--log-bin=binlog", "--sync-binlog=1", "--server-id=1", "--binlog-format=STATEMENT"}})

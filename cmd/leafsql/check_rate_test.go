@@ -13,7 +13,7 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestCheckRate: what is left is told in years, from two looks.
+// TestCheckRate: the remaining ids are shown in years, from two readings.
 func TestCheckRate(t *testing.T) {
 	dsn := mysqltest.Database(t)
 	db := open(t, dsn, durable, allocTable, "CREATE TABLE orders (id INT PRIMARY KEY)", "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 1, 10)")
@@ -27,7 +27,7 @@ func TestCheckRate(t *testing.T) {
 	if got := found(r); !slices.Equal(got, []string{"key-filling orders"}) || r.Tables[0].Years == nil || *r.Tables[0].Years > 1 {
 		t.Errorf("found %v, left %v", got, r.Tables[0].Years)
 	}
-	report = strings.Replace(report, `"max_id": "1"`, `"max_id": 1`, 1) // as 0.1 wrote it
+	report = strings.Replace(report, `"max_id": "1"`, `"max_id": 1`, 1) // the format of 0.1
 	if err := os.WriteFile(earlier, []byte(report), 0o600); err != nil || strings.Contains(report, `"max_id": "`) {
 		t.Fatal(err, report)
 	}
@@ -40,7 +40,7 @@ func TestCheckRate(t *testing.T) {
 	}
 }
 
-// TestCheckStep: what takes more of a small column than it should is named.
+// TestCheckStep: a step that is too large for a small column is reported.
 func TestCheckStep(t *testing.T) {
 	dsn := mysqltest.Database(t)
 	db := open(t, dsn, durable, allocTable, "CREATE TABLE small (id TINYINT UNSIGNED PRIMARY KEY)", "CREATE TABLE large (id BIGINT PRIMARY KEY)",

@@ -13,9 +13,9 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestCheckRights: what a user lacks is found, and what it is not shown is never taken
-// to be right. With the rights that are proposed all is well. MariaDB gets a server of its
-// own: triggers of tables that other tests lock would be left out.
+// TestCheckRights: missing rights are found, and objects that the user cannot see are never assumed to be
+// right. With the proposed rights nothing is found. MariaDB gets its own server: triggers of tables that other
+// tests lock would be omitted.
 func TestCheckRights(t *testing.T) {
 	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		if target.Name == string(mysqltest.MariaDB) {
@@ -52,9 +52,9 @@ func TestCheckRights(t *testing.T) {
 	})
 }
 
-// TestCheckLockedTables: MariaDB leaves the triggers of a locked table out.
+// TestCheckLockedTables: MariaDB omits the triggers of a locked table.
 func TestCheckLockedTables(t *testing.T) {
-	server := mysqltest.Run(t, mysqltest.Config{Kind: mysqltest.MariaDB}) // no other test's check is to meet the lock
+	server := mysqltest.Run(t, mysqltest.Config{Kind: mysqltest.MariaDB}) // so that the lock affects no other test's check
 	open(t, server.DSN(""), "CREATE DATABASE shop", "CREATE DATABASE other").Close()
 	dsn := server.DSN("shop")
 	db := open(t, dsn, durable, allocTable, "CREATE TABLE orders (id BIGINT PRIMARY KEY)", "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 1, 10)")

@@ -11,8 +11,7 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestCheckServers: what is wrong with a server, with leaf_alloc's columns, and between two
-// shards' DSNs.
+// TestCheckServers: problems with a server, with leaf_alloc's columns, and between two shards' DSNs are found.
 func TestCheckServers(t *testing.T) {
 	server := mysqltest.Run(t, mysqltest.Config{Args: []string{"--read-only=1", "--sql-mode=NO_ENGINE_SUBSTITUTION", "--innodb-flush-log-at-trx-commit=2"}})
 	second := mysqltest.Database(t)
@@ -29,7 +28,7 @@ func TestCheckServers(t *testing.T) {
 	report := jsonOf[check.Report](t, mend, args...)
 	want := []string{"read-only", "workers-differ", "row-broken nil", "row-broken two", "alloc-key leaf_alloc",
 		"alloc-column leaf_alloc", "alloc-column leaf_alloc", "alloc-column leaf_alloc", "alloc-column leaf_alloc", "alloc-durability leaf_alloc",
-		"row-missing orders", "sql-mode", "new-registry", "tag-without-table ord"} // the server cut the tag
+		"row-missing orders", "sql-mode", "new-registry", "tag-without-table ord"} // the server truncated the tag
 	if got := found(report); !slices.Equal(got, want) {
 		t.Fatalf("found\n %v\nwant\n %v", got, want)
 	}
@@ -38,14 +37,13 @@ func TestCheckServers(t *testing.T) {
 			exec(t, db, f.SQL...)
 		}
 	}
-	want = []string{"workers-differ", "new-registry", "tag-without-table ord"} // the DSNs'
+	want = []string{"workers-differ", "new-registry", "tag-without-table ord"} // the findings about the DSNs
 	if got := found(jsonOf[check.Report](t, mend, args...)); !slices.Equal(got, want) {
 		t.Errorf("mended, there is\n %v\nwant\n %v", got, want)
 	}
 }
 
-// TestCheckShards: what differs between shards is found, and the highest key is that of
-// all of them.
+// TestCheckShards: differences between shards are found, and the highest key is the highest of all shards.
 func TestCheckShards(t *testing.T) {
 	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		second := target.Database(t)

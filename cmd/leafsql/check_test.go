@@ -13,7 +13,8 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// found are the findings as "code table-or-tag", in order, without the note on rows that tests add by hand: they have no mark.
+// found returns the findings as "code table-or-tag", in order, without the note on rows without a mark, such as
+// those that tests add by hand.
 func found(r check.Report) []string {
 	all := []string{}
 	for _, f := range r.Findings {
@@ -33,8 +34,8 @@ func found(r check.Report) []string {
 	return all
 }
 
-// TestCheckFindsFaults: each planted fault is found, nothing else is, and the SQL that
-// goes with the findings mends what SQL can mend.
+// TestCheckFindsFaults: each planted fault is found, nothing else is, and the SQL of the findings fixes every
+// fault that SQL can fix.
 func TestCheckFindsFaults(t *testing.T) {
 	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		const key = "(id BIGINT PRIMARY KEY, a INT)"
@@ -83,15 +84,15 @@ func TestCheckFindsFaults(t *testing.T) {
 			}
 			exec(t, db, f.SQL...)
 		}
-		want = []string{"key-unfit pairs", "key-not-unique loose", "rule-without-table nosuch", "tag-without-table javas"} // it may be NULL
+		want = []string{"key-unfit pairs", "key-not-unique loose", "rule-without-table nosuch", "tag-without-table javas"} // its key may be NULL
 		if got := found(jsonOf[check.Report](t, mend, "check", "-dsn", leaf)); !slices.Equal(got, want) {
 			t.Errorf("mended, there is\n %v\nwant\n %v", got, want)
 		}
 	})
 }
 
-// TestCheckFindsHowTablesAreMade: keys that nothing keeps unique, that look like UUIDs or that a sequence numbers too, engines
-// without transactions, and a leaf_worker that is not leafsql's.
+// TestCheckFindsHowTablesAreMade: check finds keys without a unique index, with a UUID's type, or with a
+// sequence as their default, engines without transactions, and a leaf_worker with a different definition.
 func TestCheckFindsHowTablesAreMade(t *testing.T) {
 	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		db := open(t, dsn, allocTable,
@@ -119,11 +120,11 @@ func TestCheckFindsHowTablesAreMade(t *testing.T) {
 			t.Error(m)
 		}
 		for i, f := range report.Findings {
-			if f.Code != "leases-engine" { // the table is made anew
+			if f.Code != "leases-engine" { // the table is created again
 				exec(t, db, report.Findings[i].SQL...)
 			}
 		}
-		want = []string{"key-not-unique files", "key-not-unique marks", "key-not-unique parts", "key-text texts"} // but for the text they are notes
+		want = []string{"key-not-unique files", "key-not-unique marks", "key-not-unique parts", "key-text texts"} // notes, except for the text
 		report = jsonOf[check.Report](t, mend, "check", "-dsn", leaf)
 		if got := found(report); !slices.Equal(got, want) {
 			t.Errorf("mended, there is\n %v\nwant\n %v", got, want)
@@ -136,7 +137,7 @@ func TestCheckFindsHowTablesAreMade(t *testing.T) {
 	})
 }
 
-// TestCheckLetters: a leaf_alloc whose character set has not a tag's letters cannot get its row before.
+// TestCheckLetters: a leaf_alloc whose character set cannot encode a tag is altered before the tag gets a row.
 func TestCheckLetters(t *testing.T) {
 	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		db := open(t, dsn, strings.Replace(allocTable, "InnoDB", "InnoDB CHARACTER SET latin1", 1), "CREATE TABLE 订单 (id BIGINT PRIMARY KEY)", "CREATE TABLE größe (id BIGINT PRIMARY KEY)",
@@ -152,7 +153,7 @@ func TestCheckLetters(t *testing.T) {
 	})
 }
 
-// TestCheckGuarded: between switch and drop nothing is wrong.
+// TestCheckGuarded: between switch and drop nothing is found.
 func TestCheckGuarded(t *testing.T) {
 	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		db := open(t, dsn, "CREATE TABLE orders (id BIGINT AUTO_INCREMENT PRIMARY KEY)", "CREATE VIEW all_orders AS SELECT * FROM orders")
@@ -182,7 +183,7 @@ func TestCheckSumsUp(t *testing.T) {
 		rows = append(rows, fmt.Sprintf("('tag%03d', 1, 10)", i))
 	}
 	open(t, dsn, durable, allocTable, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES "+strings.Join(rows, ","))
-	mustRun(t, fine, "init", "-dsn", dsn+"?leafTables=none") // marks them
+	mustRun(t, fine, "init", "-dsn", dsn+"?leafTables=none") // writes the marks
 	report := jsonOf[check.Report](t, fine, "check", "-dsn", dsn+"?leafTables=none")
 	if len(report.Findings) != 1 || !strings.Contains(report.Findings[0].Message, "500 tags: tag000, tag001, tag002, tag003, tag004 and 495 more") {
 		t.Errorf("%+v", report.Findings)
@@ -227,7 +228,7 @@ func TestCheckOnCleanSchema(t *testing.T) {
 	})
 }
 
-// TestCheckFarKeys: under leafExplicit=keep the row need not be above keys that are far away.
+// TestCheckFarKeys: under leafExplicit=keep the row need not be above very high keys.
 func TestCheckFarKeys(t *testing.T) {
 	onBoth(t, func(t *testing.T, _ mysqltest.Target, dsn string) {
 		open(t, dsn, allocTable, "CREATE TABLE orders (id BIGINT PRIMARY KEY)", "INSERT INTO orders VALUES (5), (1 << 60)", "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 6, 10)")

@@ -6,14 +6,14 @@ import (
 	"github.com/leafsql/leafsql/internal/chinese"
 )
 
-// inChinese is all that the command says.
+// inChinese contains all texts of the command.
 var inChinese = func() chinese.Texts {
 	all := maps.Clone(ofCommand)
 	maps.Copy(all, ofFindings)
 	return all
 }()
 
-// ofCommand are the texts of the command itself.
+// ofCommand contains the texts of the command itself.
 var ofCommand = chinese.Texts{
 	"Usage: leafsql %s\n  %s\n":             "用法：leafsql %s\n  %s\n",
 	"\nExample: leafsql %s\nMore: %s\n\n":   "\n例子：leafsql %s\n详见：%s\n\n",
@@ -50,7 +50,7 @@ env:NAME 表示 DSN 在环境变量 NAME 里，别的用户看不到。
 	"say which leafsql this is":                                                            "显示 leafsql 的版本",
 	"leafsql %s, %s, %s\n":                                                                 "leafsql %s, %s, %s\n",
 
-	// Flags. What stands in backquotes names the value.
+	// Flags. The backquoted word is the name of the value.
 	"the `DSN` as mysql-leaf takes it, or env:NAME":                                     "mysql-leaf 的 `DSN`，或者 env:NAME",
 	"the `DSN` of another shard that takes ids from the same leaf_alloc; once for each": "另一个分片的 `DSN`，它从同一张 leaf_alloc 取 id；每个分片写一次",
 	"write JSON": "输出 JSON",

@@ -2,7 +2,7 @@ package main
 
 import "github.com/leafsql/leafsql/internal/chinese"
 
-// ofFindings are what leafsql check finds.
+// ofFindings contains the texts of leafsql check's findings.
 var ofFindings = chinese.Texts{
 	// Servers.
 	"The server is read_only: it is a replica, or was demoted.":                                                                                                                                                     "服务器是 read_only：它是从库，或者已被降级。",
@@ -142,7 +142,7 @@ var ofFindings = chinese.Texts{
 	"Its columns are not those of %s: here %s, there %s.":                                                      "它的列和 %s 不同：这里 %s，那里 %s。",
 	"none of its own": "没有多出的列",
 
-	// What writes past the driver.
+	// Programs and views.
 	"trigger": "触发器", "routine": "存储过程", "event": "事件",
 	"The %s %s.%s writes rows into it. They get no id from leafsql, and their keys do not move its counter.": "%s %s.%s 往里面写行。这些行不会从 leafsql 得到 id，它们的主键也不会推动计数器。",
 	"keep its text, let the application write these rows through mysql-leaf, and drop it":                    "留下它的文本，改由应用通过 mysql-leaf 写这些行，再删掉它",

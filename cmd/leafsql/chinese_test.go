@@ -11,7 +11,7 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestChinese: every text that the command shows has a translation.
+// TestChinese: every text of the command has a translation.
 func TestChinese(t *testing.T) {
 	shown := append(chinesetest.Shown(t, ".", "Printf", "Sprintf", "Text", "Table", "names", "way"), chinesetest.Usages(t, ".")...)
 	shown = append(shown, chinesetest.Shown(t, "internal/server", "Sprintf")...)
@@ -31,7 +31,7 @@ func TestChinese(t *testing.T) {
 	chinesetest.Check(t, inChinese, shown)
 }
 
-// TestLocale: the texts are Chinese where the locale is, and the terminal shows it.
+// TestLocale: the texts are Chinese if the locale is Chinese and the terminal can display it.
 func TestLocale(t *testing.T) {
 	for _, c := range []struct {
 		all, messages, lang string

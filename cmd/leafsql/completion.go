@@ -12,8 +12,7 @@ import (
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/screen"
 )
 
-// runCompletion writes what a shell needs to complete subcommands and their flags. The flags are
-// those that -h lists.
+// runCompletion writes a shell's script for the completion of subcommands and their flags, as listed by -h.
 func runCompletion(ctx context.Context, s *screen.Screen, args []string) (int, error) {
 	f := newFlags(s, "completion")
 	if err := f.parse(args, true); err != nil {
@@ -29,10 +28,10 @@ func runCompletion(ctx context.Context, s *screen.Screen, args []string) (int, e
 	return fine, nil
 }
 
-// An option is a flag as -h shows it.
+// An option is a flag in the output of -h.
 type option struct {
-	name  string // with its -
-	value string // what kind it takes, "" if it takes none
+	name  string // with its dashes
+	value string // kind of its value, "" if it has none
 	usage string
 }
 

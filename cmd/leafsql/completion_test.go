@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// TestCompletionOfBash: bash completes subcommands, each one's flags, and none where a flag takes a value.
+// TestCompletionOfBash: bash completes subcommands and their flags, and no flags as the value of a flag.
 func TestCompletionOfBash(t *testing.T) {
 	script := mustRun(t, fine, "completion", "bash")
 	complete := func(words ...string) []string {
@@ -48,7 +48,8 @@ func TestCompletionOfBash(t *testing.T) {
 	}
 }
 
-// TestHelp: of each subcommand help has an example that names its flags as they are, and the address of a page that is there.
+// TestHelp: the help of each subcommand has an example with existing flags, and the address of an existing
+// page.
 func TestHelp(t *testing.T) {
 	for _, c := range commands {
 		help := mustRun(t, fine, "help", c.name)

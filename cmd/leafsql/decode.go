@@ -37,7 +37,7 @@ func runDecode(_ context.Context, s *screen.Screen, args []string) (int, error) 
 		return unclear, errors.New("leafsql: decode: no id is given; leafsql decode 1234567890123456789, or - to read ids from standard input")
 	}
 	type decoded struct {
-		ID         string    `json:"id"` // many a reader of JSON rounds numbers above 2^53
+		ID         string    `json:"id"` // many JSON parsers round numbers above 2^53
 		Time       time.Time `json:"time"`
 		Datacenter *int      `json:"datacenter,omitempty"`
 		Worker     int       `json:"worker"`

@@ -13,8 +13,8 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestCheckDurability: a server that may lose its last commits is named where ids or worker ids
-// come from it, unless it is a node of a cluster.
+// TestCheckDurability: a server that may lose its last commits is reported if ids or worker ids come from it,
+// unless it is a node of a cluster.
 func TestCheckDurability(t *testing.T) {
 	start := func(kind mysqltest.Kind, args ...string) (db *sql.DB, leaf string) {
 		server := mysqltest.Run(t, mysqltest.Config{Kind: kind, Args: append(args, "--log-bin=binlog", "--server-id=1", "--binlog-format=ROW")})
@@ -60,8 +60,8 @@ func TestCheckDurability(t *testing.T) {
 	}
 }
 
-// TestCheckKept: a table that may lose what was written into it, or that triggers change, is named,
-// and so is a view, behind which neither is seen.
+// TestCheckKept: a table that may lose rows, or that triggers change, is reported. So is a view, whose table is
+// not checked.
 func TestCheckKept(t *testing.T) {
 	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		db := open(t, dsn, allocTable, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 1, 10)",

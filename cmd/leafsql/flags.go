@@ -14,12 +14,12 @@ import (
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/survey"
 )
 
-// flags are a subcommand's, with those that most have.
+// flags are the flags of a subcommand, with those that most subcommands share.
 type flags struct {
 	*flag.FlagSet
 	screen *screen.Screen
 	dsn    string
-	whose  string // that is
+	whose  string // description of the DSN that is required
 	shards []string
 	json   bool
 }
@@ -29,13 +29,13 @@ func newFlags(s *screen.Screen, name string) *flags {
 	return f
 }
 
-// onDatabase adds the flag that names a database.
+// onDatabase adds the flag for a database.
 func (f *flags) onDatabase() *flags {
 	f.StringVar(&f.dsn, "dsn", "", "the `DSN` as mysql-leaf takes it, or env:NAME")
 	return f
 }
 
-// onDatabases adds the flags that name databases.
+// onDatabases adds the flags for databases and their shards.
 func (f *flags) onDatabases() *flags {
 	f.onDatabase()
 	f.Func("shard", "the `DSN` of another shard that takes ids from the same leaf_alloc; once for each", func(dsn string) error {
@@ -50,8 +50,8 @@ func (f *flags) withJSON() *flags {
 	return f
 }
 
-// parse is flag.Parse with errors that say the way out, and with flags before and behind the
-// other arguments; what stands behind -- is no flag. A subcommand that takes no arguments gets none.
+// parse parses flags before and after the other arguments; arguments after -- are not flags. Its errors contain
+// a hint. It fails if there are other arguments and takesArgs is false.
 func (f *flags) parse(args []string, takesArgs bool) error {
 	f.Usage = func() {}
 	f.SetOutput(io.Discard) // errors are returned
@@ -66,7 +66,7 @@ func (f *flags) parse(args []string, takesArgs bool) error {
 		err = f.Parse(args)
 	}
 	if err == nil {
-		err = f.Parse(append([]string{"--"}, others...)) // for Args
+		err = f.Parse(append([]string{"--"}, others...)) // sets the result of Args
 	}
 	switch {
 	case errors.Is(err, flag.ErrHelp):
@@ -77,20 +77,20 @@ func (f *flags) parse(args []string, takesArgs bool) error {
 	case err != nil:
 		return fmt.Errorf("%s: %w; %s -h lists the flags", f.title(), err, f.Name())
 	case !takesArgs && f.NArg() > 0:
-		return fmt.Errorf("%s: it takes no arguments but flags; a DSN goes behind -dsn, and %s -h lists the flags", f.title(), f.Name()) // not shown: it may be a DSN
+		return fmt.Errorf("%s: it takes no arguments but flags; a DSN goes behind -dsn, and %s -h lists the flags", f.title(), f.Name()) // the argument is not shown: it may be a DSN
 	case f.Lookup("dsn") != nil && f.dsn == "":
 		return fmt.Errorf("%s: no -dsn; give %s, for example -dsn 'user:password@tcp(127.0.0.1:3306)/shop?leafTables=orders', or -dsn env:NAME", f.title(), f.whose)
 	}
-	if f.json { // which is English
+	if f.json { // JSON is English
 		f.screen.Texts = nil
 	}
 	return nil
 }
 
-// title begins an error: leafsql: check.
+// title returns the beginning of an error: leafsql: check.
 func (f *flags) title() string { return strings.Replace(f.Name(), " ", ": ", 1) }
 
-// survey looks at the databases that the flags name. The caller closes its set.
+// survey surveys the databases of the flags. The caller has to close its Set.
 func (f *flags) survey(ctx context.Context) (*survey.Survey, error) {
 	var looked atomic.Int64
 	defer f.screen.Progress(func() string { return f.screen.Texts.Sprintf("%d tables looked at", looked.Load()) })()

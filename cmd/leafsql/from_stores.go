@@ -17,20 +17,21 @@ import (
 	"github.com/leafsql/leafsql/internal/schema"
 )
 
-// Before version 0.2 several stores shared the ids of a tag: in each epoch every store owned one block of ids. Epochs were
-// entered by at least two stores, so that all rows of a tag but one show the latest. The description of a row had the block's
-// size and the step, and every statement compared it.
+// Before version 0.2 several stores shared the ids of a tag: in each epoch every store owned one block of ids.
+// At least two stores entered an epoch, so all rows of a tag except one show the latest epoch. The description
+// of a row contained the block's size and the step, and every statement compared it.
 const (
 	storesDescription = "leafsql: store %d of %d, blocks of %d, step %d,"
 	isStores          = "description LIKE 'leafsql: store %'"
 	givenUp           = ", given up"
 )
 
-// several is what the rows of one tag in several stores show.
+// several is the combined state of the rows of one tag in several stores.
 type several struct{ rows, stores, next, step int64 }
 
-// fromStores makes ordinary rows in the store of -dsn of the rows of several stores, and returns the statements that it ran. The
-// old rows get a description that refuses processes of both versions. It can be run again after an error.
+// fromStores converts the rows of several stores to ordinary rows in the store of -dsn, and returns the
+// executed statements. The old rows get a description with which processes of both versions refuse them. After
+// an error it can be run again.
 func fromStores(ctx context.Context, f *flags, dsns string, dry bool) (ran []survey.Change, err error) {
 	set, err := databases.Open(ctx, f.dsn, f.shards)
 	if err != nil {
@@ -60,7 +61,7 @@ func fromStores(ctx context.Context, f *flags, dsns string, dry bool) (ran []sur
 			return ran, err
 		}
 	}
-	for _, store := range stores { // once none of them gives ids
+	for _, store := range stores { // only after no store gives ids
 		if err := readSeveral(ctx, store, tags); err != nil {
 			return ran, err
 		}
@@ -89,7 +90,7 @@ func fromStores(ctx context.Context, f *flags, dsns string, dry bool) (ran []sur
 		"max_id = GREATEST(max_id, VALUES(max_id)), step = IF(step = 0, VALUES(step), step), description = IF("+isStores+", VALUES(description), description)")
 }
 
-// readSeveral adds the rows of one store to what the others show.
+// readSeveral adds the rows of one store to the combined state.
 func readSeveral(ctx context.Context, store *databases.Store, tags map[string]*several) error {
 	err := store.Each(ctx, func(scan func(...any) error) error {
 		var tag, description string

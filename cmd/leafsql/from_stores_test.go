@@ -14,11 +14,12 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// onStore adds the store that ids come from to a DSN.
+// onStore adds a leafStore to a DSN.
 func onStore(dsn, store string) string { return dsn + "&leafStore=" + url.QueryEscape(store) }
 
-// TestInitFromStores: init -from-stores makes one store of those that leafStore=A|B|C named, above all of their blocks. A writer
-// of the old version gets no ids afterwards from any of them, and a writer of this one none from the old rows.
+// TestInitFromStores: init -from-stores converts the stores of leafStore=A|B|C to one store, above all of their
+// blocks. Afterwards a writer of the old version gets no ids from any store, and a writer of this version gets
+// none from the old rows.
 func TestInitFromStores(t *testing.T) {
 	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		const block = 100_000_000
@@ -27,7 +28,7 @@ func TestInitFromStores(t *testing.T) {
 		}
 		for _, c := range []struct {
 			name  string
-			named int // how many of the three stores: one may be lost
+			named int // number of the three stores that are named: one may be lost
 			to    int // the store that is kept; 3 is another database
 		}{{"the first", 3, 0}, {"the second", 3, 1}, {"another one", 3, 3}, {"one is lost", 2, 0}} {
 			t.Run(c.name, func(t *testing.T) {
@@ -39,7 +40,7 @@ func TestInitFromStores(t *testing.T) {
 					if place == 4 {
 						break
 					}
-					open(t, stores[place-1], allocTable, // the second store's block of the second epoch is in use, the third store missed it
+					open(t, stores[place-1], allocTable, // the second store uses its block of the second epoch, which the third store missed
 						fmt.Sprintf("INSERT INTO leaf_alloc (biz_tag, max_id, step, description) VALUES ('orders', %d, 0, '%s')", []int{3*block + 1, 4*block + 700, 2*block + 9}[place-1], description(place)))
 				}
 				old, leaf := strings.Join(stores[:c.named], "|"), onStore(app+"?leafTables=orders", stores[c.to])
@@ -101,8 +102,8 @@ func TestInitFromStores(t *testing.T) {
 	})
 }
 
-// TestInitFromStoresEndsHalfWay: an error at the second tag leaves the first one as it was, so that init can be run again, also if
-// one store is lost and the store that is kept is one of the old ones.
+// TestInitFromStoresEndsHalfWay: an error at the second tag leaves the first tag unchanged, so init can be run
+// again, even if one store is lost and the store that is kept is one of the old stores.
 func TestInitFromStoresEndsHalfWay(t *testing.T) {
 	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		stores := []string{target.Database(t), target.Database(t)}
@@ -127,7 +128,7 @@ func TestInitFromStoresEndsHalfWay(t *testing.T) {
 	})
 }
 
-// TestInitFromStoresRefuses: rows that do not show how far the ids are taken are left alone.
+// TestInitFromStoresRefuses: init changes no rows that do not show which ids are taken.
 func TestInitFromStoresRefuses(t *testing.T) {
 	a, b := mysqltest.Database(t), mysqltest.Database(t)
 	db := open(t, a, allocTable)

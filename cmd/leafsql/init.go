@@ -100,14 +100,15 @@ func runInit(ctx context.Context, s *screen.Screen, args []string) (int, error) 
 	return fine, nil
 }
 
-// A change is one that init makes, or with -dry-run would.
+// A change is a change that init makes, or would make without -dry-run.
 type change struct {
 	Server string `json:"server"`
-	SQL    string `json:"sql"` // a comment for a registry of worker ids
+	SQL    string `json:"sql"` // a comment if it changes a registry of worker ids
 }
 
-// prepare returns the changes after which each tag has a row above all keys, each row a mark, and worker ids their table.
-// With an error, which names tables for which that cannot be said, it is for the others.
+// prepare returns the changes after which each tag has a row above all keys, each row has a mark, and worker
+// ids have their table. An error names the tables for which this is not possible; the changes are then for the
+// others.
 func prepare(found *survey.Survey) (steps []survey.Change, err error) {
 	config := found.Shards[0].Config
 	noTables := config.Auto() && len(found.Rows) == 0
@@ -139,7 +140,7 @@ func prepare(found *survey.Survey) (steps []survey.Change, err error) {
 			steps = append(steps, found.RaiseRow(tag.Row.Tag, start))
 		}
 	}
-	if len(steps) > 0 || noTables || config.None { // for the ids of leafsql serve no table is named
+	if len(steps) > 0 || noTables || config.None { // leafsql serve needs no tables
 		steps = append(found.CreateAlloc(), steps...)
 	}
 	if found.Leases != nil && !found.Leases.Exists {
@@ -149,7 +150,7 @@ func prepare(found *survey.Survey) (steps []survey.Change, err error) {
 	return steps, errors.Join(errs...)
 }
 
-// scanKeys reads the highest keys that no index tells.
+// scanKeys reads the highest keys that no index contains.
 func scanKeys(ctx context.Context, s *screen.Screen, found *survey.Survey) error {
 	for _, tag := range found.Tags {
 		for _, t := range tag.Unknown() {

@@ -13,8 +13,8 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestInit: after init the rows are above the keys of all shards, what the command says
-// is what it does, and INSERTs work.
+// TestInit: after init the rows are above the keys of all shards, its output matches its changes, and INSERTs
+// work.
 func TestInit(t *testing.T) {
 	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		second := target.Database(t)
@@ -59,10 +59,10 @@ func TestInit(t *testing.T) {
 	})
 }
 
-// margins matches the digits of numbers that are a random margin above others.
+// margins matches numbers with at least 11 digits, which are a random margin above others.
 var margins = regexp.MustCompile(`\d{11,}`)
 
-// wantMargin wants a row of a BIGINT key a margin above a number.
+// wantMargin checks that the row of a BIGINT key is a margin above from.
 func wantMargin(t *testing.T, db *sql.DB, tag string, from int64) {
 	t.Helper()
 	if got := number(t, db, "SELECT max_id FROM leaf_alloc WHERE biz_tag = '"+tag+"'") - from; got < 1<<36 || got >= 1<<37 {
@@ -70,8 +70,8 @@ func wantMargin(t *testing.T, db *sql.DB, tag string, from int64) {
 	}
 }
 
-// TestInitWritesMarks: rows have the mark of their server before the first fetch, so that a fail-over that loses it is noticed, and
-// the text of a description stays. A row that the server may have lost begins a margin higher.
+// TestInitWritesMarks: rows have the mark of their server before the first fetch, so a fail-over that loses it
+// is detected. The text of a description is kept. A row that the server may have lost starts a margin higher.
 func TestInitWritesMarks(t *testing.T) {
 	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		db := open(t, dsn, "CREATE TABLE orders (id BIGINT PRIMARY KEY)", "INSERT INTO orders VALUES (10)", "CREATE TABLE users (id BIGINT PRIMARY KEY)", "CREATE TABLE items (id BIGINT PRIMARY KEY)")
@@ -107,8 +107,8 @@ func TestInitWritesMarks(t *testing.T) {
 	})
 }
 
-// TestInitWithoutTables: leafsql init makes leaf_alloc for leafsql serve, whose DSN names no tables. It fails all the same
-// where tables are meant, as none of them gets a row.
+// TestInitWithoutTables: leafsql init creates leaf_alloc for leafsql serve, whose DSN names no tables. It fails
+// if the DSN names tables and none of them gets a row.
 func TestInitWithoutTables(t *testing.T) {
 	for tables, want := range map[string]struct {
 		status int

@@ -32,10 +32,10 @@ func onBoth(t *testing.T, test func(t *testing.T, target mysqltest.Target, dsn s
 	}
 }
 
-// durable makes a test server flush its commits, as one should that gives out ids.
+// durable makes a test server flush its commits, which a server of ids should do.
 const durable = "SET GLOBAL innodb_flush_log_at_trx_commit = 1"
 
-// open connects with go-sql-driver alone, and runs statements.
+// open connects with go-sql-driver and executes statements.
 func open(t *testing.T, dsn string, stmts ...string) *sql.DB {
 	t.Helper()
 	db, err := sql.Open("mysql", dsn)
@@ -64,7 +64,7 @@ func number(t *testing.T, db *sql.DB, query string) (n int64) {
 	return n
 }
 
-// database is the name of a DSN's.
+// database returns the name of a DSN's database.
 func database(dsn string) string {
 	cfg, err := mysql.ParseDSN(dsn)
 	if err != nil {
@@ -73,14 +73,14 @@ func database(dsn string) string {
 	return cfg.DBName
 }
 
-// leafsql runs the command.
+// leafsql runs the command and returns its exit code and output.
 func leafsql(ctx context.Context, args ...string) (status int, out, errs string) {
 	var o, e bytes.Buffer
 	status = run(ctx, &screen.Screen{Out: &o, Err: &e}, args)
 	return status, o.String(), e.String()
 }
 
-// mustRun runs the command, which ends with a status and without an error.
+// mustRun runs the command. It fails the test if the exit code is not want, or if there is an error.
 func mustRun(t *testing.T, want int, args ...string) (out string) {
 	t.Helper()
 	status, out, errs := leafsql(t.Context(), args...)
@@ -90,7 +90,7 @@ func mustRun(t *testing.T, want int, args ...string) (out string) {
 	return out
 }
 
-// jsonOf runs the command with -json.
+// jsonOf runs the command with -json and parses its output.
 func jsonOf[T any](t *testing.T, want int, args ...string) (v T) {
 	t.Helper()
 	out := mustRun(t, want, append(args[:1:1], append([]string{"-json"}, args[1:]...)...)...)
@@ -100,7 +100,7 @@ func jsonOf[T any](t *testing.T, want int, args ...string) (v T) {
 	return v
 }
 
-// as is a DSN of another user.
+// as returns a DSN for another user.
 func as(dsn, user, password string) string {
 	cfg, err := mysql.ParseDSN(dsn)
 	if err != nil {

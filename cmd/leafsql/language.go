@@ -7,8 +7,8 @@ import (
 	"github.com/leafsql/leafsql/internal/chinese"
 )
 
-// texts are Chinese where the locale asks for it, by the first of these variables that is set, and where the
-// terminal shows it.
+// texts returns the Chinese texts if the locale, in the first of these variables that is set, is Chinese and
+// the terminal can display it.
 func texts(getenv func(string) string) chinese.Texts {
 	locale := strings.ToLower(cmp.Or(getenv("LC_ALL"), getenv("LC_MESSAGES"), getenv("LANG")))
 	language, charset, _ := strings.Cut(locale, ".")

@@ -44,7 +44,8 @@ func (c *countedConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// TestMigrateIsLinear: each table of a migration takes as many statements as one alone at most, on the way there and back.
+// TestMigrateIsLinear: each table of a migration takes at most as many statements as a single table, in both
+// directions.
 func TestMigrateIsLinear(t *testing.T) {
 	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		const many = 16

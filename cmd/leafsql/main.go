@@ -1,9 +1,9 @@
-// Command leafsql looks after databases whose tables get their keys from mysql-leaf.
+// Command leafsql maintains databases with tables that get their keys from mysql-leaf.
 //
 //	go install github.com/leafsql/leafsql/cmd/leafsql@latest
 //	leafsql help
 //
-// Only leafsql proxy fills tables. No subcommand changes anything but what it says it changes.
+// Only leafsql proxy fills tables. A subcommand makes only the changes that its help describes.
 package main
 
 import (
@@ -24,11 +24,11 @@ import (
 	"github.com/leafsql/leafsql/internal/chinese"
 )
 
-// A command's status is the process's exit code; an error's is unclear.
+// A command is a subcommand. run returns the process's exit code; with an error the code is unclear.
 type command struct {
 	name, args, summary, example string
 	run                          func(ctx context.Context, s *screen.Screen, args []string) (status int, err error)
-	writes                       bool // to databases: it goes on when nobody reads its output any more
+	writes                       bool // it changes databases, and continues after the reader of its output has closed the pipe
 }
 
 var commands = []command{
@@ -56,7 +56,7 @@ var commands = []command{
 		"version -json", runVersion, false},
 }
 
-// init breaks the circle: the scripts of completion name all subcommands.
+// init breaks an initialization cycle: the scripts of completion contain all subcommands.
 func init() {
 	commands[slices.IndexFunc(commands, func(c command) bool { return c.name == "completion" })].run = runCompletion
 }
@@ -65,7 +65,7 @@ func main() {
 	mysql.SetLogger(&mysql.NopLogger{}) // errors are returned
 	redis.SetLogger(quiet{})
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	context.AfterFunc(ctx, stop) // a second signal ends the process immediately
 	if len(os.Args) > 1 && slices.ContainsFunc(commands, func(c command) bool { return c.name == os.Args[1] && c.writes }) {
 		signal.Ignore(syscall.SIGPIPE)
 	}
@@ -96,7 +96,7 @@ func run(ctx context.Context, s *screen.Screen, args []string) int {
 		switch written := s.Failed(); {
 		case errors.Is(err, flag.ErrHelp):
 			return fine
-		case written != nil && !(c.writes && errors.Is(written, syscall.EPIPE)): // which did what it is for
+		case written != nil && !(c.writes && errors.Is(written, syscall.EPIPE)): // the changes were made
 			fmt.Fprintf(s.Err, "leafsql: %s: writing the output: %v; write it elsewhere\n", c.name, written)
 			return unclear
 		case err != nil && ctx.Err() != nil && !strings.HasPrefix(err.Error(), "leafsql: "):
@@ -116,7 +116,7 @@ func run(ctx context.Context, s *screen.Screen, args []string) int {
 	return unclear
 }
 
-// page is where a subcommand is described.
+// page returns the address of a subcommand's documentation.
 func (c command) page(texts chinese.Texts) string {
 	docs := texts.Text("https://github.com/leafsql/leafsql/blob/main/docs/")
 	if c.name == "serve" || c.name == "proxy" {
@@ -125,12 +125,12 @@ func (c command) page(texts chinese.Texts) string {
 	return docs + "command.md#" + c.name
 }
 
-// quiet is a logger of a client whose errors are returned.
+// quiet discards the log of a client, which returns its errors.
 type quiet struct{}
 
 func (quiet) Printf(context.Context, string, ...any) {}
 
-// help are the flags that ask for it, as package flag knows them.
+// help contains the flags for help, as in package flag.
 var help = map[string]bool{"-h": true, "-help": true, "--h": true, "--help": true}
 
 func usage(s *screen.Screen) {

@@ -51,7 +51,7 @@ func runMigrate(ctx context.Context, s *screen.Screen, args []string) (int, erro
 		err = goBack(ctx, m, tags, plan)
 		status, printed := plan.print(tags)
 		if err == nil {
-			status = fine // what was asked for is done
+			status = fine // the requested step is done
 		}
 		return status, errors.Join(err, printed)
 	case slices.ContainsFunc(tags, func(t *migrate.Tag) bool { return t.Blocks(step) }):
@@ -77,7 +77,7 @@ func runMigrate(ctx context.Context, s *screen.Screen, args []string) (int, erro
 	return fine, err
 }
 
-// goBack goes on with the other tags where one fails.
+// goBack continues with the other tags after an error.
 func goBack(ctx context.Context, m *migrate.Migration, tags []*migrate.Tag, plan *plan) error {
 	var failed error
 	for i, tag := range tags {

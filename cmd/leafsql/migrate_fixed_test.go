@@ -9,7 +9,8 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// refusedMigration runs migrate with each of some steps, which is refused with all of want and changes no table.
+// refusedMigration runs several steps of migrate. Each has to be refused with all texts of want, and to change
+// no table.
 func refusedMigration(t *testing.T, dsn string, want []string, tables ...string) {
 	t.Helper()
 	db := open(t, dsn)
@@ -37,7 +38,7 @@ func refusedMigration(t *testing.T, dsn string, want []string, tables ...string)
 	}
 }
 
-// TestMigrateNamesForeignKeys: foreign keys that keep a key from becoming BIGINT are named before any table is changed.
+// TestMigrateNamesForeignKeys: foreign keys that prevent a BIGINT key are reported before any table is changed.
 func TestMigrateNamesForeignKeys(t *testing.T) {
 	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		elsewhere, here := target.Database(t), database(dsn)
@@ -49,13 +50,14 @@ func TestMigrateNamesForeignKeys(t *testing.T) {
 		refusedMigration(t, dsn, []string{here + ".child.of_a;"}, "child")
 		refusedMigration(t, dsn, []string{here + ".child.of_a;"}, "a")
 		mustRun(t, mend, "migrate", "-dsn", dsn, "-keep-type", "parent")
-		mustRun(t, fine, "migrate", "-dsn", dsn, "-do", "widen", "unrelated") // whose foreign key is of another column
+		mustRun(t, fine, "migrate", "-dsn", dsn, "-do", "widen", "unrelated") // its foreign key is on another column
 		exec(t, db, "ALTER TABLE child DROP FOREIGN KEY of_a")
 		mustRun(t, fine, "migrate", "-dsn", dsn, "-do", "widen", "a", "child")
 	})
 }
 
-// TestMigrateInvisibleKeys: where the server will not drop the AUTO_INCREMENT of an invisible key, the first step is refused.
+// TestMigrateInvisibleKeys: if the server refuses to drop the AUTO_INCREMENT of an invisible key, the first
+// step is refused.
 func TestMigrateInvisibleKeys(t *testing.T) {
 	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		const invisible = "CREATE TABLE hidden (id INT INVISIBLE AUTO_INCREMENT PRIMARY KEY COMMENT 'INVISIBLE', n INT)"
@@ -88,7 +90,8 @@ func TestMigrateInvisibleKeys(t *testing.T) {
 	})
 }
 
-// TestMigrateLowerCase: on a server that ignores the case of names, tables are found as the DSN and the arguments write them.
+// TestMigrateLowerCase: on a server that ignores the case of names, tables are found under the spelling of the
+// DSN and the arguments.
 func TestMigrateLowerCase(t *testing.T) {
 	folding := mysqltest.Run(t, mysqltest.Config{Kind: mysqltest.MariaDB, Args: []string{"--lower-case-table-names=1"}})
 	db := open(t, folding.DSN(""), durable, "CREATE DATABASE Shop")
@@ -110,7 +113,7 @@ func TestMigrateLowerCase(t *testing.T) {
 	}
 }
 
-// TestCheckCountsPerPrefix: of a key that the server counts for each value of other columns, check says so.
+// TestCheckCountsPerPrefix: check reports a key that the server counts for each value of other columns.
 func TestCheckCountsPerPrefix(t *testing.T) {
 	dsn := mysqltest.Database(t)
 	open(t, dsn, durable, "CREATE TABLE cells (grp INT, id INT AUTO_INCREMENT, PRIMARY KEY (grp, id)) ENGINE = MyISAM", "CREATE TABLE plain (id INT AUTO_INCREMENT PRIMARY KEY)")

@@ -20,8 +20,9 @@ func guards(t *testing.T, db *sql.DB) int64 {
 	return number(t, db, "SELECT COUNT(*) FROM information_schema.triggers WHERE trigger_schema = DATABASE() AND trigger_name LIKE '%needs\\_id'")
 }
 
-// switchThatWaits starts a switch of the table orders, and of more tables, while a transaction that has run an INSERT is open, and
-// returns when it waits for that. goOn commits the transaction, and the switch ends well.
+// switchThatWaits starts a switch of the table orders, and of more tables, while a transaction with an INSERT
+// is open. It returns when the switch waits for the transaction. goOn commits the transaction, and the switch
+// succeeds.
 func switchThatWaits(t *testing.T, db *sql.DB, dsn, insert string, more ...string) (goOn func()) {
 	t.Helper()
 	tx, err := db.Begin()
@@ -79,8 +80,8 @@ func TestMigrateOneAtATime(t *testing.T) {
 	})
 }
 
-// TestSwitchBlocksOneTable: while the switch of several tables waits for a transaction on one of them, mysql-leaf fills the table before
-// it, and writers without leafsql fill the table after it.
+// TestSwitchBlocksOneTable: while the switch of several tables waits for a transaction on one of them,
+// mysql-leaf fills the tables before it, and writers without leafsql fill the tables after it.
 func TestSwitchBlocksOneTable(t *testing.T) {
 	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		const key = " (id BIGINT AUTO_INCREMENT PRIMARY KEY)"
@@ -95,7 +96,7 @@ func TestSwitchBlocksOneTable(t *testing.T) {
 	})
 }
 
-// TestMigrateLeavesGuards: a switch that fails drops the guards that it created, and no other one.
+// TestMigrateLeavesGuards: a switch that fails drops the guards that it created, and no other guard.
 func TestMigrateLeavesGuards(t *testing.T) {
 	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		second := target.Database(t)
@@ -116,7 +117,7 @@ func TestMigrateLeavesGuards(t *testing.T) {
 		}
 		_, err = m.Do(t.Context(), tags[0], migrate.Switch, func(s migrate.Statement) {
 			if strings.HasPrefix(s.SQL[0], "CREATE TRIGGER") && s.Server == set.Shards[1].Label {
-				exec(t, other, s.SQL...) // another run comes first, which no lock keeps away
+				exec(t, other, s.SQL...) // another run creates it first, although a lock should prevent that
 			}
 		})
 		if err == nil || !strings.Contains(err.Error(), "1359") {
@@ -128,8 +129,8 @@ func TestMigrateLeavesGuards(t *testing.T) {
 	})
 }
 
-// TestMigrateKnowsPrograms: what a trigger, a routine or an event writes is refused from switch on, with the finding of
-// leafsql check, before any table is touched.
+// TestMigrateKnowsPrograms: from switch on, tables that a trigger, a routine or an event writes are refused,
+// with the finding of leafsql check, before any table is changed.
 func TestMigrateKnowsPrograms(t *testing.T) {
 	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		elsewhere := database(target.Database(t))
@@ -159,18 +160,18 @@ func TestMigrateKnowsPrograms(t *testing.T) {
 		}
 		mustRun(t, fine, args("-do", "switch", "orders")...)
 		mustRun(t, fine, args("-ignore-programs", "-do", "switch", "noted")...)
-		exec(t, db, "INSERT INTO noted VALUES (-100, 1)", "DELETE FROM noted") // what brings a key passes
+		exec(t, db, "INSERT INTO noted VALUES (-100, 1)", "DELETE FROM noted") // rows with a key are allowed
 		_, err := db.Exec("INSERT INTO orders VALUES (100, 1)")
 		if !servererr.Is(err, refusedByGuard) || !strings.Contains(err.Error(), "leafsql: noted: ") || !strings.Contains(err.Error(), "a trigger") {
 			t.Errorf("the guard says %v", err)
 		}
-		mustRun(t, mend, args("-do", "drop", "noted")...) // the trigger is still there
+		mustRun(t, mend, args("-do", "drop", "noted")...) // the trigger still exists
 		exec(t, db, "DROP TRIGGER note")
 		mustRun(t, fine, args("-do", "drop", "noted")...)
 	})
 }
 
-// TestMigrateKnowsTheStore: a leaf_alloc that gives no ids is mended before tables are switched to it.
+// TestMigrateKnowsTheStore: a leaf_alloc that gives no ids has to be fixed before tables are switched to it.
 func TestMigrateKnowsTheStore(t *testing.T) {
 	dsn := mysqltest.Database(t)
 	db := open(t, dsn, durable, allocTable, "CREATE TABLE orders (id BIGINT AUTO_INCREMENT PRIMARY KEY)", "CREATE TABLE users (id BIGINT AUTO_INCREMENT PRIMARY KEY)",
@@ -194,7 +195,7 @@ func TestMigrateKnowsTheStore(t *testing.T) {
 	mustRun(t, fine, append(args, "items")...)
 }
 
-// TestMigrateHidden: what this user is not shown is not taken to be nothing.
+// TestMigrateHidden: programs that the user cannot see are not assumed to be absent.
 func TestMigrateHidden(t *testing.T) {
 	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		name := database(dsn)
@@ -206,7 +207,7 @@ func TestMigrateHidden(t *testing.T) {
 	})
 }
 
-// TestGuard: its message has room for the longest names, of any letters.
+// TestGuard: the message has room for the longest names, with any letters.
 func TestGuard(t *testing.T) {
 	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		for _, table := range []string{strings.Repeat("订", 40), strings.Repeat("t", 64), `of-%s`} {
@@ -221,7 +222,8 @@ func TestGuard(t *testing.T) {
 	})
 }
 
-// TestMigrateGuardNotSeen: a guard that this user may not see is not taken to be absent, nor is another table's taken to be the table's.
+// TestMigrateGuardNotSeen: a guard that the user cannot see is not assumed to be absent, and another table's
+// guard is not taken for the table's.
 func TestMigrateGuardNotSeen(t *testing.T) {
 	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		name := database(dsn)
@@ -247,7 +249,7 @@ func TestMigrateGuardNotSeen(t *testing.T) {
 	})
 }
 
-// TestGuardByHand: a guard is known however its text is written.
+// TestGuardByHand: a guard is recognized in any spelling.
 func TestGuardByHand(t *testing.T) {
 	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		db := open(t, dsn+"?sql_mode='ANSI_QUOTES'", "CREATE TABLE orders (id BIGINT PRIMARY KEY)", "CREATE TABLE `of-a` (id BIGINT PRIMARY KEY)")
@@ -264,7 +266,8 @@ func TestGuardByHand(t *testing.T) {
 	})
 }
 
-// TestGuardPrice: a plan says what the trigger costs on servers with the bug MDEV-36026, as the driver has it.
+// TestGuardPrice: on servers with the bug MDEV-36026 a plan shows the effects of the trigger, in the driver's
+// words.
 func TestGuardPrice(t *testing.T) {
 	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		db := open(t, dsn, durable, "CREATE TABLE orders (id BIGINT AUTO_INCREMENT PRIMARY KEY)", "CREATE TABLE source (n INT)")

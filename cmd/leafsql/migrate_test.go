@@ -20,7 +20,7 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// writers insert rows until they are stopped, and note the ids that they were told.
+// writers insert rows until they are stopped, and record the ids that they get.
 type writers struct {
 	stop    chan struct{}
 	running sync.WaitGroup
@@ -59,7 +59,7 @@ func startWriters(dbs ...*sql.DB) *writers {
 	return w
 }
 
-// until waits for rows to be told, or refused.
+// until waits until at least this many rows were inserted and refused.
 func (w *writers) until(t *testing.T, told, refused int) {
 	t.Helper()
 	for {
@@ -96,9 +96,8 @@ func openLeaf(t *testing.T, dsn string) *sql.DB {
 	return db
 }
 
-// TestMigrateUnderLoad takes two shards from AUTO_INCREMENT to leaf_alloc and back and
-// there again while writers write: no row that was told is lost, no id of leaf_alloc is
-// on two shards, and nobody sees an error but the guard's.
+// TestMigrateUnderLoad moves two shards from AUTO_INCREMENT to leaf_alloc, back, and there again while writers
+// write: no inserted row is lost, no id of leaf_alloc is on two shards, and the guard's error is the only one.
 func TestMigrateUnderLoad(t *testing.T) {
 	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		second := target.Database(t)
@@ -130,7 +129,7 @@ func TestMigrateUnderLoad(t *testing.T) {
 		filled.until(t, 20, 0)
 		ids := filled.end(t)
 
-		next("next is -do switch", fine, args("-back")) // and old writers again
+		next("next is -do switch", fine, args("-back")) // and the old writers start again
 		old = startWriters(first, other)
 		old.until(t, 20, 0)
 		next("next is -do drop", fine, args("-do", "switch"))
@@ -170,8 +169,8 @@ func TestMigrateUnderLoad(t *testing.T) {
 	})
 }
 
-// TestMigrateGoesOn: ended before any of its statements, a migration begins again where
-// it stands, and an interrupted switch leaves writers as they were.
+// TestMigrateGoesOn: a migration that was interrupted before any of its statements resumes at that point, and
+// an interrupted switch does not affect writers.
 func TestMigrateGoesOn(t *testing.T) {
 	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		second := target.Database(t)
@@ -231,7 +230,7 @@ func TestMigrateGoesOn(t *testing.T) {
 	})
 }
 
-// TestMigrateFromJavaLeaf: both work on the same row.
+// TestMigrateFromJavaLeaf: Java Leaf and mysql-leaf use the same row.
 func TestMigrateFromJavaLeaf(t *testing.T) {
 	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		db := open(t, dsn, allocTable, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('shop-order', 1, 10)", "CREATE TABLE orders (id BIGINT PRIMARY KEY, n INT)")
@@ -264,8 +263,8 @@ func TestMigrateFromJavaLeaf(t *testing.T) {
 	})
 }
 
-// TestMigrateWaits: a switch waits for a transaction that has taken a number of
-// AUTO_INCREMENT's and not committed it.
+// TestMigrateWaits: a switch waits for a transaction that has taken an AUTO_INCREMENT number and is not
+// committed yet.
 func TestMigrateWaits(t *testing.T) {
 	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		db := open(t, dsn, "CREATE TABLE orders (id BIGINT AUTO_INCREMENT PRIMARY KEY, n INT)")
@@ -277,7 +276,7 @@ func TestMigrateWaits(t *testing.T) {
 	})
 }
 
-// TestMigrateParent: rows of other tables that refer to the key are no obstacle.
+// TestMigrateParent: rows of other tables that refer to the key do not prevent a migration.
 func TestMigrateParent(t *testing.T) {
 	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		target.Needs(t, "taking AUTO_INCREMENT off a column that a foreign key uses", 100300, 0)
@@ -293,8 +292,7 @@ func TestMigrateParent(t *testing.T) {
 	})
 }
 
-// TestMigrateRefuses: what is asked for at the wrong time, or cannot be done, says the way
-// out.
+// TestMigrateRefuses: a step at the wrong time, or one that is impossible, is an error with a hint.
 func TestMigrateRefuses(t *testing.T) {
 	dsn := mysqltest.Database(t)
 	open(t, dsn, "CREATE TABLE orders (id BIGINT AUTO_INCREMENT PRIMARY KEY)", "CREATE TABLE narrow (id INT AUTO_INCREMENT PRIMARY KEY)")
@@ -323,12 +321,12 @@ func TestMigrateRefuses(t *testing.T) {
 	}
 }
 
-// TestMigrateBackGoesOn: a -back that ended between two tables goes on.
+// TestMigrateBackGoesOn: a -back that was interrupted between two tables resumes.
 func TestMigrateBackGoesOn(t *testing.T) {
 	dsn := mysqltest.Database(t)
 	db := open(t, dsn, "CREATE TABLE orders (id BIGINT PRIMARY KEY AUTO_INCREMENT)", "CREATE TABLE users (id BIGINT PRIMARY KEY AUTO_INCREMENT)")
 	mustRun(t, fine, "migrate", "-dsn", dsn, "-do", "switch", "orders", "users")
-	mustRun(t, fine, "migrate", "-dsn", dsn, "-back", "orders") // as far as it came
+	mustRun(t, fine, "migrate", "-dsn", dsn, "-back", "orders") // until the interruption
 	for range 2 {
 		mustRun(t, fine, "migrate", "-dsn", dsn, "-back", "orders", "users")
 		if n := number(t, db, "SELECT COUNT(*) FROM information_schema.triggers WHERE trigger_schema = DATABASE()"); n != 0 {
@@ -337,7 +335,7 @@ func TestMigrateBackGoesOn(t *testing.T) {
 	}
 }
 
-// TestMigrateHalf: a plan says on which shards the next step was done before it was interrupted.
+// TestMigrateHalf: a plan names the shards on which the next step was done before it was interrupted.
 func TestMigrateHalf(t *testing.T) {
 	dsn, second := mysqltest.Database(t), mysqltest.Database(t)
 	const table = "CREATE TABLE orders (id INT AUTO_INCREMENT PRIMARY KEY)"
@@ -360,7 +358,8 @@ func TestMigrateHalf(t *testing.T) {
 	mustRun(t, fine, append(both, "orders")...)
 }
 
-// TestMigrateWayBack: -back goes on with the other tables where one is over, and names every statement for it.
+// TestMigrateWayBack: if the migration of one table is complete, -back continues with the other tables and
+// shows every statement of the way back for it.
 func TestMigrateWayBack(t *testing.T) {
 	dsn, second := mysqltest.Database(t), mysqltest.Database(t)
 	for _, on := range []string{dsn, second} {

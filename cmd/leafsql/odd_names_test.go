@@ -9,7 +9,7 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestColumnsWithAlias: the commands read their tables also under go-sql-driver's columnsWithAlias=true.
+// TestColumnsWithAlias: the commands read their tables even with go-sql-driver's columnsWithAlias=true.
 func TestColumnsWithAlias(t *testing.T) {
 	onBoth(t, func(t *testing.T, _ mysqltest.Target, dsn string) {
 		db := open(t, dsn, "CREATE TABLE orders (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)", "INSERT INTO orders VALUES (7, 1)")
@@ -30,8 +30,8 @@ func TestColumnsWithAlias(t *testing.T) {
 	})
 }
 
-// TestDatabaseWithDots: the commands work in a database that is named by a domain, and leave the one alone that has the
-// name up to the first dot.
+// TestDatabaseWithDots: the commands work in a database that is named after a domain, and do not change the
+// database with the name up to the first dot.
 func TestDatabaseWithDots(t *testing.T) {
 	onBoth(t, func(t *testing.T, _ mysqltest.Target, other string) {
 		name := database(other) + ".example.org"

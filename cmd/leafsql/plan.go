@@ -12,7 +12,7 @@ import (
 	"github.com/leafsql/leafsql/internal/versions"
 )
 
-// steps say to people what a step does, and of a table on which it was done already.
+// steps contains a description of each step, and of a table on which it is done already.
 var steps = map[migrate.Step]struct{ does, half string }{
 	migrate.Widen: {`makes the key BIGINT. The server copies the table, and nobody writes meanwhile; a large one is better changed by
   an online schema-change tool. -keep-type leaves it out.`, "has a BIGINT key"},
@@ -25,25 +25,25 @@ var steps = map[migrate.Step]struct{ does, half string }{
 	migrate.Unguard: {`drops the trigger. A forgotten writer then gets error 1364. Until then -back gives AUTO_INCREMENT back.`, "has no trigger"},
 }
 
-// A plan is what leafsql migrate says of its tables.
+// A plan shows the state of a migration.
 type plan struct {
 	screen  *screen.Screen
 	json    bool
-	guarded map[string]bool // by tag: its tables had the trigger before, so they come from AUTO_INCREMENT
+	guarded map[string]bool // by tag: its tables had the trigger before this run, so they come from AUTO_INCREMENT
 }
 
-// A standing is where the tables of one tag stand.
+// A standing is the state of the tables of one tag.
 type standing struct {
 	Tag      string              `json:"tag"`
 	Tables   []string            `json:"tables"`
-	Next     migrate.Step        `json:"next"`                // "": none is left
-	Half     []string            `json:"half_done,omitempty"` // the tables on which the next step was done already, where others lack it
+	Next     migrate.Step        `json:"next"`                // "": no step is left
+	Half     []string            `json:"half_done,omitempty"` // tables on which the next step is done already, if it is not done on all tables
 	SQL      []migrate.Statement `json:"sql"`
-	Findings []check.Finding     `json:"findings,omitempty"` // as long as there is any, the steps after widen are refused
-	Back     []migrate.Statement `json:"back,omitempty"`     // of a migration that is over: to AUTO_INCREMENT
+	Findings []check.Finding     `json:"findings,omitempty"` // while there are any, the steps after widen are refused
+	Back     []migrate.Statement `json:"back,omitempty"`     // for a completed migration: statements back to AUTO_INCREMENT
 }
 
-// say shows a statement before it runs.
+// say shows a statement before it is executed.
 func (p *plan) say(st migrate.Statement) {
 	if !p.json {
 		p.statement("", st)
@@ -60,7 +60,7 @@ func (p *plan) run(tag *migrate.Tag, step func() (*migrate.Tag, error)) (*migrat
 	return step()
 }
 
-// print says where the tables stand and what is next.
+// print shows the state of the tables and the next steps.
 func (p *plan) print(tags []*migrate.Tag) (status int, err error) {
 	all := lo.Map(tags, func(t *migrate.Tag, _ int) standing { return stands(t) })
 	if slices.ContainsFunc(all, func(st standing) bool { return st.Next != migrate.Done }) {
@@ -97,7 +97,7 @@ func (p *plan) print(tags []*migrate.Tag) (status int, err error) {
 	return status, nil
 }
 
-// selects says what is refused while the trigger stands, on servers with the bug MDEV-36026.
+// selects shows the statements that are refused while the trigger exists, for servers with the bug MDEV-36026.
 func (p *plan) selects(tags []*migrate.Tag) {
 	var shown []string
 	for _, tag := range tags {
@@ -130,7 +130,7 @@ func stands(t *migrate.Tag) standing {
 	return st
 }
 
-// refuse says why a step was not begun on any table.
+// refuse shows why a step was not started on any table.
 func (p *plan) refuse(tags []*migrate.Tag, step migrate.Step) (status int, err error) {
 	all := lo.FilterMap(tags, func(t *migrate.Tag, _ int) (standing, bool) { return stands(t), t.Blocks(step) })
 	if p.json {
@@ -142,7 +142,7 @@ func (p *plan) refuse(tags []*migrate.Tag, step migrate.Step) (status int, err e
 	return mend, nil
 }
 
-// against shows what the steps are refused for, each finding once.
+// against shows the findings that cause the refusals, each finding once.
 func (p *plan) against(all []standing) {
 	var shown []check.Finding
 	programs := false
@@ -169,7 +169,7 @@ A trigger, a routine or an event never gets keys from mysql-leaf. A table that i
 	}
 }
 
-// done says once, of all tables for which nothing is left to do, what the way back is.
+// done shows the way back of all completed migrations.
 func (p *plan) done(all []standing) {
 	over := func(guarded bool) (over []standing) {
 		return lo.Filter(all, func(st standing, _ int) bool { return st.Next == migrate.Done && p.guarded[st.Tag] == guarded })

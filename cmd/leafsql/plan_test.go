@@ -11,7 +11,7 @@ import (
 	"github.com/leafsql/leafsql/internal/inspect"
 )
 
-// TestPlanSelects: a plan says once for each release with the bug MDEV-36026 what the trigger costs there.
+// TestPlanSelects: a plan shows once for each release with the bug MDEV-36026 the effects of the trigger there.
 func TestPlanSelects(t *testing.T) {
 	var tag survey.Tag
 	for _, version := range []int{110405, 110405, 110406, 101111} {

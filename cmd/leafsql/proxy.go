@@ -13,7 +13,7 @@ import (
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/screen"
 )
 
-// runProxy takes programs in any language to their server until ctx ends.
+// runProxy proxies clients to their server until ctx is done.
 func runProxy(ctx context.Context, s *screen.Screen, args []string) (int, error) {
 	f := newFlags(s, "proxy").onDatabase()
 	f.whose = "the DSN of leafsql's own account"
@@ -59,7 +59,7 @@ func runProxy(ctx context.Context, s *screen.Screen, args []string) (int, error)
 	})
 }
 
-// networks reads networks and single addresses, separated by commas.
+// networks parses networks and single addresses, separated by commas.
 func networks(list string) (found []netip.Prefix, err error) {
 	for item := range strings.SplitSeq(list, ",") {
 		item = strings.TrimSpace(item)

@@ -26,16 +26,16 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// A proxyProcess is a leafsql proxy.
+// A proxyProcess is a running leafsql proxy.
 type proxyProcess struct {
 	*osexec.Cmd
-	addresses []string // that it listens at
+	addresses []string // addresses of its listeners
 	metrics   string
 	log       *bufio.Scanner
-	said      strings.Builder // what it logged so far
+	said      strings.Builder // its log so far
 }
 
-// startProxy starts leafsql proxy and waits until it listens at n addresses.
+// startProxy starts leafsql proxy and waits until it has n listeners.
 func startProxy(t *testing.T, n int, args ...string) *proxyProcess {
 	t.Helper()
 	p := &proxyProcess{Cmd: ownProcess(t, append([]string{"proxy"}, args...)...)}
@@ -64,7 +64,7 @@ func startProxy(t *testing.T, n int, args ...string) *proxyProcess {
 	return p
 }
 
-// end ends it with SIGTERM.
+// end ends the process with SIGTERM.
 func (p *proxyProcess) end(t *testing.T) {
 	t.Helper()
 	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
@@ -73,7 +73,7 @@ func (p *proxyProcess) end(t *testing.T) {
 	p.wait(t)
 }
 
-// wait waits for its end.
+// wait waits for the end of the process.
 func (p *proxyProcess) wait(t *testing.T) {
 	t.Helper()
 	for p.log.Scan() {
@@ -84,7 +84,7 @@ func (p *proxyProcess) wait(t *testing.T) {
 	}
 }
 
-// through is a DSN of another address.
+// through returns a DSN with another address.
 func through(dsn, network, address string) string {
 	cfg, err := mysql.ParseDSN(dsn)
 	if err != nil {
@@ -108,8 +108,8 @@ func page(t *testing.T, address string) (status int, body string) {
 	return res.StatusCode, string(text)
 }
 
-// TestProxy: the process fills what clients insert through TCP and a unix socket, shows what it did, and ends well when it is
-// told to: idle clients lose their connection, a transaction comes to its end.
+// TestProxy: the process fills INSERTs of clients on TCP and on a unix socket, and reports its statistics. On
+// SIGTERM it ends cleanly: idle clients are disconnected, and a transaction can be finished.
 func TestProxy(t *testing.T) {
 	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		direct := open(t, dsn, allocTable, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 1000, 100)",
@@ -142,7 +142,7 @@ func TestProxy(t *testing.T) {
 			t.Fatal(err)
 		}
 		idle.SetMaxIdleConns(0)
-		for idle.Ping() == nil { // until it takes nobody any more
+		for idle.Ping() == nil { // until it accepts no more clients
 		}
 		if status, _ := page(t, p.metrics+"/readyz"); status != 503 {
 			t.Errorf("it is ready while it ends: %d", status)
@@ -160,8 +160,8 @@ func TestProxy(t *testing.T) {
 	})
 }
 
-// TestProxyStarts: where leafsql's own account may not read what it needs, the process says so and ends; a server that is away
-// it waits for.
+// TestProxyStarts: if leafsql's account may not read the required tables, the process reports that and ends; it
+// waits for a server that is unreachable.
 func TestProxyStarts(t *testing.T) {
 	dsn := mysqltest.Database(t)
 	db := open(t, dsn, "CREATE USER IF NOT EXISTS proxy_start IDENTIFIED BY 's3cret'")
@@ -217,7 +217,7 @@ func TestProxyStarts(t *testing.T) {
 	if said := p.said.String(); !strings.Contains(said, away) || !strings.Contains(said, "that -server leads there") || strings.Contains(said, "s3cret") {
 		t.Error(said)
 	}
-	for _, target := range mysqltest.Targets(t) { // one of them does not know the account
+	for _, target := range mysqltest.Targets(t) { // the account does not exist on one of them
 		cfg, err := mysql.ParseDSN(target.DSN())
 		if err != nil {
 			t.Fatal(err)
@@ -239,8 +239,8 @@ func TestProxyStarts(t *testing.T) {
 	p.end(t)
 }
 
-// TestProxyGuard: where clients break off their logins, leafsql's own account logs in at the server that they are taken to. Here it
-// may do so at the DSN's address alone, so that the log says where it was.
+// TestProxyGuard: if clients break off their logins, leafsql's account logs in at the clients' server. Here it
+// may only log in at the DSN's address, so the log shows the server that was used.
 func TestProxyGuard(t *testing.T) {
 	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		db := open(t, dsn, allocTable, "CREATE USER IF NOT EXISTS proxy_guard@localhost IDENTIFIED BY 's3cret'")
@@ -263,7 +263,7 @@ func TestProxyGuard(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c.Read(make([]byte, 1)) // of the greeting
+			c.Read(make([]byte, 1)) // first byte of the greeting
 			c.Close()
 		}
 		for !strings.Contains(p.said.String(), "broke off their login") && p.log.Scan() {
@@ -276,8 +276,8 @@ func TestProxyGuard(t *testing.T) {
 	})
 }
 
-// TestProxyBehindSocket: behind MySQL's unix socket clients without TLS could not log in, so that the proxy does not start without a
-// certificate. MariaDB takes them.
+// TestProxyBehindSocket: with MySQL's unix socket, clients without TLS could not log in, so the proxy does not
+// start without a certificate. MariaDB accepts such clients.
 func TestProxyBehindSocket(t *testing.T) {
 	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		db := open(t, dsn, allocTable)
@@ -300,7 +300,8 @@ func TestProxyBehindSocket(t *testing.T) {
 	})
 }
 
-// TestProxyProtocol: the flags say which connections begin with a PROXY header, the clients' and those to the server.
+// TestProxyProtocol: the flags determine which connections begin with a PROXY header: the clients' and those to
+// the server.
 func TestProxyProtocol(t *testing.T) {
 	dsn := mysqltest.TargetOf(t, mysqltest.MariaDB).Database(t)
 	open(t, dsn, allocTable)
@@ -339,7 +340,7 @@ func TestProxyProtocol(t *testing.T) {
 	}
 	client := sql.OpenDB(connector)
 	defer client.Close()
-	if client.Ping() == nil { // it says so, and hangs up, which may take the words away
+	if client.Ping() == nil { // the server refuses it and disconnects, possibly before its error is read
 		t.Error("a server that expects no header takes one, or gets none")
 	}
 	p.end(t)

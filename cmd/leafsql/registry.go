@@ -22,14 +22,13 @@ import (
 	"github.com/leafsql/leafsql/internal/spec"
 )
 
-// errInUse says that a registry is not new.
+// errInUse means that a registry is not new.
 var errInUse = errors.New("it is not new, as it holds documents of worker ids already, and somebody may be running; leave -new-registry out")
 
-// prepareRegistry makes the documents of all worker ids, so that processes that
-// come later have nothing to wait for. Where all are there it makes the registry's
-// own, and renews those that are unknown to it, if need be. It does nothing where no
-// worker ids are leased, and writes nothing in a dry run. It says what it did or would
-// do, "" for nothing.
+// prepareRegistry writes the documents of all worker ids, so that processes that start later do not have to
+// wait. If all exist, it writes the registry's own document and renews documents with another registry's
+// identity, if needed. It does nothing if no worker ids are leased, and writes nothing in a dry run. did
+// describes the changes, made or planned; it is empty if there are none.
 func prepareRegistry(ctx context.Context, s *screen.Screen, found *survey.Survey, fresh, dry bool) (did string, err error) {
 	set := found.Set
 	shard := set.Shards[0]
@@ -58,7 +57,7 @@ func prepareRegistry(ctx context.Context, s *screen.Screen, found *survey.Survey
 		return "", nil
 	}
 	missing := layout.Workers()
-	if found.Leases == nil || found.Leases.Exists || !dry { // else the table is still to be made
+	if found.Leases == nil || found.Leases.Exists || !dry { // otherwise the table is to be created
 		_, versions, err := documents(ctx, s, src, layout.Workers())
 		if err != nil {
 			return "", err
@@ -75,7 +74,7 @@ func prepareRegistry(ctx context.Context, s *screen.Screen, found *survey.Survey
 	end := s.Progress(func() string { return s.Texts.Sprintf("making %d documents of worker ids", missing) })
 	seen := &written{Slots: src.Slots, dry: dry, docs: map[int]worker.Doc{}}
 	src.Slots, src.Close = seen, nil
-	if dry { // some write to learn the time
+	if dry { // some sources write to read the time
 		src.Time = nil
 	}
 	err = worker.Prepare(ctx, func(context.Context) (worker.Source, error) { return src, nil }, worker.Config{
@@ -87,12 +86,12 @@ func prepareRegistry(ctx context.Context, s *screen.Screen, found *survey.Survey
 		renewed--
 	}
 	switch {
-	case err != nil || len(seen.docs) == 0: // all was there, and known
+	case err != nil || len(seen.docs) == 0: // all documents existed and were valid
 		return "", err
 	case missing > 0:
 	case seen.made || renewed == 0:
 		did = s.Texts.Sprintf("-- %s: write the registry's own document", screen.Plain(src.Name))
-	default: // written under another identity of the server
+	default: // the documents had another identity of the server
 		did = s.Texts.Sprintf("-- %s: renew what is known of %d worker ids", screen.Plain(src.Name), renewed)
 	}
 	if !fresh && !dry {
@@ -101,9 +100,9 @@ func prepareRegistry(ctx context.Context, s *screen.Screen, found *survey.Survey
 	return did, nil
 }
 
-// leases reports whether worker ids are leased with a shard's DSN: for a table that
-// takes snowflakes, or, with leafTables=none, for leafsql serve. Fixed ones have no
-// registry, and the environment variable of env(NAME) need not be set here.
+// leases reports whether processes with a shard's DSN lease worker ids: for a table with snowflakes or, with
+// leafTables=none, for leafsql serve. Fixed worker ids have no registry, and the environment variable of
+// env(NAME) need not be set here.
 func leases(shard *databases.Shard) bool {
 	cfg := shard.Config
 	switch name, _, _ := spec.Parse(cfg.Worker); name {
@@ -114,15 +113,15 @@ func leases(shard *databases.Shard) bool {
 		slices.ContainsFunc(cfg.Tables, func(r driver.Rule) bool { return r.Kind == driver.Snowflake }))
 }
 
-// written is a registry that remembers what was written to it. In a dry run it keeps
-// that to itself.
+// written is a registry that records the documents that are written to it. In a dry run it does not pass them
+// on.
 type written struct {
 	worker.Slots
 	dry bool
 
 	mu   sync.Mutex
 	docs map[int]worker.Doc
-	made bool // the registry's own document, which was missing
+	made bool // the registry's own document was missing and was written
 }
 
 func (w *written) Get(ctx context.Context, slot int) (worker.Doc, worker.Version, error) {

@@ -15,8 +15,8 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestInitRegistry: the wait for worker ids begins with init, or there is none where
-// the registry is declared new, which nobody can do twice.
+// TestInitRegistry: the wait for worker ids starts with init. There is no wait if the registry is declared new,
+// which only works once.
 func TestInitRegistry(t *testing.T) {
 	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		db := open(t, dsn, "CREATE TABLE events (id BIGINT PRIMARY KEY)")
@@ -27,7 +27,7 @@ func TestInitRegistry(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer filled.Close()
-			for began := time.Now(); ; { // a search takes a while, on a busy machine some seconds
+			for began := time.Now(); ; { // a search takes a while, on a busy machine several seconds
 				soon, cancel := context.WithTimeout(t.Context(), 250*time.Millisecond)
 				_, err = filled.ExecContext(soon, "INSERT INTO events VALUES ()")
 				if cancel(); err == nil || strings.Contains(err.Error(), "its ids are safe from") || time.Since(began) > 30*time.Second {
@@ -37,7 +37,7 @@ func TestInitRegistry(t *testing.T) {
 			return err
 		}
 		const documents = ": make the documents of 1024 worker ids"
-		for _, stmt := range []string{"", schema.LeafWorker("leaf_worker")} { // the table is there or not
+		for _, stmt := range []string{"", schema.LeafWorker("leaf_worker")} { // without and with the table
 			if stmt != "" {
 				exec(t, db, stmt)
 			}
@@ -74,7 +74,7 @@ func TestInitRegistry(t *testing.T) {
 			t.Errorf("another lease: %d, %s", status, errs)
 		}
 
-		// As the page on changing the lease says, the registry's own document was deleted.
+		// The registry's own document was deleted, as described on the page about changing the lease.
 		exec(t, db, "DELETE FROM leaf_worker WHERE worker_id = -1", "UPDATE leaf_worker SET hw = 1, nonce = CONCAT(REPEAT('a', 28), 1000 + worker_id)")
 		changed := leaf + "&leafLease=30s"
 		if out := mustRun(t, mend, "init", "-dsn", changed, "-dry-run"); !strings.HasSuffix(out, ": write the registry's own document\n") {
@@ -87,7 +87,7 @@ func TestInitRegistry(t *testing.T) {
 			t.Errorf("the wait is %d s", n)
 		}
 
-		// The server has failed over, and its successor has another identity.
+		// After a fail-over the new server has another identity.
 		exec(t, db, "UPDATE leaf_worker SET registry = 'another'", "UPDATE leaf_worker SET free = 0 WHERE worker_id IN (3, 4)")
 		const renewed = ": renew what is known of 1022 worker ids\n"
 		if out := mustRun(t, mend, "init", "-dsn", changed, "-dry-run"); !strings.HasSuffix(out, renewed) {
@@ -113,8 +113,8 @@ func TestInitRegistry(t *testing.T) {
 	})
 }
 
-// TestInitRegistryElsewhere: for leafsql serve, which needs no tables, the documents are
-// made wherever leafWorker says, and not where only segments are wanted.
+// TestInitRegistryElsewhere: for leafsql serve, which needs no tables, the documents are written to any source
+// of leafWorker, but not if only segments are served.
 func TestInitRegistryElsewhere(t *testing.T) {
 	s := redistest.Start(t, redistest.Config{})
 	target := mysqltest.Targets(t)[0]

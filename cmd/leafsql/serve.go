@@ -8,7 +8,7 @@ import (
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/server"
 )
 
-// runServe serves ids over HTTP until ctx ends.
+// runServe serves ids over HTTP until ctx is done.
 func runServe(ctx context.Context, s *screen.Screen, args []string) (int, error) {
 	cfg, err := server.ReadConfig(args, s.Out, s.Texts)
 	if err != nil {
@@ -23,13 +23,13 @@ func runServe(ctx context.Context, s *screen.Screen, args []string) (int, error)
 	})
 }
 
-// logged runs a process whose log is JSON or text.
+// logged runs a process that logs JSON or text.
 func logged(s *screen.Screen, json bool, run func() error) (int, error) {
 	if json {
 		slog.SetDefault(slog.New(slog.NewJSONHandler(s.Err, nil)))
 	}
 	err := run()
-	if err != nil && json { // no line of another format
+	if err != nil && json { // do not add a line in another format
 		slog.Error("leafsql: failed", "err", err)
 		return unclear, nil
 	}

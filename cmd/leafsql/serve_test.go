@@ -22,7 +22,7 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestMain lets the test's own program be the command.
+// TestMain allows the test binary to run as the command.
 func TestMain(m *testing.M) {
 	if os.Getenv("LEAFSQL_TEST_MAIN") != "" {
 		main()
@@ -36,8 +36,7 @@ func ownProcess(t *testing.T, args ...string) *osexec.Cmd {
 	return cmd
 }
 
-// TestServe: the process serves with Java Leaf's own settings, and ends well
-// when it is told to.
+// TestServe: the process serves with Java Leaf's settings, and ends cleanly after a signal.
 func TestServe(t *testing.T) {
 	dsn := mysqltest.Database(t)
 	db, err := sql.Open("mysql", dsn)
@@ -96,7 +95,7 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// TestExitCodes: help is 0, what cannot be done is 2.
+// TestExitCodes: help exits with 0, and an impossible request with 2.
 func TestExitCodes(t *testing.T) {
 	for args, want := range map[string]int{"serve -h": 0, "": 2, "nosuch": 2, "serve -nosuch": 2, "serve": 2, "serve -dsn x": 2, "serve -log-format xml": 2, "serve -dsn app@tcp(h:1)/db -listen 256.0.0.1:1": 2} {
 		cmd := ownProcess(t, strings.Fields(args)...)
@@ -107,7 +106,8 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-// TestLogsJSON: each line of -log-format json is an object with a time, a level and a text, also the last one of a process that failed.
+// TestLogsJSON: with -log-format json each line is an object with a time, a level and a text, including the
+// last line of a process that failed.
 func TestLogsJSON(t *testing.T) {
 	for _, c := range []struct {
 		command, listens, listen, last string
@@ -125,7 +125,7 @@ func TestLogsJSON(t *testing.T) {
 			t.Fatal(err)
 		}
 		type entry struct{ Time, Level, Msg, Address, Version, Err string }
-		var line, last entry // what runs in the background may say something after it
+		var line, last entry // background work may log something after it
 		for lines := bufio.NewScanner(log); lines.Scan(); {
 			line = entry{}
 			if err := json.Unmarshal(lines.Bytes(), &line); err != nil || line.Time == "" || line.Level == "" || line.Msg == "" {
@@ -148,8 +148,8 @@ func TestLogsJSON(t *testing.T) {
 	}
 }
 
-// TestServeWithFewFiles: where the process may open fewer files than -max-connections says, a client that leaves connections
-// idle keeps nobody else out either, and the log says it.
+// TestServeWithFewFiles: if the process may open fewer files than -max-connections needs, a client with idle
+// connections still does not lock out others, and the log shows the lower limit.
 func TestServeWithFewFiles(t *testing.T) {
 	cmd := osexec.CommandContext(t.Context(), "sh", "-c", `ulimit -n 512; exec "$0" serve -dsn "app@tcp(127.0.0.1:1)/away" -listen 127.0.0.1:0`, os.Args[0])
 	cmd.Env = append(os.Environ(), "LEAFSQL_TEST_MAIN=1")

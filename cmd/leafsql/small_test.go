@@ -19,24 +19,24 @@ import (
 )
 
 func TestDecode(t *testing.T) {
-	// The id that Twitter's documentation takes apart.
+	// An id from Twitter's documentation.
 	out := mustRun(t, fine, "decode", "1541815603606036480")
 	if !strings.Contains(out, "2022-06-28T16:07:40.105Z  378     0") {
 		t.Error(out)
 	}
-	out = mustRun(t, fine, "decode", "-layout", "41-5+5-12@1420070400000", "175928847299117063") // Discord's
+	out = mustRun(t, fine, "decode", "-layout", "41-5+5-12@1420070400000", "175928847299117063") // an id of Discord
 	if !strings.Contains(out, "2016-04-30T11:18:25.796Z  1            0       7") {
 		t.Error(out)
 	}
 	type id struct {
-		ID               string // a number of this size would be rounded by many a reader
+		ID               string // many JSON parsers would round a number of this size
 		Worker, Sequence int
 	}
 	want := []id{{"1541815603606036480", 378, 0}, {"4096", 1, 0}}
 	if got := jsonOf[[]id](t, fine, "decode", "1541815603606036480", "4096"); !slices.Equal(got, want) {
 		t.Errorf("%+v", got)
 	}
-	cmd := ownProcess(t, "decode", "-", "-json") // a flag behind the ids
+	cmd := ownProcess(t, "decode", "-", "-json") // a flag after the ids
 	cmd.Stdin = strings.NewReader("1541815603606036480\n4096\n")
 	piped, err := cmd.Output()
 	var got []id
@@ -68,7 +68,7 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// TestTags: a watch shows what moves, and ends without an error when it is interrupted.
+// TestTags: a watch shows the rows that move, and ends without an error when it is interrupted.
 func TestTags(t *testing.T) {
 	dsn := mysqltest.Database(t)
 	db := open(t, dsn, "CREATE TABLE leaf_alloc (biz_tag VARCHAR(128) PRIMARY KEY, max_id BIGINT, step INT)", "INSERT INTO leaf_alloc VALUES ('orders', 12001, 1000), ('users', 5, 10)")
@@ -102,7 +102,7 @@ func TestTags(t *testing.T) {
 	}
 }
 
-// TestBench: a bench leaves nothing behind, and touches no tag.
+// TestBench: a bench removes its tables, and uses no tag.
 func TestBench(t *testing.T) {
 	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		db := open(t, dsn, allocTable, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 1, 10)")
@@ -126,12 +126,12 @@ func TestBench(t *testing.T) {
 	})
 }
 
-// full is a disk without room.
+// full is a file on a full disk.
 type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
 
-// TestOutputIsLost: a report that could not be written is never an exit code of 0 or 1.
+// TestOutputIsLost: the exit code of a report that could not be written is not 0 or 1.
 func TestOutputIsLost(t *testing.T) {
 	dsn := mysqltest.Database(t)
 	open(t, dsn, allocTable)
@@ -151,7 +151,7 @@ func TestOutputIsLost(t *testing.T) {
 	}
 }
 
-// TestNoSuchStep: a mistyped step is answered by the steps that there are, and not by the one that is next.
+// TestNoSuchStep: a mistyped step is answered with the list of steps, and not with the next step.
 func TestNoSuchStep(t *testing.T) {
 	status, _, errs := leafsql(t.Context(), "migrate", "orders", "-dsn", "app@tcp(127.0.0.1:1)/shop", "-do", "swich")
 	if status != unclear || !strings.Contains(errs, `there is no step "swich"; the steps are widen, switch, drop and unguard`) {
@@ -159,7 +159,7 @@ func TestNoSuchStep(t *testing.T) {
 	}
 }
 
-// TestSameShardTwice: one database under two names would be counted, and changed, twice.
+// TestSameShardTwice: a database under two names is refused, since it would be counted and changed twice.
 func TestSameShardTwice(t *testing.T) {
 	dsn := mysqltest.Database(t)
 	for _, args := range []string{"check", "init", "tags", "migrate -do switch"} {

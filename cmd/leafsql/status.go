@@ -4,5 +4,5 @@ package main
 const (
 	fine    = 0
 	mend    = 1 // something needs a fix
-	unclear = 2 // it could not be found out, or done
+	unclear = 2 // it could not be determined or done
 )

@@ -38,7 +38,7 @@ func runTags(ctx context.Context, s *screen.Screen, args []string) (int, error) 
 		}
 		switch {
 		case ctx.Err() != nil && *watch:
-			return fine, nil // interrupted, as is usual
+			return fine, nil // it usually ends by an interrupt
 		case err != nil:
 			return unclear, err
 		}
@@ -65,7 +65,7 @@ func runTags(ctx context.Context, s *screen.Screen, args []string) (int, error) 
 	}
 }
 
-// readTags reads leaf_alloc; Java Leaf's older tables do not note when a row changed.
+// readTags reads leaf_alloc's rows. Older tables of Java Leaf do not record the time of changes.
 func readTags(ctx context.Context, store *databases.Store) ([]survey.Row, error) {
 	rows, err := survey.ReadRows(ctx, store, "update_time")
 	if servererr.Is(err, servererr.UnknownColumn) {

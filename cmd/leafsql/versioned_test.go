@@ -10,7 +10,8 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestVersionedTables: tables whose history MariaDB keeps are tables for check, init and migrate, and their history is kept.
+// TestVersionedTables: check, init and migrate work with tables whose history MariaDB keeps, and do not change
+// the history.
 func TestVersionedTables(t *testing.T) {
 	target := mysqltest.TargetOf(t, mysqltest.MariaDB)
 	target.Needs(t, "tables with a history", 100304, 0)

@@ -24,18 +24,18 @@ import (
 	_ "github.com/leafsql/leafsql/nacos"
 )
 
-// A holder is who holds a worker id, or did not give it back.
+// A holder is the process that holds a worker id, or did not release it.
 type holder struct {
 	Worker int       `json:"worker"`
 	Owner  string    `json:"owner"`
 	Until  time.Time `json:"until"` // the latest time that it may put into an id
-	Over   bool      `json:"over"`  // that is past: it has ended without giving the worker id back, or cannot renew it
+	Over   bool      `json:"over"`  // Until has passed: the process has ended without releasing the worker id, or cannot renew it
 }
 
-// Bounds of what the registry is asked.
+// Limits of reads of the registry.
 const (
 	askedAtOnce = 16
-	askedFor    = 10 * time.Second // each document
+	askedFor    = 10 * time.Second // timeout of each document
 )
 
 func runWorkers(ctx context.Context, s *screen.Screen, args []string) (int, error) {
@@ -72,7 +72,7 @@ func runWorkers(ctx context.Context, s *screen.Screen, args []string) (int, erro
 	return fine, nil
 }
 
-// read asks the source that the DSN names.
+// read reads the holders from the source of the DSN, with the source's name and the number of free worker ids.
 func read(ctx context.Context, f *flags, cfg *driver.Config, workers int) (name string, holders []holder, free int, err error) {
 	switch source, address, err := spec.Parse(cmp.Or(cfg.Worker, "mysql()")); {
 	case err != nil || source != "mysql":
@@ -99,7 +99,7 @@ func read(ctx context.Context, f *flags, cfg *driver.Config, workers int) (name 
 	return src.Name, holders, free, err
 }
 
-// leased reads the table beside leaf_alloc, which is the default source.
+// leased reads the holders from the leaf_worker next to leaf_alloc, the default source.
 func leased(ctx context.Context, f *flags, workers int) (name string, holders []holder, free int, err error) {
 	set, err := databases.Open(ctx, f.dsn, f.shards)
 	if err != nil {
@@ -129,7 +129,7 @@ func leased(ctx context.Context, f *flags, workers int) (name string, holders []
 	return name, holders, workers - len(holders), err
 }
 
-// documents reads those of all worker ids; a missing one has no version.
+// documents reads the documents of all worker ids. A missing document has no version.
 func documents(ctx context.Context, s *screen.Screen, src worker.Source, workers int) ([]worker.Doc, []worker.Version, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -159,7 +159,7 @@ func documents(ctx context.Context, s *screen.Screen, src worker.Source, workers
 	return docs, versions, nil
 }
 
-// held says who holds which worker id.
+// held returns the holders of worker ids, and the number of free ones.
 func held(ctx context.Context, s *screen.Screen, src worker.Source, workers int) (holders []holder, free int, err error) {
 	docs, versions, err := documents(ctx, s, src, workers)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestWorkers: who holds a worker id is shown until it is given back.
+// TestWorkers: the holder of a worker id is shown until it releases the id.
 func TestWorkers(t *testing.T) {
 	s := redistest.Start(t, redistest.Config{})
 	source := "redis(" + s.Addr + ")"
@@ -58,9 +58,8 @@ func TestWorkers(t *testing.T) {
 	}
 }
 
-// TestDefaultWorkers: leaf_worker, the default source of worker ids, is looked after like
-// leaf_alloc: check misses it, init creates it, workers reads it, and the SQL of a finding
-// mends it.
+// TestDefaultWorkers: leaf_worker, the default source of worker ids, is handled like leaf_alloc: check reports
+// it missing, init creates it, workers reads it, and the SQL of a finding fixes it.
 func TestDefaultWorkers(t *testing.T) {
 	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		db := open(t, dsn, "CREATE TABLE events (id BIGINT PRIMARY KEY, a INT)")
@@ -94,7 +93,7 @@ func TestDefaultWorkers(t *testing.T) {
 			t.Errorf("of an empty table %+v", got)
 		}
 
-		exec(t, db, "UPDATE leaf_worker SET hw = 1 WHERE worker_id >= 0") // init was long ago, and what it has the ids wait for is over
+		exec(t, db, "UPDATE leaf_worker SET hw = 1 WHERE worker_id >= 0") // as if the wait after init were over
 		filled, err := sql.Open("mysql-leaf", leaf)
 		if err != nil {
 			t.Fatal(err)
@@ -118,8 +117,8 @@ func TestDefaultWorkers(t *testing.T) {
 	})
 }
 
-// TestDefaultWorkersRights: what a user lacks on leaf_worker is found, whether the table is
-// there or not, and the SQL of the finding gives it.
+// TestDefaultWorkersRights: missing rights on leaf_worker are found, whether the table exists or not, and the
+// SQL of the finding grants them.
 func TestDefaultWorkersRights(t *testing.T) {
 	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		name := database(dsn)
