@@ -145,7 +145,11 @@ func TestTemporaryTableLikeFilledOne(t *testing.T) {
 func TestPreparedInsertInAnotherDatabase(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		for _, text := range []string{"INSERT INTO items (name) VALUES (?)", "INSERT INTO items SET name = ?", "INSERT INTO items (name, n) VALUES (?, 7) ON DUPLICATE KEY UPDATE name = 'y'",
-			"INSERT INTO items (name) SELECT ?", "INSERT INTO items VALUES (DEFAULT, ?, NULL)"} {
+			"INSERT INTO items (name) SELECT ?", "INSERT INTO items VALUES (DEFAULT, ?, NULL)", "INSERT INTO items (name, n) VALUES (?, 7) ON DUPLICATE KEY UPDATE name = VALUES(name)",
+			"INSERT INTO items (name, n) VALUES (?, 7) AS new ON DUPLICATE KEY UPDATE name = new.name", "INSERT INTO items (name, n) VALUES (?, 7) AS new (a, b) ON DUPLICATE KEY UPDATE name = a"} {
+			if p.Name == string(mysqltest.MariaDB) && strings.Contains(text, "AS new") {
+				continue
+			}
 			for name, there := range map[string]string{"without a table": "CREATE TABLE OWN.none (a INT)", "with another one": "CREATE TABLE OWN.items (id INT, name INT)", "with an equal one": "CREATE TABLE OWN.items LIKE items"} {
 				t.Run(name, func(t *testing.T) {
 					p := newPlace(t, p.Target)
