@@ -86,7 +86,7 @@ func TestCheckAltersForeignKeys(t *testing.T) {
 			}
 		}
 		for _, f := range report.Findings {
-			for _, sql := range f.SQL { // like a person who executes each line
+			for _, sql := range f.SQL { // like a person, line by line
 				exec(t, db, sql)
 			}
 		}

@@ -137,7 +137,7 @@ func TestCheckFindsHowTablesAreMade(t *testing.T) {
 	})
 }
 
-// TestCheckLetters: a leaf_alloc whose character set cannot encode a tag is altered before the tag gets a row.
+// TestCheckLetters: if the character set of leaf_alloc cannot encode a tag, it is altered before the tag gets a row.
 func TestCheckLetters(t *testing.T) {
 	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		db := open(t, dsn, strings.Replace(allocTable, "InnoDB", "InnoDB CHARACTER SET latin1", 1), "CREATE TABLE 订单 (id BIGINT PRIMARY KEY)", "CREATE TABLE größe (id BIGINT PRIMARY KEY)",

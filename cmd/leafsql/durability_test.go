@@ -60,8 +60,8 @@ func TestCheckDurability(t *testing.T) {
 	}
 }
 
-// TestCheckKept: a table that may lose rows, or that triggers change, is reported. So is a view, whose table is
-// not checked.
+// TestCheckKept: a table that may lose rows, or that triggers change, is reported. So is a view, because
+// its table cannot be checked.
 func TestCheckKept(t *testing.T) {
 	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		db := open(t, dsn, allocTable, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 1, 10)",

@@ -107,7 +107,7 @@ func TestInitWritesMarks(t *testing.T) {
 	})
 }
 
-// TestInitWithoutTables: leafsql init creates leaf_alloc for leafsql serve, whose DSN names no tables. It fails
+// TestInitWithoutTables: leafsql init creates leaf_alloc for leafsql serve, with a DSN without tables. It fails
 // if the DSN names tables and none of them gets a row.
 func TestInitWithoutTables(t *testing.T) {
 	for tables, want := range map[string]struct {

@@ -14,7 +14,7 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// counted returns a DSN whose connections count the statements that they send.
+// counted returns a DSN for connections that count the statements that they send.
 func counted(t *testing.T, dsn string) (same string, statements *atomic.Int64) {
 	t.Helper()
 	cfg, err := mysql.ParseDSN(dsn)

@@ -10,8 +10,8 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestVersionedTables: check, init and migrate work with tables whose history MariaDB keeps, and do not change
-// the history.
+// TestVersionedTables: check, init and migrate work with tables WITH SYSTEM VERSIONING, and do not change their
+// history.
 func TestVersionedTables(t *testing.T) {
 	target := mysqltest.TargetOf(t, mysqltest.MariaDB)
 	target.Needs(t, "tables with a history", 100304, 0)

@@ -24,7 +24,7 @@ func WayOut(err error) string {
 	return "see that the server runs, and that the DSN leads there"
 }
 
-// ErrForeignKeys are the errors for a column whose type cannot change because of foreign keys.
+// ErrForeignKeys are the errors of a change of a column's type that foreign keys prevent.
 var ErrForeignKeys = []uint16{1832, 1833, 3780}
 
 // Denied reports whether err means that the user lacks a right.

@@ -45,7 +45,7 @@ type Config struct {
 	RequireTLS bool
 	Insecure   bool // allow passwords and rows on a network without TLS
 
-	ProxyProtocol       []netip.Prefix // addresses of balancers, whose connections begin with a PROXY header
+	ProxyProtocol       []netip.Prefix // addresses of balancers; their connections begin with a PROXY header
 	ServerProxyProtocol bool           // send a PROXY header to the server
 
 	MaxConnections int           // 10,000

@@ -140,7 +140,7 @@ func TestDrain(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- stop() }()
 	eventually(t, "not ready", func() bool { return get(t, server+"/readyz").code == 503 })
-	get(t, server+"/api/segment/get/orders").want(t, "1001") // for clients whose balancer has not noticed yet
+	get(t, server+"/api/segment/get/orders").want(t, "1001") // for clients of a balancer that has not noticed yet
 	eventually(t, "nobody listens", func() bool { _, err := ask(t.Context(), "GET", server+"/healthz"); return err != nil })
 	close(closed)
 	if a := <-slow; a.code != 200 || a.body != "1000" {

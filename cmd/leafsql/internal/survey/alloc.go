@@ -148,7 +148,7 @@ func ReadMarks(ctx context.Context, store *databases.Store) (segment.Marks, erro
 	return marks, nil
 }
 
-// collations are the server's errors for a table whose character set does not have the tag's letters.
+// collations are the server's errors for a tag with letters that are not in the table's character set.
 var collations = []uint16{1267, 3854, 3988}
 
 // row returns a tag's row, or nil. It compares tags as the server does.

@@ -67,7 +67,7 @@ type Tag struct {
 }
 
 // Highest returns the highest key of the tag's tables, or the highest number that AUTO_INCREMENT generated,
-// with a table that has or had it; nil if no row ever existed. It skips tables whose highest key is unknown.
+// with a table that has or had it; nil if no row ever existed. It skips tables with an unknown highest key.
 func (t *Tag) Highest() (int64, *Table) {
 	highest, table := int64(0), (*Table)(nil)
 	for _, o := range t.Tables {
@@ -89,7 +89,7 @@ func (t *Tag) Room() int64 {
 	return room
 }
 
-// Unknown returns the tables of the tag whose highest key is unknown.
+// Unknown returns the tables of the tag with an unknown highest key.
 func (t *Tag) Unknown() []*Table {
 	return lo.Filter(t.Tables, func(o *Table, _ int) bool { return !o.Known && o.Err == nil })
 }
