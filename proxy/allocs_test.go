@@ -11,7 +11,7 @@ import (
 	"github.com/leafsql/leafsql/internal/wire"
 )
 
-// A repeated connection sends the same bytes whenever it is read, and takes whatever is written.
+// A repeated connection returns the same bytes for every read, and accepts all writes.
 type repeated struct {
 	net.Conn
 	sends []byte

@@ -8,44 +8,45 @@ import (
 	"github.com/leafsql/leafsql/internal/wire"
 )
 
-// A state is the kind of packet that comes next in an answer.
+// A state is the kind of the next packet in an answer.
 type state byte
 
 const (
 	head           state = iota // the first packet of a result
 	preparedHead                // the first packet that answers COM_STMT_PREPARE
-	definitions                 // of columns and parameters
-	definitionsEnd              // the EOF after them
-	rows                        // or the end of the rows
+	definitions                 // definitions of columns and parameters
+	definitionsEnd              // the EOF after the definitions
+	rows                        // rows, or the end of the rows
 	anyPacket                   // the only packet of an answer whose content does not matter
 )
 
-// An answer is the server's to one command. It is followed up to its end, and of each packet only the front is read.
+// An answer is the server's answer to one command. It is followed up to its end. Only the front of each packet
+// is parsed.
 type answer struct {
 	state   state
 	more    bool // another answer to the same command follows, and the last packet has to announce it
-	execute bool // of COM_STMT_EXECUTE: a cursor may take the place of rows
+	execute bool // the answer is to COM_STMT_EXECUTE: a cursor may replace the rows
 
-	columns uint64 // definitions that are still to come
-	behind  uint64 // definitions of a prepared statement's columns, after those of its parameters
+	columns uint64 // number of definitions that have not arrived
+	behind  uint64 // number of definitions of a prepared statement's columns, which follow those of its parameters
 	out     bool   // the rows are the values of OUT parameters: another result follows
-	file    bool   // the last packet asks for a file
+	file    bool   // the last packet requests a file
 
-	// Of an answer that is passed on, as it comes:
-	left      int  // bytes of the frame in progress that are passed on unread
+	// Fields for an answer that is passed on while it arrives:
+	left      int  // remaining bytes of the frame in progress, which are passed on unread
 	continued bool // the frame's payload continues in the next frame
 	ended     bool // the answer ends with the payload
 
-	ok      wire.OK // the last one in the answer
-	failure error   // the error that ended the answer, with only the front of its text if the answer is passed on
+	ok      wire.OK // the last OK in the answer
+	failure error   // the error that ended the answer, with a truncated message if the answer is passed on
 	stmt    wire.PreparedOK
 }
 
-// front is how much of a packet reads has to see: the numbers in an OK.
+// front is the length of a packet that reads needs: the numbers in an OK.
 const front = 1 + 9 + 9 + 2 + 2
 
-// reads follows an answer over its next packet, of that length, and reports whether the answer ends with it. p is the packet or its
-// front. If another answer follows, that is noted in it.
+// reads follows an answer over its next packet, of this length, and reports whether the answer ends with it. p
+// is the packet or its front. If a.more is set, the last packet is changed to announce another answer.
 func (b *backend) reads(a *answer, p []byte, length int) (ends bool, err error) {
 	switch {
 	case a.state == anyPacket:
@@ -95,14 +96,14 @@ func (b *backend) reads(a *answer, p []byte, length int) (ends bool, err error) 
 		a.announce(p[wire.EOFStatusAt:])
 		return a.defined(), nil
 	case rows:
-		if p[0] == wire.FirstEOF && (length < 9 || b.deprecatesEOF() && length < wire.MaxFrame) { // or the OK in its place
+		if p[0] == wire.FirstEOF && (length < 9 || b.deprecatesEOF() && length < wire.MaxFrame) { // or the OK that replaces the EOF
 			return b.ends(a, p, length)
 		}
 	}
 	return false, err
 }
 
-// defined follows an answer over the end of definitions, and reports whether it ends there.
+// defined follows an answer over the end of definitions, and reports whether the answer ends there.
 func (a *answer) defined() (ends bool) {
 	switch {
 	case a.behind > 0:
@@ -115,7 +116,7 @@ func (a *answer) defined() (ends bool) {
 	return false
 }
 
-// ends reads the OK or EOF that ends a result. If another result follows, the answer does not end with it.
+// ends parses the OK or EOF that ends a result. It returns false if another result of the same answer follows.
 func (b *backend) ends(a *answer, p []byte, length int) (ends bool, err error) {
 	if length < 5 {
 		return false, wire.ErrMalformed
@@ -136,7 +137,7 @@ func (b *backend) ends(a *answer, p []byte, length int) (ends bool, err error) {
 	return true, nil
 }
 
-// announce changes the status of a packet if another answer follows.
+// announce sets the flag for more results in a packet's status if another answer follows.
 func (a *answer) announce(status []byte) {
 	if a.more {
 		status[0] |= wire.MoreResults

@@ -7,8 +7,8 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestQueryAttributes: MySQL reads a statement's attributes by their names, whether it is relayed or filled, a text, a part of one or
-// prepared; the next statement has none of them.
+// TestQueryAttributes: MySQL reads a statement's attributes by their names, whether the statement is relayed or
+// filled, a text, a part of one or prepared. The next statement has none of them.
 func TestQueryAttributes(t *testing.T) {
 	mysqltest.TargetOf(t, mysqltest.MySQL)
 	p := newPlace(t, mysqltest.Run(t, mysqltest.Config{Kind: mysqltest.MySQL}).Target())

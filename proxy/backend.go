@@ -10,31 +10,32 @@ import (
 	"github.com/leafsql/leafsql/internal/wire"
 )
 
-// A backend is the server's side of a session: the client's connection to the server, with what both agreed on. Package driver uses
-// it as a connection, for the statements that it fills and for its questions about the session: see conn.go.
+// A backend is the server's side of a session: the client's connection to the server, and its negotiated
+// settings. Package driver uses it as a connection, for the statements that it fills and for its queries about
+// the session: see conn.go.
 type backend struct {
 	end
-	client *client // sends the commands, and gets the answers
+	client *client // sends the commands, and receives the answers
 
-	maxPacket    int    // how long a command may be
-	caps         uint32 // that client and server agreed on
+	maxPacket    int    // maximum length of a command
+	caps         uint32 // capabilities that client and server agreed on
 	noAttributes []byte // the bytes before a text without attributes
 
-	status      uint16 // in the server's last answer
-	stale       bool   // status is the login's, which servers write before they run init_connect, or that of a session before
-	modeChanged bool   // the bit of sql_mode in status has changed since the login: see fill.Session.SetNoBackslashEscapes
+	status      uint16 // status in the server's last answer
+	stale       bool   // status comes from the login, which servers answer before they run init_connect, or from a previous session
+	modeChanged bool   // the sql_mode flag in status has changed since the login: see fill.Session.SetNoBackslashEscapes
 
-	lastSeq byte  // number of the last frame that the server sent
-	lost    error // why the server's connection cannot be used any more; nil: it can
+	lastSeq byte  // number of the last frame from the server
+	lost    error // the reason why the server's connection cannot be used any more; nil if it can
 
-	// Of the command in progress: the bytes before its text, attributes after its
-	// arguments, and the transactions that internal statements committed.
+	// State of the command in progress: the bytes before its text, the attributes after its arguments, and the
+	// transactions that internal statements committed.
 	attributes []byte
 	extra      []wire.Param
 	gtids      []byte
 }
 
-// errServerGone is for a connection that the server ended. The time that the proxy gave it is another error.
+// errServerGone means that the server ended the connection. Timeouts that the proxy sets are other errors.
 var errServerGone = errors.New("the server ended the connection")
 
 func serverGone(err error) error {
@@ -46,7 +47,7 @@ func serverGone(err error) error {
 
 func (b *backend) deprecatesEOF() bool { return b.caps&wire.DeprecateEOF != 0 }
 
-// sees notes the status in an answer.
+// sees records the status in an answer.
 func (b *backend) sees(status uint16) {
 	b.modeChanged = b.modeChanged || (status^b.status)&wire.NoBackslashEscapes != 0
 	b.status, b.stale = status, false
@@ -66,8 +67,8 @@ func (b *backend) start(command []byte) error {
 	return nil
 }
 
-// lose notes why the server's connection cannot be used any more, for session.run, and returns the error
-// of a connection of go-sql-driver.
+// lose records why the server's connection cannot be used any more, for session.run, and returns the error of
+// go-sql-driver for a broken connection.
 func (b *backend) lose(cause error) error {
 	if b.lost == nil {
 		b.lost = cause
@@ -75,7 +76,8 @@ func (b *backend) lose(cause error) error {
 	return mysql.ErrInvalidConn
 }
 
-// forward sends the server the client's next packet as it comes. Its frames are numbered from seq on. It returns the packet's length.
+// forward sends the server the client's next packet while it arrives. Its frames are numbered from seq on. It
+// returns the packet's length.
 func (b *backend) forward(seq byte) (total int, err error) {
 	b.seq = seq
 	for length := wire.MaxFrame; length == wire.MaxFrame; total += length {
@@ -102,13 +104,13 @@ func (b *backend) forward(seq byte) (total int, err error) {
 	return total, nil
 }
 
-// passFile passes the client's answer to LOCAL INFILE on: packets up to an empty one.
+// passFile passes the client's answer to LOCAL INFILE on: all packets up to an empty one.
 func (b *backend) passFile() error {
-	b.client.bounded = false // a file may be read slowly
+	b.client.bounded = false // the client may read the file slowly
 	defer func() { b.client.bounded = true }()
 	for seq, length := b.lastSeq+1, 1; length > 0; seq = b.seq {
 		_, _, err := b.client.header()
-		if errors.Is(err, os.ErrDeadlineExceeded) { // set by hangUp: the server's answer gives the reason
+		if errors.Is(err, os.ErrDeadlineExceeded) { // set by hangUp: the server's answer has the reason
 			return nil
 		}
 		if length, err = b.forward(seq); err != nil {

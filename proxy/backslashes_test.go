@@ -12,8 +12,8 @@ import (
 	"github.com/leafsql/leafsql/proxy/proxytest"
 )
 
-// TestBackslashes: a text is read as the server reads it under the session's sql_mode, which is followed at once wherever it was
-// set.
+// TestBackslashes: a text is read like the server reads it with the session's sql_mode. Changes of the mode
+// have an immediate effect, wherever it is set.
 func TestBackslashes(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		setup := append([]string{
@@ -49,13 +49,14 @@ func TestBackslashes(t *testing.T) {
 	})
 }
 
-// TestBackslashesBehindAnotherProxy: what another proxy before the server says of the session's sql_mode may be wrong. ProxySQL
-// leaves NO_BACKSLASH_ESCAPES in the status when a session begins anew, and does not tell where it is the server's default.
+// TestBackslashesBehindAnotherProxy: the session's sql_mode in the status may be wrong if another proxy is in
+// front of the server. ProxySQL keeps NO_BACKSLASH_ESCAPES in the status after a reset of the session, and does
+// not set it if it is the server's default.
 func TestBackslashesBehindAnotherProxy(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		const set, ping = "SET sql_mode = 'NO_BACKSLASH_ESCAPES'", proxytest.Ping
 		for name, test := range map[string]struct {
-			status func(flag, before bool) bool // what the other proxy makes of the server's flag
+			status func(flag, before bool) bool // the flag that the other proxy sends instead of the server's
 			begin  func(c *proxytest.Client)
 			insert string
 			want   string
@@ -94,7 +95,8 @@ func TestBackslashesBehindAnotherProxy(t *testing.T) {
 	})
 }
 
-// rewritten takes connections to a server, and says of NO_BACKSLASH_ESCAPES in the status of its answers what flag makes of it.
+// rewritten relays connections to a server, and replaces the flag NO_BACKSLASH_ESCAPES in the status of its
+// answers by the result of flag.
 func rewritten(t *testing.T, server string, flag func(flag, before bool) bool) (addr string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -119,9 +121,9 @@ func rewritten(t *testing.T, server string, flag func(flag, before bool) bool) (
 			if _, err := io.ReadFull(in, p); err != nil {
 				return
 			}
-			at := 0 // of the status
+			at := 0 // position of the status
 			switch {
-			case n == 0: // the greeting
+			case n == 0: // greeting
 			case p[0] == 0 && len(p) >= 7 && p[1] < 251 && p[2] < 251:
 				at = 3
 			case p[0] == 0xFE && len(p) == 5:
@@ -151,7 +153,8 @@ func rewritten(t *testing.T, server string, flag func(flag, before bool) bool) (
 	return l.Addr().String()
 }
 
-// TestNothingElseIsAsked: a statement that is filled is one statement of the session's, whatever quotes and backslashes it has.
+// TestNothingElseIsAsked: a filled statement causes one statement of the session, even if it has quotes and
+// backslashes.
 func TestNothingElseIsAsked(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		p.configured(true, filledItems...)
@@ -163,7 +166,7 @@ func TestNothingElseIsAsked(t *testing.T) {
 			}
 			return n
 		}
-		// The first session that is asked shows that answers tell how backslashes are read.
+		// The first session that is queried shows that the status in answers is right.
 		c.Query(`INSERT INTO items (name, n) VALUES ('it\'s', -1)`)
 		n := 0
 		prepared := c.Prepare("INSERT INTO items (name, n) VALUES (?, ?)")
@@ -190,7 +193,7 @@ func TestNothingElseIsAsked(t *testing.T) {
 			},
 		} {
 			const statements = 20
-			insert() // its tables are known, and its settings
+			insert() // its tables and settings are known
 			before := questions()
 			for range statements {
 				n++

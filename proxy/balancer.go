@@ -9,9 +9,9 @@ import (
 	"github.com/leafsql/leafsql/internal/wire"
 )
 
-// meet learns who the client is. A balancer says so in a PROXY header before anything else, and
-// has to: where it may be missing, a client behind the balancer could bring one itself. A
-// balancer that only looks whether somebody answers, and closes, gives the server no connection.
+// meet determines the client's address. A balancer has to send it in a PROXY header before anything else: if
+// the header were optional, a client that connects through the balancer could send one itself. For a balancer
+// that only checks whether the proxy accepts connections, and closes, the proxy does not connect to the server.
 func (s *session) meet() error {
 	s.client.from = addrPort(s.client.raw.RemoteAddr())
 	peer := s.client.from.Addr()
@@ -38,19 +38,20 @@ func (s *session) meet() error {
 	}
 }
 
-// unread tells a client whose login was too long to be read. It may be a balancer that is not known as one.
+// unread sends an error to a client whose login was too long to be read. The client may be a balancer that is
+// not configured as one.
 func (s *session) unread(err error) error {
 	if err != errTooLarge {
 		return err
 	}
-	s.client.seq++ // as the client expects, whose login may be there behind the header
+	s.client.seq++ // as the client expects, whose login may follow the header
 	if wire.BeginsHeader(s.client.buffered()) {
 		return s.deny(1043, "08S01", "leafsql: a PROXY header comes from "+s.client.from.Addr().String()+", which is no balancer's address by -proxy-protocol; name it there, or let it send none")
 	}
 	return s.deny(1043, "08S01", "Bad handshake")
 }
 
-// introduce tells the server who the client is.
+// introduce sends the server the client's address, if configured.
 func (s *session) introduce() error {
 	if !s.proxy.cfg.ServerProxyProtocol {
 		return nil
@@ -58,13 +59,13 @@ func (s *session) introduce() error {
 	return serverGone(s.server.write(wire.AppendHeader(nil, s.client.from, addrPort(s.client.raw.LocalAddr()))))
 }
 
-// toldWho reports whether the server is told whose the connection is, and that it is of another host than
-// the proxy's.
+// toldWho reports whether the server receives the client's address, and this address is on another host than
+// the proxy.
 func (s *session) toldWho() bool {
 	return s.proxy.cfg.ServerProxyProtocol && s.client.from.IsValid() && s.client.from.Addr() != addrPort(s.server.raw.LocalAddr()).Addr()
 }
 
-// who is the client's address.
+// who returns the client's address.
 func (s *session) who() string {
 	if s.client.from.IsValid() {
 		return s.client.from.String()
@@ -72,7 +73,7 @@ func (s *session) who() string {
 	return s.client.raw.RemoteAddr().String()
 }
 
-// addrPort is a TCP connection's address, not valid for others.
+// addrPort returns the address of a TCP connection, or an invalid one for other connections.
 func addrPort(of net.Addr) netip.AddrPort {
 	tcp, ok := of.(*net.TCPAddr)
 	if !ok {

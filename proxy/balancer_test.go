@@ -21,7 +21,7 @@ import (
 	"github.com/leafsql/leafsql/testutil/stopwatch"
 )
 
-// balanced has balancers at these addresses.
+// balanced makes these networks those of balancers.
 func balanced(networks ...string) func(*proxy.Config) {
 	return func(cfg *proxy.Config) {
 		for _, n := range networks {
@@ -30,7 +30,7 @@ func balanced(networks ...string) func(*proxy.Config) {
 	}
 }
 
-// free is an address at which somebody can listen.
+// free returns an address that is not in use.
 func free(t testing.TB) string {
 	t.Helper()
 	port, err := freeport.Find()
@@ -40,11 +40,12 @@ func free(t testing.TB) string {
 	return fmt.Sprintf("127.0.0.1:%d", port)
 }
 
-// The ways in which HAProxy tells of a client, as options of its server.
+// The kinds of headers with a client's address, as options of a server in HAProxy.
 var headers = map[string]string{"version 1": "send-proxy", "version 2": "send-proxy-v2", "version 2 with additions": "send-proxy-v2 proxy-v2-options unique-id"}
 
-// TestServerSeesClients: a server that takes PROXY headers sees each client's own address, from which the account may log in: of
-// clients of the proxy's, and of those that come through HAProxy. The rows are filled meanwhile.
+// TestServerSeesClients: a server with PROXY headers sees each client's own address, from which the account may
+// log in, both for clients that connect to the proxy and for those that connect through HAProxy. Their rows are
+// filled.
 func TestServerSeesClients(t *testing.T) {
 	mysqltest.TargetOf(t, mysqltest.MariaDB)
 	certificate, cert, key := selfsigned.Files(t)
@@ -104,8 +105,8 @@ func TestServerSeesClients(t *testing.T) {
 	}
 }
 
-// TestHealthChecks: HAProxy looks every 20 ms whether the proxy is there, with a header of either version and without one, as if it
-// logged in and by a login. No check counts as a client that failed to log in, and clients come in.
+// TestHealthChecks: HAProxy checks the proxy every 20 ms, with a header of either version and without one, by
+// connecting and by a login. No check counts as a client that failed to log in, and clients can log in.
 func TestHealthChecks(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		p.configured(true, filledItems...)
@@ -124,7 +125,7 @@ func TestHealthChecks(t *testing.T) {
 			{"login", "option mysql-check user " + user.User, "check inter 20ms check-send-proxy send-proxy-v2"},
 		} {
 			if check.name == "login" && p.Name == string(mysqltest.MySQL) {
-				continue // its check knows no caching_sha2_password
+				continue // its check does not support caching_sha2_password
 			}
 			through[check.name] = free(t)
 			config += fmt.Sprintf("listen %s\n\tbind %s\n\t%s\n\tserver one %s %s\n", check.name, through[check.name], check.listen, addr, check.server)
@@ -162,8 +163,8 @@ func TestHealthChecks(t *testing.T) {
 	})
 }
 
-// TestHeaders: from a balancer's address a header has to come, and from others none, in however many pieces it comes; who is not let in
-// is told why.
+// TestHeaders: connections from a balancer's address need a header, and others must not send one, in any number
+// of pieces. Clients that are refused get the reason.
 func TestHeaders(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		p.configured(true, filledItems...)
@@ -209,7 +210,7 @@ func TestHeaders(t *testing.T) {
 			if _, err := c.Write([]byte{b}); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(time.Millisecond) // so that it comes by itself
+			time.Sleep(time.Millisecond) // makes it arrive separately
 		}
 		var head [5]byte
 		if _, err := io.ReadFull(c, head[:]); err != nil || head[4] != 10 {
@@ -218,7 +219,8 @@ func TestHeaders(t *testing.T) {
 	})
 }
 
-// TestTooManyBehindBalancer: a client behind a balancer is told too that there are too many.
+// TestTooManyBehindBalancer: a client that connects through a balancer also gets the error for too many
+// clients.
 func TestTooManyBehindBalancer(t *testing.T) {
 	p := newPlace(t, mysqltest.TargetOf(t, mysqltest.MariaDB))
 	addr := p.proxy(balanced("127.0.0.1/32"), func(cfg *proxy.Config) { cfg.MaxConnections = 1 })

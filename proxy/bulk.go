@@ -9,8 +9,9 @@ import (
 	"github.com/leafsql/leafsql/internal/wire"
 )
 
-// bulk serves MariaDB's COM_STMT_BULK_EXECUTE of a statement that is filled: it stays one command,
-// with the ids among the arguments of its rows. One for a single row runs as any other execution, which tells more of its key.
+// bulk serves MariaDB's COM_STMT_BULK_EXECUTE of a filled statement. It stays one command, with the ids among
+// the arguments of its rows. A bulk of a single row runs like any other execution, whose answer has more
+// information about the key.
 func (s *session) bulk(st *preparedStmt, p []byte) error {
 	s.dropLong(st)
 	rows, err := wire.ParseBulk(p, st.params, st.types)
@@ -20,7 +21,7 @@ func (s *session) bulk(st *preparedStmt, p []byte) error {
 	st.types = rows.Types
 	if one := rows; rows.Rows == 1 {
 		args := one.Next()
-		if !slices.ContainsFunc(args, func(p wire.Param) bool { return p.Indicator > 1 }) { // a default is no argument
+		if !slices.ContainsFunc(args, func(p wire.Param) bool { return p.Indicator > 1 }) { // a default is not an argument
 			for i := range args {
 				args[i].Null = args[i].Indicator == 1
 			}
@@ -41,7 +42,7 @@ func (s *session) bulk(st *preparedStmt, p []byte) error {
 	switch {
 	case err != nil:
 		return s.refuse(err)
-	case b == nil: // the server may not know its types: they came with an execution that was filled
+	case b == nil: // sent with its types: the server may not have them, if an earlier execution with types was filled
 		if err := s.server.start(rows.Append(nil)); err != nil {
 			return s.refuse(err)
 		}
@@ -78,7 +79,7 @@ func (s *session) bulk(st *preparedStmt, p []byte) error {
 	return err
 }
 
-// keyText is a key as text: the ids of some rows and what others bring are of one type then.
+// keyText returns a key as text, so that generated ids and keys of the client have the same type.
 func keyText(key any) wire.Param {
 	switch key := key.(type) {
 	case []byte:

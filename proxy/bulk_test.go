@@ -10,7 +10,8 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// The capabilities of clients that execute in bulk. MariaDB 11.5 offers the last one too, which the proxy does not.
+// The capabilities of clients that execute in bulk. MariaDB 11.5 also offers the last one, which the proxy does
+// not.
 const bulks = proxytest.Common | proxytest.Bulk | proxytest.BulkUnitResults
 
 type row = []proxytest.Param
@@ -20,13 +21,13 @@ var (
 	ignored   = proxytest.Param{Type: 8, Indicator: 3}
 )
 
-// typed is a value of a column whose type, which is that of the first row, is another.
+// typed returns a value with another type than its column, whose type is that of the first row.
 func typed(typ byte, p proxytest.Param) proxytest.Param {
 	p.Type = typ
 	return p
 }
 
-// TestRelayedBulk: what is executed in bulk and is not filled is relayed.
+// TestRelayedBulk: a bulk execution of a statement that is not filled is relayed.
 func TestRelayedBulk(t *testing.T) {
 	p := newPlace(t, mysqltest.TargetOf(t, mysqltest.MariaDB))
 	o := p.root()
@@ -45,8 +46,9 @@ func TestRelayedBulk(t *testing.T) {
 	})
 }
 
-// TestFilledBulk: what is told of an INSERT that is executed in bulk and filled is what the server tells of one with AUTO_INCREMENT,
-// but for the keys themselves: however rows lack their keys, and together with rows that bring one.
+// TestFilledBulk: the answer to a filled INSERT that is executed in bulk is the server's answer to one with
+// AUTO_INCREMENT, except for the keys. This holds for all kinds of missing keys, and together with rows that
+// have one.
 func TestFilledBulk(t *testing.T) {
 	each := map[string]uint64{"EOF": 0, "no EOF": proxytest.DeprecateEOF, "metadata": proxytest.CacheMetadata | proxytest.ExtendedMetadata}
 	for way, capabilities := range each {
@@ -134,7 +136,8 @@ func TestFilledBulk(t *testing.T) {
 	}
 }
 
-// TestFilledBulkSays: the ids that are told where the server would tell one that is of no row, or of one of several, and what is refused.
+// TestFilledBulkSays: the ids in answers if the server's would belong to no row or to one of several, and the
+// refused statements.
 func TestFilledBulkSays(t *testing.T) {
 	p := newPlace(t, mysqltest.TargetOf(t, mysqltest.MariaDB))
 	p.configured(true, append(filledItems, "CREATE TABLE events (id BIGINT NOT NULL PRIMARY KEY, n INT)", "CREATE TABLE codes (id CHAR(36) NOT NULL PRIMARY KEY, n INT)")...)
@@ -207,7 +210,8 @@ func TestFilledBulkSays(t *testing.T) {
 	}
 }
 
-// TestBulkTooLong: a bulk that its ids make longer than the server takes does not run, and the connection goes on.
+// TestBulkTooLong: a bulk that becomes too long for the server by its ids does not run, and the connection can
+// still be used.
 func TestBulkTooLong(t *testing.T) {
 	mysqltest.TargetOf(t, mysqltest.MariaDB)
 	p := newPlace(t, mysqltest.Run(t, mysqltest.Config{Kind: mysqltest.MariaDB, Args: []string{"--max-allowed-packet=1M"}}).Target())
@@ -229,7 +233,7 @@ func TestBulkTooLong(t *testing.T) {
 	if rows := p.ask("SELECT COUNT(*) FROM items"); rows != "900" {
 		t.Errorf("%s rows", rows)
 	}
-	// It is known before ids are drawn.
+	// The length is known before ids are drawn.
 	nulls := make([]row, 200_000)
 	for n := range nulls {
 		nulls[n] = row{proxytest.Null()}

@@ -17,7 +17,7 @@ import (
 	"github.com/leafsql/leafsql/testutil/stopwatch"
 )
 
-// from returns an address whose connections reach another one from an own IP address.
+// from returns an address whose connections reach another one from the IP address ip.
 func from(t *testing.T, ip, to string) (addr string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -49,8 +49,8 @@ func from(t *testing.T, ip, to string) (addr string) {
 	return l.Addr().String()
 }
 
-// TestBurstOfBrokenLogins: clients that connect at once, in large numbers, and break off their login do not get the proxy's host
-// refused by the server, and afterwards clients log in.
+// TestBurstOfBrokenLogins: many clients that connect concurrently and break off their logins do not make the
+// server refuse the proxy's host, and clients can log in afterwards.
 func TestBurstOfBrokenLogins(t *testing.T) {
 	const (
 		burst  = 150
@@ -86,7 +86,7 @@ func TestBurstOfBrokenLogins(t *testing.T) {
 					all.Go(func() {
 						defer c.Close()
 						c.SetReadDeadline(time.Now().Add(200 * time.Millisecond))
-						c.Read(make([]byte, 1)) // of the greeting
+						c.Read(make([]byte, 1)) // reads the beginning of the greeting
 						<-begin
 					})
 				}
@@ -105,7 +105,8 @@ func TestBurstOfBrokenLogins(t *testing.T) {
 	}
 }
 
-// TestFewLogLines: clients that break off their login, or find no server, cause a line in the log a minute at most.
+// TestFewLogLines: clients that break off their login, or whose server is not reachable, cause at most one log
+// line a minute.
 func TestFewLogLines(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		var log logged
@@ -116,7 +117,7 @@ func TestFewLogLines(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c.Read(make([]byte, 1)) // of the greeting
+			c.Read(make([]byte, 1)) // reads the beginning of the greeting
 			c.Close()
 		}
 		took := stopwatch.Start(t)

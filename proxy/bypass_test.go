@@ -7,8 +7,8 @@ import (
 	"github.com/leafsql/leafsql/proxy/proxytest"
 )
 
-// TestSocketIsNotNamed: the texts by which Rust's clients look for the server's socket, to connect to it, are answered without one. Any
-// other text that names the variable is answered by the server.
+// TestSocketIsNotNamed: the texts with which Rust's clients query the server's socket, to connect to it, return
+// no socket. Any other text with the variable is answered by the server.
 func TestSocketIsNotNamed(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		path := p.ask("SELECT @@socket")

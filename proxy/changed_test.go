@@ -17,8 +17,8 @@ import (
 	"github.com/leafsql/leafsql/testutil/stopwatch"
 )
 
-// TestDatabaseBeforeTableNameCounts: a row goes into the table that its statement names, also if the client would have servers
-// ignore the name of the database.
+// TestDatabaseBeforeTableNameCounts: a row is stored in the table that its statement names, even if the client
+// has the capability to make servers ignore the database.
 func TestDatabaseBeforeTableNameCounts(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		p.configured(true, filledItems...)
@@ -39,8 +39,8 @@ func TestDatabaseBeforeTableNameCounts(t *testing.T) {
 	})
 }
 
-// TestFilledAfterRefusedStream: the session of a client to which the server refuses a stream continues as before, and its
-// statements are filled.
+// TestFilledAfterRefusedStream: the session continues after the server has refused a stream, and its statements
+// are filled.
 func TestFilledAfterRefusedStream(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		for _, command := range []byte{0x12, 0x1E, 0x20} { // COM_BINLOG_DUMP, COM_BINLOG_DUMP_GTID, COM_CLONE
@@ -62,8 +62,8 @@ func TestFilledAfterRefusedStream(t *testing.T) {
 	})
 }
 
-// TestServerHangsUpInFile: a client that stops in the middle of a file is told that the server has ended its connection, which
-// leaves nothing in the proxy.
+// TestServerHangsUpInFile: a client that stops in the middle of a file gets the error with which the server has
+// ended its connection, and the proxy frees the session.
 func TestServerHangsUpInFile(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		p.configured(true, filledItems...)
@@ -94,7 +94,8 @@ func TestServerHangsUpInFile(t *testing.T) {
 	})
 }
 
-// TestFileTimesOut: a client that stops in the middle of a file is told what the server says when its patience ends.
+// TestFileTimesOut: a client that stops in the middle of a file gets the server's error after the server's
+// timeout.
 func TestFileTimesOut(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		o := p.root()
@@ -108,8 +109,8 @@ func TestFileTimesOut(t *testing.T) {
 	})
 }
 
-// TestUnreadableAttributesAreRefused: a text whose attributes cannot be read does not run, though MySQL would run it, and the
-// session continues.
+// TestUnreadableAttributesAreRefused: a text with malformed attributes does not run, although MySQL would run
+// it, and the session continues.
 func TestUnreadableAttributesAreRefused(t *testing.T) {
 	p := newPlace(t, mysqltest.TargetOf(t, mysqltest.MySQL))
 	p.configured(true, filledItems...)
@@ -130,7 +131,8 @@ func TestUnreadableAttributesAreRefused(t *testing.T) {
 	}
 }
 
-// TestKilledWhileWaitingForIDs: a client that waits for ids is told at once that the server has ended its connection.
+// TestKilledWhileWaitingForIDs: a client that waits for ids immediately gets the error if the server has ended
+// its connection.
 func TestKilledWhileWaitingForIDs(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		p.configured(true, filledItems...)
@@ -147,7 +149,7 @@ func TestKilledWhileWaitingForIDs(t *testing.T) {
 			c := p.dial(addr, p.root())
 			c.Query("START TRANSACTION")
 			send(c)
-			time.Sleep(300 * time.Millisecond) // it waits for ids by then
+			time.Sleep(300 * time.Millisecond) // by then it waits for ids
 			p.exec(fmt.Sprintf("KILL %d", c.Thread))
 			took := stopwatch.Start(t)
 			a := c.Answer()
@@ -159,8 +161,8 @@ func TestKilledWhileWaitingForIDs(t *testing.T) {
 	})
 }
 
-// TestErrorsHideTheServer: no error that a client gets has the name or host of leafsql's own account, or an address of a server. The
-// log has them.
+// TestErrorsHideTheServer: no error for a client contains the name or host of leafsql's own account, or an
+// address of a server. The log contains them.
 func TestErrorsHideTheServer(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		p.configured(true, append(filledItems, "CREATE TABLE later (id BIGINT NOT NULL PRIMARY KEY, n INT)", "CREATE TABLE other (id BIGINT NOT NULL PRIMARY KEY, n INT)",

@@ -13,15 +13,15 @@ import (
 // A client is the client's side of a session.
 type client struct {
 	end
-	from      netip.AddrPort // the client's address; not valid: unknown, or the connection is the balancer's own
-	forItself bool           // a balancer connects for itself, such as to check that the proxy is there
+	from      netip.AddrPort // the client's address; invalid if it is unknown, or the connection is the balancer's own
+	forItself bool           // the connection is a balancer's own, such as a health check
 
 	mu      sync.Mutex
-	waiting bool // for the next command, until wake is called
-	woken   bool // by wake
+	waiting bool // await waits for the next command
+	woken   bool // wake was called during await
 }
 
-// await waits for the next command, unless isOver returns true. It reports whether wake ended the wait.
+// await waits for the next command, unless isOver returns true. It reports whether wake interrupted the wait.
 func (c *client) await(isOver func() bool) (woken bool, err error) {
 	c.mu.Lock()
 	c.waiting = true
@@ -41,7 +41,7 @@ func (c *client) await(isOver func() bool) (woken bool, err error) {
 	return woken, err
 }
 
-// wake ends await.
+// wake interrupts await.
 func (c *client) wake() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -51,7 +51,7 @@ func (c *client) wake() {
 	}
 }
 
-// past is the read deadline that ends a read at once.
+// past is the read deadline that ends a read immediately.
 var past = time.Unix(1, 0)
 
 // fail sends the client an error.
@@ -61,7 +61,7 @@ func (c *client) fail(number uint16, state, message string) error {
 	return c.send(e.Append(nil))
 }
 
-// malformed sends the error for a command that is not well-formed.
+// malformed sends the error for a malformed command.
 func (c *client) malformed() error {
 	return c.fail(1835, "HY000", "Malformed communication packet.")
 }

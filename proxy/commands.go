@@ -19,7 +19,7 @@ func (s *session) command() (quit bool, err error) {
 		s.client.seq = seq + 1
 		return true, s.client.fail(1156, "08S01", "Got packets out of order")
 	}
-	if length == 0 { // no command
+	if length == 0 { // there is no command
 		s.client.take(wire.HeaderLen)
 		s.client.seq = 1
 		return false, s.client.fail(1047, "08S01", "Unknown command")
@@ -34,7 +34,7 @@ func (s *session) command() (quit bool, err error) {
 	case wire.ComResetConnection:
 		var ok bool
 		if ok, err = s.pass(&answer{}); ok {
-			s.beginAnew(s.login, false) // versions differ in what database is in use now
+			s.beginAnew(s.login, false) // the database in use differs between server versions
 		}
 	case wire.ComFieldList:
 		_, err = s.pass(&answer{state: rows})
@@ -51,7 +51,7 @@ func (s *session) command() (quit bool, err error) {
 		quit, err = s.commandInMemory(name)
 	}
 	if err == errTooLarge || err == errNoMemory {
-		s.proxy.maxAllowed.Store(0) // the next session reads it again
+		s.proxy.maxAllowed.Store(0) // the next session reads the limit again
 		s.client.seq = 1
 		return true, s.refuse(err)
 	}
@@ -94,8 +94,8 @@ func (s *session) setOption(p []byte) error {
 	return err
 }
 
-// tunnel passes everything on in both directions for a client that is a replica, until one side or the proxy ends. After the
-// server's refusal the session continues.
+// tunnel passes all bytes on in both directions for a client that is a replica, until one side or the proxy
+// ends. If the server refuses the stream, the session continues.
 func (s *session) tunnel() (quit bool, err error) {
 	if _, err := s.server.forward(0); err != nil {
 		return true, err

@@ -14,31 +14,31 @@ import (
 	"github.com/leafsql/leafsql/internal/wire"
 )
 
-// The header of a compressed frame: three bytes of length, one of sequence, three of length before the compression, or 0
-// if the payload is stored as it is, like servers store less than 50 bytes.
+// The header of a compressed frame: three bytes of length, one of sequence, three of length before the
+// compression, or 0 if the payload is not compressed. Servers do not compress less than 50 bytes.
 // https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_basic_compression.html
 const compressedHeader, leastCompressed = 7, 50
 
-// A compressed connection is a client's, compressed with zlib in both directions. Frames in the sense of end.go begin and end
-// anywhere in its frames.
+// A compressed connection is a client's connection, compressed with zlib in both directions. The frames of the
+// protocol (see end.go) begin and end anywhere in compressed frames.
 type compressed struct {
 	net.Conn
-	of   *client       // which reads the connection
+	of   *client       // the client that reads the connection
 	in   end           // the compressed bytes
-	seq  atomic.Uint32 // of the next frame that is written; its last byte counts
-	from io.Reader     // the open frame
-	left int           // bytes that from has not returned yet; 0: no frame is open
+	seq  atomic.Uint32 // number of the next frame that is written; only its last byte counts
+	from io.Reader     // reads the open frame
+	left int           // bytes that from has not returned yet; 0 if no frame is open
 }
 
-// compress compresses the client's connection from here on. Bytes that are buffered already are compressed ones.
+// compress compresses the client's connection from now on. Bytes that are buffered already are compressed.
 func (s *session) compress() {
 	c := &compressed{Conn: s.client.conn, of: &s.client, in: s.client.end}
 	s.client.conn, s.client.under, s.client.small = c, &c.in, make([]byte, smallBuffer)
 	s.client.buf, s.client.r, s.client.w = nil, 0, 0
 }
 
-// Read reads the content of frames. It waits without a buffer for the first byte of a frame, and returns 0 bytes and no error
-// then, so that idle ends, and need bounds the time for the rest of the frame.
+// Read reads the content of frames. It waits without a buffer for the first byte of a frame, and then returns 0
+// bytes and no error, so that idle returns, and need limits the time for the rest of the frame.
 func (c *compressed) Read(b []byte) (int, error) {
 	if c.left == 0 {
 		if err := c.open(); err != nil || c.left == 0 {
@@ -57,7 +57,7 @@ func (c *compressed) Read(b []byte) (int, error) {
 
 var inflaters = sync.Pool{New: func() any { return lo.Must(zlib.NewReader(bytes.NewReader([]byte{0x78, 0x9c}))) }} // a valid header
 
-// open reads a whole frame. Its declared length takes no memory, as from inflates it piece by piece.
+// open reads a whole frame. Its declared length takes no memory, since from inflates it piece by piece.
 func (c *compressed) open() error {
 	if len(c.in.buffered()) == 0 {
 		return c.in.idle()
@@ -82,7 +82,7 @@ func (c *compressed) open() error {
 	return err
 }
 
-// close ends a frame, which has to contain as many bytes as it declared.
+// close ends a frame, and checks that it contained as many bytes as it declared.
 func (c *compressed) close() error {
 	if n, err := c.from.Read(make([]byte, 1)); n > 0 || err != io.EOF {
 		return wire.ErrMalformed
@@ -95,7 +95,7 @@ func (c *compressed) close() error {
 	return nil
 }
 
-// A deflater makes frames. It takes some hundred KiB, but not for an idle connection.
+// A deflater builds frames. It takes some hundred KiB, but idle connections have none.
 type deflater struct {
 	zlib *zlib.Writer
 	out  bytes.Buffer
@@ -115,7 +115,7 @@ func (c *compressed) Write(b []byte) (n int, err error) {
 	return n, err
 }
 
-// frame returns a frame, which is valid until the next one.
+// frame returns a frame. It is valid until the next call.
 func (d *deflater) frame(piece []byte, seq uint32) []byte {
 	d.out.Reset()
 	d.out.Write(make([]byte, compressedHeader))

@@ -12,7 +12,7 @@ import (
 	"github.com/leafsql/leafsql/internal/wire"
 )
 
-// compressedPair returns an end that is compressed, and the connection under it.
+// compressedPair returns a session with a compressed connection, and the connection below it.
 func compressedPair(unread []byte, lengths ...int) (*session, *pieces) {
 	conn := &pieces{unread: unread, lengths: lengths}
 	s := new(session)
@@ -21,7 +21,7 @@ func compressedPair(unread []byte, lengths ...int) (*session, *pieces) {
 	return s, conn
 }
 
-// compressedFrames returns what a compressed connection writes.
+// compressedFrames returns the bytes that a compressed connection writes.
 func compressedFrames(t testing.TB, writes ...[]byte) []byte {
 	t.Helper()
 	s, conn := compressedPair(nil)
@@ -33,10 +33,10 @@ func compressedFrames(t testing.TB, writes ...[]byte) []byte {
 	return conn.written
 }
 
-// TestCompressedPackets: packets are read back as they were written, in whatever pieces they come, with frames before and after them that
-// are not deflated, and nothing stays in memory behind them.
+// TestCompressedPackets: packets are read back as they were written, in pieces of any length and with
+// uncompressed frames between them, and no memory stays in use.
 func TestCompressedPackets(t *testing.T) {
-	random := make([]byte, 100_000) // cannot be deflated
+	random := make([]byte, 100_000) // cannot be compressed
 	for i := range random {
 		random[i] = byte(i*i>>3 ^ i>>7)
 	}
@@ -58,7 +58,7 @@ func TestCompressedPackets(t *testing.T) {
 	}
 }
 
-// TestCompressedSequence: frames are numbered after the last one that was read.
+// TestCompressedSequence: the numbers of frames follow that of the last frame that was read.
 func TestCompressedSequence(t *testing.T) {
 	s, conn := compressedPair(slices.Concat([]byte{5, 0, 0, 254, 0, 0, 0}, frames("a")))
 	if got, err := s.client.packet(10); string(got) != "a" || err != nil {
@@ -74,7 +74,8 @@ func TestCompressedSequence(t *testing.T) {
 	}
 }
 
-// TestCompressedDamaged: a frame that holds more or less than it declares, or nothing that zlib wrote, is an error.
+// TestCompressedDamaged: a frame with more or fewer bytes than it declares, or without valid zlib data, is an
+// error.
 func TestCompressedDamaged(t *testing.T) {
 	whole := compressedFrames(t, frames(strings.Repeat("a", 20_000)))
 	declared := func(n int) []byte {
@@ -95,8 +96,8 @@ func TestCompressedDamaged(t *testing.T) {
 	}
 }
 
-// TestCompressedBombs: a frame takes memory for the bytes received, not for those that it declares in either length, and has given back
-// all of it when the connection ends in the middle.
+// TestCompressedBombs: a frame takes memory for the bytes received, not for those that it declares in either
+// length, and has freed all of it when the connection ends in the middle.
 func TestCompressedBombs(t *testing.T) {
 	const connections = 20
 	allocated := func() uint64 {
@@ -131,8 +132,8 @@ func TestCompressedBombs(t *testing.T) {
 	}
 }
 
-// FuzzCompressed: no bytes of a client make a fault, and in whatever pieces they come, the same bytes are read from them. What is
-// written is read back.
+// FuzzCompressed: no bytes of a client cause a panic, and pieces of any length give the same content. Written
+// bytes are read back.
 func FuzzCompressed(f *testing.F) {
 	f.Add(compressedFrames(f, frames("short"), frames(strings.Repeat("long", 100))), []byte{1, 7, 30})
 	f.Add([]byte{5, 0, 0, 254, 0, 0, 0, 1, 0, 0, 0, 'a'}, []byte{})

@@ -10,8 +10,8 @@ import (
 	"github.com/leafsql/leafsql/testutil/netfault"
 )
 
-// TestCompressed: clients that ask for compression see what they see of the server itself. The flag -compressed runs all tests of the
-// package with such clients; of files in several frames, MariaDB itself then takes only the first frame.
+// TestCompressed: clients with compression get the server's answers. The flag -compressed runs all tests of the
+// package with such clients; of files in several frames, MariaDB itself then accepts only the first frame.
 func TestCompressed(t *testing.T) {
 	compressed := proxytest.Compressed
 	proxytest.Compressed = true
@@ -25,7 +25,7 @@ func TestCompressed(t *testing.T) {
 	}
 }
 
-// TestCompressedPieces: commands and files are read from compressed frames that begin and end anywhere in their own.
+// TestCompressedPieces: commands and files are read from compressed frames of any length.
 func TestCompressedPieces(t *testing.T) {
 	for _, piece := range []int{1, 3, 5, 50, 1000, 1 << 16} {
 		t.Run(fmt.Sprint(piece, " bytes"), func(t *testing.T) {
@@ -47,7 +47,8 @@ func TestCompressedPieces(t *testing.T) {
 	}
 }
 
-// TestCompressionEndsInTheProxy: the connection to the server is not compressed, and the client's is, in both directions.
+// TestCompressionEndsInTheProxy: the connection to the server is not compressed, and the client's is, in both
+// directions.
 func TestCompressionEndsInTheProxy(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		var sent [3]atomic.Int64 // by direction

@@ -12,8 +12,8 @@ import (
 	"github.com/leafsql/leafsql/internal/wire"
 )
 
-// These methods make the backend a connection of package driver. Their contexts are not minded: a statement that was sent is waited
-// for. Their results are packets of the server.
+// These methods make the backend a connection of package driver. They ignore contexts: the answer to a
+// statement that was sent is always read. Their results are packets of the server.
 
 func (b *backend) Begin() (driver.Tx, error) { return nil, driver.ErrSkip }
 func (b *backend) BeginTx(context.Context, driver.TxOptions) (driver.Tx, error) {
@@ -24,7 +24,7 @@ func (b *backend) ResetSession(context.Context) error       { return nil }
 func (b *backend) IsValid() bool                            { return b.lost == nil }
 func (b *backend) CheckNamedValue(*driver.NamedValue) error { return nil }
 
-// Close is called if the session is not what the client left.
+// Close is called if the session's state is not as the client left it.
 func (b *backend) Close() error {
 	b.lose(errors.New("leafsql ended the connection to the server, as its session was not what the client left"))
 	return b.conn.Close()
@@ -34,12 +34,12 @@ func (b *backend) Prepare(text string) (driver.Stmt, error) {
 	return b.PrepareContext(context.Background(), text)
 }
 
-// ExecContext runs a text. If it answers with rows they are in the Result, unread.
+// ExecContext runs a text. If it returns rows, the Result has them unread.
 func (b *backend) ExecContext(_ context.Context, text string, args []driver.NamedValue) (driver.Result, error) {
 	return b.query(text, args)
 }
 
-// QueryContext runs a text that answers with rows.
+// QueryContext runs a text that returns rows.
 func (b *backend) QueryContext(_ context.Context, text string, args []driver.NamedValue) (driver.Rows, error) {
 	return b.query(text, args)
 }
@@ -51,7 +51,8 @@ func (b *backend) query(text string, args []driver.NamedValue) (*reply, error) {
 	return b.run(append(append([]byte{wire.ComQuery}, b.attributes...), text...), head)
 }
 
-// run sends the server a command, and reads the answer, which begins with a state, up to its first row. The reply is not nil.
+// run sends the server a command, and reads the answer, beginning in a state, up to its first row. The reply is
+// not nil.
 func (b *backend) run(command []byte, begin state) (*reply, error) {
 	r := &reply{from: b, answer: answer{state: begin}}
 	err := b.start(command)
@@ -61,12 +62,11 @@ func (b *backend) run(command []byte, begin state) (*reply, error) {
 	return r, err
 }
 
-// A reply is an answer of the server that is not passed on at once: an OK, or rows that are
-// still to be read.
+// A reply is an answer of the server that is not passed on immediately: an OK, or rows that have not been read.
 type reply struct {
 	answer
 	from *backend
-	head [][]byte // the packets before the rows, or all that answer COM_STMT_PREPARE; nil: an OK
+	head [][]byte // the packets before the rows, or the whole answer to COM_STMT_PREPARE; nil for an OK
 	kept []byte   // the memory of head
 }
 
@@ -131,15 +131,15 @@ func (r *reply) RowsAffected() (int64, error) { return int64(r.ok.Affected), nil
 // Columns returns the names in the definitions.
 func (r *reply) Columns() (names []string) {
 	for _, p := range r.head {
-		if name, err := wire.ColumnName(p); err == nil { // neither their number nor the EOF after them
+		if name, err := wire.ColumnName(p); err == nil { // fails for the number of the definitions and for the EOF after them
 			names = append(names, name)
 		}
 	}
 	return names
 }
 
-// Next reads a row. Its values are read as text: of prepared statements the driver reads no rows, as those of
-// RETURNING are the client's.
+// Next reads a row, in the text protocol: the driver does not read rows of prepared statements, since the rows
+// of RETURNING go to the client.
 func (r *reply) Next(dest []driver.Value) error {
 	if r.ended {
 		return io.EOF
@@ -182,7 +182,7 @@ func (b *backend) PrepareContext(_ context.Context, text string) (driver.Stmt, e
 	return &statement{b, r.stmt}, nil
 }
 
-// A statement is one that is prepared for executions that are filled.
+// A statement is prepared for executions that are filled.
 type statement struct {
 	backend *backend
 	ok      wire.PreparedOK

@@ -8,8 +8,8 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestFailingBulkUsesUpNoColumn: the counter passes a key that takes more than half of the column's room only if its row may be
-// stored, as rows before a bad one may be.
+// TestFailingBulkUsesUpNoColumn: the counter skips a key that takes more than half of the column's room only if
+// its row may have been stored, as rows before a bad one may be.
 func TestFailingBulkUsesUpNoColumn(t *testing.T) {
 	const far = 2_000_000_000
 	s, i, null := proxytest.String, proxytest.Int, proxytest.Null
@@ -47,8 +47,8 @@ func TestFailingBulkUsesUpNoColumn(t *testing.T) {
 	}
 }
 
-// TestFirstInsertIntoARecreatedDatabase: Flyway's and Liquibase's first migration write tables that the proxy has not seen, in a database
-// that was dropped, by another connection or directly.
+// TestFirstInsertIntoARecreatedDatabase: the first migration of Flyway and Liquibase writes tables that are new
+// to the proxy, in a database that was dropped by another connection or directly.
 func TestFirstInsertIntoARecreatedDatabase(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		for _, directly := range []bool{false, true} {

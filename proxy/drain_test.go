@@ -9,7 +9,8 @@ import (
 	"github.com/leafsql/leafsql/proxy/proxytest"
 )
 
-// TestDrainServesReceivedCommands ends a proxy while a client waits for an answer with further commands behind it: all of them are served.
+// TestDrainServesReceivedCommands shuts a proxy down while a client waits for an answer and has sent further
+// commands: all of them are served.
 func TestDrainServesReceivedCommands(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		for _, packed := range []uint64{0, proxytest.Compress} {
@@ -34,8 +35,8 @@ func TestDrainServesReceivedCommands(t *testing.T) {
 	})
 }
 
-// lowerErrors plays on a server of its own whose max_connect_errors is lowered while more logins than that were broken off: clients
-// log in afterwards.
+// lowerErrors uses a separate server, whose max_connect_errors is lowered below the current number of broken
+// logins: clients can log in afterwards.
 func lowerErrors(t *testing.T, p *place) {
 	p.exec("SET GLOBAL max_connect_errors = 4294967295")
 	t.Cleanup(func() { p.db.Exec("SET GLOBAL max_connect_errors = 100") })

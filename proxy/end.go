@@ -14,25 +14,26 @@ import (
 )
 
 const (
-	smallBuffer = 512      // that an idle connection keeps
-	readBuffer  = 32 << 10 // while it is read
+	smallBuffer = 512      // kept by an idle connection
+	readBuffer  = 32 << 10 // used during reads
 
-	// expected is how many bytes of a client's packet get a buffer before they come; readBuffer are those of a login. For a longer
-	// packet the buffer grows to four times the data received, since a header costs its sender nothing.
+	// expected is the number of bytes of a client's packet for which a buffer is allocated before they arrive;
+	// during logins it is readBuffer. For a longer packet the buffer grows to four times the data received,
+	// since a header costs its sender nothing.
 	expected = 128 << 10
 
-	// The next bytes of a command that has begun have to be there, and what is written has to be
-	// taken, within these times: as long as servers wait by default.
+	// Time limits for the next bytes of a command that has begun to arrive, and for the other side to receive
+	// written bytes. They are the defaults of servers.
 	frameTime = 30 * time.Second
 	writeTime = 60 * time.Second
 )
 
 var buffers = sync.Pool{New: func() any { return new([readBuffer]byte) }}
 
-// errTooLarge is for a packet that is longer than the server takes, with the server's own text.
+// errTooLarge means that a packet is longer than the server accepts. It has the server's own message.
 var errTooLarge = sqlError(numberTooLarge, "08S01", "Got a packet bigger than 'max_allowed_packet' bytes")
 
-// errNoMemory is for a packet that would exceed Config.ReadMemory.
+// errNoMemory means that a packet would exceed Config.ReadMemory.
 var errNoMemory = sqlError(numberTooLarge, "08S01", "leafsql: the long commands of all clients fill the memory for them; send shorter commands, or raise -read-memory of leafsql proxy")
 
 const numberTooLarge = 1153
@@ -41,31 +42,31 @@ func sqlError(number uint16, state, message string) *mysql.MySQLError {
 	return &mysql.MySQLError{Number: number, SQLState: [5]byte([]byte(state)), Message: message}
 }
 
-// An end is one of a session's two connections, with what was read of it and not yet used. It
-// has a buffer from the pool only while it is read: what need, buffered and packet return is a part of
-// that, and valid until the next read or release. What is to stay longer has to be copied.
+// An end is one of a session's two connections, with its unread bytes. It has a buffer from the pool only
+// during reads. The results of need, buffered and packet are parts of the buffer, and valid until the next read
+// or release. Callers have to copy bytes that they keep longer.
 type end struct {
-	conn  net.Conn // through TLS and compression, if there are
-	raw   net.Conn // below these
-	under *end     // what compression reads; nil: there is none
+	conn  net.Conn // with TLS and compression, if they are used
+	raw   net.Conn // the connection without them
+	under *end     // the compressed bytes; nil without compression
 
-	memory *budget // of buffers that are not from the pool
-	buf    []byte  // nil: small
+	memory *budget // limit for buffers that are not from the pool
+	buf    []byte  // nil means small
 	r, w   int     // buf[r:w] is unread
-	small  []byte  // the client's
+	small  []byte  // kept by an idle connection
 
-	payload []byte // of the packet that was read last
-	frame   []byte // that it came in, unless they were several
+	payload []byte // payload of the last packet
+	frame   []byte // frame of the last packet; nil if it had several
 
-	// seq is the sequence number of the next frame that is written. packet, forward and passFile set it behind
-	// the frames that they read, appendFrames and answer.scan count it on.
+	// seq is the sequence number of the next frame that is written. packet, forward and passFile set it to the
+	// number after the frames that they read; appendFrames and answer.scan increment it.
 	seq     byte
-	bounded bool // what has begun has to go on within frameTime
+	bounded bool // reads have to continue within frameTime
 
 	writeBy time.Time
 }
 
-// buffered is what was read and not yet used.
+// buffered returns the bytes that were read and not used yet.
 func (e *end) buffered() []byte {
 	if e.buf == nil {
 		return e.small[e.r:e.w]
@@ -73,8 +74,8 @@ func (e *end) buffered() []byte {
 	return e.buf[e.r:e.w]
 }
 
-// need reads until n bytes are there, and returns all that are. It is called for what has begun: where
-// nothing may come for long, before a command, idle waits.
+// need reads until n bytes are available, and returns all available bytes. Only call it when data has begun to
+// arrive; idle waits for the next command.
 func (e *end) need(n int) ([]byte, error) {
 	if e.w-e.r >= n {
 		return e.buffered(), nil
@@ -104,7 +105,7 @@ func (e *end) need(n int) ([]byte, error) {
 	return e.buffered(), nil
 }
 
-// idle waits for the first byte of the client's next command, without a buffer of its own.
+// idle waits for the first byte of the client's next command, without a buffer from the pool.
 func (e *end) idle() error {
 	if e.w > e.r {
 		return nil
@@ -117,7 +118,7 @@ func (e *end) idle() error {
 	return err
 }
 
-// room makes a buffer that can hold n bytes from the front.
+// room makes the buffer hold n bytes, beginning with the unread ones.
 func (e *end) room(n int) error {
 	unread := e.buffered()
 	switch {
@@ -152,7 +153,7 @@ func (e *end) giveBack() {
 	e.buf, e.payload, e.frame = nil, nil, nil
 }
 
-// wipe clears what was used: it may hold a password.
+// wipe clears bytes that were used: they may contain a password.
 func (e *end) wipe() {
 	if e.under != nil {
 		e.under.wipe()
@@ -166,7 +167,7 @@ func (e *end) wipe() {
 	clear(e.small)
 }
 
-// release gives the buffer back, as far as nothing in it is unread.
+// release returns the buffer to the pool if it has no unread bytes.
 func (e *end) release() {
 	if e.r == e.w {
 		e.giveBack()
@@ -174,10 +175,10 @@ func (e *end) release() {
 	}
 }
 
-// take takes n bytes that are there.
+// take marks n available bytes as used.
 func (e *end) take(n int) { e.r += n }
 
-// header reads the header of the next frame, and leaves it.
+// header returns the header of the next frame without using it.
 func (e *end) header() (length int, seq byte, err error) {
 	b, err := e.need(wire.HeaderLen)
 	if err != nil {
@@ -186,8 +187,8 @@ func (e *end) header() (length int, seq byte, err error) {
 	return int(binary.LittleEndian.Uint32(b) & wire.MaxFrame), b[3], nil
 }
 
-// packet reads a whole payload of at most limit bytes, and says how its last frame was numbered. It is
-// valid until the next read. The next frame that is written follows it.
+// packet reads a whole payload of at most limit bytes. The payload is valid until the next read. The number of
+// the next frame that is written follows the last frame of the packet.
 func (e *end) packet(limit int) ([]byte, error) {
 	b, err := e.need(wire.HeaderLen)
 	for at, n := 0, 0; err == nil; { // a header begins at b[at], after n bytes of the payload
@@ -198,7 +199,7 @@ func (e *end) packet(limit int) ([]byte, error) {
 		if b, err = e.need(at + wire.HeaderLen + length); err != nil {
 			break
 		}
-		if at > 0 { // the payload goes on without the header
+		if at > 0 { // removes the header from the payload
 			copy(b[at:], b[at+wire.HeaderLen:])
 			e.w -= wire.HeaderLen
 		}
@@ -249,8 +250,8 @@ func (e *end) write(b []byte) error {
 	return err
 }
 
-// copyable is the connection for io.Copy, which has the kernel copy between two that are not
-// of TLS.
+// copyable returns the connection to use with io.Copy. The kernel copies between two connections without TLS
+// and compression.
 func (e *end) copyable() net.Conn {
 	if _, private := e.conn.(*tls.Conn); private || e.under != nil {
 		return e.conn
@@ -258,7 +259,7 @@ func (e *end) copyable() net.Conn {
 	return e.raw
 }
 
-// extend sees that the time for what is written does not end before writeTime.
+// extend ensures that the deadline for writes is at least writeTime away.
 func (e *end) extend() {
 	if now := time.Now(); e.writeBy.Sub(now) < writeTime {
 		e.writeBy = now.Add(2 * writeTime)
@@ -266,8 +267,8 @@ func (e *end) extend() {
 	}
 }
 
-// hangUp closes the connection. The other side reads that it ended even if it has just sent a
-// command that nobody has read: a connection that is closed at once would be reset then.
+// hangUp closes the connection. The other side then reads an orderly end even if it has just sent a command
+// that was not read: a connection closed without CloseWrite would be reset.
 func (e *end) hangUp() {
 	if e.under != nil {
 		e.under.giveBack()

@@ -15,14 +15,15 @@ import (
 	"github.com/leafsql/leafsql/internal/wire"
 )
 
-// A pieces is a connection whose bytes come in pieces of these lengths, in turn; none: all at once.
+// A pieces is a connection whose bytes arrive in pieces of these lengths, in turn, or all together if there are
+// none.
 type pieces struct {
 	net.Conn
 	unread  []byte
 	lengths []int
 	written []byte
 	timed   atomic.Bool // reads have a deadline
-	reads   []bool      // which of them had
+	reads   []bool      // whether each read had a deadline
 }
 
 func (p *pieces) Read(b []byte) (int, error) {
@@ -52,12 +53,13 @@ func (p *pieces) SetReadDeadline(t time.Time) error {
 
 func (p *pieces) SetWriteDeadline(time.Time) error { return nil }
 
-// end is an end of the connection.
+// end returns an end that uses the connection.
 func (p *pieces) end() end {
 	return end{conn: p, raw: p, small: make([]byte, smallBuffer), bounded: true, memory: &budget{most: math.MaxInt64}}
 }
 
-// ways are how some bytes are cut: not at all, at every border of those that are few, and as a fuzz test says.
+// ways returns several ways to cut some bytes: no cuts, a cut at each position of short ones, and the cuts of a
+// fuzz test.
 func ways(length int, cuts []byte) [][]int {
 	all := [][]int{nil, {1}}
 	for i := range min(length, 100) {
@@ -78,8 +80,8 @@ func frames(payloads ...string) (b []byte) {
 	return b
 }
 
-// FuzzPackets: packets are read as they were sent, whatever pieces they come in, and none that is longer than allowed is made
-// room for.
+// FuzzPackets: packets are read as they were sent, in pieces of any length, and no memory is allocated for a
+// packet that is longer than allowed.
 func FuzzPackets(f *testing.F) {
 	f.Add(frames("\x03SELECT 1"), []byte{1, 2, 3}, 1000)
 	f.Add(frames("", "\x0e", "\x03SELECT 2"), []byte{4}, 8)
@@ -88,7 +90,7 @@ func FuzzPackets(f *testing.F) {
 	f.Add([]byte("\xff\xff\xff\x00and no more"), []byte{9}, 1000)
 	f.Fuzz(func(t *testing.T, sent, cuts []byte, limit int) {
 		limit &= 1<<16 - 1
-		var want [][]byte // by reading it at once
+		var want [][]byte // from reading it in one piece
 		wantErr := error(nil)
 		for rest := sent; wantErr == nil; {
 			switch {
@@ -111,7 +113,7 @@ func FuzzPackets(f *testing.F) {
 		for _, way := range ways(len(sent), cuts) {
 			e := (&pieces{unread: sent, lengths: way}).end()
 			for i := 0; ; i++ {
-				if i%2 == 1 { // as before a command
+				if i%2 == 1 { // like before a command
 					e.idle()
 				}
 				p, err := e.packet(limit)
@@ -133,7 +135,7 @@ func FuzzPackets(f *testing.F) {
 	})
 }
 
-// TestLongPackets: a packet of several frames is read as one, up to the limit, and written as it came.
+// TestLongPackets: a packet of several frames is read as one, up to the limit, and written unchanged.
 func TestLongPackets(t *testing.T) {
 	for _, length := range []int{wire.MaxFrame - 1, wire.MaxFrame, 2*wire.MaxFrame + 7} {
 		payload := bytes.Repeat([]byte("0123456789"), length/10+1)[:length]
@@ -159,8 +161,8 @@ func TestLongPackets(t *testing.T) {
 	}
 }
 
-// TestBegunCommands: a command that has begun has to go on within a time, wherever it stops, whether it is read or passed on. Before it
-// there is no limit, nor behind it.
+// TestBegunCommands: a command that has begun has to continue within a time limit, wherever it stops, whether
+// it is read or passed on. There is no limit before and after it.
 func TestBegunCommands(t *testing.T) {
 	out := &pieces{}
 	w := out.end()
@@ -193,7 +195,7 @@ func TestBegunCommands(t *testing.T) {
 	}
 }
 
-// TestIdleMemory: a connection that idles keeps no more than its small buffer, whatever it has read before.
+// TestIdleMemory: an idle connection keeps only its small buffer, whatever it has read before.
 func TestIdleMemory(t *testing.T) {
 	all := make([]end, 1000)
 	heap := func() int64 {

@@ -19,7 +19,8 @@ import (
 	"github.com/leafsql/leafsql/testutil/stopwatch"
 )
 
-// TestServerHangsUp: a client that waits is told at once, with the server's own words, that the server has ended its connection.
+// TestServerHangsUp: a waiting client immediately gets the server's own error if the server has ended its
+// connection.
 func TestServerHangsUp(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		p.relayed(p.root()).Run(t, func(c *proxytest.Client) {
@@ -45,7 +46,7 @@ func TestServerHangsUp(t *testing.T) {
 	})
 }
 
-// await waits until a statement selects what is wanted, directly on the server.
+// await waits until a statement, directly on the server, returns the wanted value.
 func (p *place) await(text, want string) {
 	p.t.Helper()
 	took := stopwatch.Start(p.t)
@@ -54,7 +55,7 @@ func (p *place) await(text, want string) {
 		err := p.db.QueryRow(text).Scan(&got)
 		var server *mysql.MySQLError
 		if errors.As(err, &server) && server.Number == 3854 {
-			err = nil // MySQL cannot show what a session of another test runs in another character set
+			err = nil // MySQL cannot show the statement of another test's session with another character set
 		}
 		switch {
 		case err != nil:
@@ -74,8 +75,8 @@ func (p *place) gone(how string, c *proxytest.Client) {
 	p.await(fmt.Sprintf("SELECT COUNT(*) /* %s */ FROM information_schema.processlist WHERE id = %d", how, c.Thread), "0")
 }
 
-// TestClientHangsUp: what a client that is gone has asked for is asked no more, and its connection to the server ends, whether
-// rows were on their way or none.
+// TestClientHangsUp: the statement of a client that has disconnected is stopped, and its connection to the
+// server ends, with and without rows in transit.
 func TestClientHangsUp(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		addr := proxytest.Start(t, p.dsn+"?leafTables=none")
@@ -99,7 +100,8 @@ func TestClientHangsUp(t *testing.T) {
 	})
 }
 
-// TestShutdown: the proxy ends connections that are in no transaction, waits for the others, and takes no new ones.
+// TestShutdown: the proxy ends connections that are in no transaction, waits for the others, and accepts no new
+// ones.
 func TestShutdown(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		p.configured(true, filledItems...)
@@ -151,7 +153,7 @@ func TestShutdown(t *testing.T) {
 	})
 }
 
-// TestTooMany: a client too many is told so, and makes no connection to the server.
+// TestTooMany: a client above the limit gets the error for it, and causes no connection to the server.
 func TestTooMany(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		addr := proxytest.Start(t, p.dsn+"?leafTables=none", func(cfg *proxy.Config) { cfg.MaxConnections = 1 })
@@ -174,7 +176,7 @@ func TestTooMany(t *testing.T) {
 	})
 }
 
-// TestNothingOfClientsInLogs: no log has a password, a row, or an error's values, whatever goes wrong.
+// TestNothingOfClientsInLogs: logs never contain a password, a row, or an error's values, whatever fails.
 func TestNothingOfClientsInLogs(t *testing.T) {
 	const canary = "canary_7261"
 	each(t, func(t *testing.T, p *place) {
@@ -207,7 +209,7 @@ func TestNothingOfClientsInLogs(t *testing.T) {
 	})
 }
 
-// logged is a log that is written by several.
+// logged is a log that is safe for concurrent use.
 type logged struct {
 	mu sync.Mutex
 	bytes.Buffer

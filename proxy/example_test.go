@@ -47,7 +47,7 @@ func ExampleNew() {
 	}
 }
 
-// A proxy behind HAProxy, which says whose each connection is; the proxy says so to MariaDB.
+// A proxy behind HAProxy, which sends each client's address; the proxy sends it to MariaDB.
 func ExampleConfig_proxyProtocol() {
 	connector := new(driver.Connector) // as for New
 	cfg := proxy.Config{

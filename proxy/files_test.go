@@ -7,7 +7,7 @@ import (
 	"github.com/leafsql/leafsql/proxy/proxytest"
 )
 
-// files are what a client has on its disk.
+// files returns the frames of a file of the client.
 func files(name string) [][]byte {
 	switch name {
 	case "first":
@@ -20,13 +20,14 @@ func files(name string) [][]byte {
 		return [][]byte{[]byte("30\t"), []byte(strings.Repeat("x", frame)), []byte("\n31\ty\n")}
 	case "wrong":
 		return [][]byte{[]byte("10\tthere already\n"), []byte("40\tforty\nfour\ttext\n")}
-	case "error": // a client's word for a file that it could not read to its end
+	case "error": // the error with which a client reports that it could not read a file
 		return [][]byte{[]byte("50\tfifty\n"), []byte("\xFF\x00\x00#HY000no more")}
 	}
 	return nil
 }
 
-// playFiles reads a client's files into a table, and shows what came of it: one, one in pieces, one of several frames, none, and one with errors.
+// playFiles loads a client's files into a table, and shows the results: one file, one in pieces, one of several
+// frames, none, and one with errors.
 func playFiles(c *proxytest.Client, columns, warnings string) {
 	c.File = files
 	for _, text := range []string{
@@ -50,7 +51,7 @@ func playFiles(c *proxytest.Client, columns, warnings string) {
 	c.Prepare("LOAD DATA LOCAL INFILE 'rows'" + columns).Execute()
 }
 
-// TestFilesAreRelayed: the server asks a client for a file, and the client sends it, through the proxy.
+// TestFilesAreRelayed: the server requests a file, and the client sends it, through the proxy.
 func TestFilesAreRelayed(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		for way, capabilities := range map[string]uint64{"files": proxytest.LocalFiles, "no files": 0, "no EOF": proxytest.LocalFiles | proxytest.DeprecateEOF} {

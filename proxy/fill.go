@@ -35,8 +35,9 @@ func (s *session) query(p []byte) error {
 	return err
 }
 
-// withoutSocket returns a text that reads system variables and ends with @@socket with an empty value for that: Rust's mysql and
-// mysql_async would connect to the server's socket, past the proxy. Other texts are returned as they are.
+// withoutSocket returns a text that reads system variables and ends with @@socket with an empty value for
+// @@socket: Rust's mysql and mysql_async would connect to the server's socket, past the proxy. It returns other
+// texts unchanged.
 func withoutSocket(text string) string {
 	before, found := strings.CutSuffix(text, "@@socket")
 	if variables, ok := strings.CutPrefix(before, "SELECT "); !found || !ok || strings.Trim(variables, "@,_abcdefghijklmnopqrstuvwxyz") != "" {
@@ -45,8 +46,8 @@ func withoutSocket(text string) string {
 	return before + "'' AS `@@socket`"
 }
 
-// text runs a text: that of the whole command, or a part of it which more of them may follow, as
-// fill.Plan.Parts cuts it. ok is false if it failed.
+// text runs a text. If whole is set, it is the text of the whole command; otherwise it is a part of it from
+// fill.Plan.Parts. more is set if further parts follow. ok is false if the statement failed.
 func (s *session) text(ctx context.Context, text string, whole, more bool) (ok bool, err error) {
 	s.tellBackslashes()
 	plan, err := s.leaf.Plan(ctx, text)
@@ -78,11 +79,11 @@ func (s *session) text(ctx context.Context, text string, whole, more bool) (ok b
 	return true, nil
 }
 
-// tellBackslashes tells package driver what the server's last status says of sql_mode, and whether that
-// can be believed; else the driver asks the session. Another proxy before the server may have written the
-// status: ProxySQL leaves NO_BACKSLASH_ESCAPES in it behind COM_RESET_CONNECTION, and does not know it where
-// it is the server's default. So it is believed where it is not set, once sessions that were asked have said
-// so too, and until one says something else.
+// tellBackslashes passes the sql_mode flag of the server's last status to package driver, if it is reliable.
+// Otherwise the driver queries the session. Another proxy in front of the server may have written the status:
+// ProxySQL keeps NO_BACKSLASH_ESCAPES in it after COM_RESET_CONNECTION, and does not set it if it is the
+// server's default. Therefore an unset flag is trusted after queried sessions have confirmed it, and until one
+// contradicts it.
 func (s *session) tellBackslashes() {
 	on := s.server.status&wire.NoBackslashEscapes != 0
 	known := !s.server.modeChanged && !s.server.stale
@@ -97,8 +98,8 @@ func (s *session) tellBackslashes() {
 	s.leaf.SetNoBackslashEscapes(false, known && !on && s.proxy.statusHolds.Load() && !s.proxy.statusLies.Load())
 }
 
-// tell sends the client the answer to a statement that was filled, or the error with which it failed. ok is false if
-// it failed, also after its first rows.
+// tell sends the client the answer to a filled statement, or the error with which it failed. ok is false if the
+// statement failed, even after its first rows.
 func (s *session) tell(a fill.Answer, failure error, more bool) (ok bool, err error) {
 	if failure != nil {
 		return false, s.refuse(failure)
@@ -108,7 +109,7 @@ func (s *session) tell(a fill.Answer, failure error, more bool) (ok bool, err er
 		return s.tellRows(rows, more)
 	}
 	r, ok := a.Result.(*reply)
-	if !ok { // the statement had no rows, so that none was sent
+	if !ok { // the statement had no rows, so none was sent
 		r = new(reply)
 		affected, _ := a.Result.RowsAffected()
 		r.ok = wire.OK{Affected: uint64(affected), Status: s.server.status}
@@ -116,8 +117,8 @@ func (s *session) tell(a fill.Answer, failure error, more bool) (ok bool, err er
 	if r.head != nil {
 		return s.tellRows(r, more)
 	}
-	// Of the session the client is told what it is now, and not what it was when the rows were written, as
-	// with the autocommit that a step in between had switched off.
+	// The client receives the current state of the session, and not the state when the rows were written, since
+	// an internal step may have switched autocommit off.
 	told := r.ok
 	told.ID = uint64(a.ID)
 	const sessions = wire.InTransaction | wire.Autocommit | wire.NoBackslashEscapes
@@ -127,7 +128,7 @@ func (s *session) tell(a fill.Answer, failure error, more bool) (ok bool, err er
 		told.Warnings = sum(told.Warnings, source.ok.Warnings)
 		if loaded, _ := source.ok.Info(s.server.caps); bytes.Contains(loaded, []byte("Deleted: ")) {
 			info = loadInfo(loaded, told.Affected, told.Warnings)
-			told.ID = 0 // as servers say
+			told.ID = 0 // like servers
 		} else if records, _, ok := bytes.Cut(info, []byte("Warnings: ")); ok {
 			info = fmt.Appendf(nil, "%sWarnings: %d", records, told.Warnings)
 		}
@@ -145,8 +146,9 @@ func (s *session) tell(a fill.Answer, failure error, more bool) (ok bool, err er
 
 func sum(a, b uint16) uint16 { return uint16(min(int(a)+int(b), 1<<16-1)) }
 
-// loadInfo is what LOAD DATA says. How many records the file had, and with how many warnings, say the two
-// statements that it was run as; rows that REPLACE deleted are counted as affected, and rows that were there already are not.
+// loadInfo returns the info of LOAD DATA, which ran as two internal statements. loaded is the info of the first
+// one, affected is from the second one, and warnings is the sum of both. Rows that REPLACE deleted are included
+// in affected, and rows that existed already are not.
 func loadInfo(loaded []byte, affected uint64, warnings uint16) []byte {
 	_, rest, _ := bytes.Cut(loaded, []byte("Records: "))
 	digits, _, _ := bytes.Cut(rest, []byte(" "))
@@ -167,17 +169,17 @@ func (s *session) tellRows(r *reply, more bool) (ok bool, err error) {
 	return s.server.relay(&answer{state: rows, more: more})
 }
 
-// Error numbers for what leafsql says itself: no program takes them for a conflict that is
-// to be tried again at once, but that of ids which did not come in time.
+// Error numbers of leafsql's own errors. No program mistakes them for a conflict and retries immediately,
+// except for numberUnfilled, the number for ids that did not arrive in time.
 const (
 	numberRefused = 1235 // ER_NOT_SUPPORTED_YET
-	// ER_LOCK_WAIT_TIMEOUT: ids did not come, or leafsql's own account does not reach the
-	// server. The statement did not run, the transaction stands.
+	// ER_LOCK_WAIT_TIMEOUT: ids did not arrive, or leafsql's own account cannot reach the server. The statement
+	// did not run, and the transaction stays open.
 	numberUnfilled = 1205
 	numberOther    = 1105 // ER_UNKNOWN_ERROR
 )
 
-// refuse tells the client why a statement did not run, or failed.
+// refuse sends the client the error of a statement that did not run, or failed.
 func (s *session) refuse(err error) error {
 	var server *mysql.MySQLError
 	switch {
@@ -185,13 +187,13 @@ func (s *session) refuse(err error) error {
 		return s.server.lost
 	case errors.As(err, &server) && error(server) == err:
 		return s.client.send(wire.Err{Number: server.Number, State: server.SQLState, Message: server.Message}.Append(nil))
-	case s.ctx.Err() != nil: // while the statement waited for ids
+	case s.ctx.Err() != nil: // ended while the statement waited for ids
 		return s.server.lastWords()
 	case errors.Is(err, leafdriver.ErrRefused):
 		s.proxy.counts.refused.Add(1)
 		return s.client.fail(numberRefused, "42000", err.Error())
 	case errors.As(err, new(*leafdriver.FillError)), errors.As(err, new(net.Error)),
-		errors.Is(err, driver.ErrBadConn), errors.Is(err, mysql.ErrInvalidConn): // leafsql's own account was cut off
+		errors.Is(err, driver.ErrBadConn), errors.Is(err, mysql.ErrInvalidConn): // leafsql's own account lost its connection
 		s.proxy.counts.unfilled.Add(1)
 		return s.client.fail(numberUnfilled, "HY000", s.public(err))
 	}
@@ -200,8 +202,8 @@ func (s *session) refuse(err error) error {
 
 var errInLog = errors.New("the cause is in the log of leafsql proxy")
 
-// public returns an error's text for the client. Causes may name leafsql's own account, its host, or a server's address: the log has
-// these.
+// public returns an error's text for the client. Causes may contain leafsql's own account, its host, or a
+// server's address: they are only logged.
 func (s *session) public(err error) string {
 	text := "leafsql: " + errInLog.Error()
 	if fill, ok := errors.AsType[*leafdriver.FillError](err); ok {

@@ -8,7 +8,7 @@ import (
 	"github.com/leafsql/leafsql/proxy/proxytest"
 )
 
-// filledItems is what the scripts have in their database; items is filled.
+// filledItems creates the tables of the scripts; items is filled.
 var filledItems = []string{
 	"CREATE TABLE items (id BIGINT NOT NULL {AUTO} PRIMARY KEY, name VARCHAR(40), n INT, body LONGBLOB, UNIQUE (n))",
 	"CREATE TABLE source (n INT NOT NULL PRIMARY KEY, name VARCHAR(60))",
@@ -17,12 +17,12 @@ var filledItems = []string{
 	"CREATE PROCEDURE two(IN k INT) BEGIN SELECT id, name FROM items WHERE n <= k; SELECT COUNT(*) FROM items; END",
 }
 
-// filledTexts fill items, and show after each what the session has of it.
+// filledTexts returns texts that fill items, each followed by queries for its effects on the session.
 func filledTexts(p *place) []string {
 	const (
 		shown = "SELECT LAST_INSERT_ID(), ROW_COUNT()"
-		count = "SELECT ROW_COUNT(), LAST_INSERT_ID(1)" // where LAST_INSERT_ID() is not what it was, as documented
-		id    = "SELECT LAST_INSERT_ID()"               // where ROW_COUNT() does not tell of the statement, as documented
+		count = "SELECT ROW_COUNT(), LAST_INSERT_ID(1)" // if LAST_INSERT_ID() changes, as documented
+		id    = "SELECT LAST_INSERT_ID()"               // if ROW_COUNT() does not describe the statement, as documented
 	)
 	texts := []string{
 		"INSERT INTO items (name, n) VALUES ('a', 1)", shown,
@@ -87,8 +87,8 @@ func filledTexts(p *place) []string {
 	return texts
 }
 
-// TestFilledTexts: what is told of a statement that is filled is what the server tells of one with AUTO_INCREMENT, but for the
-// keys themselves.
+// TestFilledTexts: the answer to a filled statement is the server's answer to one with AUTO_INCREMENT, except
+// for the keys.
 func TestFilledTexts(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		for way, capabilities := range map[string]uint64{"EOF": 0, "no EOF": proxytest.DeprecateEOF, "session changes": proxytest.SessionTrack | proxytest.DeprecateEOF, "found rows": proxytest.FoundRows} {
@@ -106,7 +106,7 @@ func TestFilledTexts(t *testing.T) {
 	})
 }
 
-// TestFilledSeveral: a text of several statements is answered statement by statement, those before one that fails too.
+// TestFilledSeveral: each statement of a text gets its answer, including those before one that fails.
 func TestFilledSeveral(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		for way, capabilities := range map[string]uint64{"EOF": 0, "no EOF": proxytest.DeprecateEOF} {
@@ -148,7 +148,8 @@ func TestFilledSeveral(t *testing.T) {
 	})
 }
 
-// TestFilledFiles: LOAD DATA LOCAL into a filled table asks the client for the file, and says what became of its lines.
+// TestFilledFiles: LOAD DATA LOCAL into a filled table requests the file from the client, and reports the
+// result of its lines.
 func TestFilledFiles(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		o := p.root()
@@ -157,13 +158,14 @@ func TestFilledFiles(t *testing.T) {
 			c.File = files
 			c.Query("LOAD DATA LOCAL INFILE 'first' INTO TABLE items (n, body)")
 			c.Query("SELECT LAST_INSERT_ID()")
-			playFiles(c, " INTO TABLE items (n, body)", "SELECT LAST_INSERT_ID(1)") // SHOW WARNINGS does not tell of it
+			playFiles(c, " INTO TABLE items (n, body)", "SELECT LAST_INSERT_ID(1)") // SHOW WARNINGS does not include it
 		})
 	})
 }
 
-// TestFilledPrepared: executions of a prepared INSERT are answered like those of one with AUTO_INCREMENT: with every argument
-// NULL in turn, with types that change and that are not sent again, and with values in pieces.
+// TestFilledPrepared: executions of a prepared INSERT are answered like those of one with AUTO_INCREMENT: with
+// every argument NULL in turn, with types that change and types that are not sent again, and with values in
+// pieces.
 func TestFilledPrepared(t *testing.T) {
 	const columns = 9
 	each(t, func(t *testing.T, p *place) {
@@ -206,7 +208,7 @@ func TestFilledPrepared(t *testing.T) {
 						pieces.Execute(proxytest.Long(), id, proxytest.Long())
 						pieces.Execute(proxytest.String("no pieces"), proxytest.Null(), proxytest.String("one"))
 					}
-					if p.Name == "mariadb" { // MySQL has an error of another number for it
+					if p.Name == "mariadb" { // MySQL has another error number for it
 						pieces.SendLongData(1, "20")
 						pieces.Execute(proxytest.String("a key in pieces"), proxytest.Param{Type: 0x06, Long: true}, proxytest.Null())
 						pieces.Execute(proxytest.String("not NULL"), proxytest.Param{Type: 0x06}, proxytest.Null())
@@ -257,8 +259,8 @@ func TestFilledPrepared(t *testing.T) {
 	})
 }
 
-// TestWithoutRightToStage: a client that may not create the temporary table which an INSERT … SELECT is run through is told so, and
-// keeps its connection and transaction.
+// TestWithoutRightToStage: a client without the right to create the temporary table for an INSERT … SELECT gets
+// an error, and keeps its connection and transaction.
 func TestWithoutRightToStage(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		p.configured(true, filledItems...)

@@ -18,7 +18,7 @@ const (
 	another   = "\xfecaching_sha2_password\x00saltsaltsaltsaltsalt\x00"
 )
 
-// numbered gives frames the numbers that they have in a dialogue.
+// numbered numbers frames as in a dialogue.
 func numbered(first, step byte, payloads ...string) []byte {
 	b := frames(payloads...)
 	for at := 0; at < len(b); first += step {
@@ -28,8 +28,8 @@ func numbered(first, step byte, payloads ...string) []byte {
 	return b
 }
 
-// FuzzHandshake: nothing that a client says before it is logged in makes a fault, or reaches the server unless it is a login; nor does what a
-// server says.
+// FuzzHandshake: no bytes of a client before its login cause a panic, or reach the server unless they are a
+// login. No bytes of a server cause a panic.
 func FuzzHandshake(f *testing.F) {
 	f.Add(numbered(0, 2, aGreeting, anOK), numbered(1, 2, aLogin), byte(0), []byte{3})
 	f.Add(numbered(0, 2, aGreeting, another, "\x01\x03"), numbered(1, 2, aLogin, "\x02"), byte(0), []byte{1})

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestHangUp: a client whose last command nobody has read is told that the connection ended, and not that it was reset.
+// TestHangUp: a client whose last command was not read gets an orderly end of the connection, and not a reset.
 func TestHangUp(t *testing.T) {
 	client, conn := connected(t, "tcp")
 	if _, err := client.Write([]byte("two")); err != nil {

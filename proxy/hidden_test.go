@@ -10,7 +10,7 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// account makes an account with these grants alone: %[1]s is the database, %[2]s the account.
+// account creates an account with only these grants: %[1]s is the database, %[2]s the account.
 func (p *place) account(name string, grants ...string) proxytest.Options {
 	p.t.Helper()
 	o := p.user(name, "secret")
@@ -23,7 +23,7 @@ func (p *place) account(name string, grants ...string) proxytest.Options {
 	return o
 }
 
-// own makes a database of an account's own.
+// own creates a database for the account of a test.
 func (p *place) own() string {
 	db := p.name + "_own"
 	p.exec("DROP DATABASE IF EXISTS "+db, "CREATE DATABASE "+db)
@@ -31,15 +31,16 @@ func (p *place) own() string {
 	return db
 }
 
-// Steps of the scripts below that are no texts: what follows prepares it, executes what was prepared, and uses a database.
+// Steps of the scripts below that are not texts: they prepare the rest of the step, execute the prepared
+// statement, or use a database.
 const (
 	prepares = "prepare: "
 	executes = "execute"
 	uses     = "use: "
 )
 
-// TestHiddenTemporaryTables lets a client make a temporary table that leafsql has not seen, with the name of a table that the client may not
-// write: the counter of the real one stays.
+// TestHiddenTemporaryTables lets a client create a temporary table that leafsql has not seen, with the name of
+// a table that the client may not write: the counter of the real table does not move.
 func TestHiddenTemporaryTables(t *testing.T) {
 	const (
 		temp   = "CREATE TEMPORARY TABLE DB.items (id BIGINT NOT NULL PRIMARY KEY, name VARCHAR(40), n INT)"
@@ -72,7 +73,7 @@ func TestHiddenTemporaryTables(t *testing.T) {
 			"a failing text":     {temp + "; SELECT nope", far},
 			"database in use":    {uses + "DB", prepares + bare, uses + "OWN", executes, far},
 			"USE":                {"USE DB", prepares + bare, "USE OWN", executes, far},
-			"file names":         {fn, "SELECT OWN.f()", "SET character_set_results = filename", far}, // of MariaDB
+			"file names":         {fn, "SELECT OWN.f()", "SET character_set_results = filename", far}, // only on MariaDB
 			"DROP of two":        {temp, "DROP TEMPORARY TABLE DB.items, OWN.nope", far},
 		} {
 			t.Run(name, func(t *testing.T) {
@@ -93,8 +94,9 @@ func TestHiddenTemporaryTables(t *testing.T) {
 	})
 }
 
-// TestTemporaryTableLikeFilledOne fills a temporary table that is made LIKE a filled one, under its name and under another one: its rows
-// bring their keys, or are refused, and an account that may do so has no other effect on the filled table.
+// TestTemporaryTableLikeFilledOne inserts into a temporary table that is created LIKE a filled one, under its
+// name and under another one: its rows have keys, or are refused, and an account with the right to do so has no
+// other effect on the filled table.
 func TestTemporaryTableLikeFilledOne(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		for _, name := range []string{"copy", "items"} {
@@ -140,8 +142,9 @@ func TestTemporaryTableLikeFilledOne(t *testing.T) {
 	})
 }
 
-// TestPreparedInsertInAnotherDatabase executes prepared INSERTs that name their table without its database in other databases than that of
-// their PREPARE: the server runs them, or denies them, for the table that they meant then.
+// TestPreparedInsertInAnotherDatabase executes prepared INSERTs that name their table without its database in
+// other databases than that of their PREPARE: the server runs them, or denies them, for the table of the
+// PREPARE.
 func TestPreparedInsertInAnotherDatabase(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		for _, text := range []string{"INSERT INTO items (name) VALUES (?)", "INSERT INTO items SET name = ?", "INSERT INTO items (name, n) VALUES (?, 7) ON DUPLICATE KEY UPDATE name = 'y'",
@@ -166,7 +169,7 @@ func TestPreparedInsertInAnotherDatabase(t *testing.T) {
 					}
 					p.exec("REVOKE ALL ON items FROM " + o.User)
 					before := p.counters()
-					for range 40 { // of which the first draws an id
+					for range 40 { // the first one draws an id
 						if number, message := st.Execute(proxytest.String("a")).Err(); number != 1142 {
 							t.Fatalf("%s after the REVOKE: error %d %s, want 1142", text, number, message)
 						}
@@ -197,8 +200,8 @@ func (p *place) play(c *proxytest.Client, script []string, names *strings.Replac
 	}
 }
 
-// TestPreparedChangesInAnotherDatabase executes prepared DDL in another database than that of its PREPARE, in which servers run it, through
-// the proxy and through the driver.
+// TestPreparedChangesInAnotherDatabase executes prepared DDL in another database than that of its PREPARE,
+// where servers run it, through the proxy and through the driver.
 func TestPreparedChangesInAnotherDatabase(t *testing.T) {
 	const (
 		temp  = "CREATE TEMPORARY TABLE items (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, name VARCHAR(40))"
@@ -273,7 +276,8 @@ func TestPreparedChangesInAnotherDatabase(t *testing.T) {
 	})
 }
 
-// TestShapesOfStatements counts the statements that a client's INSERTs take if they differ in their values alone.
+// TestShapesOfStatements counts the server's statements for INSERTs of a client that differ only in their
+// values.
 func TestShapesOfStatements(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		p.configured(true, privilegesSetup...)
@@ -294,7 +298,8 @@ func TestShapesOfStatements(t *testing.T) {
 				}
 			}
 		}
-		// Texts that read counts are judged each time, without a question that would change these, if they take one id alone.
+		// Texts that read counts are planned each time if they take a single id, without a query that would
+		// change these counts.
 		for _, text := range []string{"UPDATE source SET name = 'x'", "INSERT INTO items (n, name) VALUES (5000, ROW_COUNT())", "UPDATE source SET name = 'y'",
 			"INSERT INTO items (n, name) VALUES (5001, ROW_COUNT())"} {
 			if number, message := c.Query(text).Err(); number != 0 {
@@ -324,7 +329,7 @@ func TestShapesOfStatements(t *testing.T) {
 		}
 		p.exec("CREATE TRIGGER items_count BEFORE INSERT ON items FOR EACH ROW SET NEW.name = ROW_COUNT()")
 		fresh := p.dial(p.proxy(), p.user("w", "secret"))
-		fresh.Query("INSERT INTO items (id) VALUES (5004)") // preceded by a question
+		fresh.Query("INSERT INTO items (id) VALUES (5004)") // after an internal query
 		fresh.Query("UPDATE source SET name = 'z'")
 		fresh.Query("INSERT INTO items (id) VALUES (5003)")
 		if got := p.ask("SELECT name FROM items WHERE id = 5003"); got != "2" {
@@ -333,7 +338,7 @@ func TestShapesOfStatements(t *testing.T) {
 	})
 }
 
-// prepared returns how many statements a session has prepared.
+// prepared returns the number of statements that a session has prepared.
 func prepared(t *testing.T, c *proxytest.Client) (n int) {
 	t.Helper()
 	if _, err := fmt.Sscan(c.Query("SHOW SESSION STATUS LIKE 'Com_stmt_prepare'").Rows()[0][1], &n); err != nil {

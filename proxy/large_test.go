@@ -8,11 +8,11 @@ import (
 	"github.com/leafsql/leafsql/proxy/proxytest"
 )
 
-// frame is the longest payload of one frame: one byte more, and it goes on in a second one.
+// frame is the longest payload of one frame: a payload with one more byte continues in a second frame.
 const frame = 1<<24 - 1
 
-// TestLargeRows: rows whose payload ends right before, on and behind the end of a frame are the server's, also where the second
-// frame, or the row itself, begins like an end of rows or an error.
+// TestLargeRows: rows whose payload ends right before, at and after the end of a frame are the server's, even
+// if the second frame, or the row itself, begins like an end of rows or an error.
 func TestLargeRows(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		for way, capability := range map[string]uint64{"EOF": 0, "no EOF": proxytest.DeprecateEOF} {
@@ -20,10 +20,10 @@ func TestLargeRows(t *testing.T) {
 				o := p.root()
 				o.Capabilities = proxytest.Common | capability
 				p.relayed(o).Run(t, func(c *proxytest.Client) {
-					c.Query(fmt.Sprintf("SELECT REPEAT(x'FE', %d), 'next' UNION ALL SELECT 'a', 'b'", frame-4-5-1)) // its last frame is full but for one byte
+					c.Query(fmt.Sprintf("SELECT REPEAT(x'FE', %d), 'next' UNION ALL SELECT 'a', 'b'", frame-4-5-1)) // its last frame is one byte shorter than a full one
 					c.Query(fmt.Sprintf("SELECT REPEAT(x'FE', %d), 'next' UNION ALL SELECT 'a', 'b'", frame-4-5))   // an empty frame follows
-					c.Query(fmt.Sprintf("SELECT REPEAT(x'FE', %d) UNION ALL SELECT 'a'", frame))                    // its second frame is of four bytes and begins with 0xFE
-					c.Query(fmt.Sprintf("SELECT REPEAT(x'FE', %d) UNION ALL SELECT 'a'", frame+1))                  // itself begins with 0xFE, the length of its value, and so does its second frame
+					c.Query(fmt.Sprintf("SELECT REPEAT(x'FE', %d) UNION ALL SELECT 'a'", frame))                    // its second frame has four bytes and begins with 0xFE
+					c.Query(fmt.Sprintf("SELECT REPEAT(x'FE', %d) UNION ALL SELECT 'a'", frame+1))                  // the row begins with 0xFE, the length of its value, and so does its second frame
 					c.Query(fmt.Sprintf("SELECT 'a', REPEAT(x'FF', %d) UNION ALL SELECT 'a', 'b'", frame-3))        // a second frame of three bytes, the first 0xFF
 					c.Query(fmt.Sprintf("SELECT 'a', REPEAT(x'00', %d); ", frame-4))
 					c.Prepare(fmt.Sprintf("SELECT REPEAT(x'FE', %d)", frame)).Execute()
@@ -34,13 +34,13 @@ func TestLargeRows(t *testing.T) {
 	})
 }
 
-// TestLargeCommands: commands whose payload ends right before, on and behind the end of a frame reach the server, and answers
-// are numbered from there on.
+// TestLargeCommands: commands whose payload ends right before, at and after the end of a frame reach the
+// server, and the numbers of the answers follow theirs.
 func TestLargeCommands(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		p.relayed(p.root(), items...).Run(t, func(c *proxytest.Client) {
 			const before, behind = "SELECT LENGTH('", "')"
-			for _, k := range []int{-1, 0, 1} { // of the payload, with the command's byte
+			for _, k := range []int{-1, 0, 1} { // offset of the payload's length, with the command's byte
 				c.Query(before + strings.Repeat("a", frame+k-1-len(before)-len(behind)) + behind)
 			}
 			c.Query("SELECT 1 FROM missing -- " + strings.Repeat("b", frame))
@@ -51,7 +51,7 @@ func TestLargeCommands(t *testing.T) {
 			s.SendLongData(0, "e")
 			s.Execute(proxytest.Long(), proxytest.Int(2))
 			in := c.Prepare("INSERT INTO items (n, body) VALUES (?, ?)")
-			in.SendLongData(1, strings.Repeat("\xFF", frame-7)) // with the command and the ids of statement and parameter: one frame and an empty one
+			in.SendLongData(1, strings.Repeat("\xFF", frame-7)) // with the command and the ids of statement and parameter: one full frame and an empty one
 			in.Execute(proxytest.Int(50), proxytest.Long())
 			c.Query("SELECT LENGTH(body), CRC32(body) FROM items WHERE n = 50")
 		})

@@ -20,7 +20,7 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestConfigIsRefused: what a Server could not do for any client New refuses.
+// TestConfigIsRefused: New refuses a configuration that could not serve any client.
 func TestConfigIsRefused(t *testing.T) {
 	connector := new(driver.Connector)
 	for want, cfg := range map[string]proxy.Config{
@@ -33,8 +33,8 @@ func TestConfigIsRefused(t *testing.T) {
 	}
 }
 
-// TestSessionsEndTogether: clients come and go at the same time, and a proxy that is to end ends with those that idle and those
-// in a transaction that is then ended.
+// TestSessionsEndTogether: clients connect and disconnect concurrently. A shutdown of the proxy ends idle
+// sessions, and sessions whose transaction then ends.
 func TestSessionsEndTogether(t *testing.T) {
 	dsn := mysqltest.Database(t)
 	server, err := mysql.ParseDSN(dsn)

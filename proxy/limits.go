@@ -7,10 +7,11 @@ import (
 	"time"
 )
 
-// dialTime is how long connecting to the server may take, and a question to it.
+// dialTime limits the time to connect to the server, and the time of a query to it.
 const dialTime = 10 * time.Second
 
-// maxCommand returns how long a client's packet may be: the server's max_allowed_packet, or its default while that cannot be read.
+// maxCommand returns the maximum length of a client's packet: the server's max_allowed_packet, or its default
+// while that cannot be read.
 func (s *Server) maxCommand() int {
 	if n := s.maxAllowed.Load(); n > 0 {
 		return int(n)
@@ -21,7 +22,8 @@ func (s *Server) maxCommand() int {
 	return int(cmp.Or(s.maxAllowed.Load(), 64<<20))
 }
 
-// Ping reports whether the server answers leafsql's own account, and reads the limits that the server has now.
+// Ping reports whether the server answers queries of leafsql's own account, and reads the server's current
+// limits. It returns the error of the query.
 func (s *Server) Ping(ctx context.Context) error {
 	var packet, errors int64
 	err := s.own.QueryRowContext(ctx, "SELECT @@global.max_allowed_packet, LEAST(@@global.max_connect_errors, 9223372036854775807)").Scan(&packet, &errors)
@@ -33,22 +35,24 @@ func (s *Server) Ping(ctx context.Context) error {
 	return err
 }
 
-// admit sets how many logins there may be at a time: those in progress, and those that were broken off since the server began
-// its count again. After max_connect_errors of the latter in a row a server refuses the host that they come from, and
-// most clients come from the proxy's. Half of them are as many as may be broken off unseen while a login succeeds.
+// admit sets the maximum number of logins that are in progress or were broken off since the server reset its
+// count of them. After max_connect_errors consecutive broken logins, a server refuses the host from which they
+// come, which is the proxy's for most clients. n is half of that limit, since as many logins again may be
+// broken off unnoticed while a login succeeds.
 func (s *Server) admit(n int64) {
 	n = max(n, 1)
 	if more := n - s.admitted.Swap(n); more >= 0 {
 		s.logins.Release(more)
 	} else {
 		go func() {
-			s.countAnew() // logins that were broken off may hold more places than remain
+			s.countAnew() // broken logins may hold more places than remain
 			s.logins.Acquire(s.ctx, -more)
 		}()
 	}
 }
 
-// countAnew logs in with leafsql's own account, so that the server's count of broken logins begins again, and gives their places free.
+// countAnew logs in with leafsql's own account, so that the server resets its count of broken logins, and
+// releases their places.
 func (s *Server) countAnew() error {
 	ctx, cancel := context.WithTimeout(s.ctx, dialTime)
 	defer cancel()
@@ -60,9 +64,9 @@ func (s *Server) countAnew() error {
 	return err
 }
 
-// loginEnded counts a login, and gives it and those before it free once the server's count begins again: with a login that
-// succeeds. If clients break off one after another, leafsql's own account logs in. Whatever a balancer does for itself counts
-// for the server alone: nobody failed to log in.
+// loginEnded counts a login, and releases its place and those of earlier logins when the server resets its
+// count, which a successful login causes. If many clients in a row break off, leafsql's own account logs in. A
+// balancer's own connections only count for the server, and not in Stats: no client failed to log in.
 func (s *Server) loginEnded(ses *session, err error) {
 	gone := errors.Is(err, errServerGone)
 	if !ses.judged && !ses.client.forItself && !gone {

@@ -21,22 +21,23 @@ import (
 )
 
 const (
-	loginTime    = 10 * time.Second // that a login may take in all
-	longestLogin = 96 << 10         // servers take 64 KiB of attributes, and little else
+	loginTime    = 10 * time.Second // time limit of a whole login
+	longestLogin = 96 << 10         // servers accept 64 KiB of attributes, and little else
 )
 
-// Capabilities of servers that the proxy does not offer: they would change packets that it reads, or which table a statement
-// writes (NoSchema). Compression is offered if the server offers it, but does not reach it: see compress.go.
+// Capabilities of servers that the proxy does not offer: they would change packets that it parses, or the table
+// that a statement writes (NoSchema). Compression is offered if the server offers it, but is not used on the
+// server's connection: see compress.go.
 const (
 	notOffered   = wire.ZstdCompress | wire.OptionalMeta | wire.NoSchema
 	mariaOffered = wire.MariaExtendedMeta | wire.MariaBulk
 )
 
-// errLogin says that a client was not let in, and has been told why.
+// errLogin means that a client's login failed, and that the client has received the reason.
 var errLogin = errors.New("the login failed")
 
-// handshake logs the client in at the server: with the server's own greeting, by the
-// server's judgement.
+// handshake logs the client in at the server: it passes on the server's greeting, and the server accepts or
+// refuses the login.
 func (s *session) handshake() error {
 	s.limit(time.Now().Add(loginTime))
 	defer s.limit(time.Time{})
@@ -75,11 +76,11 @@ func (s *session) handshake() error {
 		}
 	} else if s.proxy.cfg.RequireTLS {
 		return s.deny(3159, "HY000", "Connections using insecure transport are prohibited while --require-tls is set for leafsql proxy.")
-	} else if s.proxy.network == "unix" && !strings.Contains(greeting.Version, "MariaDB") { // it would expect passwords in clear text
+	} else if s.proxy.network == "unix" && !strings.Contains(greeting.Version, "MariaDB") { // MySQL would expect passwords in clear text
 		return s.deny(3159, "HY000", "leafsql: MySQL is reached through its unix socket, which takes clients with TLS only; use TLS, or let -server be the server's host and port")
 	}
 	switch {
-	case err != nil, login.Caps&^caps&(notOffered|wire.SSL|wire.Compress) != 0, login.Maria&^greeting.Maria != 0: // it uses what it was not offered
+	case err != nil, login.Caps&^caps&(notOffered|wire.SSL|wire.Compress) != 0, login.Maria&^greeting.Maria != 0: // the client uses capabilities that it was not offered
 		return s.deny(1043, "08S01", "Bad handshake")
 	case login.Caps&wire.Protocol41 == 0:
 		return s.deny(1251, "08004", "Client does not support authentication protocol requested by server; consider upgrading MySQL client")
@@ -99,9 +100,10 @@ func (s *session) handshake() error {
 	return err
 }
 
-// account names the account that the server knows a user by: with its address, if the server is told that.
+// account returns the account by which the server identifies a user, with the client's address if the server
+// receives it. It returns "" if the name is ambiguous.
 func (s *session) account(user string) string {
-	if strings.ContainsFunc(user, func(r rune) bool { return r >= utf8.RuneSelf }) { // another one in another character set
+	if strings.ContainsFunc(user, func(r rune) bool { return r >= utf8.RuneSelf }) { // the same bytes may be another name in another character set
 		return ""
 	}
 	if s.proxy.cfg.ServerProxyProtocol {
@@ -110,13 +112,13 @@ func (s *session) account(user string) string {
 	return user + "@"
 }
 
-// limit sets the time until which both sides are read; zero: without a limit.
+// limit sets the read deadline of both sides; the zero time means none.
 func (s *session) limit(until time.Time) {
 	s.client.raw.SetReadDeadline(until)
 	s.server.raw.SetReadDeadline(until)
 }
 
-// deny ends a login.
+// deny ends a login with an error for the client.
 func (s *session) deny(number uint16, state, message string) error {
 	s.client.fail(number, state, message)
 	return errLogin
@@ -129,14 +131,13 @@ func (s *session) sendLogin(p []byte) error {
 	return serverGone(s.server.send(p))
 }
 
-// startTLS goes over to TLS on both sides, with the client that asked for it in p, and
-// reads the login.
+// startTLS starts TLS on both sides, with the client that requested it in p, and reads the login.
 func (s *session) startTLS(p []byte) ([]byte, wire.Login, error) {
 	request := slices.Clone(p)
 	if err := s.sendLogin(p); err != nil {
 		return nil, wire.Login{}, err
 	}
-	if len(s.server.buffered()) > 0 { // they would pass for what came through TLS
+	if len(s.server.buffered()) > 0 { // these bytes would be mistaken for data received through TLS
 		return nil, wire.Login{}, errors.New("the server sent more than its greeting before TLS")
 	}
 	server := tls.Client(s.server.conn, s.proxy.cfg.ServerTLS)
@@ -144,7 +145,7 @@ func (s *session) startTLS(p []byte) ([]byte, wire.Login, error) {
 		return nil, wire.Login{}, serverGone(err)
 	}
 	s.server.conn = server
-	early := bytes.Clone(s.client.buffered()) // the client may not have waited
+	early := bytes.Clone(s.client.buffered()) // the client may have started TLS early
 	s.client.take(len(early))
 	s.client.release()
 	client := tls.Server(replayed{s.client.conn, io.MultiReader(bytes.NewReader(early), s.client.conn)}, s.proxy.cfg.TLS)
@@ -161,7 +162,7 @@ func (s *session) startTLS(p []byte) ([]byte, wire.Login, error) {
 	return p, login, err
 }
 
-// A replayed connection is read through a reader that first returns the bytes that were read before.
+// A replayed connection is read through a reader that first returns bytes that were read before.
 type replayed struct {
 	net.Conn
 	reader io.Reader
@@ -169,10 +170,10 @@ type replayed struct {
 
 func (c replayed) Read(b []byte) (int, error) { return c.reader.Read(b) }
 
-// authenticate passes the packets of an authentication on, in both directions, until the
-// server says OK, or why not. With some plugins the server speaks twice, with others the
-// client answers each time, so that either may be next. A packet of the client's that is not
-// numbered as an answer is none: it may be a command that was sent early.
+// authenticate passes the packets of an authentication on, in both directions, until the server accepts or
+// refuses the login. With some plugins the server sends two packets in a row, with others the client answers
+// each packet, so that either side may be next. A packet of the client without the number of an answer is not
+// one: it may be a command that was sent early.
 func (s *session) authenticate() error {
 	var expected atomic.Uint32
 	expected.Store(noNumber)
@@ -182,11 +183,11 @@ func (s *session) authenticate() error {
 		defer func() { answers <- err }()
 		defer s.recovered()
 		if err = s.passAnswers(&expected); err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
-			s.server.raw.SetReadDeadline(past) // it would wait for what does not come
+			s.server.raw.SetReadDeadline(past) // the server would wait for an answer that does not arrive
 		}
 	}()
 	last, err := s.passQuestions(&expected)
-	s.client.raw.SetReadDeadline(past) // nobody waits for the client any more
+	s.client.raw.SetReadDeadline(past) // no answer of the client is expected any more
 	early := <-answers
 	s.client.raw.SetReadDeadline(time.Time{})
 	s.client.wipe()
@@ -203,7 +204,7 @@ func (s *session) authenticate() error {
 	case err == nil:
 		err = s.client.write(s.server.frame)
 	case early != nil && !errors.Is(early, os.ErrDeadlineExceeded):
-		err = early // why the server said no last word
+		err = early // the reason why the server's last packet is missing
 	}
 	if err != nil {
 		return err
@@ -211,10 +212,11 @@ func (s *session) authenticate() error {
 	return s.authenticated(last)
 }
 
-// asProcess reports whether the server may have logged the client in because this process, which is at the other end of the server's
-// unix socket, has the right operating system user: unix_socket and auth_socket do so, also together with another plugin.
+// asProcess reports whether the server may have logged the client in because this process, which is at the
+// other end of the server's unix socket, has the right operating system user. The plugins unix_socket and
+// auth_socket do this, also in combination with another plugin.
 func (s *session) asProcess() bool {
-	s.server.maxPacket = max(s.server.maxPacket, smallBuffer) // it is not known in a login
+	s.server.maxPacket = max(s.server.maxPacket, smallBuffer) // it is not known during a login
 	rows, err := s.server.query("SHOW CREATE USER CURRENT_USER()", nil)
 	account := []sqldriver.Value{""}
 	if err == nil {
@@ -223,10 +225,10 @@ func (s *session) asProcess() bool {
 	return err != nil || strings.Contains(strings.ToLower(fmt.Sprintf("%s", account[0])), "_socket")
 }
 
-// noNumber is that of no frame.
+// noNumber is the number of no frame.
 const noNumber = 1 << 8
 
-// passAnswers passes on what the client says, as far as it is an answer.
+// passAnswers passes the client's packets on while they are numbered as answers.
 func (s *session) passAnswers(expected *atomic.Uint32) error {
 	for {
 		_, seq, err := s.client.header()
@@ -242,7 +244,7 @@ func (s *session) passAnswers(expected *atomic.Uint32) error {
 	}
 }
 
-// passQuestions passes on what the server says, up to its last word, which it returns.
+// passQuestions passes the server's packets on up to the last one, an OK or error, which it returns.
 func (s *session) passQuestions(expected *atomic.Uint32) (last []byte, err error) {
 	for {
 		p, err := s.server.packet(readBuffer)
@@ -256,8 +258,7 @@ func (s *session) passQuestions(expected *atomic.Uint32) (last []byte, err error
 	}
 }
 
-// recovered is deferred by the goroutines of a session: a fault of the proxy ends one session
-// and not all.
+// recovered is deferred by the goroutines of a session: a panic in the proxy ends one session and not all.
 func (s *session) recovered() {
 	if p := recover(); p != nil {
 		s.proxy.counts.panics.Add(1)
@@ -265,8 +266,8 @@ func (s *session) recovered() {
 	}
 }
 
-// authenticated reads the server's last word on a login. It returns errLogin for one that failed, with
-// which the session ends, as the server's connection does; what changeUser makes of it is said there.
+// authenticated parses the server's last packet of a login. It returns errLogin if the login failed. Then the
+// session ends, since the server ends its connection; for the exception see changeUser.
 func (s *session) authenticated(p []byte) error {
 	defer s.server.release()
 	s.judged = true
@@ -279,8 +280,8 @@ func (s *session) authenticated(p []byte) error {
 	return err
 }
 
-// beginAnew notes that the server has begun the session anew: temporary tables, prepared statements
-// and settings of before are gone.
+// beginAnew is called when the server has reset the session: temporary tables, prepared statements and settings
+// are gone.
 func (s *session) beginAnew(login fill.Login, knownDB bool) {
 	s.login = login
 	s.dropStatements()
@@ -307,9 +308,9 @@ func (s *session) changeUser(p []byte) (quit bool, err error) {
 		login.Account, login.Database = s.account(user), database
 		s.beginAnew(login, true)
 		return false, nil
-	case errLogin: // MySQL ends the connection; on MariaDB the session goes on as the former user's, but anew
+	case errLogin: // MySQL ends the connection; MariaDB resets the session, which still belongs to the previous user
 		s.beginAnew(s.login, false)
-		s.server.stale = true // the error said no status
+		s.server.stale = true // the error contained no status
 		return false, nil
 	default:
 		return true, err

@@ -15,8 +15,8 @@ import (
 	"github.com/leafsql/leafsql/testutil/stopwatch"
 )
 
-// TestLogins: a login through the proxy is one at the server, with the password that the server knows: right, wrong, none,
-// unknown user, database that is missing or not the user's, a plugin that is not the user's.
+// TestLogins: the server checks logins through the proxy: a right, wrong or missing password, an unknown user,
+// a database that is missing or forbidden, another plugin than the user's.
 func TestLogins(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		w := p.relayed(p.root())
@@ -45,8 +45,8 @@ func TestLogins(t *testing.T) {
 		} {
 			t.Run(name, func(t *testing.T) {
 				w.Options = o
-				w.Setup = func(bool) { p.user("a", "secret") } // MySQL has not seen the password
-				for range 2 {                                  // and has seen it
+				w.Setup = func(bool) { p.user("a", "secret") } // MySQL has not cached the password
+				for range 2 {                                  // and then it has
 					w.Run(t, func(c *proxytest.Client) {
 						c.Query("SELECT CURRENT_USER(), DATABASE()")
 						c.Query("SELECT COUNT(*) FROM performance_schema.session_connect_attrs WHERE ATTR_VALUE = 'twin'")
@@ -58,8 +58,8 @@ func TestLogins(t *testing.T) {
 	})
 }
 
-// TestChangeUser: a connection that becomes another user's is told what the server tells it, and goes on or ends as the server
-// wants.
+// TestChangeUser: a connection that changes its user gets the server's answer, and continues or ends as the
+// server determines.
 func TestChangeUser(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		a := p.user("a", "secret")
@@ -87,9 +87,9 @@ func TestChangeUser(t *testing.T) {
 						c.ChangeUser(a.User, "secret", p.name)
 						c.ChangeUser(a.User, "secret", p.name)
 						c.Query("SELECT CURRENT_USER(), DATABASE()")
-						if end == "wrong" { // a password
+						if end == "wrong" { // a wrong password
 							c.ChangeUser(b.User, "wrong", p.name)
-						} else { // a database
+						} else { // a wrong database
 							c.ChangeUser(b.User, "other", "missing")
 						}
 						c.Query("SELECT CURRENT_USER(), DATABASE()")
@@ -101,8 +101,7 @@ func TestChangeUser(t *testing.T) {
 	})
 }
 
-// TestUnprivileged: what a user may not do is refused by the server, and commands that stop or copy it are the server's to
-// refuse.
+// TestUnprivileged: the server refuses what a user may not do, including commands that stop or copy the server.
 func TestUnprivileged(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		w := p.relayed(p.root())
@@ -122,7 +121,8 @@ func TestUnprivileged(t *testing.T) {
 	})
 }
 
-// TestNotOffered: a client that uses what it was not offered is told so at once, and one that is too old for the server too.
+// TestNotOffered: a client with a capability that it was not offered gets an error immediately, and so does a
+// client that is too old for the server.
 func TestNotOffered(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		addr := proxytest.Start(t, p.dsn+"?leafTables=none")
@@ -145,7 +145,7 @@ func TestNotOffered(t *testing.T) {
 				if c.Offered&o.Capabilities&(proxytest.ZSTD|proxytest.Progress|proxytest.NoSchema) != 0 {
 					t.Errorf("%#x is offered", c.Offered)
 				}
-				if number, text := c.Answers[0].Err(); o.TLS == nil && number != want || took() > 5*time.Second { // a TLS handshake is answered in plain text
+				if number, text := c.Answers[0].Err(); o.TLS == nil && number != want || took() > 5*time.Second { // a TLS handshake gets an answer in plain text
 					t.Errorf("error %d %s, want %d, after %v: %v", number, text, want, took(), err)
 				}
 			})
@@ -153,8 +153,9 @@ func TestNotOffered(t *testing.T) {
 	})
 }
 
-// TestDialogue: with some plugins a server asks several times, or speaks twice before it is answered. All of it reaches the other side
-// as it was sent, and a command that the client sends before it is let in is served behind the login.
+// TestDialogue: with some plugins a server sends several requests, or two packets in a row. All packets reach
+// the other side unchanged, and a command that the client sends before the end of its login is served after the
+// login.
 func TestDialogue(t *testing.T) {
 	type step struct {
 		fromServer bool
@@ -174,7 +175,7 @@ func TestDialogue(t *testing.T) {
 		{true, f(4, "\x01wait") + f(5, "\x01second?")},
 		{false, f(6, "two\x00") + f(0, "\x0e")},
 		{true, f(7, ok)},
-		{true, f(1, ok)}, // to the early command
+		{true, f(1, ok)}, // the answer to the early command
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -185,7 +186,7 @@ func TestDialogue(t *testing.T) {
 		conn.SetDeadline(time.Now().Add(proxytest.Patience))
 		for i, s := range steps {
 			if s.fromServer == server {
-				if i == len(steps)-1 { // the early command is not the server's business before
+				if i == len(steps)-1 { // the early command does not reach the server before
 					if err := expect(conn, f(0, "\x0e")); err != nil {
 						return fmt.Errorf("the early command: %w", err)
 					}
@@ -228,7 +229,7 @@ func TestDialogue(t *testing.T) {
 	}
 }
 
-// expect reads what has to come next.
+// expect fails unless the next bytes are those wanted.
 func expect(conn net.Conn, want string) error {
 	got := make([]byte, len(want))
 	n, err := io.ReadFull(conn, got)

@@ -24,13 +24,13 @@ func TestMain(m *testing.M) {
 	os.Exit(status)
 }
 
-// A place is a fresh database of a test.
+// A place is a new database for a test.
 type place struct {
 	mysqltest.Target
 	t    testing.TB
 	dsn  string
-	addr string // of the server
-	name string // of the database
+	addr string // address of the server
+	name string // name of the database
 	db   *sql.DB
 }
 
@@ -60,13 +60,13 @@ func (p *place) exec(texts ...string) {
 	}
 }
 
-// fresh makes the database anew.
+// fresh drops the database and creates it again.
 func (p *place) fresh(texts ...string) {
 	p.t.Helper()
 	p.exec(append([]string{"DROP DATABASE " + p.name, "CREATE DATABASE " + p.name + " CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci", "USE " + p.name}, texts...)...)
 }
 
-// ask returns the one value that a statement selects directly on the server.
+// ask returns the single value that a statement selects, directly on the server.
 func (p *place) ask(text string, args ...any) (value string) {
 	p.t.Helper()
 	if err := p.db.QueryRow(text, args...).Scan(&value); err != nil {
@@ -75,7 +75,7 @@ func (p *place) ask(text string, args ...any) (value string) {
 	return value
 }
 
-// user makes a user who may do everything in the database, and returns how it logs in.
+// user creates a user with all rights on the database, and returns the options for its login.
 func (p *place) user(name, password string) proxytest.Options {
 	p.t.Helper()
 	name = name + "_" + strings.TrimPrefix(p.name, "leafsql_")
@@ -88,19 +88,19 @@ func (p *place) user(name, password string) proxytest.Options {
 	return o
 }
 
-// root logs in as the tests do themselves.
+// root returns the options for the login of the tests' own user.
 func (p *place) root() proxytest.Options {
 	return proxytest.Options{User: "root", Database: p.name}
 }
 
-// each plays a test on both servers.
+// each runs a test on both servers.
 func each(t *testing.T, test func(t *testing.T, p *place)) {
 	for _, target := range mysqltest.Targets(t) {
 		t.Run(target.Name, func(t *testing.T) { test(t, newPlace(t, target)) })
 	}
 }
 
-// relayed makes a twin of a proxy that fills nothing.
+// relayed returns a twin with a proxy that fills no tables.
 func (p *place) relayed(o proxytest.Options, setup ...string) *proxytest.Twin {
 	return &proxytest.Twin{
 		Direct: p.addr, Through: proxytest.Start(p.t, p.dsn+"?leafTables=none"), Options: o,
@@ -114,8 +114,8 @@ const generated = 1000
 const allocTable = "CREATE TABLE leaf_alloc (biz_tag VARCHAR(128) NOT NULL PRIMARY KEY, max_id BIGINT NOT NULL, step INT NOT NULL," +
 	" description VARCHAR(256), update_time TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP)"
 
-// configured makes the database with tables that are filled, as they are directly or through the proxy: with AUTO_INCREMENT or
-// without, where texts have {AUTO}.
+// configured creates the database with tables to be filled. If through is set, {AUTO} in the texts is removed;
+// otherwise it means AUTO_INCREMENT.
 func (p *place) configured(through bool, texts ...string) {
 	p.t.Helper()
 	auto, end := "AUTO_INCREMENT", fmt.Sprintf(" AUTO_INCREMENT=%d", generated)
@@ -132,7 +132,7 @@ func (p *place) configured(through bool, texts ...string) {
 	p.fresh(all...)
 }
 
-// filled makes a twin of AUTO_INCREMENT, directly, and of a proxy that fills items.
+// filled returns a twin with AUTO_INCREMENT on the server, and a proxy that fills items.
 func (p *place) filled(o proxytest.Options, setup ...string) *proxytest.Twin {
 	w := &proxytest.Twin{Direct: p.addr, Options: o, IDs: generated, Keys: []string{"id", "LAST_INSERT_ID()"}}
 	w.Setup = func(through bool) {
@@ -149,7 +149,7 @@ func (p *place) proxy(settings ...func(*proxy.Config)) (addr string) {
 	return proxytest.Start(p.t, p.dsn+"?leafTables=items", settings...)
 }
 
-// dial logs in through an address. The connection ends with the test.
+// dial logs in at an address. The connection ends with the test.
 func (p *place) dial(addr string, o proxytest.Options) *proxytest.Client {
 	p.t.Helper()
 	c, err := proxytest.Dial(addr, o)

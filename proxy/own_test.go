@@ -16,7 +16,7 @@ import (
 	"github.com/leafsql/leafsql/testutil/stopwatch"
 )
 
-// TestOwnServers: what only a server shows that is started with options of its own.
+// TestOwnServers runs tests that need servers with special options.
 func TestOwnServers(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		t.Run(target.Name, func(t *testing.T) {
@@ -40,8 +40,8 @@ func TestOwnServers(t *testing.T) {
 	}
 }
 
-// initConnect: a text is read as the server reads it, also the first of a session, whose sql_mode is set after the login was
-// answered.
+// initConnect: a text is read like the server reads it. This includes the first text of a session, whose
+// sql_mode is set after the answer to the login.
 func initConnect(t *testing.T, p *place) {
 	w := p.filled(p.root(), filledItems...)
 	setup := w.Setup
@@ -87,8 +87,8 @@ func binlog(t *testing.T, p *place) {
 	}
 }
 
-// namedTransactions: a client that tracks its transactions is told the one that stored the rows, though leafsql committed it
-// with a statement of its own.
+// namedTransactions: a client that tracks its transactions receives the one that stored the rows, even if an
+// internal statement of leafsql committed it.
 func namedTransactions(t *testing.T, p *place) {
 	p.configured(true, filledItems...)
 	o := p.root()
@@ -110,14 +110,14 @@ func namedTransactions(t *testing.T, p *place) {
 		}
 		before = told
 	}
-	// The second of these stores nothing.
+	// The second one stores no rows.
 	told := c.Query("INSERT INTO items (name, n) SELECT name, n + 10 FROM source; INSERT INTO items (name, n) SELECT name, n FROM source WHERE n < 0").OKs()
 	if len(told) != 2 || strings.Count(told[0].Rest, uuid) != 1 || strings.Contains(told[1].Rest, uuid) {
 		t.Errorf("of two statements in a text, of which the first stores rows: %+v", told)
 	}
 }
 
-// requestForTLS: the capabilities in a client's request for TLS count, and not those in the login that follows.
+// requestForTLS: the capabilities in a client's request for TLS apply, and not those in the login that follows.
 func requestForTLS(t *testing.T, p *place, cert *selfsigned.Certificate) {
 	const (
 		common  = proxytest.Common | proxytest.SSL | proxytest.ConnectWithDB
@@ -153,8 +153,9 @@ func requestForTLS(t *testing.T, p *place, cert *selfsigned.Certificate) {
 	}
 }
 
-// throughTLS: a client that uses TLS has it on both ways, is logged in as directly, whether its handshake comes with the
-// request for it or behind it, and is told at once when the server ends its connection. One that does not has none. No log has its password.
+// throughTLS: a client with TLS has TLS on both connections. Its login has the server's result, whether its
+// handshake arrives with the request for TLS or after it, and it is notified immediately when the server ends
+// its connection. A client without TLS has none on either connection. No log contains its password.
 func throughTLS(t *testing.T, p *place, cert *selfsigned.Certificate) {
 	client := &tls.Config{RootCAs: cert.Client().RootCAs, ServerName: "127.0.0.1"}
 	var log logged
@@ -165,7 +166,7 @@ func throughTLS(t *testing.T, p *place, cert *selfsigned.Certificate) {
 	w := p.relayed(p.root(), items...)
 	setup := w.Setup
 	w.Through = proxytest.Start(t, p.dsn+"?leafTables=none", encrypted)
-	w.Setup = func(through bool) { // MySQL has not seen the password
+	w.Setup = func(through bool) { // MySQL has not cached the password
 		setup(through)
 		p.user("a", "secret")
 	}
@@ -184,7 +185,7 @@ func throughTLS(t *testing.T, p *place, cert *selfsigned.Certificate) {
 			w.Options.TLS = client
 			change(&w.Options)
 			played := 0
-			for range 2 { // MySQL has seen the password then
+			for range 2 { // in the second iteration MySQL has cached the password
 				w.Run(t, func(c *proxytest.Client) {
 					played++
 					c.Query("SHOW SESSION STATUS LIKE 'Ssl_version'")
@@ -201,7 +202,7 @@ func throughTLS(t *testing.T, p *place, cert *selfsigned.Certificate) {
 			w.Setup = func(through bool) { setup(through); p.user("a", "secret") }
 		})
 	}
-	if text := log.String(); strings.Contains(text, "secret") { // which MySQL's clients say in clear through TLS
+	if text := log.String(); strings.Contains(text, "secret") { // MySQL's clients send it in clear text through TLS
 		t.Errorf("in the log:\n%s", text)
 	}
 	t.Run("filled", func(t *testing.T) {

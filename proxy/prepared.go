@@ -11,15 +11,15 @@ import (
 	"github.com/leafsql/leafsql/internal/wire"
 )
 
-// A preparedStmt is a statement of the client's that is filled. The client knows it by the number
-// of its own text, which is prepared too, for the client to see what that answers.
+// A preparedStmt is a client's statement that is filled. The client uses the id of its own text, which is
+// prepared too, since the client gets the answer to it.
 type preparedStmt struct {
 	leaf   fill.Prepared
 	params int
-	types  []wire.Param   // of the last execution's arguments
-	long   map[int][]byte // values that came in pieces, by parameter
-	longs  int            // bytes of them, in memory
-	wrong  error          // answer to the execution if a value in long is wrong, or nil
+	types  []wire.Param   // types of the last execution's arguments
+	long   map[int][]byte // values that were sent in pieces, by parameter
+	longs  int            // bytes of these values in memory
+	wrong  error          // error of the next execution if a value in long is wrong, or nil
 }
 
 // prepare serves COM_STMT_PREPARE.
@@ -44,8 +44,8 @@ func (s *session) prepare(p []byte) error {
 	return err
 }
 
-// prepareFilled prepares the client's text p, and what is to run in its place. The client is told the
-// answer to its own text, once both are there.
+// prepareFilled prepares the client's text p, and the text that runs instead. The client receives the answer to
+// its own text when both are prepared.
 func (s *session) prepareFilled(ctx context.Context, p []byte, plan fill.Plan) error {
 	r, err := s.server.run(p, preparedHead)
 	if err != nil {
@@ -63,13 +63,12 @@ func (s *session) prepareFilled(ctx context.Context, p []byte, plan fill.Plan) e
 	return s.client.send(r.head...)
 }
 
-// newestPrepared stands for the statement that was prepared last, on MariaDB: a client need not
-// wait for its number.
+// newestPrepared means the statement that was prepared last, on MariaDB: a client need not wait for its id.
 const newestPrepared = 1<<32 - 1
 
-// ofStatement serves the commands that name a prepared statement.
+// ofStatement serves the commands for a prepared statement.
 func (s *session) ofStatement(name byte) error {
-	const ahead = wire.HeaderLen + 1 + 4 // its number
+	const ahead = wire.HeaderLen + 1 + 4 // includes the statement's id
 	length, _, err := s.client.header()
 	if err != nil {
 		return err
@@ -78,7 +77,7 @@ func (s *session) ofStatement(name byte) error {
 		if _, err := s.client.packet(s.server.maxPacket); err != nil {
 			return err
 		}
-		return s.client.malformed() // as MySQL does; MariaDB reads on after the end
+		return s.client.malformed() // like MySQL; MariaDB reads past the end
 	}
 	b, err := s.client.need(ahead)
 	if err != nil {
@@ -88,7 +87,7 @@ func (s *session) ofStatement(name byte) error {
 	id := binary.LittleEndian.Uint32(number)
 	if id == newestPrepared {
 		id = s.newest
-		binary.LittleEndian.PutUint32(number, id) // the server's last may be an internal one
+		binary.LittleEndian.PutUint32(number, id) // the server's last statement may be an internal one
 	}
 	st := s.stmts[id]
 	plan, hasEffects := s.effects[id]
@@ -139,7 +138,7 @@ func (s *session) ofStatement(name byte) error {
 	return nil
 }
 
-// ofFilled serves the commands that execute a filled statement or bring its arguments.
+// ofFilled serves the commands that execute a filled statement or send its arguments.
 func (s *session) ofFilled(st *preparedStmt, name byte) error {
 	p, err := s.client.packet(s.server.maxPacket)
 	switch {
@@ -159,7 +158,7 @@ func (s *session) dropLong(st *preparedStmt) {
 	st.long, st.longs, st.wrong = nil, 0, nil
 }
 
-// dropStatements forgets the client's statements, which the server has closed or will close.
+// dropStatements deletes the client's statements, which the server has closed or will close.
 func (s *session) dropStatements() {
 	for _, st := range s.stmts {
 		s.dropLong(st)
@@ -170,7 +169,7 @@ func (s *session) dropStatements() {
 	s.newest = 0
 }
 
-// longData keeps a piece of an argument until the execution, as the text that runs is chosen then.
+// longData stores a piece of an argument until the execution, since the text to run is chosen then.
 func (s *session) longData(st *preparedStmt, p []byte) {
 	param, piece := int(binary.LittleEndian.Uint16(p[5:])), p[7:]
 	if st.long == nil {
@@ -184,12 +183,12 @@ func (s *session) longData(st *preparedStmt, p []byte) {
 	case !s.proxy.memory.take(len(piece)):
 		st.wrong = sqlError(numberTooLarge, "HY000", errNoMemory.Message)
 	default:
-		st.long[param] = append(slices.Grow(st.long[param], 1), piece...) // not nil, though it may be empty
+		st.long[param] = append(slices.Grow(st.long[param], 1), piece...) // not nil, even if it is empty
 		st.longs += len(piece)
 	}
 }
 
-// execute serves COM_STMT_EXECUTE of a statement that is filled.
+// execute serves COM_STMT_EXECUTE of a filled statement.
 func (s *session) execute(st *preparedStmt, p []byte) error {
 	e, err := wire.ParseExecute(p, st.params, s.server.caps&wire.QueryAttrs != 0, st.types, st.long)
 	wrong := st.wrong
@@ -203,11 +202,11 @@ func (s *session) execute(st *preparedStmt, p []byte) error {
 		return s.client.fail(1210, "HY000", "Incorrect arguments to mysqld_stmt_execute")
 	}
 	s.server.extra = e.Extra
-	st.types = typesOf(e.Params) // attributes bring theirs each time
+	st.types = typesOf(e.Params) // attributes are sent with their types each time
 	return s.runFilled(st, e.Params)
 }
 
-// runFilled executes a statement that is filled.
+// runFilled executes a filled statement.
 func (s *session) runFilled(st *preparedStmt, params []wire.Param) error {
 	args := make([]driver.NamedValue, len(params))
 	for i, param := range params {
@@ -221,7 +220,7 @@ func (s *session) runFilled(st *preparedStmt, params []wire.Param) error {
 	return err
 }
 
-// typesOf keeps the types of arguments beyond their packet.
+// typesOf copies the types of arguments, which are valid after their packet is released.
 func typesOf(params []wire.Param) []wire.Param {
 	types := make([]wire.Param, len(params))
 	for i, p := range params {

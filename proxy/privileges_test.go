@@ -12,7 +12,7 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// privilegesSetup makes tables of all kinds that leafsql would describe in an error or in the log.
+// privilegesSetup creates tables of all kinds that leafsql would describe in an error or in the log.
 var privilegesSetup = []string{
 	"CREATE TABLE items (id BIGINT NOT NULL PRIMARY KEY, name VARCHAR(40), n INT, UNIQUE (n))",
 	"CREATE TABLE low (id BIGINT NOT NULL PRIMARY KEY, name VARCHAR(40))", // its row of leaf_alloc is below its keys
@@ -51,17 +51,17 @@ var deniedTexts = []string{
 	"INSERT INTO absent (name) VALUES ('a')",
 	"INSERT INTO absent (name) SELECT name FROM source",
 	"INSERT INTO seen (name, n) VALUES ('a', 1)",
-	"INSERT INTO traced (name) VALUES ('a') RETURNING id", // MySQL cannot read it
+	"INSERT INTO traced (name) VALUES ('a') RETURNING id", // MySQL cannot parse it
 	"INSERT INTO traced (name) VALUES (ROW_COUNT()), (LAST_INSERT_ID())",
 	"LOAD DATA LOCAL INFILE 'file' INTO TABLE items (name, n)",
 	"LOAD DATA LOCAL INFILE 'file' INTO TABLE items (name) SET n = 5",
-	"BEGIN NOT ATOMIC INSERT INTO items (name) VALUES ('a'); END", // of MariaDB
+	"BEGIN NOT ATOMIC INSERT INTO items (name) VALUES ('a'); END", // only on MariaDB
 	"INSERT INTO items (id, name) VALUES (9000000, ROW_COUNT())",
 	"INSERT INTO items (name) VALUES (ROW_COUNT())",
 }
 
-// TestDeniedStatementsHaveNoEffect compares accounts that may not run a statement with a direct connection: the server's own
-// error comes back, and nothing moved or was written to the log.
+// TestDeniedStatementsHaveNoEffect compares accounts that may not run a statement with a direct connection: the
+// client gets the server's own error, and no counter moves and no log line is written.
 func TestDeniedStatementsHaveNoEffect(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		for _, create := range []bool{false, true} {
@@ -95,7 +95,7 @@ func TestDeniedStatementsHaveNoEffect(t *testing.T) {
 					})
 					before := p.counters()
 					for _, text := range deniedTexts {
-						if name == "other columns" && (strings.Contains(text, "()") || strings.Contains(text, "SET n = 5") || strings.Contains(text, "END")) { // servers differ in what these take
+						if name == "other columns" && (strings.Contains(text, "()") || strings.Contains(text, "SET n = 5") || strings.Contains(text, "END")) { // servers differ in the columns that these texts need
 							continue
 						}
 						text = qualified(text, p.name)
@@ -123,7 +123,7 @@ func TestDeniedStatementsHaveNoEffect(t *testing.T) {
 	})
 }
 
-// qualified writes the database before the tables of a text.
+// qualified adds the database to the tables of a text.
 func qualified(text, db string) string {
 	for _, table := range []string{"items", "low", "rowless", "counted", "words", "traced", "absent", "seen", "source"} {
 		text = strings.ReplaceAll(text, " "+table, " "+db+"."+table)
@@ -135,7 +135,7 @@ func qualified(text, db string) string {
 var modes = map[string]func(c *proxytest.Client, text string) *proxytest.Answer{
 	"text": (*proxytest.Client).Query,
 	"prepared": func(c *proxytest.Client, text string) *proxytest.Answer {
-		if strings.HasPrefix(text, "LOAD") { // which MySQL does not prepare
+		if strings.HasPrefix(text, "LOAD") { // MySQL does not prepare it
 			return c.Query(text)
 		}
 		st := c.Prepare(text)
@@ -147,7 +147,7 @@ var modes = map[string]func(c *proxytest.Client, text string) *proxytest.Answer{
 	"several": func(c *proxytest.Client, text string) *proxytest.Answer { return c.Query("DO 1; " + text + "; DO 2") },
 }
 
-// outcome returns what one client on a connection of its own is told about a text.
+// outcome returns the result of a text on a separate connection of one client.
 func (p *place) outcome(addr string, o proxytest.Options, text string, run func(*proxytest.Client, string) *proxytest.Answer) string {
 	c := p.dial(addr, o)
 	defer c.Conn.Close()
@@ -162,8 +162,8 @@ func (p *place) counters() string {
 	return p.ask("SELECT COALESCE(GROUP_CONCAT(biz_tag, ' ', max_id, ' ', update_time ORDER BY biz_tag), '') FROM leaf_alloc")
 }
 
-// TestPrivilegesOnTheKey counts on an error that names the privilege that an account lacks: it may write the other columns, and
-// leafsql adds the key.
+// TestPrivilegesOnTheKey expects an error with the privilege that an account lacks: it may write the other
+// columns, and leafsql adds the key.
 func TestPrivilegesOnTheKey(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		p.configured(true, privilegesSetup...)
@@ -198,7 +198,8 @@ func TestPrivilegesOnTheKey(t *testing.T) {
 	})
 }
 
-// TestDenialInATrigger compares a statement that the server denies while it runs: its error is the server's, not a refusal.
+// TestDenialInATrigger compares a statement that the server denies while it runs: its error is the server's,
+// not a refusal.
 func TestDenialInATrigger(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		p.configured(true, append(privilegesSetup, "CREATE TABLE audit (n INT)")...)
@@ -219,8 +220,8 @@ func TestDenialInATrigger(t *testing.T) {
 	})
 }
 
-// TestPermissionIsShared counts the statements that the server is sent for a client's INSERTs: the first of an account is prepared
-// before, and those of its other sessions are not.
+// TestPermissionIsShared counts the statements that the server receives for a client's INSERTs: the first
+// INSERT of an account is prepared before it runs, and those of its other sessions are not.
 func TestPermissionIsShared(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		p.configured(true, privilegesSetup...)
@@ -236,7 +237,7 @@ func TestPermissionIsShared(t *testing.T) {
 			}
 			return n
 		}
-		for i, want := range []int{3 + 1, 1 + 1, 1 + 1} { // the INSERT and the question for the count
+		for i, want := range []int{3 + 1, 1 + 1, 1 + 1} { // the INSERT and the query for the count
 			c := p.dial(through, o)
 			before := count(c)
 			c.Query(fmt.Sprintf("INSERT INTO items (name, n) VALUES ('a', %d)", i))
@@ -245,7 +246,7 @@ func TestPermissionIsShared(t *testing.T) {
 			}
 		}
 		c := p.dial(through, o)
-		c.Query("SET ROLE NONE") // its roles may not be the others' any more
+		c.Query("SET ROLE NONE") // its roles may differ from the others' now
 		for i, want := range []int{3 + 1, 1 + 1} {
 			before := count(c)
 			c.Query(fmt.Sprintf("INSERT INTO items (name, n) VALUES ('a', %d)", 10+i))
@@ -256,8 +257,8 @@ func TestPermissionIsShared(t *testing.T) {
 	})
 }
 
-// TestPermissionIsNotSharedByBytes logs in as two users whose names are the same bytes in two character sets: what one may do is not
-// permitted to the other one.
+// TestPermissionIsNotSharedByBytes logs in as two users whose names are the same bytes in two character sets:
+// permissions of one user do not apply to the other one.
 func TestPermissionIsNotSharedByBytes(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		p.configured(true, privilegesSetup...)
@@ -283,7 +284,7 @@ func TestPermissionIsNotSharedByBytes(t *testing.T) {
 	})
 }
 
-// TestRevokedPrivilege draws ids once at most after a REVOKE: then the server's denial is known.
+// TestRevokedPrivilege draws ids at most once after a REVOKE: then the server's denial is known.
 func TestRevokedPrivilege(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		p.configured(true, privilegesSetup...)
@@ -313,8 +314,8 @@ func TestRevokedPrivilege(t *testing.T) {
 	})
 }
 
-// deniedDDL counts on a server of its own what an INSERT of another session costs after statements that the server denied: one
-// statement, since leafsql has forgotten nothing.
+// deniedDDL counts, on a separate server, the statements of another session's INSERT after statements that the
+// server denied: it is one statement, since leafsql has discarded nothing.
 func deniedDDL(t *testing.T, p *place) {
 	p.configured(true, privilegesSetup...)
 	o := p.user("f", "secret")
@@ -322,7 +323,7 @@ func deniedDDL(t *testing.T, p *place) {
 	o.Database = ""
 	through := p.proxy()
 	nobody, writer := p.dial(through, o), p.dial(through, p.root())
-	for i := range 200 { // ranges are large enough then for the rest
+	for i := range 200 { // then ranges are large enough for the rest
 		writer.Query(fmt.Sprintf("INSERT INTO items (name, n) VALUES ('a', %d)", 1000+i))
 	}
 	for i, text := range []string{
@@ -336,13 +337,13 @@ func deniedDDL(t *testing.T, p *place) {
 		}
 		before := p.questions()
 		writer.Query(fmt.Sprintf("INSERT INTO items (name, n) VALUES ('a', %d)", 10+i))
-		if n := p.questions() - before; n != 1+1 { // and the question itself
+		if n := p.questions() - before; n != 1+1 { // and the query for the count
 			t.Errorf("after %s an INSERT took %d statements, want 1", text, n-1)
 		}
 	}
 }
 
-// sharedPermission counts on a server of its own what the INSERTs of many sessions of one account cost.
+// sharedPermission counts, on a separate server, the statements for INSERTs in many sessions of one account.
 func sharedPermission(t *testing.T, p *place) {
 	p.configured(true, privilegesSetup...)
 	o := p.user("m", "secret")
@@ -363,7 +364,7 @@ func sharedPermission(t *testing.T, p *place) {
 	}
 }
 
-// questions returns how many statements the server was sent, and how many it prepared.
+// questions returns the number of statements that the server has received and prepared.
 func (p *place) questions() (n int) {
 	p.t.Helper()
 	rows, err := p.db.Query("SHOW GLOBAL STATUS WHERE Variable_name IN ('Questions', 'Com_stmt_prepare')")
@@ -382,8 +383,8 @@ func (p *place) questions() (n int) {
 	return n
 }
 
-// noPrepare plays on a server of its own that prepares no more statements: an INSERT that was not permitted before is answered
-// with the server's error, without an effect, and works once the server prepares again.
+// noPrepare uses a separate server whose limit of prepared statements is reached: an INSERT that was not
+// permitted before gets the server's error, without an effect, and works once the server prepares again.
 func noPrepare(t *testing.T, p *place) {
 	p.configured(true, privilegesSetup...)
 	c := p.dial(p.proxy(), p.user("p", "secret"))
@@ -401,7 +402,7 @@ func noPrepare(t *testing.T, p *place) {
 	}
 }
 
-// TestRevokedPrivilegeOfABulk counts the draws of bulk executions after a REVOKE: one at most.
+// TestRevokedPrivilegeOfABulk counts the draws of bulk executions after a REVOKE: there is at most one.
 func TestRevokedPrivilegeOfABulk(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		if target.Name != string(mysqltest.MariaDB) {
@@ -410,7 +411,7 @@ func TestRevokedPrivilegeOfABulk(t *testing.T) {
 		p := newPlace(t, target)
 		p.configured(true, privilegesSetup...)
 		o := p.user("b", "secret")
-		o.Capabilities, o.Database = proxytest.Common|proxytest.Bulk, "" // servers keep the privileges on the database in use for the session
+		o.Capabilities, o.Database = proxytest.Common|proxytest.Bulk, "" // for a session, servers keep the privileges on the database in use
 		c := p.dial(p.proxy(), o)
 		st := c.Prepare("INSERT INTO " + p.name + ".items (name, n) VALUES (?, ?)")
 		row := []proxytest.Param{proxytest.String("a"), proxytest.Int(1)}

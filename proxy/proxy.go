@@ -1,45 +1,44 @@
-// Package proxy is MySQL's protocol as a door to leafsql: programs in any language connect to
-// it as to their server, and the rows that they INSERT into configured tables get keys as
-// those of the driver mysql-leaf do, from the same counters.
+// Package proxy makes leafsql available through MySQL's protocol: programs in any language connect to it like
+// to their server, and the rows that they INSERT into configured tables get keys like those of the driver
+// mysql-leaf, from the same counters.
 //
 //	cfg, err := driver.ParseDSN("leaf:secret@tcp(db:3306)/shop?leafTables=*")
 //	connector, err := driver.NewConnector(cfg)
 //	p, err := proxy.New(proxy.Config{Connector: connector, Server: "db:3306"})
 //	err = p.Serve(listener)
 //
-// What is not filled is passed on byte for byte; what is filled is run by package driver over
-// the client's own connection to the server. A client is let in by the server, to which the
-// proxy passes the login on: it knows no password, and keeps one connection to the server for
-// each client, for as long as that stays.
+// Statements that are not filled are passed on byte for byte; filled statements are run by package driver over
+// the client's own connection to the server. The server authenticates the clients: the proxy passes the login
+// on, has no passwords, and keeps one connection to the server for each client while the client is connected.
 //
-// The package does not pool connections, split reads from writes, or change statements beyond
-// their keys. Connections of clients can be compressed with zlib, those to the server are not. The
-// X protocol and zstd are not supported.
+// The package does not pool connections, split reads from writes, or change statements except for their keys.
+// Connections of clients can be compressed with zlib; connections to the server are not compressed. The X
+// protocol and zstd are not supported.
 //
 // The files, from the network to the statements:
 //
-//	proxy.go      the listener: who gets a session, and how sessions end
-//	watch_*.go    notices that a server ended a connection whose client is idle
+//	proxy.go      the listener: accepts clients, and ends sessions
+//	watch_*.go    detects that a server ended a connection whose client is idle
 //	compress.go   compression of a client's connection
-//	socket_*.go   reads and writes of a connection, at less cost
+//	socket_*.go   reads and writes of a connection, at lower cost
 //	end.go        one connection of a session, read frame by frame
-//	balancer.go   who the client is, if it comes through a balancer
+//	balancer.go   the client's address, if it connects through a balancer
 //	login.go      the login, passed on in both directions; TLS
-//	limits.go     limits of the server, and how many clients log in at a time so that it does not refuse the proxy's host
-//	memory.go     how much memory the commands of all clients take
-//	quiet.go      how often a client may cause a line of the log
-//	session.go    a session's life
-//	client.go     its client's side: waiting for commands
-//	backend.go    its server's side: what both sides agreed on, commands passed on
-//	commands.go   which command is served how
+//	limits.go     limits of the server, and of concurrent logins, so that it does not refuse the proxy's host
+//	memory.go     limit of the memory for the commands of all clients
+//	quiet.go      limit of the log lines that clients cause
+//	session.go    a session from login to end
+//	client.go     its client's side: waits for commands
+//	backend.go    its server's side: negotiated settings, commands passed on
+//	commands.go   the way in which each command is served
 //	answer.go     an answer of the server, followed up to its end
 //	relay.go      answers passed on
-//	bound.go      how long a command waits for its ids
-//	fill.go       texts, and what the client is told of those that were filled
+//	bound.go      time limit of a command for its ids
+//	fill.go       texts, and the answers to filled ones
 //	prepared.go   prepared statements
-//	bulk.go       their executions for many rows at once
+//	bulk.go       their bulk executions
 //	conn.go       the server's side as a connection of package driver
-//	stats.go      what is counted
+//	stats.go      counters
 package proxy
 
 import (
@@ -65,51 +64,50 @@ import (
 	"github.com/leafsql/leafsql/driver"
 )
 
-// Config says where clients are taken to, and how.
+// Config configures a Server. Connector and Server are required.
 type Config struct {
-	// Connector has the rules, and leafsql's own account, with which it reads the tables and
-	// takes ids. Required; the caller closes it after the Server.
+	// Connector has the rules, and leafsql's own account, which reads the tables and takes ids. Required. The
+	// caller closes it after the Server.
 	Connector *driver.Connector
 
-	// Server is where clients are taken to: host:port, or the path of a unix socket. Required.
+	// Server is the address of the server: host:port, or the path of a unix socket. Required.
 	Server string
 
-	// ServerConnector connects leafsql's own account to Server, where Connector's address is another
-	// one; nil: Connector does.
+	// ServerConnector connects leafsql's own account to Server. It is needed if Connector connects to another
+	// address; nil means Connector.
 	ServerConnector sqldriver.Connector
 
-	// ServerTLS is for connections to the server of clients that ask for TLS; nil: the
-	// server's certificate is not verified. Where it is, ServerName has to be set.
+	// ServerTLS is used for connections to the server on behalf of clients that ask for TLS. nil means that the
+	// server's certificate is not verified. If it is verified, ServerName has to be set.
 	ServerTLS *tls.Config
 
-	// TLS is for clients that ask for it; nil: it is not offered. Such a client's connection
-	// to the server is through TLS too, and no other is.
+	// TLS is used for clients that ask for it; nil means that it is not offered. The connection to the server
+	// uses TLS if, and only if, the client's does.
 	TLS *tls.Config
 
-	// ProxyProtocol are the networks of balancers before the proxy, such as HAProxy. Every connection
-	// from there has to begin with a PROXY header, of version 1 or 2, that says whose it is. Who
-	// may connect from there can pass for any client.
+	// ProxyProtocol has the networks of balancers in front of the proxy, such as HAProxy. Every connection from
+	// these networks has to begin with a PROXY header, of version 1 or 2, with the client's address. Hosts in
+	// these networks can spoof client addresses.
 	ProxyProtocol []netip.Prefix
 
-	// ServerProxyProtocol says that each client's connection to the server is to begin with a PROXY
-	// header, so that the server sees the client's address and not the proxy's. The server has to
-	// expect that, as MariaDB does of what is in proxy_protocol_networks. The Connector's
-	// connections have none.
+	// ServerProxyProtocol makes each client's connection to the server begin with a PROXY header, so that the
+	// server sees the client's address and not the proxy's. The server has to accept the header, like MariaDB
+	// with proxy_protocol_networks. The Connector's connections send no header.
 	ServerProxyProtocol bool
 
-	RequireTLS     bool          // refuse clients without it
-	MaxConnections int           // at a time; 0: 10,000
-	ReadMemory     int64         // the most bytes of long commands that are in memory, over all clients; 0: 1 GiB
-	FillTimeout    time.Duration // how long a statement waits for its ids; 0: 50 s, as long as InnoDB waits for a lock
-	Logger         *slog.Logger  // nil: slog.Default()
+	RequireTLS     bool          // refuse clients that do not use TLS
+	MaxConnections int           // maximum of concurrent clients; 0 means 10,000
+	ReadMemory     int64         // maximum of bytes that long commands of all clients take in memory; 0 means 1 GiB
+	FillTimeout    time.Duration // time limit for a statement's ids; 0 means 50 s, InnoDB's default for lock waits
+	Logger         *slog.Logger  // nil means slog.Default()
 }
 
-// ErrClosed is what Serve returns after Shutdown or Close.
+// ErrClosed is returned by Serve after Shutdown or Close.
 var ErrClosed = errors.New("leafsql: the proxy is closed")
 
-// A Server takes clients to a server.
+// A Server connects its clients to a MySQL or MariaDB server. It is safe for concurrent use.
 type Server struct {
-	cfg     Config  // zero fields have their defaults
+	cfg     Config  // zero fields are replaced by their defaults
 	own     *sql.DB // pool of leafsql's account
 	network string  // network of cfg.Server: tcp or unix
 	memory  budget
@@ -123,20 +121,21 @@ type Server struct {
 	mu        sync.Mutex
 	listeners map[net.Listener]bool
 	sessions  map[*session]bool
-	ended     sync.WaitGroup // sessions
+	ended     sync.WaitGroup // waits for sessions
 
-	statusHolds, statusLies atomic.Bool // of NO_BACKSLASH_ESCAPES, as a session that was asked has shown
+	statusHolds, statusLies atomic.Bool // whether the flag NO_BACKSLASH_ESCAPES in the server's status is right, or wrong, as the answer of a queried session has shown
 
-	maxAllowed, maxErrors atomic.Int64        // max_allowed_packet and max_connect_errors; 0: not known
-	logins                *semaphore.Weighted // of which admitted are free, or held by logins in progress and by inARow
-	admitted, inARow      atomic.Int64        // inARow: logins that were broken off, since the last that was not
+	maxAllowed, maxErrors atomic.Int64        // max_allowed_packet and max_connect_errors; 0 if not known
+	logins                *semaphore.Weighted // has admitted free places, less those of logins in progress and of inARow
+	admitted, inARow      atomic.Int64        // inARow: logins that were broken off since the last completed login
 
 	counts counters
 
 	brokenOffLine, unreachableLine, causeLine rarely
 }
 
-// New returns a Server for a configuration. It connects to nothing.
+// New returns a Server for a configuration, or an error if the configuration is invalid. It does not connect.
+// Callers have to call Close or Shutdown.
 func New(cfg Config) (*Server, error) {
 	switch {
 	case cfg.Connector == nil:
@@ -176,12 +175,13 @@ func New(cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// keepOpen is the caller's Connector, which the pool's Close leaves open.
+// keepOpen is the caller's Connector, which stays open when the pool is closed.
 type keepOpen struct{ *driver.Connector }
 
 func (keepOpen) Close() error { return nil }
 
-// Serve takes clients from a listener until Shutdown or Close; then it returns ErrClosed.
+// Serve accepts clients from l until Shutdown or Close, and then returns ErrClosed. It closes l before it
+// returns. It may be called for several listeners.
 func (s *Server) Serve(l net.Listener) error {
 	s.mu.Lock()
 	if s.draining.Load() {
@@ -205,7 +205,7 @@ func (s *Server) Serve(l net.Listener) error {
 			return ErrClosed
 		case errors.Is(err, net.ErrClosed):
 			return err
-		default: // too many open files, for one
+		default: // for example, too many open files
 			pause = min(max(2*pause, 5*time.Millisecond), time.Second)
 			s.cfg.Logger.Warn("leafsql: the proxy cannot accept a connection", "error", err, "again in", pause)
 			select {
@@ -234,8 +234,8 @@ func (s *Server) Serve(l net.Listener) error {
 	}
 }
 
-// Shutdown ends the proxy: it takes no more clients, and ends each session as soon as that is
-// in no transaction, and streams to replicas. When ctx ends, so do the others.
+// Shutdown stops accepting clients, ends each session as soon as it is in no transaction, and ends streams to
+// replicas. When ctx ends, it closes the remaining sessions and returns an error that wraps ctx.Err().
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.stopAccepting()
 	done := make(chan struct{})
@@ -268,7 +268,7 @@ func (s *Server) stopAccepting() {
 	}
 }
 
-// Close ends the proxy with all its sessions.
+// Close stops accepting clients and closes all sessions.
 func (s *Server) Close() error {
 	s.stopAccepting()
 	s.cancel()
@@ -281,9 +281,9 @@ func (s *Server) Close() error {
 	}
 	s.mu.Unlock()
 	s.ended.Wait()
-	s.own.Close() // its error is only that the server ended a connection before
+	s.own.Close() // this error only means that the server ended a connection before
 	return s.unwatch()
 }
 
-// Describe names the server, for people.
+// Describe returns the network and address of the server, for people.
 func (s *Server) Describe() string { return s.network + "(" + s.cfg.Server + ")" }

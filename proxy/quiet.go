@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// A rarely lets a line that clients can cause into the log once a minute at most.
+// A rarely limits a log line that clients can cause to one a minute.
 type rarely struct{ next atomic.Int64 }
 
-// of returns the log, or one that drops the line.
+// of returns log, or a logger that discards the line.
 func (r *rarely) of(log *slog.Logger) *slog.Logger {
 	now, next := time.Now().Unix(), r.next.Load()
 	if now >= next && r.next.CompareAndSwap(next, now+60) {

@@ -16,16 +16,16 @@ var (
 	firstSeed = flag.Uint64("seed", 1, "of the first of them")
 )
 
-// TestRandomSessions: a session of random commands, of which some are pipelined and some written in pieces, with sizes around
-// those of buffers and frames, is answered with the bytes of the server.
+// TestRandomSessions: a session of random commands gets the bytes of the server. Some commands are pipelined
+// and some are written in pieces, with sizes around those of buffers and frames.
 func TestRandomSessions(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		before := p.ask("SELECT @@global.long_query_time")
-		p.exec("SET GLOBAL long_query_time = 10000") // servers flag what was slow
+		p.exec("SET GLOBAL long_query_time = 10000") // servers flag slow statements
 		t.Cleanup(func() { p.db.Exec("SET GLOBAL long_query_time = " + before) })
 		o := p.user("random", "secret")
-		p.dial(p.addr, o).Close() // the first login of MySQL's caching_sha2_password says more
-		// Servers flag what used no index, which must not depend on when they count the rows.
+		p.dial(p.addr, o).Close() // the first login with MySQL's caching_sha2_password has more packets
+		// Servers flag statements that use no index. This must not depend on the time of their statistics.
 		twin := p.relayed(o, append([]string{items[0] + " STATS_AUTO_RECALC = 0"}, items[1:]...)...)
 		for seed := *firstSeed; seed < *firstSeed+uint64(*sessions); seed++ {
 			r := rand.New(rand.NewPCG(seed, 0))
@@ -78,13 +78,14 @@ type randomSession struct {
 	stmts   []randomStmt
 }
 
-// A randomStmt is executed always with a cursor or always without: MySQL does not end the rows of one that was executed in both ways.
+// A randomStmt is executed either always with a cursor or always without: MySQL does not end the rows of a
+// statement that was executed in both ways.
 type randomStmt struct {
 	*proxytest.Stmt
 	cursor bool
 }
 
-// size is around where something ends: a length's first byte, a buffer, what is copied by the kernel, a frame.
+// size returns a size near a limit: the first byte of a length, a buffer, data that the kernel copies, a frame.
 func (s *randomSession) size(most int) int {
 	around := []int{251, 32 << 10, 64 << 10, 256 << 10, 1<<24 - 1}
 	switch n := s.IntN(40); {
@@ -98,7 +99,7 @@ func (s *randomSession) size(most int) int {
 
 func (s *randomSession) of(choices ...string) string { return choices[s.IntN(len(choices))] }
 
-// file is what LOCAL INFILE is answered with.
+// file returns the answer to LOCAL INFILE.
 func (s *randomSession) file(string) (frames [][]byte) {
 	for i := range 1 + s.IntN(20) {
 		frames = append(frames, fmt.Appendf(nil, "%d\tfile %s\n", 10_000+s.IntN(5000), strings.Repeat("y", s.size(700_000)*(i%3)/2)))
@@ -106,7 +107,7 @@ func (s *randomSession) file(string) (frames [][]byte) {
 	return frames
 }
 
-// text is one that is answered in the same way on the same rows.
+// text returns a text whose answer is always the same for the same rows.
 func (s *randomSession) text() string {
 	const six = "(SELECT * FROM items ORDER BY id LIMIT 6)"
 	switch s.IntN(12) {
@@ -180,7 +181,7 @@ func (s *randomSession) pipeline(n int) {
 	}
 }
 
-// statement executes or closes one that is prepared.
+// statement executes or closes a prepared statement.
 func (s *randomSession) statement() {
 	if len(s.stmts) == 0 {
 		return
@@ -196,7 +197,7 @@ func (s *randomSession) statement() {
 		return
 	}
 	s.Hide("the statement's id in an error")
-	defer s.Query("SELECT COUNT(*) FROM items") // so that no SHOW WARNINGS names it either
+	defer s.Query("SELECT COUNT(*) FROM items") // so that no SHOW WARNINGS shows it either
 	defer s.Hide("")
 	first := proxytest.String(strings.Repeat("p", s.size(300_000)))
 	if s.IntN(4) == 0 {

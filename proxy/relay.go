@@ -17,7 +17,7 @@ func (b *backend) relay(a *answer) (ok bool, err error) {
 			err = b.client.write(p[:n])
 			b.take(n)
 		}
-		switch whole := a.left == 0 && !a.continued; { // a payload, no byte of which is missing
+		switch whole := a.left == 0 && !a.continued; { // the payload is complete
 		case err != nil:
 		case a.ended && whole:
 			b.release()
@@ -37,7 +37,7 @@ func (b *backend) relay(a *answer) (ok bool, err error) {
 	}
 }
 
-// pass sends the server the client's command as it comes, and passes the answer on.
+// pass sends the server the client's command while it arrives, and passes the answer on.
 func (s *session) pass(a *answer) (ok bool, err error) {
 	if _, err := s.server.forward(0); err != nil {
 		return false, err
@@ -46,7 +46,7 @@ func (s *session) pass(a *answer) (ok bool, err error) {
 	return s.server.relay(a)
 }
 
-// resend sends the server the command that was read last, and passes the answer on.
+// resend sends the server the last command that was read, and passes the answer on.
 func (s *session) resend(a *answer) (ok bool, err error) {
 	if s.client.frame != nil {
 		err = serverGone(s.server.write(s.client.frame))
@@ -62,7 +62,7 @@ func (s *session) resend(a *answer) (ok bool, err error) {
 	return s.server.relay(a)
 }
 
-// scan follows the answer over the frames in p, and returns how much of p can be passed on now.
+// scan follows the answer over the frames in p, and returns how many bytes of p can be passed on now.
 func (b *backend) scan(a *answer, p []byte) (n int, err error) {
 	for {
 		skip := min(a.left, len(p)-n)
@@ -91,11 +91,11 @@ func (b *backend) scan(a *answer, p []byte) (n int, err error) {
 }
 
 const (
-	spliced = 256 << 10 // from how many bytes on the rest of a frame is copied by the kernel
-	atOnce  = 1 << 20   // how many of them the client has to take within writeTime
+	spliced = 256 << 10 // length of the rest of a frame from which on the kernel copies it
+	atOnce  = 1 << 20   // number of bytes of it that the client has to receive within writeTime
 )
 
-// splice passes on more of a frame of which no byte is in the buffer.
+// splice passes on more of a frame that has no bytes in the buffer.
 func (b *backend) splice(a *answer) error {
 	client, ok := b.client.copyable().(*net.TCPConn)
 	if !ok {

@@ -31,7 +31,7 @@ const (
 	aFile     = "\xfbrows.csv"
 )
 
-// answers are of each kind, for a client with DeprecateEOF and one without.
+// answers has an answer of each kind, for clients with and without DeprecateEOF.
 var answers = []struct {
 	from, flags byte
 	packets     []string
@@ -61,9 +61,9 @@ var answers = []struct {
 	{3, 0, []string{"Uptime: 1"}},
 }
 
-// relayed is what came of an answer.
+// relayed is the result of relaying an answer.
 type relayed struct {
-	client, server []byte // that were written
+	client, server []byte // written bytes
 	unread         int
 	status         uint16
 	failure        string
@@ -71,8 +71,8 @@ type relayed struct {
 	err            error
 }
 
-// relayIn passes on the answer that an end of the server's sends, in pieces. file is what the client answers to LOCAL INFILE. What
-// flags say: 1: DeprecateEOF; 2: another answer follows; 4: an execution.
+// relayIn relays an answer that the server sends in pieces. file is the client's answer to LOCAL INFILE. flags
+// is a sum of 1 (DeprecateEOF), 2 (another answer follows) and 4 (an execution).
 func relayIn(from, flags byte, sent, file []byte, way []int) (r relayed) {
 	server, conn := &pieces{unread: slices.Clone(sent), lengths: way}, &pieces{unread: file, lengths: way}
 	b := &backend{end: server.end(), client: &client{end: conn.end()}}
@@ -91,8 +91,8 @@ func relayIn(from, flags byte, sent, file []byte, way []int) (r relayed) {
 	return r
 }
 
-// FuzzRelay: no bytes of a server make a fault, and in whatever pieces they come, an answer ends at the same place and is passed on as
-// it is, but for the numbers of its frames.
+// FuzzRelay: no bytes of a server cause a panic. In pieces of any length, an answer ends at the same byte and
+// is passed on unchanged, except for the numbers of its frames.
 func FuzzRelay(f *testing.F) {
 	for _, a := range answers {
 		f.Add(a.from, a.flags, append(frames(a.packets...), "behind it"...), frames("1\tone\n", "", "\x03SELECT 1"), []byte{1, 2, 5})
@@ -108,7 +108,7 @@ func FuzzRelay(f *testing.F) {
 			if (got.err == nil) != (want.err == nil) {
 				t.Fatalf("in pieces %v: %v; at once: %v", way, got.err, want.err)
 			}
-			if want.err != nil { // the connection ends; what came before the fault may have been passed on
+			if want.err != nil { // the connection ends; bytes before the error may have been passed on
 				n := min(len(got.client), len(want.client))
 				if !bytes.Equal(got.client[:n], want.client[:n]) {
 					t.Fatalf("in pieces %v: %q\nat once: %q", way, got.client, want.client)
@@ -122,7 +122,7 @@ func FuzzRelay(f *testing.F) {
 	})
 }
 
-// whole holds what was passed on against what was sent: frame by frame the same, numbered one after the other.
+// whole compares the relayed frames with those sent: they must be the same, with consecutive numbers.
 func whole(t *testing.T, sent, got []byte, flags byte) {
 	t.Helper()
 	if len(got) != len(sent) {
@@ -130,7 +130,7 @@ func whole(t *testing.T, sent, got []byte, flags byte) {
 	}
 	for seq, file := byte(7), false; len(sent) > 0; seq++ {
 		n := wire.HeaderLen + int(binary.LittleEndian.Uint32(sent)&wire.MaxFrame)
-		if file { // whose frames are numbered too
+		if file { // the client's frames of the file are numbered too
 			seq = got[3]
 		}
 		if !bytes.Equal(got[:3], sent[:3]) || got[3] != seq {
@@ -144,7 +144,7 @@ func whole(t *testing.T, sent, got []byte, flags byte) {
 	}
 }
 
-// different is how many bytes differ.
+// different returns the number of bytes that differ.
 func different(a, b []byte) (n int) {
 	for i := range a {
 		if a[i] != b[i] {
@@ -154,7 +154,7 @@ func different(a, b []byte) (n int) {
 	return n
 }
 
-// TestAnswersEnd: an answer of each kind ends behind its last packet.
+// TestAnswersEnd: an answer of each kind ends after its last packet.
 func TestAnswersEnd(t *testing.T) {
 	for _, a := range answers {
 		r := relayIn(a.from, a.flags, append(frames(a.packets...), frames("behind it")...), frames("1\tone\n", ""), nil)

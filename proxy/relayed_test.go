@@ -9,7 +9,7 @@ import (
 	"github.com/leafsql/leafsql/proxy/proxytest"
 )
 
-// items is what the scripts have in their database.
+// items creates the tables of the scripts.
 var items = []string{
 	"CREATE TABLE items (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, name VARCHAR(40), n INT, body LONGBLOB, at DATETIME(6), UNIQUE (n))",
 	"INSERT INTO items (name, n, body, at) VALUES ('a', 1, 'x', '2024-02-29 01:02:03.000004'), ('b', 2, NULL, NULL), ('c', 3, '', '2024-01-01')",
@@ -17,8 +17,7 @@ var items = []string{
 	"CREATE PROCEDURE gives(OUT k INT) BEGIN SELECT 1; SET k = 7; END",
 }
 
-// texts are answered in each way that a text is answered: nothing, rows, no rows, an error, warnings, an info string, several
-// results.
+// texts have all kinds of answers: nothing, rows, no rows, an error, warnings, an info string, several results.
 var texts = []string{
 	"SELECT 1, NULL, '', 'a', 1.5, NOW() IS NULL",
 	"SELECT * FROM items ORDER BY id",
@@ -77,7 +76,7 @@ func playPrepared(c *proxytest.Client) {
 	s.Execute(proxytest.String("five"), proxytest.Int(1))
 	s.ExecuteAs(0, false, proxytest.String("types of before"), proxytest.Int(1))
 	s.Execute(proxytest.Null(), proxytest.Float(1.5))
-	s.ExecuteAs(proxytest.ReadOnlyCursor, true, proxytest.Int(5), proxytest.Int(0)) // a cursor
+	s.ExecuteAs(proxytest.ReadOnlyCursor, true, proxytest.Int(5), proxytest.Int(0)) // with a cursor
 	s.Fetch(1)
 	c.Query("SELECT 'between'")
 	s.Fetch(2)
@@ -89,7 +88,7 @@ func playPrepared(c *proxytest.Client) {
 	s.Fetch(1)
 	s.Reset()
 	c.Hide("the statement's id in the error")
-	s.Fetch(1) // no cursor
+	s.Fetch(1) // there is no cursor
 	c.Hide("")
 	c.Prepare("SELECT missing")
 	c.Prepare("SELECT 1; SELECT 2")
@@ -157,7 +156,8 @@ func playCommands(c *proxytest.Client) {
 	}
 }
 
-// TestAnswersAreRelayed: what is not filled is the server's to the byte, whatever is asked.
+// TestAnswersAreRelayed: answers to statements that are not filled are the server's to the byte, for all
+// commands.
 func TestAnswersAreRelayed(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		for name, script := range map[string]func(*proxytest.Client){"texts": playTexts, "prepared": playPrepared, "commands": playCommands} {
@@ -172,7 +172,7 @@ func TestAnswersAreRelayed(t *testing.T) {
 	})
 }
 
-// TestCapabilities: a client that asks for one capability more than the others or less is answered as the server answers it.
+// TestCapabilities: a client with one capability more or less than others gets the server's answers.
 func TestCapabilities(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		w := p.relayed(p.root())
@@ -185,7 +185,7 @@ func TestCapabilities(t *testing.T) {
 		}
 		for bit := range 38 {
 			capability := uint64(1) << bit
-			if capability&(proxytest.SSL|proxytest.Compress|proxytest.ZSTD|proxytest.Protocol41) != 0 { // without the last there is no login
+			if capability&(proxytest.SSL|proxytest.Compress|proxytest.ZSTD|proxytest.Protocol41) != 0 { // without the last one there is no login
 				continue
 			}
 			w.Options = p.root()
@@ -216,7 +216,7 @@ func TestCapabilities(t *testing.T) {
 	})
 }
 
-// TestSessionChangesAreRelayed: what a client that tracks its session is told of it is the server's.
+// TestSessionChangesAreRelayed: a client that tracks its session receives the changes from the server.
 func TestSessionChangesAreRelayed(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		o := p.root()
@@ -269,9 +269,9 @@ func TestPipelined(t *testing.T) {
 	})
 }
 
-// TestMalformed: commands that say more than they hold, or less, are answered as the server answers them. What is too short to name
-// its statement is answered as MySQL does on MariaDB too: that reads on behind its end, and takes what it finds there for a
-// statement, which may be the text of one that is filled.
+// TestMalformed: commands with more or fewer bytes than they declare get the server's answer. A command that is
+// too short for a statement's id gets MySQL's answer on MariaDB too: MariaDB reads past its end, and uses the
+// bytes there as the id of a statement, possibly of a filled one.
 func TestMalformed(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		w := p.relayed(p.root(), items...)
@@ -293,7 +293,7 @@ func TestMalformed(t *testing.T) {
 		}
 		for _, command := range []byte{proxytest.Execute, proxytest.StmtReset, proxytest.Fetch, proxytest.StmtClose, proxytest.SendLongData} {
 			for length := range 6 {
-				if length > 3 && command != proxytest.SendLongData { // which names a parameter too
+				if length > 3 && command != proxytest.SendLongData { // it contains a parameter's number too
 					continue
 				}
 				t.Run(fmt.Sprintf("%d bytes of %#x", length, command), func(t *testing.T) {

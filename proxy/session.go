@@ -11,14 +11,14 @@ import (
 	"github.com/leafsql/leafsql/internal/wire"
 )
 
-// A session is one client with its connection to the server, from the greeting to the end.
-// One goroutine runs it.
+// A session is one client with its connection to the server, from the greeting to the end. It runs in one
+// goroutine.
 type session struct {
 	proxy   *Server
 	client  client
 	server  backend
-	judged  bool        // the server has let the client in, or not
-	streams atomic.Bool // to a replica, which comes again by itself: the session does not end by itself
+	judged  bool        // the server has accepted or refused the client's login
+	streams atomic.Bool // sends events to a replica: Shutdown closes the connection, and the replica reconnects
 
 	login fill.Login
 	leaf  fill.Session
@@ -26,19 +26,19 @@ type session struct {
 	ctx    context.Context // ends with the server's connection
 	cancel context.CancelFunc
 
-	stmts   map[uint32]*preparedStmt // that are filled
-	effects map[uint32]fill.Plan     // of those that are passed on and have effects
-	newest  uint32                   // that was prepared; 0: that failed
-	cursors map[uint32]bool          // of statements, which the client has not read to their ends
+	stmts   map[uint32]*preparedStmt // statements that are filled
+	effects map[uint32]fill.Plan     // plans of prepared statements that are passed on and have effects
+	newest  uint32                   // id of the statement that was prepared last; 0 if that failed
+	cursors map[uint32]bool          // ids of statements whose cursors the client has not read to the end
 }
 
-// turnAway tells a client that there are too many.
+// turnAway sends a client the error for too many connections.
 func (s *session) turnAway() {
 	s.client.fail(1040, "", "Too many connections")
 	s.client.conn.Close()
 }
 
-// serve is a session's life.
+// serve runs a session from its login to its end.
 func (s *session) serve() {
 	defer s.end()
 	s.ctx, s.cancel = context.WithCancel(s.proxy.ctx)
@@ -95,7 +95,7 @@ func (s *session) connect() error {
 	bound := s.bound()
 	defer bound.end()
 	s.leaf, err = fill.Attach(bound, s.proxy.cfg.Connector, &s.server, s.login)
-	if err != nil { // the client has been told that it is logged in: the next answer is the first that can say it
+	if err != nil { // the client has received the OK of its login: only the answer to its next command can be an error
 		if _, gone := s.client.await(s.isOver); gone == nil {
 			s.client.seq = 1
 			s.client.fail(numberUnfilled, "HY000", s.public(err))
@@ -105,7 +105,7 @@ func (s *session) connect() error {
 	return nil
 }
 
-// logIn logs the client in, which has a place among Server.logins.
+// logIn logs the client in. The caller has a place of Server.logins, which logIn releases.
 func (s *session) logIn() (err error) {
 	defer func() { s.proxy.loginEnded(s, err) }()
 	if err = s.introduce(); err == nil {
@@ -114,7 +114,7 @@ func (s *session) logIn() (err error) {
 	return err
 }
 
-// end ends a session.
+// end closes the connections of a session and frees its memory.
 func (s *session) end() {
 	s.proxy.mu.Lock()
 	delete(s.proxy.sessions, s)
@@ -135,7 +135,7 @@ func newSession(of *Server, conn net.Conn) *session {
 	return s
 }
 
-// run serves commands until one side ends.
+// run serves commands until one side closes its connection.
 func (s *session) run() error {
 	for {
 		switch woken, err := s.client.await(s.isOver); {
@@ -163,22 +163,22 @@ func (s *session) run() error {
 	}
 }
 
-// isOver reports whether the session is to end before the next command: the server has ended it, or the proxy ends and the client
-// loses nothing but its connection.
+// isOver reports whether the session has to end before the next command: the server has ended it, or the proxy
+// shuts down and the client loses nothing but its connection.
 func (s *session) isOver() bool {
 	c, _ := s.client.conn.(*compressed)
 	atRest := s.client.w == s.client.r && (c == nil || c.left == 0 && c.in.w == c.in.r) && s.server.status&wire.InTransaction == 0 && len(s.cursors) == 0
 	return s.ctx.Err() != nil || s.proxy.draining.Load() && atRest
 }
 
-// hangUp notes that the server ended the connection.
+// hangUp is called when the server has ended the connection.
 func (s *session) hangUp() {
 	s.cancel()                         // the client may wait for ids
 	s.client.raw.SetReadDeadline(past) // the client may have stopped in the middle of a file
 	s.client.wake()
 }
 
-// wake ends the wait for the client, and a stream once the proxy is to end.
+// wake interrupts the wait for the client's next command, and ends a stream if the proxy shuts down.
 func (s *session) wake() {
 	s.client.wake()
 	if s.streams.Load() && s.proxy.draining.Load() {

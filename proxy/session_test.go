@@ -9,7 +9,8 @@ import (
 	"github.com/leafsql/leafsql/proxy/proxytest"
 )
 
-// TestDatabaseInUse: a bare name means the table of the database that is in use, however that came to be, or failed.
+// TestDatabaseInUse: an unqualified name means the table of the database in use, after all successful and
+// failed ways to change it.
 func TestDatabaseInUse(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		o := p.root()
@@ -53,8 +54,8 @@ func TestDatabaseInUse(t *testing.T) {
 	})
 }
 
-// TestTemporaryTables: a temporary table in the place of a filled one is not filled, until it is gone: by DROP, or with the
-// session's state.
+// TestTemporaryTables: a temporary table that hides a filled one is not filled. The filled one is filled again
+// after the temporary table is dropped, or removed by a reset of the session.
 func TestTemporaryTables(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		w := p.filled(p.root(), filledItems...)
@@ -85,7 +86,7 @@ func TestTemporaryTables(t *testing.T) {
 	})
 }
 
-// TestFailedChangeUser: MariaDB goes on with a connection that did not become another user's, but with a new session.
+// TestFailedChangeUser: MariaDB keeps the connection after a failed change of the user, but resets the session.
 func TestFailedChangeUser(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		o := p.root()
@@ -121,8 +122,8 @@ func TestFailedChangeUser(t *testing.T) {
 	})
 }
 
-// TestSessionChangesOfFilled: a client that tracks its session is told what its own statements change, and nothing of what leafsql
-// does in between and takes back.
+// TestSessionChangesOfFilled: a client that tracks its session receives the changes by its own statements, and
+// not those that leafsql makes and reverts.
 func TestSessionChangesOfFilled(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		o := p.root()
@@ -145,8 +146,8 @@ func TestSessionChangesOfFilled(t *testing.T) {
 	})
 }
 
-// TestSeveralNotAskedFor: where a client did not say that it sends several statements in a text, the server runs none of them;
-// COM_SET_OPTION changes that.
+// TestSeveralNotAskedFor: without the capability for several statements in a text, the server runs none of
+// them. COM_SET_OPTION changes this.
 func TestSeveralNotAskedFor(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		w := p.filled(p.root(), append(filledItems, "CREATE TABLE victim (a INT)")...)
@@ -178,7 +179,7 @@ func TestSeveralNotAskedFor(t *testing.T) {
 	})
 }
 
-// TestFoundRowsOfEach: what counts as affected is each client's own choice.
+// TestFoundRowsOfEach: each client determines which rows count as affected.
 func TestFoundRowsOfEach(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		p.configured(true, filledItems...)
@@ -198,7 +199,7 @@ func TestFoundRowsOfEach(t *testing.T) {
 	})
 }
 
-// TestTextsOfEqualLength: texts of several clients, alike in length, are each filled as themselves.
+// TestTextsOfEqualLength: texts of several clients that have the same length are each filled correctly.
 func TestTextsOfEqualLength(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		p.configured(true, filledItems...)
@@ -227,8 +228,8 @@ func TestTextsOfEqualLength(t *testing.T) {
 	})
 }
 
-// TestQuestionsOfSeveralClients: what one session is told in between is not mixed with what others are. The race detector sees
-// it if it is.
+// TestQuestionsOfSeveralClients: answers to internal queries of one session are not mixed with those of others.
+// The race detector would detect it.
 func TestQuestionsOfSeveralClients(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		p.configured(true, append(filledItems, "CREATE PROCEDURE nothing() BEGIN END")...)
@@ -247,7 +248,7 @@ func TestQuestionsOfSeveralClients(t *testing.T) {
 			}
 			all.Go(func() {
 				for range 100 {
-					c.Query("CALL nothing()") // the database in use and the tables are asked for after it
+					c.Query("CALL nothing()") // leafsql queries the database in use and the tables after it
 					if ok := c.Query("INSERT INTO items (name) VALUES ('a')").OK(); ok.Affected != 1 || ok.Status != status {
 						t.Errorf("%+v, want the status %#x", ok, status)
 					}
@@ -258,7 +259,8 @@ func TestQuestionsOfSeveralClients(t *testing.T) {
 	})
 }
 
-// TestFirstClientMayOnlyRead: what leafsql has to know of the tables it reads with its own account, whoever comes first.
+// TestFirstClientMayOnlyRead: leafsql reads the properties of tables with its own account, whichever client is
+// first.
 func TestFirstClientMayOnlyRead(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		w := p.filled(p.root(), filledItems...)
@@ -286,7 +288,7 @@ func TestFirstClientMayOnlyRead(t *testing.T) {
 	})
 }
 
-// TestWidthOfIDs: an id is told whatever its length on the wire is, and what follows it too.
+// TestWidthOfIDs: an answer has the right id for all lengths of its encoding, and so have the fields after it.
 func TestWidthOfIDs(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		w := p.filled(p.root(), "CREATE TABLE items (id BIGINT NOT NULL {AUTO} PRIMARY KEY, name VARCHAR(40))")
@@ -311,8 +313,8 @@ func TestWidthOfIDs(t *testing.T) {
 	})
 }
 
-// TestLargeFilled: the ids make a text longer than a frame, or the client's text has several: answers are numbered as the client
-// expects them.
+// TestLargeFilled: the ids make a text longer than a frame, or the client's text has several frames. The
+// numbers of answers are those that the client expects.
 func TestLargeFilled(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		p.filled(p.root(), filledItems...).Run(t, func(c *proxytest.Client) {

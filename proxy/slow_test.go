@@ -16,7 +16,7 @@ import (
 	"github.com/leafsql/leafsql/testutil/stopwatch"
 )
 
-// A byteByByte is a connection that is written to one byte at a time.
+// A byteByByte writes to a connection one byte at a time.
 type byteByByte struct{ conn io.Writer }
 
 func (w byteByByte) Write(p []byte) (int, error) {
@@ -28,7 +28,7 @@ func (w byteByByte) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestByteByByte: commands whose bytes come one by one are answered like others.
+// TestByteByByte: commands whose bytes arrive one by one are answered like others.
 func TestByteByByte(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		o := p.root()
@@ -53,7 +53,7 @@ func TestByteByByte(t *testing.T) {
 	})
 }
 
-// TestPipelinedFilled: commands that are sent without waiting for answers are answered in their order, those that are filled too.
+// TestPipelinedFilled: pipelined commands are answered in their order, including filled ones.
 func TestPipelinedFilled(t *testing.T) {
 	const commands = 700
 	each(t, func(t *testing.T, p *place) {
@@ -66,7 +66,7 @@ func TestPipelinedFilled(t *testing.T) {
 				case 1:
 					c.Send(proxytest.QueryText, fmt.Appendf(nil, "SELECT %d, REPEAT('x', %d)", i, i*100))
 				case 2:
-					c.Send(proxytest.QueryText, []byte("INSERT INTO items (n) VALUES (0)")) // is taken
+					c.Send(proxytest.QueryText, []byte("INSERT INTO items (n) VALUES (0)")) // the key is in use
 				case 3:
 					s.SendLongData(0, fmt.Sprint("long ", i))
 				case 4:
@@ -85,8 +85,8 @@ func TestPipelinedFilled(t *testing.T) {
 	})
 }
 
-// TestClientsThatStop: a client that ends in the middle of what it sends or is sent leaves neither a connection to the server
-// nor a goroutine, and of a statement whose end did not come, nothing is stored.
+// TestClientsThatStop: a client that disconnects in the middle of a command or of an answer leaves no
+// connection to the server and no goroutine. An incomplete statement stores no rows.
 func TestClientsThatStop(t *testing.T) {
 	frameOf := func(length int, payload string) []byte {
 		return append([]byte{byte(length), byte(length >> 8), byte(length >> 16), 0}, payload...)
@@ -182,9 +182,9 @@ func TestClientsThatStop(t *testing.T) {
 	})
 }
 
-// heap is what is in use.
+// heap returns the bytes in use.
 func heap() int {
-	for range 3 { // what pools hold goes with the second
+	for range 3 { // pools are emptied by the second one
 		runtime.GC()
 	}
 	var m runtime.MemStats
@@ -192,9 +192,10 @@ func heap() int {
 	return int(m.HeapAlloc + m.StackInuse)
 }
 
-// TestSlowReader: the proxy keeps no more of what a client does not read than fits into a buffer, in small rows and in large.
+// TestSlowReader: for a client that does not read its rows, the proxy keeps at most one buffer of them, with
+// small rows and large ones.
 func TestSlowReader(t *testing.T) {
-	const most = 2 << 20 // above what it keeps beforehand
+	const most = 2 << 20 // above its previous size
 	each(t, func(t *testing.T, p *place) {
 		p.configured(true, "CREATE TABLE ten SELECT 1 a UNION SELECT 2 UNION SELECT 3 UNION SELECT 4 UNION SELECT 5 UNION SELECT 6 UNION SELECT 7 UNION SELECT 8 UNION SELECT 9 UNION SELECT 10")
 		addr := proxytest.Start(t, p.dsn+"?leafTables=none")
@@ -229,13 +230,13 @@ func TestSlowReader(t *testing.T) {
 	})
 }
 
-// TestIdleConnections: a connection that idles takes little memory, also after statements that were filled, and large ones.
+// TestIdleConnections: an idle connection takes little memory, also after filled statements and large ones.
 func TestIdleConnections(t *testing.T) {
-	const most = 20 << 10 // a buffer that is kept is more, and what the race detector adds is less
+	const most = 20 << 10 // less than a buffer that is kept, and more than the race detector adds
 	each(t, func(t *testing.T, p *place) {
 		p.configured(true, filledItems...)
 		addr := p.proxy()
-		idle := func(n int) (conns []net.Conn) { // without what the clients keep
+		idle := func(n int) (conns []net.Conn) { // without the memory of the clients
 			for range n {
 				c, err := proxytest.Dial(addr, p.root())
 				if err != nil {
@@ -268,10 +269,11 @@ func TestIdleConnections(t *testing.T) {
 	})
 }
 
-// TestManyTexts: texts that are all different, as those of programs that write values into them, do not fill the memory.
+// TestManyTexts: texts that are all different, like those of programs that write values into them, do not fill
+// the memory.
 func TestManyTexts(t *testing.T) {
 	const (
-		texts = 4_500 // more than plans are kept
+		texts = 4_500 // more than the number of cached plans
 		most  = 2 << 20
 	)
 	each(t, func(t *testing.T, p *place) {
@@ -301,16 +303,16 @@ func TestManyTexts(t *testing.T) {
 	})
 }
 
-// begun are the first bytes of a long command: the header of a full frame, and some of what it announces.
+// begun returns the first bytes of a long command: the header of a full frame, and some of its payload.
 func begun(n int) []byte {
 	return append([]byte{0xFF, 0xFF, 0xFF, 0, proxytest.QueryText}, bytes.Repeat([]byte(" "), n)...)
 }
 
-// TestAnnouncedBytesTakeNoMemory: the header of a long command takes no memory for data that does not come.
+// TestAnnouncedBytesTakeNoMemory: the header of a long command takes no memory for data that does not arrive.
 func TestAnnouncedBytesTakeNoMemory(t *testing.T) {
 	const (
 		clients = 40
-		most    = 200 << 10 // for each
+		most    = 200 << 10 // for each connection
 	)
 	each(t, func(t *testing.T, p *place) {
 		addr := proxytest.Start(t, p.dsn+"?leafTables=none")
@@ -324,7 +326,7 @@ func TestAnnouncedBytesTakeNoMemory(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		p.dial(addr, p.root()).Query("SELECT 1") // the proxy has read them by then, or soon
+		p.dial(addr, p.root()).Query("SELECT 1") // by then the proxy has read them, or will soon
 		time.Sleep(100 * time.Millisecond)
 		if got := (heap() - before) / clients; got > most {
 			t.Errorf("%d bytes for each client, want at most %d", got, most)
@@ -332,8 +334,9 @@ func TestAnnouncedBytesTakeNoMemory(t *testing.T) {
 	})
 }
 
-// TestReadMemory: the long commands of all clients together take no more memory than the proxy may use for them. A client too many is
-// told so, short commands are served as before, and the memory is free again when the commands are over.
+// TestReadMemory: the long commands of all clients together stay within the proxy's limit. A client above the
+// limit gets an error, short commands are served as before, and the memory is free again when the commands are
+// done.
 func TestReadMemory(t *testing.T) {
 	const memory = 8 << 20
 	each(t, func(t *testing.T, p *place) {
@@ -397,7 +400,8 @@ func TestReadMemory(t *testing.T) {
 	})
 }
 
-// TestLongTextsAreNotKept: the plans of texts with many rows, which take far more memory than the texts, are counted with that.
+// TestLongTextsAreNotKept: the limit for cached plans includes their size, which is far larger than the text if
+// it has many rows.
 func TestLongTextsAreNotKept(t *testing.T) {
 	const (
 		sent = 12 << 20 // bytes of texts

@@ -8,12 +8,11 @@ import (
 	"unsafe"
 )
 
-// A socket is a connection whose reads and writes do not tell Go's scheduler that a system
-// call begins: that is for calls that may block, and these do not, as Go's sockets are
-// non-blocking and its poller waits for them. Each such call wakes the runtime's monitor
-// thread, which then looks around every 20 µs: for one busy client that is half of what the
-// proxy costs, as make bench-proxy shows. At most one goroutine reads at a time, and one
-// writes.
+// A socket is a connection whose reads and writes do not notify Go's scheduler that a system call begins. The
+// scheduler only needs this for calls that may block, and these do not, since Go's sockets are non-blocking and
+// its poller waits for them. Each notification wakes the runtime's monitor thread, which then polls every 20
+// µs: with one busy client that is half of the proxy's cost, as make bench-proxy shows. At most one goroutine
+// may read at a time, and one may write.
 type socket struct {
 	net.Conn
 	fd      syscall.RawConn
@@ -24,7 +23,7 @@ type socket struct {
 func newSocket(conn net.Conn) net.Conn {
 	switch conn.(type) {
 	case *net.TCPConn, *net.UnixConn:
-	default: // what has one of these inside it may read and write in its own way
+	default: // a type that embeds one of these may have its own Read and Write
 		return conn
 	}
 	fd, err := conn.(syscall.Conn).SyscallConn()
@@ -39,15 +38,16 @@ func newSocket(conn net.Conn) net.Conn {
 // A transfer is one read or write.
 type transfer struct {
 	op     string
-	number uintptr // of the system call
+	number uintptr // number of the system call
 	ready  func(fd uintptr) bool
 	b      []byte
 	n      int // bytes of b that are done
 	errno  syscall.Errno
-	untold int // reads since the last that waited, or told the scheduler
+	untold int // number of reads since the last one that waited or notified the scheduler
 }
 
-// run moves what it can, and says whether the transfer is done: else the poller waits.
+// run transfers as many bytes as possible, and reports whether the transfer is done. If it is not, the poller
+// waits.
 func (t *transfer) run(fd uintptr) bool {
 	for {
 		rest := t.b[t.n:]
@@ -69,7 +69,7 @@ func (t *transfer) run(fd uintptr) bool {
 	}
 }
 
-// end returns what a transfer came to, with the poller's error.
+// end returns the result of a transfer. err is the poller's error.
 func (s *socket) end(t *transfer, err error) (int, error) {
 	n, errno := t.n, t.errno
 	t.b, t.n, t.errno = nil, 0, 0
@@ -81,12 +81,12 @@ func (s *socket) end(t *transfer, err error) (int, error) {
 }
 
 const (
-	// long is more bytes than a usual buffer holds: the kernel may copy them for long, and the
-	// command that is read may take long, so that the scheduler has to know.
+	// long is more than the usual buffer size: the kernel may need long to copy the bytes, and the command that
+	// is read may take long, so that the scheduler has to be notified.
 	long = readBuffer + 1
 
-	// mostUntold is how many reads in a row may find at once what they read. As long as the
-	// monitor sleeps, who never waits is never made to give others their turn.
+	// mostUntold is the maximum number of consecutive reads that find data immediately and do not notify the
+	// scheduler. While the monitor sleeps, a goroutine that never waits is never preempted.
 	mostUntold = 64
 )
 

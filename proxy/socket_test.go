@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// A socket does what the connection below it does.
+// A socket behaves like the connection below it.
 func TestSocket(t *testing.T) {
 	for _, network := range []string{"tcp", "unix"} {
 		for name, made := range map[string]func(net.Conn) net.Conn{
@@ -26,7 +26,7 @@ func TestSocket(t *testing.T) {
 			t.Run(network+", "+name, func(t *testing.T) {
 				pair := func(t *testing.T) (net.Conn, net.Conn) {
 					a, b := connected(t, network)
-					a.(interface{ SetWriteBuffer(int) error }).SetWriteBuffer(8 << 10) // less than what is written at once
+					a.(interface{ SetWriteBuffer(int) error }).SetWriteBuffer(8 << 10) // smaller than a single write
 					return made(a), b
 				}
 				t.Run("bytes", func(t *testing.T) { testSocketBytes(t, pair) })
@@ -61,7 +61,7 @@ func connected(t *testing.T, network string) (net.Conn, net.Conn) {
 	return a, b
 }
 
-// What is written and read at once, in pieces of each size, with buffers of the kernel that hold less.
+// testSocketBytes writes and reads concurrently, in pieces of all sizes, with small buffers of the kernel.
 func testSocketBytes(t *testing.T, pair func(*testing.T) (net.Conn, net.Conn)) {
 	conn, peer := pair(t)
 	sent := make([]byte, 6<<20)
@@ -123,7 +123,7 @@ func testSocketEnds(t *testing.T, pair func(*testing.T) (net.Conn, net.Conn)) {
 	})
 	t.Run("the peer is gone", func(t *testing.T) {
 		conn, peer := pair(t)
-		conn.Write([]byte("unread")) // so that the peer's kernel resets the connection
+		conn.Write([]byte("unread")) // makes the peer's kernel reset the connection
 		peer.Close()
 		var op *net.OpError
 		_, err := conn.Read(b)
@@ -133,7 +133,7 @@ func testSocketEnds(t *testing.T, pair func(*testing.T) (net.Conn, net.Conn)) {
 		if _, err = conn.Read(b); err != io.EOF {
 			t.Errorf("the next read: %v; want EOF", err)
 		}
-		for range 2 { // the first may still find the reset
+		for range 2 { // the first write may still succeed
 			_, err = conn.Write(b)
 		}
 		if !errors.Is(err, syscall.EPIPE) || !errors.As(err, &op) {
@@ -155,7 +155,7 @@ func testSocketEnds(t *testing.T, pair func(*testing.T) (net.Conn, net.Conn)) {
 	})
 }
 
-// A deadline ends a read and a write that wait, and neither what was there nor what was taken is lost.
+// A deadline interrupts a waiting read and a waiting write, and no bytes are lost.
 func testSocketDeadlines(t *testing.T, pair func(*testing.T) (net.Conn, net.Conn)) {
 	conn, peer := pair(t)
 	b := make([]byte, 10)
@@ -189,7 +189,7 @@ func testSocketDeadlines(t *testing.T, pair func(*testing.T) (net.Conn, net.Conn
 	}
 }
 
-// The socket's own reads and writes allocate nothing.
+// Reads and writes of the socket do not allocate.
 func TestSocketAllocs(t *testing.T) {
 	a, b := connected(t, "tcp")
 	conn, peer := newSocket(a), newSocket(b)
@@ -216,7 +216,8 @@ func (w *wrapped) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// What a listener of the caller's own returns is read by its own Read, also where it is made of a connection of package net's.
+// Connections of a caller's own listener are read with their Read method, even if they embed a connection of
+// package net.
 func TestSocketOfWrapped(t *testing.T) {
 	a, b := connected(t, "tcp")
 	w := &wrapped{TCPConn: a.(*net.TCPConn)}
@@ -226,8 +227,8 @@ func TestSocketOfWrapped(t *testing.T) {
 	}
 }
 
-// One who never waits does not keep the others waiting, where there is one processor: the runtime's monitor, which sleeps
-// while nobody works, has to learn of it.
+// A goroutine that never waits does not block the others on a single processor: the runtime's monitor, which
+// sleeps while there is no work, has to be notified.
 func TestSocketLeavesOthersTheirTurn(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	const (
@@ -283,8 +284,8 @@ func TestSocketLeavesOthersTheirTurn(t *testing.T) {
 	}
 }
 
-// afterSleep returns when all of this process has slept, and the runtime's monitor with it: another process wakes it, as a timer
-// would wake the monitor.
+// afterSleep returns after this whole process, including the runtime's monitor, has slept: another process
+// wakes it, since a timer would wake the monitor.
 func afterSleep(t *testing.T) {
 	t.Helper()
 	waits, wakes := connected(t, "unix")

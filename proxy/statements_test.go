@@ -14,7 +14,7 @@ import (
 	"github.com/leafsql/leafsql/testutil/stopwatch"
 )
 
-// prepared is how many statements the client's session has prepared on the server and not closed.
+// preparedNow returns the number of open prepared statements of the client's session on the server.
 func preparedNow(t *testing.T, c *proxytest.Client) (n int) {
 	t.Helper()
 	for _, row := range c.Query("SHOW SESSION STATUS WHERE Variable_name IN ('Com_stmt_prepare', 'Com_stmt_close')").Rows() {
@@ -30,8 +30,8 @@ func preparedNow(t *testing.T, c *proxytest.Client) (n int) {
 	return n
 }
 
-// TestManyStatements: prepared statements that are filled and such that are not are each executed as themselves, in whatever order they
-// come and go, and the server keeps none that the client has closed.
+// TestManyStatements: each of many prepared statements, filled or not, is executed correctly, in any order of
+// preparing and closing. The server keeps no statement that the client has closed.
 func TestManyStatements(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		p.configured(true, filledItems...)
@@ -75,7 +75,8 @@ func TestManyStatements(t *testing.T) {
 	})
 }
 
-// TestCloseOfLastPrepared: a client that closes its last prepared statement without its number, as MariaDB's may, closes that one.
+// TestCloseOfLastPrepared: a client that closes its last prepared statement without its id, as MariaDB's may,
+// closes this statement.
 func TestCloseOfLastPrepared(t *testing.T) {
 	p := newPlace(t, mysqltest.TargetOf(t, mysqltest.MariaDB))
 	p.configured(true, filledItems...)
@@ -100,8 +101,8 @@ func TestCloseOfLastPrepared(t *testing.T) {
 	}
 }
 
-// TestRefused: a statement that cannot be filled is an error that nobody takes for one to try again, and the connection goes on. What was
-// prepared to see whether it can be filled is closed.
+// TestRefused: the error of a statement that cannot be filled does not suggest a retry, and the connection can
+// still be used. Statements that were prepared to check it are closed.
 func TestRefused(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		p.configured(true, filledItems...)
@@ -129,7 +130,7 @@ func TestRefused(t *testing.T) {
 	})
 }
 
-// TestIDsDoNotCome: a statement whose ids cannot be had within the time is one that did not run, in a transaction that stands.
+// TestIDsDoNotCome: a statement without ids within the time limit does not run, and its transaction stays open.
 func TestIDsDoNotCome(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		p.configured(true, filledItems...)
@@ -153,7 +154,8 @@ func TestIDsDoNotCome(t *testing.T) {
 	})
 }
 
-// TestOwnAccountCutOff: so is a statement for which leafsql's own account does not reach the server, whatever it has asked before.
+// TestOwnAccountCutOff: the same holds if leafsql's own account cannot reach the server, whatever it has read
+// before.
 func TestOwnAccountCutOff(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		p.configured(true, append(filledItems, "CREATE TABLE later (id BIGINT NOT NULL PRIMARY KEY, n INT)")...)
@@ -186,7 +188,7 @@ func TestOwnAccountCutOff(t *testing.T) {
 	})
 }
 
-// TestOwnAccountKilled: so is one for which leafsql's own account loses its connection.
+// TestOwnAccountKilled: the same holds if leafsql's own account loses its connection.
 func TestOwnAccountKilled(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		p.configured(true, filledItems...)
@@ -194,7 +196,7 @@ func TestOwnAccountKilled(t *testing.T) {
 		p.dial(addr, p.root()).Query("INSERT INTO items (n) VALUES (1)").OK()
 		addr = proxytest.Start(t, p.dsn+"?leafTables=items")
 		c := p.dial(addr, p.root())
-		st := c.Prepare("INSERT INTO items (n) VALUES (?)") // so that it is permitted before the table is locked
+		st := c.Prepare("INSERT INTO items (n) VALUES (?)") // makes it permitted before the table is locked
 		c.Query("START TRANSACTION")
 		other := p.dial(p.addr, p.root())
 		other.Query("LOCK TABLES items WRITE, notes WRITE")
@@ -209,7 +211,7 @@ func TestOwnAccountKilled(t *testing.T) {
 					t.Errorf("error %d %s, want 1205", number, text)
 				}
 				waits = false
-			default: // database/sql tries again some times
+			default: // database/sql retries some times
 				p.db.Exec("KILL " + p.ask("SELECT COALESCE(MAX(id), 0) FROM information_schema.processlist WHERE info LIKE 'SELECT (SELECT MAX(%' AND db = DATABASE()"))
 			}
 		}
@@ -218,7 +220,7 @@ func TestOwnAccountKilled(t *testing.T) {
 	})
 }
 
-// TestAsDocumented: the ids that are told where AUTO_INCREMENT's would be none of one row's alone.
+// TestAsDocumented: the ids in answers if AUTO_INCREMENT's id would not belong to exactly one row.
 func TestAsDocumented(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		p.configured(true, filledItems...)

@@ -2,38 +2,39 @@ package proxy
 
 import "sync/atomic"
 
-// counters count what happened since the Server was made.
+// counters count events since New.
 type counters struct {
 	accepted, turnedAway, failedLogins, brokenOff, unreachable atomic.Int64
 	passed, filled, refused, unfilled                          atomic.Int64
 	serverEnds, panics                                         atomic.Int64
 }
 
-// Stats are counts since the Server was made, and Connections as it is now.
+// Stats are counters since New, except for the current values Connections and BrokenOffInARow.
 type Stats struct {
-	Connections    int64 // of clients, now
+	Connections    int64 // current number of clients
 	MaxConnections int64
 
-	Accepted     int64 // clients
-	TurnedAway   int64 // of them, because there were too many
-	FailedLogins int64 // that the server refused
-	BrokenOff    int64 // logins that the client did not bring to an end
-	Unreachable  int64 // clients that found no server
+	Accepted     int64 // clients that connected
+	TurnedAway   int64 // clients that were refused because there were too many
+	FailedLogins int64 // logins that the server refused
+	BrokenOff    int64 // logins that the client did not complete
+	Unreachable  int64 // clients for which the server was not reachable
 
 	Passed   int64 // commands that were passed on
 	Filled   int64 // statements that got ids
 	Refused  int64 // statements that cannot be filled
-	Unfilled int64 // statements whose ids could not be had
+	Unfilled int64 // statements for which no ids were available
 
-	ServerEnds int64 // connections that the server ended
-	Faults     int64 // sessions that ended by a fault of the proxy
+	ServerEnds int64 // sessions whose connection the server ended
+	Faults     int64 // sessions that ended with a panic in the proxy
 
-	// BrokenOffInARow are those of BrokenOff since a login came to its end. The server refuses
-	// the proxy's host (error 1129) when they are MaxConnectErrors, which is 0 until it is known.
+	// BrokenOffInARow is the number of logins broken off since the last completed login. If it reaches
+	// MaxConnectErrors, the server refuses the proxy's host (error 1129). MaxConnectErrors is 0 until it is
+	// known.
 	BrokenOffInARow, MaxConnectErrors int64
 }
 
-// Stats returns what happened so far.
+// Stats returns the current values.
 func (s *Server) Stats() Stats {
 	s.mu.Lock()
 	n := len(s.sessions)

@@ -9,16 +9,16 @@ import (
 	"github.com/leafsql/leafsql/proxy/proxytest"
 )
 
-// trailings may follow a statement in its text: servers take semicolons and blanks off the end, and allow one more semicolon
-// before comments. The last ones are errors on a connection for single statements.
+// trailings may follow a statement in its text: servers remove semicolons and blanks from the end, and allow
+// one more semicolon before comments. The last ones are errors on a connection for single statements.
 var trailings = []string{
 	";", "; ", ";;", "; \v;\n", "; -- x", ";-- x", "; --", "; # x", ";#x", "; /* x */", ";/**/ ", "; /* traceparent='00-ab' */;", ";\n-- x\n# y\n/* z\n */", "; -- x\n;",
 	"; -- ; x", "; /* ; ' */", "; /*!99999 x */", "; /*!40101 */", "; -- x\n/*!99999 x */", "; /*+ x */", "; -- x\x00", " -- x;", " -- x\n;", "; \f\r\n\t -- x",
 	";; -- x", "; ; /* x */", "; /* x */ ; /* y */", "; --x", "; /* x", "; /*!40101 DO 1 */", "; DO 1", "; -- x\n; DO 1",
 }
 
-// TestTrailingComments: a comment after the last semicolon changes neither what is stored nor what is answered, whether the connection takes
-// texts of several statements or of one.
+// TestTrailingComments: a comment after the last semicolon does not change the stored rows and the answer, on
+// connections for several statements and for single ones.
 func TestTrailingComments(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		for _, several := range []uint64{0, proxytest.MultiStatements} {

@@ -12,8 +12,8 @@ import (
 	"github.com/leafsql/leafsql/testutil/selfsigned"
 )
 
-// TestUnixSocket: through the server's unix socket clients log in with their passwords, and no client is taken for the operating
-// system user of the proxy, by the name of an account or by the name that an account is mapped to.
+// TestUnixSocket: clients log in through the server's unix socket with their passwords. No client is mistaken
+// for the proxy's operating system user, by the name of an account or by a name that is mapped to an account.
 func TestUnixSocket(t *testing.T) {
 	me, err := user.Current()
 	if err != nil {
@@ -43,7 +43,7 @@ func TestUnixSocket(t *testing.T) {
 			if !maria {
 				o.Plugin = "caching_sha2_password"
 			}
-			p.exec("FLUSH PRIVILEGES") // MySQL has not seen the password
+			p.exec("FLUSH PRIVILEGES") // MySQL has not cached the password
 			c := p.dial(addr, o)
 			if rows := c.Query("SELECT CURRENT_USER()").Rows(); len(rows) != 1 || rows[0][0] != "app@localhost" {
 				t.Errorf("logged in as %v, want app@localhost", rows)

@@ -8,20 +8,21 @@ import (
 	"syscall"
 )
 
-// A watch notices that a server ends connections, such as after wait_timeout, while their
-// clients are idle: nobody reads them then. A pool that looks whether its connection still is
-// one, before it uses it, would be told nothing otherwise, and lose its next statement.
+// A watch detects that a server ends connections, such as after wait_timeout, while their clients are idle:
+// they are not read then. Without it, a pool that checks its connection before each use would find it open, and
+// lose its next statement.
 type watch struct {
 	epoll int
-	file  *os.File // the same file, for Go's poller
+	file  *os.File // the epoll file, for Go's poller
 
-	// By ids of its own: an event that is read late must not be taken for the next connection that has the same file descriptor.
+	// The key is an internal id: an event that is read late must not be attributed to the next connection with
+	// the same file descriptor.
 	mu   sync.Mutex
 	gone map[int32]func()
 	last int32
 }
 
-// edge is EPOLLET, whose constant has no sign that fits.
+// edge is EPOLLET; the type of its constant does not fit.
 const edge = 1 << 31
 
 func newWatch() (*watch, error) {
@@ -29,7 +30,7 @@ func newWatch() (*watch, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := syscall.SetNonblock(epoll, true); err != nil { // NewFile gives the poller only such files
+	if err := syscall.SetNonblock(epoll, true); err != nil { // NewFile registers only non-blocking files with the poller
 		return nil, errors.Join(err, syscall.Close(epoll))
 	}
 	w := &watch{epoll: epoll, file: os.NewFile(uintptr(epoll), "epoll"), gone: make(map[int32]func())}
@@ -41,7 +42,7 @@ func newWatch() (*watch, error) {
 	return w, nil
 }
 
-// add calls gone when the server has ended a connection.
+// add watches a connection, and calls gone when the server has ended it. Callers have to pass the id to remove.
 func (w *watch) add(server net.Conn, gone func()) (id int32, err error) {
 	conn, ok := server.(syscall.Conn)
 	if !ok {
@@ -66,17 +67,17 @@ func (w *watch) add(server net.Conn, gone func()) (id int32, err error) {
 	return id, err
 }
 
-// next is the id behind another: 1 behind the last that fits.
+// next returns the id after another one: 1 after the largest.
 func next(id int32) int32 { return max(id+1, 1) }
 
-// remove forgets a connection, which leaves the watch by being closed.
+// remove deletes a connection's callback. The connection leaves the watch when it is closed.
 func (w *watch) remove(id int32) {
 	w.mu.Lock()
 	delete(w.gone, id)
 	w.mu.Unlock()
 }
 
-// hasRead handles all events. It returns false, so that the poller calls it again with the next ones.
+// hasRead handles all pending events. It returns false, so that the poller calls it again with the next ones.
 func (w *watch) hasRead(epoll uintptr) (done bool) {
 	var events [64]syscall.EpollEvent
 	for {

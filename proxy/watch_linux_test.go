@@ -8,7 +8,7 @@ import (
 	"github.com/leafsql/leafsql/testutil/stopwatch"
 )
 
-// TestWatchBeginsAnew: when all ids were given to connections once, the next ones get those that are free, at once.
+// TestWatchBeginsAnew: after the last id, the next connections get the lowest free ids.
 func TestWatchBeginsAnew(t *testing.T) {
 	w, err := newWatch()
 	if err != nil {

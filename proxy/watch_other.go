@@ -4,8 +4,8 @@ package proxy
 
 import "net"
 
-// A watch would notice that a server ends connections while their clients are idle. On this
-// system clients notice it with their next command.
+// A watch does nothing on this system. On Linux it detects that a server ends connections while their clients
+// are idle; here clients notice it with their next command.
 type watch struct{}
 
 func newWatch() (*watch, error)                      { return &watch{}, nil }

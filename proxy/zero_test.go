@@ -7,7 +7,8 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestZeroUnderNoAutoValueOnZero: a 0 is a key in a session with the mode, however it is sent, and asks for one in any other.
+// TestZeroUnderNoAutoValueOnZero: a 0 is a key in a session with the mode, in every protocol, and requests an
+// id in any other session.
 func TestZeroUnderNoAutoValueOnZero(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		o := p.root()
