@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The status flags that say how an answer goes on.
+// The status flags that determine how an answer continues.
 const (
 	InTransaction = 0x0001
 	Autocommit    = 0x0002
@@ -18,12 +18,12 @@ const (
 	OutParams     = 0x1000
 )
 
-// An Answer is what the server sent for one command.
+// An Answer is the server's answer to one command.
 type Answer struct {
 	Name    string
 	Packets []Packet
-	Closed  error  // why there is no more: the connection is gone, or a packet that the protocol does not have here
-	hidden  string // what may differ in it
+	Closed  error  // why the answer ends: the connection is closed, or a packet is not valid here
+	hidden  string // see Client.Hide
 }
 
 var errEmpty = errors.New("an empty packet")
@@ -43,7 +43,7 @@ func (c *Client) next(a *Answer, kind Kind) ([]byte, error) {
 	return p.Payload, nil
 }
 
-// first reads the first packet of an answer, or of a part of it, and tells what it is.
+// first reads the first packet of an answer, or of a part of it, and returns its kind.
 func (c *Client) first(a *Answer) (Kind, []byte, error) {
 	p, err := c.next(a, Count)
 	if err != nil {
@@ -110,14 +110,14 @@ func (c *Client) resultSet(a *Answer, count []byte, row Kind) (uint16, error) {
 			return status, nil
 		}
 		if status&OutParams != 0 {
-			out = status & MoreResults // MySQL does not say so again behind the row, and an OK follows
+			out = status & MoreResults // MySQL does not repeat it after the row, and an OK follows
 		}
 	}
 	status, err := c.rows(a, row)
 	return status | out, err
 }
 
-// rows reads packets of a kind and the end behind them, and returns its status.
+// rows reads packets of a kind and the end after them, and returns its status.
 func (c *Client) rows(a *Answer, kind Kind) (uint16, error) {
 	for {
 		p, err := c.next(a, kind)
@@ -139,7 +139,7 @@ func (c *Client) rows(a *Answer, kind Kind) (uint16, error) {
 	}
 }
 
-// statusOf reads the status of an EOF or an OK.
+// statusOf returns the status in an EOF or an OK.
 func statusOf(p []byte, eof bool) uint16 {
 	r := cursor{p[min(statusAt(p, eof), len(p)):]}
 	return uint16(r.uint(2))
@@ -210,7 +210,7 @@ func (a *Answer) Err() (number int, text string) {
 	return int(binary.LittleEndian.Uint16(p[1:])), string(p[3:])
 }
 
-// An Okay is what an OK says.
+// An Okay has the contents of an OK.
 type Okay struct {
 	Affected, ID uint64
 	Status       uint16
@@ -246,7 +246,7 @@ func readOK(p []byte) (k Okay) {
 	return k
 }
 
-// Rows returns the values of the rows as texts, of all results together.
+// Rows returns the values of the rows as texts, with the rows of all results.
 func (a *Answer) Rows() (rows [][]string) {
 	var types []byte
 	for _, p := range a.Packets {
@@ -281,11 +281,12 @@ func columnName(p []byte) (name string) {
 	return name
 }
 
-// Behind the names are 12 bytes, the last of a column's packet: character set 2, length 4, type 1, flags 2, decimals 1, and 2
-// that mean nothing.
+// typeOf returns the type in a column's definition. After the names there are 12 bytes, the last of the packet:
+// character set 2, length 4, type 1, flags 2, decimals 1, and 2 unused ones.
 func typeOf(column []byte) byte { return column[len(column)-6] }
 
-// fixed is how many bytes the values of a type have in the binary protocol; the others say their length.
+// fixed has the lengths of types with a fixed length in the binary protocol; other values begin with their
+// length.
 var fixed = map[byte]int{0x01: 1, 0x02: 2, 0x0D: 2, 0x03: 4, 0x09: 4, 0x04: 4, 0x05: 8, 0x08: 8}
 
 func binaryRow(p []byte, types []byte) (row []string) {

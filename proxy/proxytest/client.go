@@ -1,6 +1,6 @@
-// Package proxytest is a client of MySQL's protocol that keeps every payload it is sent, and a twin that plays one script
-// directly on a server and through a proxy and compares what came back. It reads the protocol by itself: it is the judge of
-// package proxy and shares no code with it.
+// Package proxytest has a client of MySQL's protocol that keeps every payload it receives, and a twin that runs
+// one script directly on a server and through a proxy and compares the answers. It parses the protocol itself
+// and shares no code with package proxy, which it tests.
 //
 //	twin := proxytest.Twin{Direct: serverAddr, Through: proxyAddr, Options: proxytest.Options{User: "root", Database: "shop"}}
 //	twin.Run(t, func(c *proxytest.Client) {
@@ -28,7 +28,7 @@ import (
 
 // The capabilities of a client. Those from bit 32 on are MariaDB's.
 const (
-	LongPassword = 1 << iota // to MariaDB: the client has none of its own capabilities
+	LongPassword = 1 << iota // for MariaDB: the client has none of its own capabilities
 	FoundRows
 	LongFlag
 	ConnectWithDB
@@ -65,54 +65,55 @@ const (
 	BulkUnitResults  = 1 << 37
 )
 
-// Common is what most clients ask for.
+// Common has the capabilities of most clients.
 const Common = LongPassword | LongFlag | Protocol41 | Transactions | SecureConnection | MultiResults | PSMultiResults | PluginAuth | PluginAuthLenenc
 
-// Patience is how long a client waits for a packet.
+// Patience is the time that a client waits for a packet.
 var Patience = time.Minute
 
-// Compressed is set if every client is to ask for compression.
+// Compressed makes every client request compression.
 var Compressed bool
 
-// Options say how a client logs in.
+// Options configure the login of a client.
 type Options struct {
 	Capabilities             uint64 // Common if zero; ConnectWithDB, ConnectAttrs and SSL are added where they are used
 	User, Password, Database string
 	Plugin                   string // mysql_native_password if empty
 	TLS                      *tls.Config
-	HelloAtOnce              bool   // the TLS handshake begins in the same write as the request for it
-	AfterTLS                 uint64 // capabilities in the login that follows the request for TLS; the request's if zero
+	HelloAtOnce              bool   // send the beginning of the TLS handshake in the same write as the request for it
+	AfterTLS                 uint64 // capabilities in the login that follows the request for TLS; those of the request if zero
 	Attributes               map[string]string
-	Without                  uint64 // capabilities that are not asked for whatever else is said
-	Insist                   bool   // capabilities are asked for although the server does not offer them
+	Without                  uint64 // capabilities that are never requested
+	Insist                   bool   // request capabilities even if the server does not offer them
 	Collation                byte   // utf8mb4_general_ci if zero
 	From                     string // the client's own IP address; any if empty
-	Before                   string // is sent before all else
-	Piece                    int    // the most bytes in a compressed frame; as many as it can hold if zero
+	Before                   string // sent before everything else
+	Piece                    int    // maximum of bytes in a compressed frame; the protocol's maximum if zero
 }
 
-// A Client is one connection. Its methods record what goes wrong in their answers: a script goes on to its end.
+// A Client is one connection. Its methods record failures in their answers, so that a script always runs to its
+// end. It is not safe for concurrent use.
 type Client struct {
 	Conn         net.Conn
-	Capabilities uint64                     // agreed
-	Offered      uint64                     // by the server
-	Thread       uint32                     // the connection's id
-	Answers      []Answer                   // all of them, the login first
-	File         func(name string) [][]byte // the frames that answer LOCAL INFILE, without the empty one at the end
-	Slow         io.Writer                  // what commands are written to instead of Conn, unless nil
+	Capabilities uint64                     // capabilities that both sides agreed on
+	Offered      uint64                     // capabilities that the server offered
+	Thread       uint32                     // id of the connection
+	Answers      []Answer                   // all answers, the login first
+	File         func(name string) [][]byte // returns the frames that answer LOCAL INFILE, without the empty one at the end
+	Slow         io.Writer                  // if not nil, commands are written to it instead of Conn
 
 	in       *bufio.Reader
-	packed   *compressed // nil: the connection is not compressed
-	seq      byte        // of the next frame
+	packed   *compressed // nil if the connection is not compressed
+	seq      byte        // number of the next frame
 	waiting  []sent
 	hidden   string
-	broken   error // why nothing more is read
+	broken   error // why no more packets are read
 	plugin   string
 	scramble []byte
 	opts     Options
 }
 
-// Dial connects and logs in.
+// Dial connects to addr and logs in. Callers have to close the client.
 func Dial(addr string, opts Options) (*Client, error) {
 	if opts.Capabilities == 0 {
 		opts.Capabilities = Common
@@ -257,7 +258,7 @@ func (c *Client) respond(a *Answer) error {
 	return c.authenticate(a)
 }
 
-// withHello writes what is pending together with the first bytes that follow.
+// withHello writes pending bytes together with the first bytes that follow.
 type withHello struct {
 	net.Conn
 	pending []byte
@@ -277,7 +278,7 @@ func attributes(of map[string]string) string {
 	return string(b)
 }
 
-// authenticate answers the server's questions until it says OK or ERR.
+// authenticate answers the server's requests until an OK or an error.
 func (c *Client) authenticate(a *Answer) error {
 	for {
 		p, err := c.next(a, Auth)
@@ -297,11 +298,11 @@ func (c *Client) authenticate(a *Answer) error {
 			c.plugin = r.zero()
 			c.scramble = slices.Clone(r.bytes(20))
 			c.Conn.Write(frames(&c.seq, c.token()))
-		case p[0] == 0x01 && len(p) == 2 && p[1] == 3: // the server knows the password; OK follows
+		case p[0] == 0x01 && len(p) == 2 && p[1] == 3: // the server has cached the password; an OK follows
 		case p[0] == 0x01 && len(p) == 2 && p[1] == 4 && c.has(SSL):
 			c.Conn.Write(frames(&c.seq, append([]byte(c.opts.Password), 0)))
 		case p[0] == 0x01 && len(p) == 2 && p[1] == 4:
-			c.Conn.Write(frames(&c.seq, []byte{2})) // what is the public key?
+			c.Conn.Write(frames(&c.seq, []byte{2})) // requests the public key
 		case p[0] == 0x01:
 			secret, err := encrypted(p[1:], c.opts.Password, c.scramble)
 			if err != nil {
@@ -314,7 +315,7 @@ func (c *Client) authenticate(a *Answer) error {
 	}
 }
 
-// token proves that the client knows the password.
+// token returns the proof that the client has the password.
 func (c *Client) token() []byte {
 	if c.opts.Password == "" {
 		return nil

@@ -38,11 +38,11 @@ const (
 type sent struct {
 	name    string
 	command byte
-	seq     byte // of the first frame of the answer
-	packed  byte // of its first compressed frame
+	seq     byte // number of the first frame of the answer
+	packed  byte // number of its first compressed frame
 }
 
-// Send sends a command, whose answer is read by the next call of Answer that does not belong to an earlier command.
+// Send sends a command. Its answer is returned by a call of Answer, after those of earlier commands.
 func (c *Client) Send(command byte, payload []byte) {
 	shown := payload
 	switch command {
@@ -50,24 +50,24 @@ func (c *Client) Send(command byte, payload []byte) {
 		shown = payload[min(4, len(payload)):] // without the statement's id
 	}
 	if command == ChangeUser {
-		shown, _, _ = bytes.Cut(payload, []byte{0}) // without what proves the password
+		shown, _, _ = bytes.Cut(payload, []byte{0}) // without the proof of the password
 	}
 	name := fmt.Sprintf("command %#x %.60q", command, shown)
 	seq := byte(0)
 	out := frames(&seq, append([]byte{command}, payload...))
 	packed := c.packed.begin(0)
-	c.write(out) // an error shows where the answer is read
+	c.write(out) // the error shows when the answer is read
 	next := c.packed.begin(packed)
-	if len(c.waiting) == 0 { // else an answer with other numbers comes before
+	if len(c.waiting) == 0 { // otherwise an answer with other numbers comes before
 		c.packed.begin(next)
 	}
-	silent := command == Quit || command == StmtClose && len(payload) >= 4 || command == SendLongData && len(payload) >= 6 // a shorter one is an error
+	silent := command == Quit || command == StmtClose && len(payload) >= 4 || command == SendLongData && len(payload) >= 6 // shorter ones are errors, which have an answer
 	if !silent {
 		c.waiting = append(c.waiting, sent{name, command, seq, next})
 	}
 }
 
-// write writes what a command is, or belongs to one. An error shows where the answer is read.
+// write writes a part of a command. An error shows when the answer is read.
 func (c *Client) write(b []byte) {
 	if c.Slow != nil {
 		c.Slow.Write(b)
@@ -76,7 +76,7 @@ func (c *Client) write(b []byte) {
 	c.Conn.Write(b)
 }
 
-// Answer reads the answer to the first command sent that has none yet.
+// Answer reads the answer to the first command that has none yet.
 func (c *Client) Answer() *Answer {
 	if len(c.waiting) == 0 {
 		panic("proxytest: no command was sent")
@@ -115,7 +115,7 @@ func (c *Client) answer(a *Answer, command byte) (err error) {
 	return err
 }
 
-// Packets reads n packets, of a stream that has no end of its own, as the answer to the last command.
+// Packets reads n packets, of an endless stream, as the answer to the last command.
 func (c *Client) Packets(name string, n int) *Answer {
 	c.waiting = nil
 	a := Answer{Name: name, hidden: c.hidden}
@@ -130,11 +130,11 @@ func (c *Client) Packets(name string, n int) *Answer {
 
 var errStream = errors.New("a stream was read")
 
-// Rest reads what the server still says until it ends the connection.
+// Rest reads the remaining packets until the server ends the connection.
 func (c *Client) Rest() *Answer {
 	a := Answer{Name: "rest"}
 	c.Conn.SetReadDeadline(time.Now().Add(Patience))
-	if c.packed != nil { // a server may say its last words out of turn
+	if c.packed != nil { // a server may send its last packet with an unexpected number
 		c.packed.loose = true
 	}
 	rest, err := io.ReadAll(c.in)
@@ -156,10 +156,10 @@ func (c *Client) Do(command byte, payload []byte) *Answer {
 // Query runs a text.
 func (c *Client) Query(text string) *Answer { return c.Do(QueryText, c.head(text)) }
 
-// SendQuery sends a text, whose answer is to be read by Answer.
+// SendQuery sends a text. Its answer is returned by Answer.
 func (c *Client) SendQuery(text string) { c.Send(QueryText, c.head(text)) }
 
-// head puts what query attributes want before a text.
+// head puts the query attributes before a text.
 func (c *Client) head(text string, attributes ...Param) []byte {
 	var b []byte
 	if c.has(QueryAttributes) {
@@ -182,32 +182,32 @@ type Param struct {
 	Name      string
 	Type      byte
 	Unsigned  bool
-	Value     []byte // as the binary protocol has it
+	Value     []byte // the value in the encoding of the binary protocol
 	Null      bool
-	Long      bool // its value was sent by SendLongData
-	Indicator byte // of a bulk execution: 1 NULL, 2 DEFAULT, 3 IGNORE
+	Long      bool // the value was sent by SendLongData
+	Indicator byte // for a bulk execution: 1 NULL, 2 DEFAULT, 3 IGNORE
 }
 
-// Int, Float, String and Null are parameters.
+// Int returns a BIGINT parameter.
 func Int(n int64) Param {
 	return Param{Type: 0x08, Value: binary.LittleEndian.AppendUint64(nil, uint64(n))}
 }
 
-// Float is a DOUBLE.
+// Float returns a DOUBLE parameter.
 func Float(f float64) Param {
 	return Param{Type: 0x05, Value: binary.LittleEndian.AppendUint64(nil, math.Float64bits(f))}
 }
 
-// String is a VAR_STRING.
+// String returns a VAR_STRING parameter.
 func String(s string) Param { return Param{Type: 0xFD, Value: appendText(nil, s)} }
 
-// Null is NULL.
+// Null returns a NULL parameter.
 func Null() Param { return Param{Type: 0x06, Null: true} }
 
-// Long is a BLOB that SendLongData sent.
+// Long returns a BLOB parameter whose value SendLongData sent.
 func Long() Param { return Param{Type: 0xFC, Long: true} }
 
-// appendParams writes the parameters of an execution, with their names where the connection has query attributes.
+// appendParams appends the parameters of an execution, with their names if the connection has query attributes.
 func appendParams(b []byte, types, names bool, params []Param) []byte {
 	nulls := make([]byte, (len(params)+7)/8)
 	for i, p := range params {
@@ -250,7 +250,7 @@ type Stmt struct {
 	Answer         *Answer
 }
 
-// Prepare prepares a statement. One that the server refused has the id 0.
+// Prepare prepares a statement. If the server refuses it, its id is 0.
 func (c *Client) Prepare(text string) *Stmt {
 	a := c.Do(Prepare, []byte(text))
 	s := &Stmt{c: c, Answer: a}
@@ -263,23 +263,23 @@ func (c *Client) Prepare(text string) *Stmt {
 
 func (s *Stmt) id() []byte { return binary.LittleEndian.AppendUint32(nil, s.ID) }
 
-// Execute executes the statement without a cursor, and tells the parameters' types.
+// Execute executes the statement without a cursor, and sends the parameters' types.
 func (s *Stmt) Execute(params ...Param) *Answer { return s.ExecuteAs(0, true, params...) }
 
 // Flags of an execution.
 const (
 	ReadOnlyCursor = 1
-	CountAvailable = 8 // the number of parameters is there, of which those beyond the statement's are query attributes
+	CountAvailable = 8 // the number of parameters is included; those beyond the statement's are query attributes
 )
 
-// ExecuteAs executes the statement with flags, and tells the parameters' types or lets those of the last
-// execution hold.
+// ExecuteAs executes the statement with flags. It sends the parameters' types if types is set; otherwise those
+// of the last execution apply.
 func (s *Stmt) ExecuteAs(flags byte, types bool, params ...Param) *Answer {
 	s.c.Send(Execute, s.execution(flags, types, params))
 	return s.c.Answer()
 }
 
-// Send sends an execution without a cursor.
+// Send sends an execution without a cursor. Its answer is returned by Client.Answer.
 func (s *Stmt) Send(params ...Param) { s.c.Send(Execute, s.execution(0, true, params)) }
 
 func (s *Stmt) execution(flags byte, types bool, params []Param) []byte {
@@ -294,7 +294,7 @@ func (s *Stmt) execution(flags byte, types bool, params []Param) []byte {
 	return b
 }
 
-// Bulk executes the statement once a row, as MariaDB's clients do.
+// Bulk executes the statement once for each row, in one command, like MariaDB's clients.
 func (s *Stmt) Bulk(flags uint16, rows ...[]Param) *Answer {
 	b := binary.LittleEndian.AppendUint16(s.id(), flags|128)
 	for _, p := range rows[0] {
@@ -324,7 +324,7 @@ func (s *Stmt) Fetch(n uint32) *Answer {
 	return s.c.Do(Fetch, binary.LittleEndian.AppendUint32(s.id(), n))
 }
 
-// Reset closes the cursor and forgets long data.
+// Reset closes the cursor and discards long data.
 func (s *Stmt) Reset() *Answer { return s.c.Do(StmtReset, s.id()) }
 
 // Close closes the statement. It has no answer.
@@ -346,10 +346,11 @@ func (c *Client) ChangeUser(user, password, database string) *Answer {
 	return c.Do(ChangeUser, b)
 }
 
-// Hide says what may differ in the answers from here on: they are compared without their numbers. An empty word ends it.
+// Hide makes a Twin compare later answers without their numbers. what names the reason for readers of the
+// script; "" ends it.
 func (c *Client) Hide(what string) { c.hidden = what }
 
-// Close says goodbye and waits until the connection is gone.
+// Close sends the command to quit and waits until the connection is closed.
 func (c *Client) Close() {
 	c.Send(Quit, nil)
 	if _, err := c.in.ReadByte(); c.broken == nil && err != nil && !gone(err) {
@@ -358,7 +359,7 @@ func (c *Client) Close() {
 	c.Conn.Close()
 }
 
-// gone reports whether an error means that the other side has closed the connection, in one way or another.
+// gone reports whether an error means that the other side has closed the connection, in any way.
 func gone(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) ||
 		strings.Contains(err.Error(), "tls: ")

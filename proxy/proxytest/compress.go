@@ -10,15 +10,15 @@ import (
 	"net"
 )
 
-// compressed is a connection whose frames are packed into those of CLIENT_COMPRESS. It checks the numbers of the frames that it reads,
-// as most clients do.
+// compressed is a connection whose frames are packed into frames of CLIENT_COMPRESS. It checks the numbers of
+// the frames that it reads, like most clients.
 type compressed struct {
 	net.Conn
 	in      *bufio.Reader
-	content []byte // of the last frame, as far as it is unread
-	seq     byte   // of the next frame, in either direction
-	piece   int    // the most bytes in a frame
-	loose   bool   // its numbers are not checked
+	content []byte // unread content of the last frame
+	seq     byte   // number of the next frame, in either direction
+	piece   int    // maximum of bytes in a frame
+	loose   bool   // numbers are not checked
 }
 
 // compress is called after a login that agreed on compression.
@@ -30,7 +30,7 @@ func (c *Client) compress() {
 	c.Conn, c.in = c.packed, bufio.NewReaderSize(c.packed, 1<<16)
 }
 
-// begin sets the number of the next frame, and returns what it was.
+// begin sets the number of the next frame, and returns the old one.
 func (c *compressed) begin(seq byte) (last byte) {
 	if c == nil {
 		return 0
@@ -83,7 +83,7 @@ func (c *compressed) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// CompressedFrame returns a frame that holds content, deflated or as it is.
+// CompressedFrame returns a frame with content, deflated or uncompressed.
 func CompressedFrame(seq byte, content []byte, deflated bool) []byte {
 	packed, n := bytes.NewBuffer(make([]byte, 7)), 0
 	if deflated {

@@ -7,7 +7,7 @@ import (
 	"io"
 )
 
-// A Kind is what a packet of the server is in its answer.
+// A Kind is the kind of a server's packet in its answer.
 type Kind string
 
 // The kinds of packets.
@@ -27,17 +27,17 @@ const (
 	Text      Kind = "text"
 )
 
-// A Packet is one payload that the server sent.
+// A Packet is one payload from the server.
 type Packet struct {
 	Kind    Kind
-	Seq     byte // the number of its first frame
+	Seq     byte // number of its first frame
 	Payload []byte
 }
 
-// maxFrame is the longest payload of one frame. A payload of this length or more goes on in further frames.
+// maxFrame is the longest payload of one frame. A payload of this length or more continues in further frames.
 const maxFrame = 1<<24 - 1
 
-// readPacket reads one payload. Its frames have to be numbered from c.seq on.
+// readPacket reads one payload. The numbers of its frames must begin with c.seq.
 func (c *Client) readPacket() (Packet, error) {
 	p := Packet{Seq: c.seq}
 	for {
@@ -63,7 +63,7 @@ func (c *Client) readPacket() (Packet, error) {
 
 var errSequence = errors.New("out of sequence")
 
-// frames cuts a payload into frames that are numbered from *seq on.
+// frames divides a payload into frames with numbers from *seq on.
 func frames(seq *byte, payload []byte) []byte {
 	var out []byte
 	for {
@@ -77,7 +77,7 @@ func frames(seq *byte, payload []byte) []byte {
 	}
 }
 
-// A cursor reads the fields of a payload. What lies behind its end is zero.
+// A cursor reads the fields of a payload. Bytes after its end are zero.
 type cursor struct{ p []byte }
 
 func (r *cursor) bytes(n int) []byte {
@@ -95,7 +95,7 @@ func (r *cursor) uint(n int) uint64 {
 	return binary.LittleEndian.Uint64(b[:])
 }
 
-// lenenc reads a length-encoded integer; null is that of a row's value.
+// lenenc reads a length-encoded integer. null is set for the NULL of a row's value.
 func (r *cursor) lenenc() (n uint64, null bool) {
 	switch first := r.uint(1); first {
 	case 0xFB:

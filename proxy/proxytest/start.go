@@ -12,15 +12,15 @@ import (
 	"github.com/leafsql/leafsql/proxy"
 )
 
-// Start starts a proxy before the server of a DSN, which names the configured tables and leafsql's own account, and returns
-// its address. It ends with the test.
+// Start starts a proxy in front of the server of a DSN. The DSN has the configured tables and leafsql's own
+// account. Start returns the proxy's address. The proxy ends with the test.
 func Start(t testing.TB, dsn string, settings ...func(*proxy.Config)) (addr string) {
 	t.Helper()
 	_, addr = Serve(t, dsn, settings...)
 	return addr
 }
 
-// Serve does what Start does, and returns the proxy too, which the test may end itself.
+// Serve is like Start, and also returns the proxy, which the test may end itself.
 func Serve(t testing.TB, dsn string, settings ...func(*proxy.Config)) (p *proxy.Server, addr string) {
 	t.Helper()
 	cfg, err := driver.ParseDSN(dsn)

@@ -12,30 +12,30 @@ import (
 	"testing"
 )
 
-// A Twin is a server that is reached in two ways. One script is played both ways, through the proxy first, and
-// every payload must be the same, with the number of its frame. What may differ is named here:
+// A Twin is a server that is reached in two ways. One script runs both ways, through the proxy first, and all
+// payloads must be equal, with the numbers of their frames. The allowed differences are:
 //   - the greeting's connection id, scramble and capabilities, and the scramble of an authentication;
 //   - the ids of statements, which MariaDB counts for all connections;
 //   - whether a statement used no index, or no good one: background statistics may change the plan between the two ways;
-//   - where IDs is set, generated keys, and whether a column is AUTO_INCREMENT;
-//   - the numbers in what the script hides (Client.Hide);
-//   - how a connection was closed.
+//   - if IDs is set, generated keys, and whether a column is AUTO_INCREMENT;
+//   - the numbers in answers that the script hides (Client.Hide);
+//   - the way in which a connection was closed.
 type Twin struct {
 	Direct, Through string // addresses
 	Options         Options
-	Setup           func(through bool) // before the script is played in one way
+	Setup           func(through bool) // called before the script runs in each way
 
-	// Keys from here on were generated. One is the same as another if it is so on both sides: the first one that is seen is
-	// #1, and so on.
+	// Keys from IDs on were generated. Two of them are equal if they were first seen at the same position on
+	// their sides: the first one is #1, and so on.
 	IDs uint64
-	// Columns that hold such keys.
+	// Columns that contain such keys.
 	Keys []string
 }
 
 // Compared and Different count the payloads of all twins of a process.
 var Compared, Different atomic.Int64
 
-// Run plays the script both ways and compares. The connection of the script ends with it.
+// Run runs the script both ways and compares the payloads. The connection of the script ends with it.
 func (w *Twin) Run(t testing.TB, script func(c *Client)) {
 	t.Helper()
 	got := w.play(t, true, script)
@@ -58,7 +58,7 @@ func (w *Twin) Run(t testing.TB, script func(c *Client)) {
 	}
 }
 
-// shortened shows where two long texts differ.
+// shortened returns the parts of two long texts at their first difference.
 func shortened(a, b string) (string, string) {
 	at := 0
 	for at < min(len(a), len(b)) && a[at] == b[at] {
@@ -87,7 +87,7 @@ func (w *Twin) play(t testing.TB, through bool, script func(c *Client)) []string
 		t.Fatalf("%s: %v", way, err)
 	}
 	if through {
-		w.Options.Without |= ^c.Offered // to compare answers, not what the two offer
+		w.Options.Without |= ^c.Offered // to compare answers, not the capabilities that both sides offer
 	}
 	if err == nil {
 		script(c)
@@ -112,7 +112,7 @@ func (w *Twin) play(t testing.TB, through bool, script func(c *Client)) []string
 	return lines
 }
 
-// quoted writes a payload so that two are equal if they are written alike.
+// quoted returns a payload as text for comparison. Long payloads are shortened and have a checksum.
 func quoted(b []byte) string {
 	if len(b) < 4096 {
 		return strconv.Quote(string(b))
@@ -122,7 +122,7 @@ func quoted(b []byte) string {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// A view makes of payloads what is compared.
+// A view changes payloads so that they can be compared.
 type view struct {
 	twin    *Twin
 	number  map[uint64]int // generated keys, in the order in which they were seen
@@ -206,10 +206,10 @@ func (v *view) key(id uint64) string {
 	return "#" + strconv.Itoa(v.number[id])
 }
 
-// greeting leaves out the connection's id, the scramble and the capabilities.
+// greeting removes the connection's id, the scramble and the capabilities.
 func greeting(b []byte) []byte {
 	b = slices.Clone(b)
-	at := 1 + bytes.IndexByte(b[1:], 0) + 1 // behind the version
+	at := 1 + bytes.IndexByte(b[1:], 0) + 1 // after the version
 	for _, part := range [][2]int{{at, at + 12}, {at + 13, at + 15}, {at + 18, at + 20}, {at + 27, at + 43}} {
 		clear(b[min(part[0], len(b)):min(part[1], len(b))])
 	}
