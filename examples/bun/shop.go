@@ -11,9 +11,9 @@ import (
 	"github.com/leafsql/leafsql/driver"
 )
 
-// A Customer's key says nullzero, so that bun sends DEFAULT for 0.
-// autoincrement makes bun read LastInsertId; it also makes CreateTable write
-// AUTO_INCREMENT, so create the table by a migration of your own.
+// A Customer's key has nullzero, so that bun sends DEFAULT for 0. autoincrement
+// makes bun read LastInsertId; it also makes CreateTable write AUTO_INCREMENT,
+// so create the table in a migration.
 type Customer struct {
 	bun.BaseModel `bun:"table:customers"`
 
@@ -22,7 +22,7 @@ type Customer struct {
 	Name  string `bun:"name,notnull"`
 }
 
-// Open opens the shop.
+// Open opens the shop. The caller closes it.
 func Open(dsn string) (*bun.DB, error) {
 	pool, err := sql.Open(driver.Name, dsn)
 	if err != nil {
@@ -43,14 +43,15 @@ func AddAll(ctx context.Context, db bun.IDB, cs *[]Customer) error {
 	return err
 }
 
-// Put stores a customer, or renames the one that has the email already. ID is
-// set to the stored row's in both cases.
+// Put stores a customer, or renames the one with the same email. ID is set to
+// the stored row's id in both cases.
 func Put(ctx context.Context, db bun.IDB, c *Customer) error {
 	_, err := db.NewInsert().Model(c).On("DUPLICATE KEY UPDATE").Set("name = VALUES(name)").Exec(ctx)
 	return err
 }
 
-// AddNew stores a customer unless the email is taken.
+// AddNew stores a customer unless the email exists already, and reports whether it
+// did.
 func AddNew(ctx context.Context, db bun.IDB, c *Customer) (added bool, err error) {
 	res, err := db.NewInsert().Model(c).Ignore().Exec(ctx)
 	if err != nil {

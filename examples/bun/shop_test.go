@@ -41,8 +41,9 @@ func TestShop(t *testing.T) {
 			t.Error(own, err)
 		}
 		stored(own...)
-		// Without RETURNING bun counts up from LastInsertId over all rows, set
-		// keys included: what is stored is right, what it reads back is not.
+		// Without RETURNING bun counts up from LastInsertId over all rows,
+		// including those with a key: the stored rows are right, but the IDs
+		// that bun sets are not.
 		mixed := []shop.Customer{{Email: "m1"}, {ID: 9, Email: "m2"}, {Email: "m3"}}
 		if err := shop.AddAll(ctx, db, &mixed); err != nil {
 			t.Fatal(err)
@@ -75,7 +76,7 @@ func TestShop(t *testing.T) {
 			if _, err := tx.NewInsert().Model(&row).Table("customers").Exec(ctx); err != nil {
 				return err
 			}
-			// Values from the database's own expressions, and text with arguments.
+			// Values computed by the database, and raw SQL with arguments.
 			if _, err := tx.NewRaw("INSERT INTO customers (email, name) VALUES (?, UPPER(?))", "raw@x", "raw").Exec(ctx); err != nil {
 				return err
 			}

@@ -60,8 +60,8 @@ func AddAll(ctx context.Context, db *sql.DB, cs []Customer) error {
 	return nil
 }
 
-// Put stores a customer, or renames the one that has the email already. ID is
-// set to the stored row's in both cases: no id = LAST_INSERT_ID(id) is needed.
+// Put stores a customer, or renames the one with the same email. ID is set to
+// the stored row's id in both cases, without id = LAST_INSERT_ID(id).
 func Put(ctx context.Context, db *sql.DB, c *Customer) error {
 	res, err := db.ExecContext(ctx, "INSERT INTO customers (email, name) VALUES (?, ?) ON DUPLICATE KEY UPDATE name = VALUES(name)", c.Email, c.Name)
 	if err != nil {
@@ -71,8 +71,8 @@ func Put(ctx context.Context, db *sql.DB, c *Customer) error {
 	return err
 }
 
-// Import stores customers one by one through a prepared statement and keeps
-// the keys of those that have one.
+// Import stores customers one by one through a prepared statement. Those that
+// have a key keep it.
 func Import(ctx context.Context, db *sql.DB, cs []Customer) error {
 	st, err := db.PrepareContext(ctx, "INSERT INTO customers (id, email, name) VALUES (?, ?, ?)")
 	if err != nil {
@@ -84,7 +84,7 @@ func Import(ctx context.Context, db *sql.DB, cs []Customer) error {
 		if err != nil {
 			return err
 		}
-		if cs[i].ID == 0 { // 0 asks for an id, like NULL and DEFAULT
+		if cs[i].ID == 0 { // 0 requests an id, like NULL and DEFAULT
 			if cs[i].ID, err = res.LastInsertId(); err != nil {
 				return err
 			}
@@ -93,8 +93,8 @@ func Import(ctx context.Context, db *sql.DB, cs []Customer) error {
 	return nil
 }
 
-// AddWithOrders stores a customer and its orders in one transaction, where
-// SQL itself reads the new customer's id. The ids of the orders come back
+// AddWithOrders stores a customer and its orders in one transaction, in which
+// SQL itself reads the new customer's id. The ids of the orders are returned
 // through the context.
 func AddWithOrders(ctx context.Context, db *sql.DB, c *Customer, totals ...int64) (orders []driver.GeneratedIDs, err error) {
 	tx, err := db.BeginTx(ctx, nil)

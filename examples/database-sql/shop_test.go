@@ -32,7 +32,7 @@ func run(t *testing.T, dsn, params string) {
 	if err := shop.Add(ctx, db, &ann); err != nil {
 		t.Fatal(err)
 	}
-	first := ann.ID // later runs go on in the same range
+	first := ann.ID // later runs continue in the same range
 	if first < shopdb.FirstCustomer {
 		t.Fatalf("id %d, leaf_alloc starts at %d", first, shopdb.FirstCustomer)
 	}
@@ -50,7 +50,7 @@ func run(t *testing.T, dsn, params string) {
 	}
 
 	again := shop.Customer{Email: "cy@x", Name: "Cyrus"}
-	for range 2 { // updates, then leaves the row as it is
+	for range 2 { // updates the row, then leaves it unchanged
 		if err := shop.Put(ctx, db, &again); err != nil || again.ID != batch[1].ID {
 			t.Errorf("upsert of an existing row: id %d, %v; want %d", again.ID, err, batch[1].ID)
 		}

@@ -1,5 +1,5 @@
-// Package shop uses mysql-leaf through ent: one row, a batch, upserts. The
-// package ent below it is generated from ent/schema.
+// Package shop uses mysql-leaf through ent: one row, a batch, upserts. Its
+// subpackage ent is generated from ent/schema.
 package shop
 
 import (
@@ -13,8 +13,8 @@ import (
 
 //go:generate go run entgo.io/ent/cmd/ent@v0.14.5 generate --feature sql/upsert ./ent/schema
 
-// Open opens the shop. ent takes any driver whose name begins with "mysql"
-// for MySQL.
+// Open opens the shop. ent accepts any driver whose name begins with "mysql"
+// for MySQL. The caller closes it.
 func Open(dsn string) (*ent.Client, error) {
 	drv, err := entsql.Open(driver.Name, dsn)
 	if err != nil {
@@ -23,7 +23,7 @@ func Open(dsn string) (*ent.Client, error) {
 	return ent.NewClient(ent.Driver(drv)), nil
 }
 
-// Add stores a customer, whose ID is set in what it returns.
+// Add stores a customer and returns it with its ID.
 func Add(ctx context.Context, db *ent.Client, email, name string) (*ent.Customer, error) {
 	return db.Customer.Create().SetEmail(email).SetName(name).Save(ctx)
 }
@@ -35,8 +35,8 @@ func AddAll(ctx context.Context, db *ent.Client, emails ...string) ([]*ent.Custo
 	}).Save(ctx)
 }
 
-// Put stores a customer, or renames the one that has the email already. The
-// id is the stored row's in both cases.
+// Put stores a customer, or renames the one with the same email. It returns the
+// stored row's id in both cases.
 func Put(ctx context.Context, db *ent.Client, email, name string) (id int64, err error) {
 	return db.Customer.Create().SetEmail(email).SetName(name).OnConflict().UpdateNewValues().ID(ctx)
 }

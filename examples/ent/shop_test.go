@@ -48,7 +48,7 @@ func TestShop(t *testing.T) {
 		check(err)
 		stored(append(owns, own)...)
 
-		for range 2 { // updates, then leaves the row as it is
+		for range 2 { // updates the row, then leaves it unchanged
 			id, err := shop.Put(ctx, db, "cy@x", "Cyrus")
 			check(err)
 			if id != batch[1].ID {

@@ -1,5 +1,5 @@
-// Command failover shows a fail-over of leaf_alloc that loses writes: its primary is killed with ranges that the replica lacks. The
-// same happens twice at the same time, without the mark in leaf_alloc and with it.
+// Command failover shows a fail-over of leaf_alloc that loses writes: its primary is killed with ranges that the
+// replica lacks. The same happens twice at the same time, without the mark in leaf_alloc and with it.
 //
 //	make demo-failover
 //
@@ -66,7 +66,7 @@ an asynchronous replica. On the left the row in leaf_alloc has no mark.
 	for _, act := range []struct {
 		says string
 		do   func(*pane, context.Context) error
-		time time.Duration // how long the programs insert afterwards
+		time time.Duration // time for inserts after the fail-over
 	}{
 		{"Three programs insert orders.", (*pane).start, time.Second},
 		{"One of them has nothing to do.", (*pane).rest, time.Second},
@@ -96,7 +96,7 @@ func (d *demo) each(f func(*pane) error) error {
 	return errors.Join(errs[:]...)
 }
 
-// watch shows the progress for a while.
+// watch shows the progress for the time t.
 func (d *demo) watch(ctx context.Context, t time.Duration) error {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -111,7 +111,7 @@ func (d *demo) watch(ctx context.Context, t time.Duration) error {
 	return nil
 }
 
-// finish ends the programs and shows what the databases hold.
+// finish ends the programs and shows the ids in the databases.
 func (d *demo) finish(ctx context.Context) error {
 	if err := d.each((*pane).stop); err != nil {
 		return err

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestDemo: ids come twice without the mark, and none does with it.
+// TestDemo: ids are issued twice without the mark, and none is with it.
 func TestDemo(t *testing.T) {
 	var out bytes.Buffer
 	if err := run(t.Context(), &out); err != nil {

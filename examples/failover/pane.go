@@ -24,9 +24,9 @@ import (
 // A pane is one of the two runs.
 type pane struct {
 	marked           bool
-	primary, replica *mysqltest.Server // of leaf_alloc
-	balancer         *netfault.Proxy   // leads to the primary
-	dsns             [2]string         // of the shop's databases
+	primary, replica *mysqltest.Server // servers of leaf_alloc
+	balancer         *netfault.Proxy   // forwards to the primary
+	dsns             [2]string         // the shop's databases
 	idle             atomic.Bool       // the first program inserts nothing
 
 	programs   int
@@ -34,8 +34,8 @@ type pane struct {
 	end        context.CancelFunc
 	ctx        context.Context
 	orders     atomic.Int64              // INSERTs that succeeded
-	duplicates atomic.Int64              // INSERTs that failed since the key is there
-	promoted   atomic.Pointer[time.Time] // when the replica took writes
+	duplicates atomic.Int64              // INSERTs that failed because the key exists
+	promoted   atomic.Pointer[time.Time] // time at which the replica was promoted
 	first      atomic.Int64              // ms from then to the first row with an id above the margin
 }
 
@@ -84,7 +84,7 @@ func (p *pane) open(ctx context.Context, shop *mysqltest.Server) (err error) {
 	return nil
 }
 
-// close ends what was started.
+// close ends the servers and the balancer.
 func (p *pane) close() error {
 	if p.end == nil {
 		return nil
@@ -106,7 +106,8 @@ func (p *pane) start(context.Context) error {
 	for range 3 {
 		p.programs++
 		number := p.programs
-		// Pools whose stores' DSNs differ share no range, as those of different processes.
+		// Pools with different store DSNs share no range, like those of different
+		// processes.
 		store := fmt.Sprintf("root@tcp(%s)/ids?connectionAttributes=program:%d", p.balancer.Addr(), number)
 		db, err := sql.Open(driver.Name, p.dsns[number%2]+"?leafTables=orders&leafStore="+url.QueryEscape(store))
 		if err != nil {
@@ -120,7 +121,7 @@ func (p *pane) start(context.Context) error {
 	return nil
 }
 
-// insert is the life of a program.
+// insert runs a program.
 func (p *pane) insert(db *sql.DB, program int) {
 	for ; p.ctx.Err() == nil; time.Sleep(time.Millisecond) {
 		if program == 1 && p.idle.Load() {
@@ -137,10 +138,11 @@ func (p *pane) insert(db *sql.DB, program int) {
 	}
 }
 
-// margin is how far a row is moved up at least, if the server may lack ranges.
+// margin is the smallest number by which a row is moved if the server may lack
+// ranges.
 const margin = 1 << 36
 
-// note notes when the first id above the margin comes.
+// note records the time of the first id above the margin.
 func (p *pane) note(result sql.Result) {
 	if at := p.promoted.Load(); at != nil {
 		if id, err := result.LastInsertId(); err == nil && id > margin {
@@ -149,13 +151,15 @@ func (p *pane) note(result sql.Result) {
 	}
 }
 
-// rest has the first program do nothing, so that it cannot notice later that leaf_alloc has gone back.
+// rest stops the inserts of the first program, so that it cannot notice later that leaf_alloc has gone
+// back.
 func (p *pane) rest(context.Context) error {
 	p.idle.Store(true)
 	return nil
 }
 
-// lag has the replica receive nothing any more, once it has what the first program fetched.
+// lag stops the replication, once the replica has the ranges that the first program
+// fetched.
 func (p *pane) lag(ctx context.Context) error {
 	position, err := ask[string](ctx, p.primary.DSN("ids"), "SELECT @@gtid_binlog_pos")
 	if err != nil {
@@ -167,7 +171,7 @@ func (p *pane) lag(ctx context.Context) error {
 	return execute(ctx, p.replica, "STOP SLAVE IO_THREAD")
 }
 
-// lose waits until ranges have been fetched that the replica lacks.
+// lose waits until the primary has issued ranges that the replica lacks.
 func (p *pane) lose(ctx context.Context) error {
 	const query = "SELECT max_id FROM leaf_alloc"
 	there, err := ask[int64](ctx, p.replica.DSN("ids"), query)
@@ -183,7 +187,7 @@ func (p *pane) lose(ctx context.Context) error {
 	return err
 }
 
-// patience is how long the demo waits for ranges that are fetched.
+// patience is the timeout for fetched ranges.
 const patience = time.Minute
 
 // failOver kills the primary and makes the replica the new one.

@@ -1,5 +1,5 @@
-// Package shop splits reads and writes with GORM's dbresolver: what writes goes to the primary, through mysql-leaf, and
-// what reads goes to a replica, through the plain driver.
+// Package shop splits reads and writes with GORM's dbresolver: writes go to the primary, through mysql-leaf, and reads
+// go to a replica, through the plain driver.
 package shop
 
 import (
@@ -37,7 +37,7 @@ func FindNow(db *gorm.DB, email string) (Customer, error) {
 	return Find(db.Clauses(dbresolver.Write), email)
 }
 
-// Rename reads and writes in one transaction, all of which runs on the primary.
+// Rename reads and writes in one transaction, which runs entirely on the primary.
 func Rename(db *gorm.DB, email, name string) error {
 	return db.Transaction(func(tx *gorm.DB) error {
 		var c Customer

@@ -12,7 +12,8 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// The replica is a database of its own that gets no row: one whose delay never ends.
+// each calls fn with a separate database as replica that gets no row: a replica with
+// an infinite delay.
 func each(t *testing.T, fn func(t *testing.T, primary string, db *gorm.DB)) {
 	for _, server := range mysqltest.Targets(t) {
 		t.Run(server.Name, func(t *testing.T) {
@@ -62,7 +63,8 @@ func TestWritesGoToThePrimary(t *testing.T) {
 	})
 }
 
-// dbresolver goes by how a text begins and ends.
+// TestTextsThatGoToTheReplica: dbresolver decides by the beginning and the end of a
+// text.
 func TestTextsThatGoToTheReplica(t *testing.T) {
 	each(t, func(t *testing.T, _ string, db *gorm.DB) {
 		if err := db.Create(&shop.Customer{Email: "ann@x"}).Error; err != nil {

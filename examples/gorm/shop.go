@@ -11,14 +11,13 @@ import (
 	"github.com/leafsql/leafsql/driver"
 )
 
-// A Customer's key says default:(-), "the database has a default", so that
-// GORM leaves a zero ID out and reads the new one back. autoIncrement:false
-// only matters to AutoMigrate, which then creates the column without
-// AUTO_INCREMENT; alone, without default:(-), GORM would send a 0 and read
-// nothing back.
+// A Customer's key has default:(-), "the database has a default", so that GORM
+// omits a zero ID and reads the new one back. autoIncrement:false only matters
+// to AutoMigrate, which then creates the column without AUTO_INCREMENT; with
+// autoIncrement:false alone, GORM would send a 0 and read nothing back.
 //
-// Models that keep GORM's plain `ID int64` or gorm.Model work as they are: the
-// column then still has AUTO_INCREMENT, of which leafsql warns.
+// Models that keep GORM's plain `ID int64` or gorm.Model work unchanged: the
+// column then still has AUTO_INCREMENT, and leafsql logs a warning about it.
 type Customer struct {
 	ID        int64  `gorm:"primaryKey;autoIncrement:false;default:(-)"`
 	Email     string `gorm:"size:100;not null;uniqueIndex"`
@@ -56,8 +55,8 @@ func AddAll(db *gorm.DB, cs []Customer, size int) error {
 	return db.CreateInBatches(cs, size).Error
 }
 
-// Put stores a customer, or renames the one that has the email already. ID is
-// set to the stored row's in both cases.
+// Put stores a customer, or renames the one with the same email. ID is set to
+// the stored row's id in both cases.
 func Put(db *gorm.DB, c *Customer) error {
 	return db.Clauses(clause.OnConflict{
 		Columns:   []clause.Column{{Name: "email"}},
@@ -65,7 +64,7 @@ func Put(db *gorm.DB, c *Customer) error {
 	}).Create(c).Error
 }
 
-// AddNew stores a customer unless the email is taken.
+// AddNew stores a customer unless the email exists already.
 func AddNew(db *gorm.DB, c *Customer) error {
 	return db.Clauses(clause.OnConflict{DoNothing: true}).Create(c).Error
 }

@@ -89,9 +89,9 @@ func TestCreate(t *testing.T) {
 		saved := shop.Customer{Email: "save@x", Name: "Save"}
 		check(t, db.Save(&saved).Error) // a zero key: creates
 		saved.Name = "Saved"
-		check(t, db.Save(&saved).Error) // a set one: updates
+		check(t, db.Save(&saved).Error) // a key: updates
 		absent := shop.Customer{ID: 9, Email: "nine@x", Name: "Nine"}
-		check(t, db.Save(&absent).Error) // a set one without a row: creates
+		check(t, db.Save(&absent).Error) // a key without a row: creates
 		stored(t, dsn, first, saved, absent)
 	})
 }
@@ -104,7 +104,7 @@ func TestAssociations(t *testing.T) {
 		check(t, db.Create(&bob).Error)
 		check(t, db.Model(&ann).Association("Orders").Append(&shop.Order{Total: 40}))
 		ann.Name = "Anna"
-		ann.Orders = append(ann.Orders, shop.Order{Total: 50}, shop.Order{Total: 60}) // new ones behind those stored
+		ann.Orders = append(ann.Orders, shop.Order{Total: 50}, shop.Order{Total: 60}) // new orders after the stored ones
 		check(t, db.Session(&gorm.Session{FullSaveAssociations: true}).Save(&ann).Error)
 		stored(t, dsn, ann, *bob.Customer)
 		want := []string{}
@@ -132,8 +132,8 @@ func TestAssociations(t *testing.T) {
 	})
 }
 
-// TestNewOrdersBeforeStoredOnes: GORM saves them in one upsert, in which only
-// some rows have a key.
+// TestNewOrdersBeforeStoredOnes: GORM saves the orders in one upsert, in which
+// only some rows have a key.
 func TestNewOrdersBeforeStoredOnes(t *testing.T) {
 	each(t, func(t *testing.T, dsn string, db *gorm.DB) {
 		ann := shop.Customer{Email: "ann@x", Name: "Ann", Orders: []shop.Order{{Total: 10}, {Total: 20}}}
@@ -163,7 +163,7 @@ func TestUpsert(t *testing.T) {
 		check(t, db.Clauses(clause.OnConflict{UpdateAll: true}).Create(&fresh).Error)
 		stored(t, dsn, fresh...)
 
-		// The email is taken and nothing is to change: GORM leaves ID 0, unless
+		// The email exists and nothing changes: GORM leaves ID 0, unless
 		// clientFoundRows counts the row, or the server has RETURNING.
 		taken := shop.Customer{Email: "ann@x", Name: "Other"}
 		check(t, shop.AddNew(db, &taken))
@@ -174,7 +174,7 @@ func TestUpsert(t *testing.T) {
 		check(t, shop.AddNew(db, &free))
 		stored(t, dsn, again, free)
 
-		some := []shop.Customer{{Email: "e"}, {Email: "b"}, {Email: "f"}} // the middle one is taken
+		some := []shop.Customer{{Email: "e"}, {Email: "b"}, {Email: "f"}} // the email of the second one exists
 		check(t, db.Clauses(clause.OnConflict{DoNothing: true}).Create(&some).Error)
 		for _, c := range some {
 			if c.ID != 0 {
@@ -227,7 +227,8 @@ func TestTransactionsAndErrors(t *testing.T) {
 			var id int64
 			check(t, tx.Raw("SELECT LAST_INSERT_ID()").Scan(&id).Error)
 			if id != ann.ID {
-				// MariaDB answers INSERT … RETURNING with rows, and notes the id too.
+				// MariaDB returns rows for INSERT … RETURNING, and sets
+				// LAST_INSERT_ID() too.
 				t.Errorf("LAST_INSERT_ID() is %d, want %d", id, ann.ID)
 			}
 			tx.Transaction(func(tx *gorm.DB) error { // a savepoint
@@ -247,7 +248,7 @@ func TestTransactionsAndErrors(t *testing.T) {
 	})
 }
 
-// A Note keeps GORM's own way to write a key.
+// A Note has a key in GORM's default form.
 type Note struct {
 	gorm.Model
 	Text string
@@ -268,17 +269,17 @@ func TestOtherKeys(t *testing.T) {
 		notes := []Note{{Text: "a"}, {Text: "b"}}
 		check(t, db.Create(&notes).Error)
 		shopdb.Want(t, dsn, "SELECT id, text FROM notes", fmt.Sprint(notes[0].ID, " a"), fmt.Sprint(notes[1].ID, " b"))
-		shopdb.Want(t, dsn, "SELECT max_id > 2 FROM leaf_alloc WHERE biz_tag = 'notes'", "1") // they do not come from AUTO_INCREMENT
+		shopdb.Want(t, dsn, "SELECT max_id > 2 FROM leaf_alloc WHERE biz_tag = 'notes'", "1") // the ids do not come from AUTO_INCREMENT
 		mute := Mute{Text: "a"}
 		check(t, db.Create(&mute).Error)
-		shopdb.Want(t, dsn, "SELECT id, text FROM mutes", "1 a") // filled,
-		if mute.ID != 0 {                                        // but GORM does not ask for the id
+		shopdb.Want(t, dsn, "SELECT id, text FROM mutes", "1 a") // the key is filled,
+		if mute.ID != 0 {                                        // but GORM does not read the id
 			t.Errorf("id %d: the caveat in the README is out of date", mute.ID)
 		}
 	})
 }
 
-// TestConnection gives GORM a pool instead of a DSN.
+// TestConnection: GORM works with a pool instead of a DSN.
 func TestConnection(t *testing.T) {
 	each(t, func(t *testing.T, dsn string, db *gorm.DB) {
 		pool, err := db.DB()

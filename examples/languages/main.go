@@ -1,5 +1,5 @@
-// Command languages shows leafsql proxy: programs in PHP, Python, Java, Node and Go write orders to two databases at once,
-// first with AUTO_INCREMENT and then through the proxy. Between the two, nothing of the programs changes but the port.
+// Command languages shows leafsql proxy: programs in PHP, Python, Java, Node and Go write orders to two databases at
+// once, first with AUTO_INCREMENT and then through the proxy. Only the port that the programs use changes.
 //
 //	make demo-proxy
 //
@@ -91,7 +91,7 @@ func run(ctx context.Context, out io.Writer, rows int) error {
 	return nil
 }
 
-// create makes the databases and the programs' user.
+// create creates the databases and the programs' user.
 func create(ctx context.Context, db *sql.DB) error {
 	table := "orders (id BIGINT NOT NULL %s PRIMARY KEY, program VARCHAR(10) NOT NULL, total INT NOT NULL)"
 	statements := []string{fmt.Sprintf("CREATE USER %s@'%%' IDENTIFIED BY '%s'", user, password), "CREATE DATABASE alloc"}
@@ -107,7 +107,7 @@ func create(ctx context.Context, db *sql.DB) error {
 	return nil
 }
 
-// startProxy starts a proxy whose ids come from one leaf_alloc for both shards.
+// startProxy starts a proxy with one leaf_alloc for both shards.
 func startProxy(server *mysqltest.Server) (addr string, stop func(), err error) {
 	cfg, err := driver.ParseDSN(server.DSN("alloc") + "?leafTables=*.orders&leafCreate=true")
 	if err != nil {
@@ -129,10 +129,11 @@ func startProxy(server *mysqltest.Server) (addr string, stop func(), err error) 
 	return l.Addr().String(), func() { p.Close(); connector.Close() }, nil
 }
 
-// Shards are the databases that a program writes to in turn.
+// shards are the databases to which a program writes in turn.
 type shards [2]string
 
-// write runs all programs at once, and prints what the databases have then.
+// write runs all programs at once, and prints the contents of the databases
+// afterwards.
 func (s shards) write(ctx context.Context, out io.Writer, db *sql.DB, addr string, rows int) error {
 	start := time.Now()
 	took, err := runAll(ctx, addr, s, rows)
@@ -166,7 +167,7 @@ func (s shards) write(ctx context.Context, out io.Writer, db *sql.DB, addr strin
 	return nil
 }
 
-// both is a table of all orders.
+// both returns SQL for a table of all orders.
 func (s shards) both() string {
 	return fmt.Sprintf("(SELECT * FROM %s.orders UNION ALL SELECT * FROM %s.orders) AS both_shards", s[0], s[1])
 }

@@ -15,13 +15,14 @@ import (
 	"time"
 )
 
-// goEnv tells a process that it is the program in Go.
+// goEnv is set for the process that is the program in Go.
 const goEnv = "LEAFSQL_LANGUAGES_GO"
 
 //go:embed orders.php orders.py Orders.java orders.js
 var sources embed.FS
 
-// A program writes orders. testutil/clients/install.sh all installs what they need.
+// A program writes orders. testutil/clients/install.sh all installs the
+// requirements.
 type program struct {
 	name    string
 	command func(dir, installed string) *exec.Cmd // dir has the sources
@@ -70,7 +71,7 @@ func runAll(ctx context.Context, addr string, s shards, rows int) (took []time.D
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel() // the others end if one of them fails
+	defer cancel() // ends the others if one of them fails
 	errs := make(chan error)
 	took = make([]time.Duration, len(programs))
 	for i, p := range programs {
@@ -92,7 +93,7 @@ func runAll(ctx context.Context, addr string, s shards, rows int) (took []time.D
 	return took, err
 }
 
-// run returns what the program says of the time it took.
+// run returns the time that the program reports.
 func (p program) run(ctx context.Context, cmd *exec.Cmd) (time.Duration, error) {
 	var out, problems bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &problems

@@ -1,4 +1,4 @@
-// Package shop runs golang-migrate beside mysql-leaf: the migrations bring the
+// Package shop runs golang-migrate with mysql-leaf: the migrations create the
 // tables and leaf_alloc, and may insert rows, which get their keys like any
 // others.
 package shop
@@ -18,10 +18,10 @@ import (
 //go:embed migrations
 var migrations embed.FS
 
-// Open opens the shop after migrating it up. dsn is the application's own,
-// with leafTables.
+// Open migrates the shop up and opens it. dsn is the application's own, with
+// leafTables.
 //
-// The pool of the migrations names its tables in leafTables as well: under
+// The pool of the migrations also names its tables in leafTables: with
 // leafTables=auto the first migration, which creates leaf_alloc, could not
 // connect. A migration is one text of several statements, so the pool needs
 // multiStatements.
@@ -35,14 +35,14 @@ func Open(dsn string) (*sql.DB, error) {
 		pool.Close()
 		return nil, err
 	}
-	defer m.Close() // and with it the pool
+	defer m.Close() // also closes the pool
 	if err := m.Up(); err != nil && !errors.Is(err, migrate.ErrNoChange) {
 		return nil, err
 	}
 	return sql.Open(driver.Name, dsn)
 }
 
-// Down takes everything back.
+// Down reverts all migrations.
 func Down(dsn string) error {
 	pool, err := sql.Open(driver.Name, dsn+"&multiStatements=true")
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 
 func TestShop(t *testing.T) {
 	shopdb.EachWith(t, nil, func(t *testing.T, dsn string) {
-		for range 2 { // the second time there is nothing to do
+		for range 2 { // the second time there is nothing to migrate
 			db, err := shop.Open(dsn)
 			if err != nil {
 				t.Fatal(err)

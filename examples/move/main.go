@@ -1,10 +1,10 @@
-// Command move takes orders, with their items and notes, from one database to another while the shop's program runs:
+// Command move moves orders, with their items and notes, from one database to another while the shop's program runs:
 //
 //	FROM='user:password@tcp(db0:3306)/shop' TO='user:password@tcp(db1:3306)/shop' go run ./move 'customer % 2 = 1'
 //
-// The rows keep their keys, which are no other row's on either side. An order is deleted where it was once the other
-// database has it, so that the command can be interrupted and run again. As long as an order is on both sides, the one it
-// is moved from counts: finish an interrupted move before you move in the other direction.
+// The rows keep their keys, which no other row has on either side. An order is deleted from the first database once the
+// other one has it, so that the command can be interrupted and run again. As long as an order is on both sides, the
+// original counts: finish an interrupted move before you move in the other direction.
 package main
 
 import (
@@ -19,7 +19,8 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// tables name the order of a row. A table stands behind those that its foreign keys refer to.
+// tables has the columns with the order of a row. A table follows those that its foreign keys
+// refer to.
 var tables = []struct{ name, order string }{{"orders", "id"}, {"items", "order_id"}, {"notes", "order_id"}}
 
 func main() {
@@ -58,11 +59,11 @@ func open(dsn string) *sql.DB {
 	return sql.OpenDB(connector)
 }
 
-// move takes up to a hundred orders, and names them. They are locked meanwhile: who changes one waits, and finds it in
-// the other database then.
+// move moves up to a hundred orders, and returns their ids. It locks them meanwhile: a program that changes an order
+// waits, and then finds it in the other database.
 func move(from, to *sql.DB, where string) (ids []string, err error) {
 	ctx := context.Background()
-	committed := &sql.TxOptions{Isolation: sql.LevelReadCommitted} // locks no rows but these
+	committed := &sql.TxOptions{Isolation: sql.LevelReadCommitted} // locks no other rows
 	source, err := from.BeginTx(ctx, committed)
 	if err != nil {
 		return nil, err

@@ -11,9 +11,9 @@ import (
 	"github.com/leafsql/leafsql/idgen/worker"
 )
 
-// openAhead opens a pool whose leases and ids are those of a machine with its
-// clock ahead. Nothing here can set a clock for one process alone. But a clock
-// shows only in two places, and both are shifted: the times in the worker id's
+// openAhead opens a pool with the leases and ids of a machine whose clock is
+// ahead. The demo cannot set a clock for one process alone. But a clock matters
+// only in two places, and both are shifted: the times in the worker id's
 // document, as read and as written, and the times in the ids.
 func openAhead(ctx context.Context, dsn string, d time.Duration) (*sql.DB, error) {
 	cfg, err := driver.ParseDSN(dsn)
@@ -27,7 +27,7 @@ func openAhead(ctx context.Context, dsn string, d time.Duration) (*sql.DB, error
 	layout := snowflake.Leaf
 	layout.Epoch -= d.Milliseconds()
 	cfg.Snowflake = layout
-	cfg.AnyClock = true // one that far ahead takes no worker id as a rule
+	cfg.AnyClock = true // with a clock this far ahead, worker ids are normally refused
 	cfg.WorkerSource = func(ctx context.Context) (worker.Source, error) {
 		src, err := open(ctx)
 		if err != nil {
@@ -52,9 +52,9 @@ func openAhead(ctx context.Context, dsn string, d time.Duration) (*sql.DB, error
 	return sql.OpenDB(connector), nil
 }
 
-// aheadSlots are slots as seen with a clock that is ahead: to it, their times
-// are further back. So is the layout's epoch, which the registry's own document
-// names.
+// aheadSlots are slots as seen by a process whose clock is ahead: for it, their
+// times are further in the past. The layout's epoch, which is in the registry's
+// own document, is shifted too.
 type aheadSlots struct {
 	worker.Slots
 	ahead  time.Duration
@@ -80,7 +80,7 @@ func (a aheadSlots) written(d worker.Doc) worker.Doc {
 	return shifted(d, a.ahead)
 }
 
-// shifted leaves documents without a time as they are.
+// shifted shifts the times of a document, and returns one without a time unchanged.
 func shifted(d worker.Doc, by time.Duration) worker.Doc {
 	if d.HighWater.UnixMilli() > 0 {
 		d.HighWater = d.HighWater.Add(by)

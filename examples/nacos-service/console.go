@@ -16,7 +16,7 @@ import (
 	"github.com/leafsql/leafsql/idgen/worker"
 )
 
-// A console is Nacos as anybody can look at it, by HTTP alone.
+// A console reads Nacos as anybody can, only over HTTP.
 type console struct{ addr string }
 
 // An instance is an entry of a service's list.
@@ -28,10 +28,10 @@ type instance struct {
 
 func (i instance) addr() string { return fmt.Sprintf("%s:%d", i.IP, i.Port) }
 
-// A lease is a worker id that somebody holds.
+// A lease is a worker id with its holder.
 type lease struct {
 	worker int
-	addr   string // of the service
+	addr   string // address of the service
 	doc    worker.Doc
 }
 
@@ -51,7 +51,7 @@ func (c console) get(ctx context.Context, path string, query url.Values) (int, [
 	return resp.StatusCode, body, err
 }
 
-// instances lists a service.
+// instances returns the instances of a service.
 func (c console) instances(ctx context.Context, service string) ([]instance, error) {
 	code, body, err := c.get(ctx, "ns/instance/list", url.Values{"serviceName": {service}})
 	if err != nil {
@@ -66,8 +66,8 @@ func (c console) instances(ctx context.Context, service string) ([]instance, err
 	return list.Hosts, json.Unmarshal(body, &list)
 }
 
-// leases reads who holds which worker id: the persistent instances of the
-// service "leafsql" say who, and a config of each says until when.
+// leases returns the holders of the worker ids: they are persistent instances
+// of the service "leafsql", and a config of each has the end of the lease.
 func (c console) leases(ctx context.Context) ([]lease, error) {
 	holders, err := c.instances(ctx, "leafsql")
 	if err != nil {
@@ -103,8 +103,8 @@ func (c console) doc(ctx context.Context, id int) (worker.Doc, error) {
 	return d, err
 }
 
-// prepare makes the documents of all worker ids of a new registry. Without, the
-// first processes wait out what they cannot know, for 135 s.
+// prepare creates the documents of all worker ids of a new registry. Without
+// it, the first processes wait for 135 s because the history is unknown.
 func prepare(ctx context.Context, addr string) error {
 	open, err := worker.Lookup("nacos("+addr+")", nil)
 	if err != nil {

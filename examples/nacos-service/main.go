@@ -6,7 +6,7 @@
 //
 // It starts a private Nacos and a private MariaDB or MySQL, and throws them
 // away afterwards. service.go is what an application would look like; the rest
-// is the stage.
+// runs the demo.
 package main
 
 import (
@@ -50,7 +50,7 @@ func main() {
 	}
 }
 
-// clockAhead is how far one service's clock is ahead for a while.
+// clockAhead is the time by which one service's clock is ahead for a while.
 const clockAhead = 10 * time.Minute
 
 func run(ctx context.Context, out io.Writer) (err error) {
@@ -67,7 +67,7 @@ func run(ctx context.Context, out io.Writer) (err error) {
 	return nil
 }
 
-// open starts everything.
+// open starts the servers and the services.
 func (s *stage) open(ctx context.Context) error {
 	s.scr.heading("1. Three services take orders")
 	if err := s.build(ctx); err != nil {
@@ -88,7 +88,8 @@ func (s *stage) open(ctx context.Context) error {
 	return s.show(ctx)
 }
 
-// crash kills b, which can give nothing back, and starts it elsewhere.
+// crash kills b, which cannot release its worker id, and starts it at another
+// address.
 func (s *stage) crash(ctx context.Context) error {
 	s.scr.heading("2. b is killed with -9 and started on another host")
 	before, err := s.leaseOf(ctx, "b")
@@ -110,7 +111,7 @@ func (s *stage) crash(ctx context.Context) error {
 	return s.show(ctx)
 }
 
-// clock runs c with its clock ahead, and sets it right.
+// clock runs c with its clock ahead, and then with the right time.
 func (s *stage) clock(ctx context.Context) error {
 	s.scr.heading(fmt.Sprintf("3. c's clock is %.0f minutes ahead, and is set back", clockAhead.Minutes()))
 	if err := s.endService("c"); err != nil {
@@ -150,7 +151,7 @@ func (s *stage) clock(ctx context.Context) error {
 	return s.show(ctx)
 }
 
-// outage kills Nacos for as long as it takes to start.
+// outage kills Nacos and restarts it.
 func (s *stage) outage(ctx context.Context) error {
 	s.scr.heading("4. Nacos is killed with -9 and started again")
 	bought, failed, _ := s.customers.sales()
@@ -171,7 +172,7 @@ func (s *stage) outage(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// close ends the services and counts.
+// close ends the services and counts the orders.
 func (s *stage) close(ctx context.Context) error {
 	s.scr.heading("5. Closing time")
 	s.customers.close()

@@ -24,8 +24,8 @@ func TestMain(m *testing.M) {
 func TestDemo(t *testing.T) {
 	t.Setenv("LC_ALL", "C.UTF-8")
 	t.Setenv("TMPDIR", t.TempDir())
-	// Nacos' SDK, with which the services register, races with itself when it
-	// connects again. That must not end them like a failure.
+	// Nacos' SDK, with which the services register, has races when it
+	// reconnects. The services must not end because of them.
 	t.Setenv("GORACE", "exitcode=0")
 	var out bytes.Buffer
 	if err := run(t.Context(), &out); err != nil {
@@ -55,7 +55,7 @@ func TestDemo(t *testing.T) {
 	nothingLeft(t)
 }
 
-// stopAt cancels when a text was written.
+// stopAt cancels a context when a text was written.
 type stopAt struct {
 	text   string
 	cancel func()

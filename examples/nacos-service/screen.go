@@ -11,7 +11,7 @@ import (
 	"golang.org/x/term"
 )
 
-// A screen writes for people: with colours and a running clock in a terminal,
+// A screen prints for people: with colours and a running clock in a terminal,
 // and plain lines otherwise.
 type screen struct {
 	mu       sync.Mutex
@@ -60,7 +60,7 @@ func (s *screen) say(lines ...string) {
 	}
 }
 
-// wrap breaks a text between its words, to fit into lines that say prints.
+// wrap breaks a text between its words into lines that say prints.
 func wrap(text string) (lines []string) {
 	const width = 77
 	line := ""
@@ -82,9 +82,8 @@ func (s *screen) good(text string) {
 	s.printf("   %s %s\n", s.paint("32", sign), text)
 }
 
-// during shows that something takes long while f runs: seconds that count up
-// in a terminal, a line now and then otherwise. now may add what goes on
-// meanwhile.
+// during shows that f takes long: seconds that count up in a terminal, and a
+// line now and then otherwise. now may return a description of the progress.
 func (s *screen) during(what string, now func() string, f func() error) error {
 	every, form, last := 15*time.Second, "   ... %[2]s\n", ""
 	if s.terminal {

@@ -24,37 +24,37 @@ import (
 	_ "github.com/leafsql/leafsql/nacos"
 )
 
-// serviceEnv makes this program one of the services, and holds its settings as
-// JSON.
+// serviceEnv has the settings of a service as JSON. If it is set, this program
+// is a service.
 const serviceEnv = "LEAFSQL_NACOS_SERVICE"
 
-// serviceName is what the services are registered as.
+// serviceName is the name under which the services are registered.
 const serviceName = "shop-orders"
 
-// Settings are a service's own.
+// settings are the settings of one service.
 type settings struct {
-	Name  string        // of this instance
+	Name  string        // name of this instance
 	Host  string        // the address it listens on
-	DSN   string        // of its database, without leafsql's parameters
+	DSN   string        // DSN of its database, without leafsql's parameters
 	Nacos string        // host:port
-	Dir   string        // where the SDK may write
-	Ahead time.Duration // how far its clock is ahead
+	Dir   string        // folder for the SDK
+	Ahead time.Duration // time by which its clock is ahead
 }
 
-// An order is what a service answers: the row's id, and who gave it.
+// An order is a service's answer: the row's id, and the service's name.
 type order struct {
 	ID      int64  `json:"id"`
 	Service string `json:"service"`
 }
 
-// serve is the life of a service: it takes orders over HTTP and is found
-// through Nacos, like any other.
+// serve runs a service: it takes orders over HTTP and is registered in Nacos,
+// like any other.
 func serve() error {
 	var s settings
 	if err := json.Unmarshal([]byte(os.Getenv(serviceEnv)), &s); err != nil {
 		return err
 	}
-	// Whoever started it holds the other end: it never outlives the demo.
+	// The demo holds the other end, so the service never outlives it.
 	go func() { io.Copy(io.Discard, os.Stdin); os.Exit(1) }()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
@@ -78,7 +78,7 @@ func serve() error {
 	fmt.Println(listener.Addr())
 	select {
 	case err = <-failed:
-	case <-ctx.Done(): // no more customers, then no more orders, then the worker id
+	case <-ctx.Done(): // first customers end, then orders, then the worker id is released
 		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		defer cancel()
 		err = errors.Join(registered.end(ctx), server.Shutdown(ctx), db.Close())
@@ -86,8 +86,8 @@ func serve() error {
 	return err
 }
 
-// open opens the pool. This is all that leafsql needs: another driver name and
-// its parameters. IP and port are for people who look at Nacos' console.
+// open opens the pool. For leafsql, only the driver name and parameters are
+// needed. IP and port are for people who look at Nacos' console.
 func (s settings) open(ctx context.Context, port int) (*sql.DB, error) {
 	dsn := s.DSN + "?leafTables=orders:id:snowflake&leafWorker=nacos(" + s.Nacos + ")" +
 		"&leafNacosIP=" + s.Host + "&leafNacosPort=" + strconv.Itoa(port)
@@ -97,7 +97,7 @@ func (s settings) open(ctx context.Context, port int) (*sql.DB, error) {
 	return sql.Open(driver.Name, dsn)
 }
 
-// handler inserts an order for each POST, and knows nothing of ids.
+// handler inserts an order for each POST, without any code for ids.
 func (s settings) handler(db *sql.DB) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /orders", func(w http.ResponseWriter, r *http.Request) {
@@ -116,8 +116,8 @@ func (s settings) handler(db *sql.DB) http.Handler {
 	return mux
 }
 
-// A registration is this service's entry in Nacos, an ephemeral one: it is
-// gone as soon as the process is.
+// A registration is this service's ephemeral entry in Nacos: it disappears when
+// the process ends.
 type registration struct {
 	client naming_client.INamingClient
 	host   string
@@ -156,8 +156,8 @@ func (s settings) register(port int) (*registration, error) {
 	return r, nil
 }
 
-// end tries until ctx ends: after an outage Nacos may answer already and the
-// client not yet have come back to it.
+// end removes the registration, and tries again until ctx ends: after an outage
+// Nacos may answer while its client has not reconnected yet.
 func (r *registration) end(ctx context.Context) error {
 	defer r.client.CloseClient()
 	for {

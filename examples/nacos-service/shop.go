@@ -18,13 +18,13 @@ import (
 	"time"
 )
 
-// A process is one life of a service.
+// A process is one run of a service.
 type process struct {
 	settings
 	addr  string // host:port
 	cmd   *exec.Cmd
 	stdin io.Closer
-	said  bytes.Buffer // on its standard error
+	said  bytes.Buffer // output on its standard error
 }
 
 // launch starts a service and returns when it is registered in Nacos.
@@ -40,7 +40,7 @@ func launch(ctx context.Context, s settings) (*process, error) {
 	p := &process{settings: s, cmd: exec.Command(self)}
 	p.cmd.Env = append(os.Environ(), serviceEnv+"="+string(text))
 	p.cmd.Stderr = &p.said
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for the demo, which ends it
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for the demo, which ends the service
 	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
 		return nil, err
 	}
@@ -61,16 +61,17 @@ func launch(ctx context.Context, s settings) (*process, error) {
 	return p, nil
 }
 
-// kill9 ends the process as a crash does.
+// kill9 ends the process as a crash would.
 func (p *process) kill9() {
 	p.cmd.Process.Kill()
 	p.cmd.Wait()
 }
 
-// patience is for what takes a few seconds, unless the machine is busy.
+// patience is the timeout of steps that take a few seconds, unless the machine is
+// busy.
 const patience = 2 * time.Minute
 
-// end lets the process finish.
+// end shuts the process down.
 func (p *process) end() error {
 	p.cmd.Process.Signal(syscall.SIGTERM)
 	timer := time.AfterFunc(patience, func() { p.cmd.Process.Kill() })
@@ -81,7 +82,7 @@ func (p *process) end() error {
 	return nil
 }
 
-// Customers find the services in Nacos and order, all the time.
+// customers find the services in Nacos and order continuously.
 type customers struct {
 	nacos  console
 	cancel context.CancelFunc
@@ -89,19 +90,19 @@ type customers struct {
 
 	mu     sync.Mutex
 	known  []instance
-	last   map[string]int64 // the last id of each service
+	last   map[string]int64 // last id of each service
 	bought int
-	failed int   // calls that were repeated at another service
-	why    error // why the last of them failed
+	failed int   // number of calls that were repeated at another service
+	why    error // error of the last such call
 }
 
-// open lets customers in, and returns when they have found a service.
+// openShop starts the customers, and returns when they have found a service.
 func openShop(ctx context.Context, nacos console) *customers {
 	ctx, cancel := context.WithCancel(ctx)
 	c := &customers{nacos: nacos, cancel: cancel, last: make(map[string]int64)}
 	c.all.Go(func() {
 		for {
-			// As long as Nacos is away, the list of before is good enough.
+			// While Nacos is down, the previous list is used.
 			if list, err := nacos.instances(ctx, serviceName); err == nil && len(list) > 0 {
 				c.mu.Lock()
 				c.known = list
@@ -173,21 +174,22 @@ func post(ctx context.Context, addr string, customer int) (o order, err error) {
 	return o, json.Unmarshal(body, &o)
 }
 
-// sales are what the customers did so far.
+// sales returns the number of orders and of failed calls so far, and the last
+// error.
 func (c *customers) sales() (bought, failed int, why error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.bought, c.failed, c.why
 }
 
-// forget is called before a service is started again.
+// forget resets the last id of a service before it is restarted.
 func (c *customers) forget(service string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.last, service)
 }
 
-// lastID is the last id that a service gave, 0 for none.
+// lastID returns the last id from a service, or 0 if there is none.
 func (c *customers) lastID(service string) int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -210,14 +212,14 @@ func (c *customers) first(ctx context.Context, service string) (int64, error) {
 	}
 }
 
-// close sends the customers home.
+// close stops the customers.
 func (c *customers) close() {
 	c.cancel()
 	c.all.Wait()
 	http.DefaultClient.CloseIdleConnections()
 }
 
-// sleep reports whether it slept for so long; it ends early with ctx.
+// sleep waits for d and returns true, or false if ctx ends earlier.
 func sleep(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-time.After(d):

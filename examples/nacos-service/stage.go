@@ -15,20 +15,20 @@ import (
 	"github.com/leafsql/leafsql/testutil/nacostest"
 )
 
-// A stage is all that the demo starts.
+// A stage has the servers and services of the demo.
 type stage struct {
 	scr       *screen
-	dir       string // of the services' SDK
+	dir       string // folder for the services' SDK
 	nacos     *nacostest.Server
 	console   console
 	database  *mysqltest.Server
 	db        *sql.DB
 	services  map[string]*process
-	dead      map[string]string // the names of those that were killed, by address
+	dead      map[string]string // names of the killed services, by address
 	customers *customers
 }
 
-// table has no unique key on the id: it would take a duplicate, and shows it.
+// table has no unique key on the id: it would accept a duplicate, and show it.
 const table = `CREATE TABLE orders (
 	id BIGINT NOT NULL,
 	service VARCHAR(10) NOT NULL,
@@ -108,7 +108,7 @@ func (s *stage) leaseOf(ctx context.Context, name string) (lease, error) {
 	}
 }
 
-// show prints what Nacos knows of the worker ids, and an id of each service.
+// show prints the worker ids in Nacos, and an id of each service.
 func (s *stage) show(ctx context.Context) error {
 	serving := make(map[string]string)
 	for _, name := range s.names() {
@@ -149,7 +149,7 @@ func until(t time.Time) string {
 	return fmt.Sprintf("%s, in %v", clockTime(t), time.Until(t).Round(time.Second))
 }
 
-// count asks the database what happened.
+// count checks the result in the database.
 func (s *stage) count(ctx context.Context) error {
 	rows, err := s.db.QueryContext(ctx, "SELECT id >> 12 & 1023 AS worker, MIN(service), COUNT(*), MIN(id), MAX(id) FROM orders GROUP BY worker ORDER BY MIN(service), MIN(id)")
 	if err != nil {
@@ -195,10 +195,10 @@ func (s *stage) count(ctx context.Context) error {
 	return nil
 }
 
-// A cleanupError says what is left behind.
+// A cleanupError names the files that were not removed.
 type cleanupError struct{ error }
 
-// cleanUp ends everything, also after half a start.
+// cleanUp ends everything that was started, also after an incomplete start.
 func (s *stage) cleanUp() error {
 	if s.customers != nil {
 		s.customers.close()

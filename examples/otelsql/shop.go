@@ -12,15 +12,15 @@ import (
 	"github.com/leafsql/leafsql/driver"
 )
 
-// OpenOutside has otelsql between the application and mysql-leaf: spans show
-// the application's own SQL, and a span of an INSERT includes the wait for
-// ids, if there is one.
+// OpenOutside puts otelsql between the application and mysql-leaf: spans show
+// the application's own SQL, and a span of an INSERT includes the wait for ids,
+// if there is one.
 func OpenOutside(dsn string, opts ...otelsql.Option) (*sql.DB, error) {
 	return otelsql.Open(driver.Name, dsn, opts...)
 }
 
-// OpenInside has otelsql between mysql-leaf and go-sql-driver: spans show the
-// SQL that the server gets, with the keys in it.
+// OpenInside puts otelsql between mysql-leaf and go-sql-driver: spans show the
+// SQL that the server receives, with the keys in it.
 func OpenInside(dsn string, opts ...otelsql.Option) (*sql.DB, error) {
 	cfg, err := driver.ParseDSN(dsn)
 	if err != nil {

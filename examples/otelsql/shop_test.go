@@ -39,8 +39,8 @@ func TestShop(t *testing.T) {
 	}
 }
 
-// run uses every way a statement can take: an option of go-sql-driver's or of
-// otelsql's that changes the way must not change what is stored.
+// run executes statements in every possible way: an option of go-sql-driver or
+// of otelsql that changes the way must not change the stored rows.
 func run(t *testing.T, dsn string, db *sql.DB) {
 	ctx := t.Context()
 	id := func(res sql.Result, err error) int64 {
@@ -96,7 +96,7 @@ func run(t *testing.T, dsn string, db *sql.DB) {
 	if err := tx.Commit(); err != nil {
 		t.Fatal(err)
 	}
-	// The Result is go-sql-driver's still.
+	// The Result is still go-sql-driver's.
 	sc, err := db.Conn(ctx)
 	if err != nil {
 		t.Fatal(err)
@@ -119,7 +119,7 @@ func run(t *testing.T, dsn string, db *sql.DB) {
 		"ann Ann 0", "bob Bobby 1", "cy Cy 2", "di Di -", "eve Eve -", "flo Flo -", fmt.Sprint("own Own ", 7-ann), "raw Raw -")
 }
 
-// checkSpans looks at the SQL that the spans show.
+// checkSpans checks the SQL in the spans.
 func checkSpans(t *testing.T, spans *tracetest.SpanRecorder, where string) {
 	inserts := 0
 	for _, s := range spans.Ended() {

@@ -16,7 +16,7 @@ import (
 // A crew is several workers.
 type crew struct{ members []*member }
 
-// A member is one worker process as seen from here.
+// A member is a worker process from the demo's point of view.
 type member struct {
 	cmd     *exec.Cmd
 	stdin   io.Closer
@@ -25,8 +25,8 @@ type member struct {
 	fetches int64
 }
 
-// hire starts workers: this program itself, told by its environment what it is. They end with ctx, with dismiss, or when
-// this process ends and their standard input with it.
+// hire starts workers: processes of this program with workerEnv set. They end with ctx, with dismiss, or when this
+// process ends and with it their standard input.
 func hire(ctx context.Context, workers int) (*crew, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -65,8 +65,8 @@ func (c *crew) dismiss() error {
 	return errors.Join(errs...)
 }
 
-// insert shares out orders among the workers and returns when all are in. progress is called with
-// the number of orders that are, as they come.
+// insert distributes orders among the workers and returns when all are inserted. It calls
+// progress with the number of inserted orders as it grows.
 func (c *crew) insert(driverName string, shards [2]string, orders int, progress func(inserted int)) (time.Duration, error) {
 	start := time.Now()
 	news := make(chan note)

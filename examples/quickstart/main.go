@@ -1,5 +1,5 @@
-// Command quickstart shows what leafsql is for: one shop on two databases, first with AUTO_INCREMENT and then with ids from
-// leaf_alloc, and what the latter cost.
+// Command quickstart shows the purpose of leafsql: one shop on two databases, first with AUTO_INCREMENT and then with
+// ids from leaf_alloc, and the cost of the latter.
 //
 //	make demo
 //	LEAFSQL_DSN='user:password@tcp(127.0.0.1:3306)/' make demo
@@ -32,8 +32,8 @@ type options struct {
 	orders    int
 	processes int
 	rounds    int
-	patience  time.Duration // after which no further round begins
-	listen    string        // address of the page; "": of this machine alone, with any free port
+	patience  time.Duration // time after which no further round begins
+	listen    string        // address of the page; "": only of this machine, with any free port
 	stay      bool          // keep the shop and its page open after the last step
 }
 
@@ -89,7 +89,7 @@ func run(ctx context.Context, out io.Writer, opts options) (err error) {
 	if err != nil {
 		return err
 	}
-	// The tags are of both shards, which share them; the tables are shard a's.
+	// Both shards share the tags; the tables are those of shard a.
 	page, err := openSite(ctx, leaf.pools[0], "shop, shard a", opts.listen)
 	if err != nil {
 		return err
@@ -113,7 +113,7 @@ func run(ctx context.Context, out io.Writer, opts options) (err error) {
 	return nil
 }
 
-// collide runs the shop as everybody does, and shows why that ends at the second database.
+// collide runs the shop in the usual way, and shows why that fails with a second database.
 func collide(ctx context.Context, scr *screen, srv *server, v variant) error {
 	scr.heading("1. Two shards with AUTO_INCREMENT")
 	scr.printf("     sql.Open(%q, \".../shop_a\")\n", v.driverName)
@@ -156,7 +156,7 @@ func agree(ctx context.Context, scr *screen, srv *server, v variant) error {
 	return nil
 }
 
-// race inserts the same number of orders with either driver, in turns, because a machine is never equally fast for long.
+// race inserts the same number of orders with either driver, in turns, because the speed of a machine varies.
 func race(ctx context.Context, scr *screen, srv *server, plain, leaf variant, opts options) error {
 	scr.heading(fmt.Sprintf("3. %d processes insert %s orders at once, with each driver", opts.processes, thousands(opts.orders)))
 	crew, err := hire(ctx, opts.processes)
@@ -181,7 +181,7 @@ func race(ctx context.Context, scr *screen, srv *server, plain, leaf variant, op
 			break
 		}
 		for i := range results {
-			r := results[(round+i)%len(results)] // each is first in turn
+			r := results[(round+i)%len(results)] // each driver is first in turn
 			share := opts.orders * (round + 1) / opts.rounds
 			if err := r.insert(crew, share-r.bar.done, func() { scr.draw(bars) }); err != nil {
 				return err

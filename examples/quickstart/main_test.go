@@ -70,7 +70,7 @@ func TestSlowServerEndsEarly(t *testing.T) {
 	}
 }
 
-// stopAt cancels when a text was written.
+// stopAt cancels a context when a text was written.
 type stopAt struct {
 	text   string
 	cancel func()
@@ -98,7 +98,7 @@ func TestInterruptCleansUp(t *testing.T) {
 }
 
 func TestBadDSN(t *testing.T) {
-	good := mysqltest.Run(t, mysqltest.Config{}).DSN("") // one of its own: it gets another user
+	good := mysqltest.Run(t, mysqltest.Config{}).DSN("") // a separate server, since it gets another user
 	db, err := sql.Open("mysql", good)
 	if err != nil {
 		t.Fatal(err)

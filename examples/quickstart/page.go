@@ -12,7 +12,7 @@ import (
 	"github.com/leafsql/leafsql/statuspage"
 )
 
-// A site shows the status page of a pool.
+// A site serves the status page of a pool.
 type site struct {
 	url  string
 	stop func()
@@ -36,10 +36,10 @@ func openSite(ctx context.Context, db *sql.DB, title, address string) (*site, er
 	}}, nil
 }
 
-// pause is the time between two days of the shop while somebody looks at its page.
+// pause is the time between two days of the shop while the page is open.
 const pause = 500 * time.Millisecond
 
-// goOn keeps the shop open on both shards until ctx ends, which is no error, so that the page has something to show.
+// goOn keeps the shop open on both shards until ctx ends, which is no error, so that the page has changing figures.
 func (v variant) goOn(ctx context.Context) error {
 	tick := time.NewTicker(pause)
 	defer tick.Stop()

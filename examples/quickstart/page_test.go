@@ -16,12 +16,12 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// demoEnv tells the tests' program to be the demo.
+// demoEnv is set for the tests' program to run the demo.
 const demoEnv = "LEAFSQL_QUICKSTART_DEMO"
 
 var address = regexp.MustCompile(`The page of this process: (http://127\.0\.0\.1:\d+)`)
 
-// A reader looks at the page as soon as its address is written, while run waits.
+// A reader reads the page as soon as its address is written, while run waits.
 type reader struct {
 	url  string
 	page string
@@ -37,7 +37,7 @@ func (r *reader) Write(p []byte) (int, error) {
 	return r.Buffer.Write(p)
 }
 
-// TestPageWhileTheDemoRuns: output that nobody watches has the address in time, and the demo ends by itself.
+// TestPageWhileTheDemoRuns: without a terminal, the address is printed early, and the demo ends by itself.
 func TestPageWhileTheDemoRuns(t *testing.T) {
 	out := &reader{}
 	if err := run(t.Context(), out, options{dsn: mysqltest.DSN(t), orders: 10, processes: 1, rounds: 1}); err != nil {
@@ -50,11 +50,12 @@ func TestPageWhileTheDemoRuns(t *testing.T) {
 	wantGone(t, out.url)
 }
 
-// TestCtrlC: as in a terminal, the shop and its page stay open after the last step. Ctrl-C is how the demo ends, and no error.
+// TestCtrlC: as in a terminal, the shop and its page stay open after the last step. Ctrl-C ends the demo without an
+// error.
 func TestCtrlC(t *testing.T) {
 	demo := exec.CommandContext(t.Context(), os.Args[0], "-stay", "-orders=10", "-processes=2")
 	demo.Env = append(os.Environ(), demoEnv+"=1", "LEAFSQL_DSN="+mysqltest.DSN(t))
-	demo.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C goes to all of a terminal's processes
+	demo.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C reaches all of a terminal's processes
 	stdout, err := demo.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -77,7 +78,7 @@ func TestCtrlC(t *testing.T) {
 		}
 	}
 	before := ""
-	for range 3 { // the shop goes on: more and more is filled
+	for range 3 { // the shop continues: more and more keys are filled
 		for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
 			page, err := get(url)
 			if err != nil || time.Now().After(deadline) {
@@ -107,12 +108,12 @@ func TestCtrlC(t *testing.T) {
 
 var issued = regexp.MustCompile(`<b>[1-9][\d,]*</b> ids issued`)
 
-// wantShop fails if a page lacks the shop's tags or tables.
+// wantShop fails the test if the page lacks the shop's tags or tables.
 func wantShop(t *testing.T, page string) {
 	t.Helper()
 	_, page, _ = strings.Cut(page, "<main>")
 	for _, table := range tables {
-		for _, row := range []string{table, `\w+_leaf_a\.` + table} { // the tag's, the table's
+		for _, row := range []string{table, `\w+_leaf_a\.` + table} { // row of the tag, row of the table
 			if !regexp.MustCompile(`scope="row">` + row + `</th>`).MatchString(page) {
 				t.Fatalf("the page lacks %s:\n%s", row, page)
 			}

@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// A result is what one driver did in the race.
+// A result has the figures of one driver in the race.
 type result struct {
 	variant
 	bar    *bar
-	before int       // orders that were there already
+	before int       // orders from before the race
 	rates  []float64 // rows/s of each round
 }
 
-// insert lets the crew insert orders and keeps the time.
+// insert inserts orders with the crew and records the time.
 func (r *result) insert(c *crew, orders int, progress func()) error {
 	if orders == 0 {
 		return nil
@@ -31,7 +31,8 @@ func (r *result) insert(c *crew, orders int, progress func()) error {
 	return err
 }
 
-// spread is how far the farthest round is from the rate over all of them, as a part of that.
+// spread returns the largest distance of a round from the rate over all rounds, as a part of
+// that rate.
 func (r *result) spread() (distance float64) {
 	for _, rate := range r.rates {
 		distance = max(distance, math.Abs(rate-r.bar.rate())/r.bar.rate())
@@ -39,7 +40,8 @@ func (r *result) spread() (distance float64) {
 	return distance
 }
 
-// count asks the database about the orders of both shards together.
+// count returns the value of the aggregate what over the orders of both shards
+// together.
 func (s *server) count(ctx context.Context, shards [2]string, what string) (n int, err error) {
 	err = s.db.QueryRowContext(ctx, fmt.Sprintf("SELECT %s FROM (SELECT id FROM %s.orders UNION ALL SELECT id FROM %s.orders) both_shards",
 		what, shards[0], shards[1])).Scan(&n)

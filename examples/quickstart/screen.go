@@ -10,14 +10,14 @@ import (
 	"golang.org/x/term"
 )
 
-// A screen writes for people: with colours and moving bars in a terminal, and plain lines otherwise.
+// A screen prints for people: with colours and moving bars in a terminal, and plain lines otherwise.
 type screen struct {
 	out      io.Writer
 	terminal bool // the cursor can be moved
 	colour   bool
 	unicode  bool
-	drawn    int // lines of bars that the cursor stands below
-	fifths   int // of the bars' way that were printed as lines
+	drawn    int // lines of bars above the cursor
+	fifths   int // fifths of the bars' length that were printed as lines
 }
 
 func newScreen(out io.Writer) *screen {
@@ -95,7 +95,7 @@ func (b *bar) rate() float64 {
 
 const barWidth = 30
 
-// draw shows the bars: in place in a terminal, else as lines.
+// draw shows the bars: in place in a terminal, as lines otherwise.
 func (s *screen) draw(bars []*bar) {
 	if !s.terminal {
 		s.drawLine(bars)
@@ -118,7 +118,7 @@ func (s *screen) draw(bars []*bar) {
 	s.drawn = len(bars)
 }
 
-// drawLine prints a line when all bars have come another fifth of the way.
+// drawLine prints a line when all bars have reached the next fifth.
 func (s *screen) drawLine(bars []*bar) {
 	fifths := 5
 	for _, b := range bars {
@@ -135,7 +135,7 @@ func (s *screen) drawLine(bars []*bar) {
 	fmt.Fprintln(s.out, line)
 }
 
-// thousands writes 1234567 as 1,234,567.
+// thousands returns 1234567 as 1,234,567.
 func thousands(n int) string {
 	digits := fmt.Sprint(n)
 	for i := len(digits) - 3; i > 0; i -= 3 {

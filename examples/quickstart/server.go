@@ -16,18 +16,18 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// A server is where the demo runs: a private one of its own, or the user's. On either it works in databases that it creates
+// A server is the demo's database server: a private one, or the user's. On either it works in databases that it creates
 // and drops.
 type server struct {
 	private *mysqltest.Server // nil for the user's
 	config  *mysql.Config
 	db      *sql.DB
-	prefix  string // of the databases' names
+	prefix  string // prefix of the databases' names
 	created []string
 	version string
 }
 
-// databases are the demo's, each with the prefix before it.
+// databases are the demo's databases, without the prefix.
 var databases = []string{"mysql_a", "mysql_b", "mysql_merged", "leaf_a", "leaf_b", "leaf_merged", "alloc"}
 
 // openServer starts a server, or connects to the one that dsn names, and creates the databases.
@@ -86,11 +86,12 @@ func (s *server) dsn(database string) string {
 	return cfg.FormatDSN()
 }
 
-// leafDSN is dsn with leafsql's parameters: which tables to fill, and the one leaf_alloc that all shards share.
+// leafDSN is like dsn with leafsql's parameters: the tables to fill, and the one leaf_alloc that all shards
+// share.
 func (s *server) leafDSN(database string) string {
 	cfg, err := driver.ParseDSN(s.dsn(database) + leafParams(s.dsn(database)))
 	if err != nil {
-		panic(err) // of this demo's own making
+		panic(err) // the demo itself built it
 	}
 	cfg.Store = s.dsn(s.name("alloc"))
 	return cfg.FormatDSN()
@@ -104,7 +105,7 @@ func leafParams(dsn string) string {
 	return separator + "leafTables=" + strings.Join(tables, ",") + "&leafCreate=true"
 }
 
-// describe names the server, without secrets.
+// describe returns the server's name and version, without secrets.
 func (s *server) describe() string {
 	kind := "MySQL " + s.version
 	if before, _, ok := strings.Cut(s.version, "-MariaDB"); ok {
@@ -116,12 +117,12 @@ func (s *server) describe() string {
 	return kind + " at " + s.config.Addr + ", in databases " + s.prefix + "*"
 }
 
-// A cleanupError says what is left behind.
+// A cleanupError names the databases that were not removed.
 type cleanupError struct{ error }
 
 // cleanUp drops the databases and ends the private server. Its error is a cleanupError.
 func (s *server) cleanUp() error {
-	// Not the caller's context: it may have ended by Ctrl-C.
+	// Not the caller's context, which may have ended by Ctrl-C.
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	var errs []error

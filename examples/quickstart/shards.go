@@ -15,15 +15,15 @@ import (
 // A variant is the shop on two shards, run with one of the drivers.
 type variant struct {
 	driverName string
-	key        string      // how the schema declares the key
+	key        string      // declaration of the key in the schema
 	shards     [2]string   // data source names
-	pools      [2]*sql.DB  // of this process
-	names      [2]string   // of the shards' databases
-	merged     string      // the database both are merged into
-	customers  [2][]string // of each shard's day
+	pools      [2]*sql.DB  // pools of this process
+	names      [2]string   // names of the shards' databases
+	merged     string      // database into which both are merged
+	customers  [2][]string // customers of each shard's day
 }
 
-// variants returns the shop with either driver. Its pools are to be closed.
+// variants returns the shop with either driver. The caller closes their pools.
 func variants(srv *server) (plain, leaf variant, err error) {
 	customers := [2][]string{{"ann", "bob", "cho"}, {"dee", "eva", "fay"}}
 	plain = variant{driverName: "mysql", key: "AUTO_INCREMENT", merged: srv.name("mysql_merged"), customers: customers}
@@ -55,7 +55,7 @@ func (v variant) close() {
 	}
 }
 
-// openForBusiness creates the tables of both shards, lets the shop run for a day on each, and shows the ids it got.
+// openForBusiness creates the tables of both shards, runs the shop for a day on each, and shows its ids.
 func (v variant) openForBusiness(ctx context.Context, scr *screen, server *sql.DB) error {
 	for i, db := range v.pools {
 		if err := createTables(ctx, server, v.names[i], v.key); err != nil {
@@ -81,7 +81,7 @@ func (v variant) blame(shard int, err error) error {
 	return fmt.Errorf("shard %c with driver %s: %w", 'a'+shard, v.driverName, err)
 }
 
-// idList returns a table's ids as people write them: 1, 2, 7-12.
+// idList returns a table's ids in short form: 1, 2, 7-12.
 func idList(ctx context.Context, db *sql.DB, table string) (string, error) {
 	rows, err := db.QueryContext(ctx, "SELECT id FROM "+table+" ORDER BY id")
 	if err != nil {
@@ -110,7 +110,7 @@ func idList(ctx context.Context, db *sql.DB, table string) (string, error) {
 	return strings.Join(words, ", "), rows.Err()
 }
 
-// createTables makes a database the one in use and creates the shop's tables there.
+// createTables selects a database and creates the shop's tables in it.
 func createTables(ctx context.Context, db *sql.DB, database, key string) error {
 	for _, stmt := range append([]string{"USE " + database}, schema(key)...) {
 		if _, err := db.ExecContext(ctx, stmt); err != nil {
@@ -120,13 +120,13 @@ func createTables(ctx context.Context, db *sql.DB, database, key string) error {
 	return nil
 }
 
-// merge copies both shards into one database, as one does to join shards, to build a warehouse or to move rows between
+// merge copies both shards into one database, as for joining shards, building a warehouse or moving rows between
 // shards. It returns the server's error if ids collide.
 func (v variant) merge(ctx context.Context, db *sql.DB) error {
 	if err := createTables(ctx, db, v.merged, ""); err != nil {
 		return err
 	}
-	if _, err := db.ExecContext(ctx, "ALTER TABLE products DROP INDEX sku"); err != nil { // each shard has its own tea
+	if _, err := db.ExecContext(ctx, "ALTER TABLE products DROP INDEX sku"); err != nil { // both shards have a row for tea
 		return err
 	}
 	for _, shard := range v.names {
@@ -139,7 +139,7 @@ func (v variant) merge(ctx context.Context, db *sql.DB) error {
 	return nil
 }
 
-// wholeOrders counts the merged orders whose customer is there and whose items still add up to their total.
+// wholeOrders counts the merged orders that have their customer and whose items add up to their total.
 func wholeOrders(ctx context.Context, db *sql.DB, database string) (orders, whole int, err error) {
 	err = db.QueryRowContext(ctx, strings.ReplaceAll(`SELECT COUNT(*), COALESCE(SUM(total = (
 			SELECT SUM(i.pieces * i.price) FROM $.order_items i JOIN $.products p ON p.id = i.product_id WHERE i.order_id = o.id)
@@ -148,7 +148,7 @@ func wholeOrders(ctx context.Context, db *sql.DB, database string) (orders, whol
 	return orders, whole, err
 }
 
-// collides tells whether an error says that an id is taken already.
+// collides reports whether an error means that an id exists already.
 func collides(err error) bool {
 	var my *mysql.MySQLError
 	return errors.As(err, &my) && my.Number == 1062

@@ -7,14 +7,15 @@ import (
 	"strings"
 )
 
-// A shop is an ordinary application on *sql.DB. It is written once and knows nothing of leafsql: not one line differs
+// A shop is an ordinary application on *sql.DB, written once and without code for leafsql: not one line differs
 // between its run with AUTO_INCREMENT and its run with mysql-leaf.
 type shop struct{ db *sql.DB }
 
-// tables are the shop's, parents first.
+// tables are the shop's tables, parents first.
 var tables = []string{"customers", "products", "orders", "order_items"}
 
-// schema creates the tables; key completes the primary key's column: "AUTO_INCREMENT" or nothing.
+// schema returns the statements that create the tables; key completes the primary key's column:
+// "AUTO_INCREMENT" or empty.
 func schema(key string) []string {
 	return []string{
 		`CREATE TABLE customers (id BIGINT NOT NULL ` + key + ` PRIMARY KEY, name VARCHAR(50) NOT NULL)`,
@@ -24,7 +25,8 @@ func schema(key string) []string {
 	}
 }
 
-// addCustomers writes all names with one statement and returns the first id; the others follow it.
+// addCustomers inserts all names with one statement and returns the first id; the others follow
+// it.
 func (s shop) addCustomers(ctx context.Context, names ...string) (first int64, err error) {
 	args := make([]any, len(names))
 	for i, name := range names {
@@ -37,7 +39,7 @@ func (s shop) addCustomers(ctx context.Context, names ...string) (first int64, e
 	return res.LastInsertId()
 }
 
-// receive puts pieces of a product on the shelf and returns the product's id, whether it is new or known.
+// receive adds pieces of a product to the stock and returns the product's id, whether it is new or not.
 func (s shop) receive(ctx context.Context, sku string, price, pieces int) (id int64, err error) {
 	res, err := s.db.ExecContext(ctx, `INSERT INTO products (sku, price, stock) VALUES (?, ?, ?)
 		ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id), price = VALUES(price), stock = stock + VALUES(stock)`, sku, price, pieces)
@@ -52,7 +54,8 @@ type item struct {
 	pieces, price int
 }
 
-// order writes an order and its items in one transaction. The items find their order by SQL's own LAST_INSERT_ID().
+// order inserts an order and its items in one transaction. The items refer to their order by SQL's own
+// LAST_INSERT_ID().
 func (s shop) order(ctx context.Context, customer int64, items ...item) (id int64, err error) {
 	tx, err := s.db.BeginTx(ctx, nil)
 	if err != nil {
@@ -81,7 +84,8 @@ func (s shop) order(ctx context.Context, customer int64, items ...item) (id int6
 	return id, tx.Commit()
 }
 
-// day is a day of business: customers come, goods arrive, some of them twice, and every customer orders.
+// day runs a day of business: customers are added, goods arrive, some of them twice, and every customer
+// orders.
 func (s shop) day(ctx context.Context, customers ...string) error {
 	first, err := s.addCustomers(ctx, customers...)
 	if err != nil {

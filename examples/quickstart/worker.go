@@ -16,29 +16,30 @@ import (
 	"github.com/leafsql/leafsql/driver"
 )
 
-// workerEnv tells a process that it is a worker.
+// workerEnv is set for a process that is a worker.
 const workerEnv = "LEAFSQL_QUICKSTART_WORKER"
 
-// goroutines insert at the same time in each worker, half of them on either shard.
+// goroutines is the number of goroutines that insert in each worker, half of them
+// on either shard.
 const goroutines = 4
 
-// A task is a line that a worker reads: insert so many orders with the driver.
+// A task is a line to a worker: insert that many orders with the driver.
 type task struct {
 	Driver string
 	Shards [2]string
 	Orders int
 }
 
-// A note is a line that a worker writes back.
+// A note is a line from a worker.
 type note struct {
-	Orders  int    // inserted since the last note
+	Orders  int    // orders inserted since the last note
 	Done    bool   // the task is finished
 	Fetches int64  // ranges this worker fetched from leaf_alloc since it started
-	Error   string // the task failed
+	Error   string // error if the task failed
 }
 
-// work is a worker process: it carries out the tasks it reads until there are no more. A worker is an application server
-// like any other; that there are several, each with pools of its own, is the point.
+// work runs a worker process: it carries out the tasks from in until there are no more. A worker is like any
+// application server; the demo needs several of them, each with its own pools.
 func work(in io.Reader, out io.Writer) {
 	mysql.SetLogger(&mysql.NopLogger{})
 	w := worker{notes: json.NewEncoder(out), pools: map[string]*pool{}}
@@ -60,7 +61,7 @@ type worker struct {
 	pools map[string]*pool
 }
 
-// A pool is a shard's, with the one statement that is run on it.
+// A pool is the pool of a shard, with the only statement that runs on it.
 type pool struct {
 	db      *sql.DB
 	insert  *sql.Stmt

@@ -1,6 +1,5 @@
-// Package shop uses mysql-leaf under code that sqlc generated: shopsql, from
-// schema.sql and query.sql. The queries are what they would be with
-// AUTO_INCREMENT.
+// Package shop uses mysql-leaf with code that sqlc generated: shopsql, from
+// schema.sql and query.sql. The queries are the same as with AUTO_INCREMENT.
 package shop
 
 import (
@@ -13,8 +12,8 @@ import (
 
 //go:generate go run github.com/sqlc-dev/sqlc/cmd/sqlc@v1.30.0 generate
 
-// Open opens the shop. shopsql.New(db) gives its queries, and shopsql.Prepare
-// the same as prepared statements.
+// Open opens the shop. shopsql.New(db) returns its queries, and shopsql.Prepare
+// the same as prepared statements. The caller closes it.
 func Open(dsn string) (*sql.DB, error) {
 	return sql.Open(driver.Name, dsn)
 }

@@ -58,7 +58,7 @@ func run(t *testing.T, q *shopsql.Queries, round int) {
 	first := must(q.AddTwoCustomers(ctx, shopsql.AddTwoCustomersParams{Email1: at("bob"), Name1: "Bob", Email2: at("cy"), Name2: "Cy"}))
 	want(first, at("bob"), "Bob")
 	want(first+1, at("cy"), "Cy")
-	for range 2 { // updates, then leaves the row as it is
+	for range 2 { // updates the row, then leaves it unchanged
 		if id := must(q.PutCustomer(ctx, shopsql.PutCustomerParams{Email: at("cy"), Name: "Cyrus"})); id != first+1 {
 			t.Errorf("upsert of an existing row: id %d, want %d", id, first+1)
 		}

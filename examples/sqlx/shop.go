@@ -10,8 +10,8 @@ import (
 	"github.com/leafsql/leafsql/driver"
 )
 
-// sqlx knows placeholders by driver name. Names it does not know get ? too,
-// except from sqlx.BindType, which some libraries ask.
+// sqlx chooses placeholders by driver name. It uses ? for unknown names too,
+// except in sqlx.BindType, which some libraries call.
 func init() { sqlx.BindDriver(driver.Name, sqlx.QUESTION) }
 
 // Customer is a row of customers. ID is 0 until it is stored.
@@ -26,8 +26,8 @@ func Open(ctx context.Context, dsn string) (*sqlx.DB, error) {
 	return sqlx.ConnectContext(ctx, driver.Name, dsn)
 }
 
-// Add stores a customer and sets its ID. The key is named and 0, which asks
-// for an id like NULL and DEFAULT do; leaving it out works as well.
+// Add stores a customer and sets its ID. The key is 0, which requests an id
+// like NULL and DEFAULT do; omitting the column works as well.
 func Add(ctx context.Context, db *sqlx.DB, c *Customer) error {
 	res, err := db.NamedExecContext(ctx, "INSERT INTO customers (id, email, name) VALUES (:id, :email, :name)", c)
 	if err != nil {
@@ -51,8 +51,8 @@ func AddAll(ctx context.Context, db *sqlx.DB, cs []Customer) error {
 	return err
 }
 
-// Put stores a customer, or renames the one that has the email already. ID is
-// set to the stored row's in both cases.
+// Put stores a customer, or renames the one with the same email. ID is set to
+// the stored row's id in both cases.
 func Put(ctx context.Context, db *sqlx.DB, c *Customer) error {
 	res, err := db.NamedExecContext(ctx, "INSERT INTO customers (email, name) VALUES (:email, :name) ON DUPLICATE KEY UPDATE name = VALUES(name)", c)
 	if err != nil {

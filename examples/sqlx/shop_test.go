@@ -39,8 +39,8 @@ func TestShop(t *testing.T) {
 			t.Errorf("%v\n got %+v\nwant %+v", err, got, want)
 		}
 
-		// What else of sqlx executes: statements, transactions, rows with keys
-		// of their own, MustExec.
+		// The other ways in which sqlx executes: statements, transactions, rows
+		// with keys, MustExec.
 		st, err := db.PrepareNamedContext(ctx, "INSERT INTO customers (id, email, name) VALUES (:id, :email, :name)")
 		if err != nil {
 			t.Fatal(err)

@@ -21,7 +21,7 @@ func Add(ctx context.Context, db sq.BaseRunner, email, name string) (id int64, e
 	return lastID(sq.Insert("customers").Columns("email", "name").Values(email, name).RunWith(db).ExecContext(ctx))
 }
 
-// AddMap is Add for a row whose columns are known at run time only.
+// AddMap is like Add, for a row whose columns are known only at run time.
 func AddMap(ctx context.Context, db sq.BaseRunner, row map[string]any) (id int64, err error) {
 	return lastID(sq.Insert("customers").SetMap(row).RunWith(db).ExecContext(ctx))
 }
@@ -36,8 +36,8 @@ func AddAll(ctx context.Context, db sq.BaseRunner, emails ...string) (first int6
 	return lastID(insert.RunWith(db).ExecContext(ctx))
 }
 
-// Put stores a customer, or renames the one that has the email already, and
-// returns the id of the row.
+// Put stores a customer, or renames the one with the same email, and returns
+// the id of the row.
 func Put(ctx context.Context, db sq.BaseRunner, email, name string) (id int64, err error) {
 	return lastID(sq.Insert("customers").Columns("email", "name").Values(email, name).
 		Suffix("ON DUPLICATE KEY UPDATE name = ?", name).RunWith(db).ExecContext(ctx))

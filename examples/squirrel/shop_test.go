@@ -47,7 +47,7 @@ func TestShop(t *testing.T) {
 			for j, name := range []string{"b", "c", "d"} {
 				want(first+int64(j), at(name), fmt.Sprintf("%c@%d", name[0]-'a'+'A', i))
 			}
-			for range 2 { // updates, then leaves the row as it is
+			for range 2 { // updates the row, then leaves it unchanged
 				if id := must(shop.Put(ctx, db, at("ann"), "Anna")); id != ann {
 					t.Errorf("upsert of an existing row: id %d, want %d", id, ann)
 				}

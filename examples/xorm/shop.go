@@ -11,16 +11,15 @@ import (
 // xorm finds a dialect by the driver's name.
 func init() { dialects.RegisterDriver(driver.Name, dialects.QueryDriver("mysql")) }
 
-// A Customer's key says autoincr, so that xorm leaves a 0 out and sets ID. It
-// also makes Sync write AUTO_INCREMENT, so create the table by a migration of
-// your own.
+// A Customer's key has autoincr, so that xorm omits a 0 and sets ID. It also
+// makes Sync write AUTO_INCREMENT, so create the table in a migration.
 type Customer struct {
 	ID    int64  `xorm:"'id' pk autoincr"`
 	Email string `xorm:"varchar(100) notnull unique"`
 	Name  string `xorm:"varchar(100) notnull"`
 }
 
-// TableName is the table of Customer.
+// TableName returns the name of Customer's table.
 func (Customer) TableName() string { return "customers" }
 
 // Open opens the shop.
@@ -35,7 +34,7 @@ func Add(db xorm.Interface, c *Customer) error {
 }
 
 // AddAll stores customers with one statement. xorm does not set the IDs of a
-// batch, with no driver: see AddEach, or driver.WithGeneratedIDs.
+// batch with any driver: see AddEach, or driver.WithGeneratedIDs.
 func AddAll(db xorm.Interface, cs []Customer) error {
 	_, err := db.Insert(&cs)
 	return err
@@ -51,8 +50,8 @@ func AddEach(db xorm.Interface, cs []Customer) error {
 	return nil
 }
 
-// Put stores a customer, or renames the one that has the email already. xorm
-// has no upsert of its own; ID is set to the stored row's in both cases.
+// Put stores a customer, or renames the one with the same email. xorm has no
+// upsert; ID is set to the stored row's id in both cases.
 func Put(db xorm.Interface, c *Customer) error {
 	res, err := db.Exec("INSERT INTO customers (email, name) VALUES (?, ?) ON DUPLICATE KEY UPDATE name = VALUES(name)", c.Email, c.Name)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package shopdb gives the examples' tests a small shop on real servers: two
-// tables without AUTO_INCREMENT, and the leaf_alloc rows that feed them.
+// Package shopdb creates a small shop on real servers for the examples' tests:
+// two tables without AUTO_INCREMENT, and their rows in leaf_alloc.
 package shopdb
 
 import (
@@ -11,26 +11,26 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// The first ids that leaf_alloc gives out in a new shop.
+// The first ids that leaf_alloc issues in a new shop.
 const (
 	FirstCustomer = 1001
 	FirstOrder    = 5001
 )
 
-// Schema is the shop's, without AUTO_INCREMENT: an INSERT that nobody fills
-// fails.
+// Schema has the shop's tables, without AUTO_INCREMENT: an INSERT fails if its
+// key is not filled.
 var Schema = []string{
 	`CREATE TABLE customers (id BIGINT NOT NULL PRIMARY KEY, email VARCHAR(100) NOT NULL UNIQUE, name VARCHAR(100) NOT NULL, deleted_at DATETIME(3) NULL)`,
 	`CREATE TABLE orders (id BIGINT NOT NULL PRIMARY KEY, customer_id BIGINT NOT NULL, total BIGINT NOT NULL, FOREIGN KEY (customer_id) REFERENCES customers (id))`,
 }
 
-// Alloc is Leaf's own table with a row for each of the shop's.
+// Alloc creates Leaf's own table with a row for each of the shop's tables.
 var Alloc = []string{
 	`CREATE TABLE leaf_alloc (biz_tag VARCHAR(128) NOT NULL PRIMARY KEY, max_id BIGINT NOT NULL DEFAULT 1, step INT NOT NULL, description VARCHAR(256), update_time TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP)`,
 	fmt.Sprintf(`INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('customers', %d, 100), ('orders', %d, 100)`, FirstCustomer, FirstOrder),
 }
 
-// Params are what an application adds to its DSN.
+// Params are the parameters that an application adds to its DSN.
 const Params = "leafTables=customers,orders"
 
 // Each runs fn with the DSN of a new shop, on MariaDB and on MySQL.
@@ -38,7 +38,7 @@ func Each(t *testing.T, fn func(t *testing.T, dsn string)) {
 	EachWith(t, append(append([]string(nil), Schema...), Alloc...), fn)
 }
 
-// EachWith is Each for a database of the caller's own.
+// EachWith is like Each, with setup instead of the shop's own statements.
 func EachWith(t *testing.T, setup []string, fn func(t *testing.T, dsn string)) {
 	for _, target := range mysqltest.Targets(t) {
 		t.Run(target.Name, func(t *testing.T) {
@@ -49,7 +49,7 @@ func EachWith(t *testing.T, setup []string, fn func(t *testing.T, dsn string)) {
 	}
 }
 
-// Exec runs statements past leafsql.
+// Exec runs statements without leafsql.
 func Exec(t *testing.T, dsn string, stmts ...string) {
 	t.Helper()
 	db := plain(t, dsn)
@@ -61,7 +61,8 @@ func Exec(t *testing.T, dsn string, stmts ...string) {
 	}
 }
 
-// Want compares a query's rows, each with its columns joined by spaces.
+// Want fails the test unless a query returns these rows, each with its columns
+// joined by spaces.
 func Want(t *testing.T, dsn, query string, want ...string) {
 	t.Helper()
 	db := plain(t, dsn)
