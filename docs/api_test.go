@@ -17,7 +17,8 @@ import (
 
 var update = flag.Bool("update", false, "TestAPI writes api.txt")
 
-// TestAPI: api.txt is what packages export, so that every change of it is seen in review.
+// TestAPI: api.txt lists the exported names of the packages, so that every change of them
+// is seen in review.
 func TestAPI(t *testing.T) {
 	var lines []string
 	for _, pkg := range goList(t, module+"...") {
@@ -52,16 +53,16 @@ func TestAPI(t *testing.T) {
 	}
 }
 
-// apiOf lists what a package exports: a function, a method, a type, a field or a
-// constant a line. A type that it has as an alias is listed as one of its own. If aliases
-// is set, dir is the folder of such types, and aliases has their names in pkg.
+// apiOf lists the exported names of a package, with one line for each function, method,
+// type, field or constant. An alias is listed like a type of the package. If aliases is
+// set, dir is the folder of the aliased types, and aliases has their names in pkg.
 func apiOf(t *testing.T, pkg, dir string, aliases map[string]string) (lines []string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("..", dir, "*.go"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	elsewhere := make(map[string]map[string]string) // folder -> the aliases' types there
+	elsewhere := make(map[string]map[string]string) // folder -> the aliased types in it
 	set := token.NewFileSet()
 	print := func(prefix string, node any) {
 		var b bytes.Buffer
@@ -152,7 +153,8 @@ func apiOf(t *testing.T, pkg, dir string, aliases map[string]string) (lines []st
 	return lines
 }
 
-// TestEveryFunctionHasAnExample: every function that a package exports has an example.
+// TestEveryFunctionHasAnExample: every exported function of the packages has an
+// example.
 func TestEveryFunctionHasAnExample(t *testing.T) {
 	text, err := os.ReadFile("api.txt")
 	if err != nil {

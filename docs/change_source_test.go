@@ -12,9 +12,10 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestChangeOfTheSource follows operations.md from one registry of worker ids to another and back. Programs write before and
-// after, under the only two worker ids that both registries have. The wait is not played: that it is long enough for any clock,
-// and for processes that were cut off, is TestChangeOfRegistry in idgen/worker.
+// TestChangeOfTheSource follows operations.md from one registry of worker ids to another and back. Programs write
+// before and after, with the only two worker ids that both registries have. The test omits the wait:
+// TestChangeOfRegistry in idgen/worker shows that it is long enough for any clock, and for processes that were
+// disconnected.
 func TestChangeOfTheSource(t *testing.T) {
 	var commands string
 	for _, b := range readPage(t, "operations.md").blocks {

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// chinesePages are all pages in Chinese, each with the English page that it translates.
+// chinesePages returns all pages in Chinese, each with the English page that it
+// translates.
 func chinesePages(t *testing.T) map[string]string {
 	t.Helper()
 	files, err := filepath.Glob("zh-CN/*.md")
@@ -24,7 +25,8 @@ func chinesePages(t *testing.T) map[string]string {
 	return english
 }
 
-// TestChinese: every Chinese page shows the code of the English one, and its tables have the same rows.
+// TestChinese: every Chinese page has the same code as the English one, and its tables have the same
+// rows.
 func TestChinese(t *testing.T) {
 	for file, english := range chinesePages(t) {
 		zh, en := readPage(t, file), readPage(t, english)
@@ -34,8 +36,8 @@ func TestChinese(t *testing.T) {
 	}
 }
 
-// TestChineseFigures: every section of a Chinese page has as many paragraphs and items of lists as its English one, and its figures
-// and pictures. Numbers below ten do not count, since English pages write them as words.
+// TestChineseFigures: every section of a Chinese page has as many paragraphs and list items as its English one, and the
+// same figures and pictures. Numbers below ten do not count, since English pages write them as words.
 func TestChineseFigures(t *testing.T) {
 	for file, english := range chinesePages(t) {
 		zh, en := sections(t, file), sections(t, english)
@@ -53,13 +55,14 @@ func TestChineseFigures(t *testing.T) {
 
 var figure = regexp.MustCompile(`\d+(?:\.\d+)*|!\[`)
 
-// sections cuts a page at its headings.
+// sections splits a page at its headings.
 func sections(t *testing.T, file string) []string {
 	t.Helper()
 	return regexp.MustCompile(`(?m)^#`).Split(readPage(t, file).text, -1)
 }
 
-// figures are those of a section in the order of their size, behind the level of its heading and how many paragraphs and items it has.
+// figures returns the level of a section's heading and its number of paragraphs and list items, followed by its figures
+// in ascending order.
 func figures(section string) string {
 	paragraphs := len(regexp.MustCompile(`\n\n+`).Split(strings.TrimSpace(section), -1))
 	items := len(regexp.MustCompile(`(?m)^ *(-|\d+\.) `).FindAllString(section, -1))
@@ -71,7 +74,8 @@ func figures(section string) string {
 	return fmt.Sprintf("level %d, %d paragraphs, %d items: %s", level, paragraphs, items, strings.Join(all, " "))
 }
 
-// TestChineseLinks: Chinese pages lead to the Chinese page where there is one, but for links that say that they lead to the English one.
+// TestChineseLinks: Chinese pages link to the Chinese page if there is one, except for links that announce the English
+// one.
 func TestChineseLinks(t *testing.T) {
 	all := chinesePages(t)
 	for file := range all {
@@ -86,7 +90,7 @@ func TestChineseLinks(t *testing.T) {
 	}
 }
 
-// TestChineseTerms: Chinese pages use the words that readers search for, not those that earlier versions had for them.
+// TestChineseTerms: Chinese pages use the words that readers search for, not those of earlier versions.
 func TestChineseTerms(t *testing.T) {
 	dropped := regexp.MustCompile("登记处|配置表|存储库|主人|占用者|倒退|失联|数起|时钟被调回|空白导入|有史以来|出路")
 	var all string
@@ -104,7 +108,7 @@ func TestChineseTerms(t *testing.T) {
 	}
 }
 
-// same reports the first of what a page shows that is not as in its English page.
+// same reports the first difference between a page and its English page.
 func same(t *testing.T, zh, en page, what string, got, want []string) {
 	t.Helper()
 	if !slices.Equal(got, want) {
@@ -113,17 +117,18 @@ func same(t *testing.T, zh, en page, what string, got, want []string) {
 	}
 }
 
-// commentless leaves out comments of Go and SQL, which are written in the page's own language.
+// commentless removes comments of Go and SQL, which are written in the page's own language.
 func commentless(code string) string {
 	return regexp.MustCompile(`(?m)[ \t]*(//|-- ).*$`).ReplaceAllStringFunc(code, func(c string) string {
-		if strings.HasPrefix(c, "-- on ") { // which server
+		if strings.HasPrefix(c, "-- on ") { // names the server
 			return c
 		}
 		return ""
 	})
 }
 
-// names are what first cells name: their code and the targets' headings. A cell of words alone only counts as a row.
+// names returns the names in the first cells of a table: their code and the headings of their links. Of a cell that
+// has only words, just the row counts.
 func names(first []string) string {
 	for i, cell := range first {
 		first[i] = strings.Join(regexp.MustCompile("`[^`]*`|leaf[A-Z][A-Za-z]*").FindAllString(cell, -1), " ")

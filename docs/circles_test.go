@@ -16,14 +16,15 @@ import (
 	"testing"
 )
 
-// maxCircle is how many files may call each other in a circle, directly or by way of others: a reader who wants to understand
-// one of them has to read all.
+// maxCircle is the largest number of files that may call each other in a circle, directly or through others: a reader
+// who wants to understand one of them has to read all.
 const maxCircle = 3
 
-// largerCircles are the packages with larger ones, and the files in the largest. The table only shrinks.
+// largerCircles has the packages with larger circles, and the number of files in the largest. The table
+// may only shrink.
 var largerCircles = map[string]int{}
 
-// TestCircles bounds the circles in each package of ARCHITECTURE.md's table of who imports whom, and in those of the command.
+// TestCircles limits the circles in each package of ARCHITECTURE.md's table of imports, and in those of the command.
 func TestCircles(t *testing.T) {
 	all := rooms(t)
 	for _, path := range goList(t, module+"cmd/leafsql/...") {
@@ -72,7 +73,7 @@ func TestCircles(t *testing.T) {
 	}
 }
 
-// TestCirclesAreFound finds those of a package that is made up.
+// TestCirclesAreFound: the circles of an artificial package are found.
 func TestCirclesAreFound(t *testing.T) {
 	fset := token.NewFileSet()
 	var files []*ast.File
@@ -82,7 +83,8 @@ func TestCirclesAreFound(t *testing.T) {
 		"value.go":  "package p; var variable = constant; type asked interface{ answer() }",
 		"const.go":  "package p; const constant = 1; func ask(a asked) { a.answer(); call(); local := 1; _ = local }",
 
-		// Types, fields, and names of the same file tie nothing, nor does one arrow alone.
+		// Types, fields, and names of the same file are no dependencies, and one arrow
+		// alone is no circle.
 		"types.go": "package p; type other struct{ of thing }; func first(t thing) int { second(); return t.field }; func second() { call() }",
 		"field.go": "package p; func reads(o other) thing { return o.of }; func again() { first(thing{}) }",
 		"two.go":   "package p; func ping(n int) { if n > 0 { pong(n - 1) } }",
@@ -111,11 +113,12 @@ func TestCirclesAreFound(t *testing.T) {
 	}
 }
 
-// arrows tells for each file of a package which names it uses of each other file.
+// arrows has, for each file of a package, the names that it uses from each other
+// file.
 type arrows map[string]map[string][]string
 
-// usesOf reads which functions, methods, variables and constants the files of a package use of each other. Types and fields do
-// not count: they say what is, and who reads them need not know who else does.
+// usesOf returns the functions, methods, variables and constants that the files of a package use from each other. Types
+// and fields do not count: they can be understood without their uses.
 func usesOf(t *testing.T, fset *token.FileSet, files []*ast.File, deps types.Importer) arrows {
 	t.Helper()
 	info := types.Info{Uses: make(map[*ast.Ident]types.Object)}
@@ -126,7 +129,7 @@ func usesOf(t *testing.T, fset *token.FileSet, files []*ast.File, deps types.Imp
 	file := func(p token.Pos) string { return filepath.Base(fset.Position(p).Filename) }
 	uses := make(arrows)
 	for id, object := range info.Uses {
-		if object.Pkg() != pkg || object.Parent() != nil && object.Parent() != pkg.Scope() { // a method has no parent, what is local has another
+		if object.Pkg() != pkg || object.Parent() != nil && object.Parent() != pkg.Scope() { // a method has no parent, and a local name has another one
 			continue
 		}
 		if v, ok := object.(*types.Var); ok && v.IsField() {
@@ -147,7 +150,8 @@ func usesOf(t *testing.T, fset *token.FileSet, files []*ast.File, deps types.Imp
 	return uses
 }
 
-// circles finds the files that use each other, directly or by way of others.
+// circles returns the groups of files that use each other, directly or through
+// others.
 func circles(uses arrows) (all [][]string) {
 	reached := make(map[string]map[string]bool)
 	var follow func(from, at string)
@@ -178,7 +182,8 @@ func circles(uses arrows) (all [][]string) {
 	return all
 }
 
-// told names the files of a circle, and what each uses of the others: what is to be cut.
+// told returns the files of a circle, with the names that each uses from the others, to
+// show where to cut it.
 func told(circle []string, uses arrows) string {
 	text := []string{fmt.Sprintf("%d files use each other in a circle, at most %d may: %s", len(circle), maxCircle, strings.Join(circle, " "))}
 	for _, from := range circle {

@@ -35,7 +35,7 @@ func TestCommand(t *testing.T) {
 			file, heading = "proxy.md", "## Settings of the proxy"
 		}
 		var flags []string
-		if name == "completion" { // which has none
+		if name == "completion" { // has no flags
 			continue
 		}
 		for _, row := range table(t, file, heading) {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestContributing: CONTRIBUTING.md names files that are there, and tests that are in the packages it says.
+// TestContributing: the files that CONTRIBUTING.md names exist, and the tests are in the packages it names.
 func TestContributing(t *testing.T) {
 	const page = "../CONTRIBUTING.md"
 	for _, row := range table(t, page, "## Where do I change it, and which test will tell me") {
@@ -50,7 +50,7 @@ func TestContributing(t *testing.T) {
 	}
 }
 
-// TestFlags: CONTRIBUTING.md lists the flags that tests have, each with its package.
+// TestFlags: CONTRIBUTING.md lists the flags of tests, each with its package.
 func TestFlags(t *testing.T) {
 	const page = "../CONTRIBUTING.md"
 	listed := make(map[string]bool)
@@ -91,7 +91,7 @@ func TestFlags(t *testing.T) {
 	}
 }
 
-// TestQuick: what make quick runs needs no server but the one that it starts.
+// TestQuick: the tests of make quick need no server except the one that it starts.
 func TestQuick(t *testing.T) {
 	makefile, err := os.ReadFile("../Makefile")
 	if err != nil {
@@ -115,7 +115,8 @@ func TestQuick(t *testing.T) {
 	}
 }
 
-// namesTests wants the tests that a cell of a table names in the packages it says.
+// namesTests reports an error unless the tests in a cell of a table are in the
+// packages that the cell names.
 func namesTests(t *testing.T, page, cell string) {
 	t.Helper()
 	for _, m := range regexp.MustCompile("((?:`Test\\w+`(?:, )?)+) in `([^`]+)`").FindAllStringSubmatch(cell, -1) {
@@ -127,7 +128,8 @@ func namesTests(t *testing.T, page, cell string) {
 	}
 }
 
-// namesEveryStorm wants every test of a storm to be named, and to be built with the tag alone.
+// namesEveryStorm reports an error unless every test of a storm is named, and built only with
+// the tag.
 func namesEveryStorm(t *testing.T, page, named string) {
 	t.Helper()
 	filepath.WalkDir("..", func(path string, _ fs.DirEntry, err error) error {
@@ -150,7 +152,7 @@ func namesEveryStorm(t *testing.T, page, named string) {
 	})
 }
 
-// declares says whether a test file of a package declares a function.
+// declares reports whether a test file of a package declares a function.
 func declares(t *testing.T, folder, function string) bool {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("..", folder, "*_test.go"))

@@ -22,8 +22,8 @@ import (
 
 const base = "app@tcp(127.0.0.1:3306)/shop"
 
-// TestOptions: the DSN's options in the code, in dsn.md and in the comments of driver.Config are the same. Who adds one adds
-// a row to the table and a heading of its own to dsn.md, and the option's name to the comment of its field in driver.Config.
+// TestOptions: the DSN's options in the code, in dsn.md and in the comments of driver.Config are the same. A new option
+// needs a row in the table and a heading in dsn.md, and its name in the comment of its field in driver.Config.
 func TestOptions(t *testing.T) {
 	known := knownAfter(t, "?leafNoSuchOption=x")
 	fields := configFields(t)
@@ -47,7 +47,7 @@ func TestOptions(t *testing.T) {
 				t.Errorf("%s takes other values than dsn.md says", name)
 			}
 		}
-		if name == "leafSnowflake" || name == "leafWorker" { // "" stands for the default
+		if name == "leafSnowflake" || name == "leafWorker" { // "" means the default
 			continue
 		}
 		for _, v := range quoted(row[2]) {
@@ -92,8 +92,8 @@ func TestSourceOptions(t *testing.T) {
 	sameNames(t, "dsn.md, Sources of worker ids", sources, "the code", strings.Split(registered, ", "))
 }
 
-// TestSourceMistakes: what is wrong with the options or the address of a source is a ConfigError of sql.Open, which names the
-// parameter as the DSN writes it and shows no secret.
+// TestSourceMistakes: a mistake in the options or the address of a source is a ConfigError of sql.Open, which names the
+// parameter as it is in the DSN and shows no secret.
 func TestSourceMistakes(t *testing.T) {
 	for params, want := range map[string]string{
 		"leafWorker=nacos(h)&leafNacosPasword=s3cret":                           "leafNacosPasword",
@@ -127,7 +127,7 @@ func TestSourceMistakes(t *testing.T) {
 	}
 }
 
-// knownAfter returns the options that the error of a wrong DSN lists.
+// knownAfter returns the options that are listed in the error of a wrong DSN.
 func knownAfter(t *testing.T, params string) []string {
 	t.Helper()
 	_, err := driver.ParseDSN(base + params)
@@ -142,7 +142,8 @@ func knownAfter(t *testing.T, params string) []string {
 	return strings.Split(list, ", ")
 }
 
-// configFields returns, for each option that a comment in driver.Config names, its exported fields.
+// configFields returns, for each option in a comment of driver.Config, the exported fields with
+// that comment.
 func configFields(t *testing.T) map[string][]string {
 	fields := map[string][]string{}
 	for _, f := range configStruct(t) {
@@ -153,7 +154,7 @@ func configFields(t *testing.T) map[string][]string {
 	return fields
 }
 
-// plainFields are the exported fields of driver.Config that no option sets.
+// plainFields returns the exported fields of driver.Config that no option sets.
 func plainFields(t *testing.T) []string {
 	var names []string
 	for _, f := range configStruct(t) {
@@ -183,7 +184,8 @@ func configStruct(t *testing.T) []*ast.Field {
 
 var optionName = regexp.MustCompile(`\bleaf[A-Z][A-Za-z]*`)
 
-// leafNames are the options in a field's comment. The sources' own, leafNacosX=, are the source's.
+// leafNames returns the options in a field's comment, except those of a source, such as
+// leafNacosX=.
 func leafNames(f *ast.Field) []string {
 	names := optionName.FindAllString(f.Doc.Text()+f.Comment.Text(), -1)
 	return slices.DeleteFunc(slices.Compact(names), func(n string) bool { return f.Names[0].Name == "WorkerOptions" })
@@ -199,7 +201,7 @@ func exported(f *ast.Field) []string {
 	return names
 }
 
-// quoted returns what stands in backquotes.
+// quoted returns the texts in backquotes.
 func quoted(cell string) []string {
 	var all []string
 	for _, m := range regexp.MustCompile("`([^`]*)`").FindAllStringSubmatch(cell, -1) {
@@ -208,7 +210,7 @@ func quoted(cell string) []string {
 	return all
 }
 
-// sameNames holds two lists against each other, in any order.
+// sameNames compares two lists, in any order.
 func sameNames(t *testing.T, where string, got []string, whence string, want []string) {
 	t.Helper()
 	for _, n := range want {

@@ -46,7 +46,8 @@ func TestErrors(t *testing.T) {
 	sameNames(t, "operations.md, Errors", explained, "the code", errors)
 }
 
-// TestLogLines: operations.md explains every line that these packages log, serve.md those of the server, and proxy.md those of the proxy.
+// TestLogLines: operations.md explains every log line of these packages, serve.md those of the server, and proxy.md
+// those of the proxy.
 func TestLogLines(t *testing.T) {
 	logLines(t, imported, "operations.md", "### Log lines")
 	logLines(t, []string{"../cmd/leafsql/internal/server", "../cmd/leafsql/internal/process"}, "serve.md", "### Log lines of the server")
@@ -84,7 +85,7 @@ func logLines(t *testing.T, roots []string, page, heading string) {
 	sameNames(t, page+", "+heading, explained, "the code", lines)
 }
 
-// text is what an expression is known to begin with.
+// text returns the constant beginning of an expression.
 func text(e ast.Expr, constants map[string]ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.BinaryExpr:
@@ -100,10 +101,10 @@ func text(e ast.Expr, constants map[string]ast.Expr) string {
 	return ""
 }
 
-// imported are the folders of the packages that applications import.
+// imported has the folders of the packages that applications import.
 var imported = []string{"../driver", "../idgen", "../nacos"}
 
-// forEachFile parses the files in folders, but for those folders in them that are named.
+// forEachFile parses the files in folders, except those in the folders without.
 func forEachFile(t *testing.T, roots, without []string, visit func(*ast.File)) {
 	t.Helper()
 	for _, root := range roots {

@@ -17,8 +17,8 @@ import (
 	"golang.org/x/mod/zip"
 )
 
-// TestGuests releases this tree to a module proxy of its own. Modules outside require it from there, as strangers do, and get in
-// their go.mod what the page says.
+// TestGuests releases this tree to a private module proxy. Modules outside require it from there, as users do, and the
+// page describes the resulting go.mod.
 func TestGuests(t *testing.T) {
 	r := newRelease(t)
 	driver := r.guest(t, "driver")
@@ -76,7 +76,7 @@ func newRelease(t *testing.T) *release {
 	}
 	r.run(t, tree, "git", "add", ".")
 	r.run(t, tree, "git", "commit", "-q", "-m", "tree")
-	// The go command keeps what it has downloaded: one version is always the same tree.
+	// The go command keeps its downloads: one version is always the same tree.
 	r.version = "v0.0.1-test.t" + r.run(t, tree, "git", "rev-parse", "HEAD^{tree}")[:16]
 	write(t, filepath.Join(tree, "CHANGELOG.md"), "## "+r.version[1:]+" (2006-01-02)\n")
 	r.run(t, tree, "git", "commit", "-q", "-a", "-m", "changelog")
@@ -118,7 +118,7 @@ func newRelease(t *testing.T) *release {
 	return r
 }
 
-// copied is this repository's tree in a folder of its own.
+// copied copies this repository's tree to a separate folder and returns the folder.
 func copied(t *testing.T) string {
 	to := t.TempDir()
 	err := filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
@@ -145,13 +145,13 @@ func copied(t *testing.T) string {
 	return to
 }
 
-// A guest is a module outside, with what its go.mod requires beside leafsql.
+// A guest is a module outside, with the requirements of its go.mod besides leafsql.
 type guest struct {
 	dir      string
 	required []string
 }
 
-// guest makes a module that imports packages of ours.
+// guest creates a module that imports packages of ours.
 func (r *release) guest(t *testing.T, packages ...string) guest {
 	t.Helper()
 	g := guest{dir: t.TempDir()}
@@ -186,7 +186,7 @@ func write(t *testing.T, file, text string) {
 	}
 }
 
-// run gives a command's output, without the white space around it.
+// run returns a command's output, without surrounding white space.
 func (r *release) run(t *testing.T, dir string, name string, args ...string) string {
 	t.Helper()
 	cmd := exec.Command(name, args...)

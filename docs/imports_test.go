@@ -11,19 +11,20 @@ import (
 
 const module = "github.com/leafsql/leafsql/"
 
-// kits serve tests alone, and cmd is imported by nobody: they may import everything.
+// kits matches packages that are only for tests, and cmd, which no package imports:
+// they may import everything.
 var kits = regexp.MustCompile(`^(testutil|cmd|docs)(/|$)|/(servertest|inserttest|segmenttest|workertest|leasetest|fakenacos|redistest|etcdtest|zktest|proxytest|javaleaf)$`)
 
-// starters start servers for tests.
+// starters matches packages that start servers for tests.
 var starters = regexp.MustCompile(`^testutil/|/(redistest|etcdtest|zktest)$`)
 
-// clients are the parts of the import paths of what speaks to servers other than MySQL.
+// clients are parts of the import paths of clients for servers other than MySQL.
 var clients = []string{"nacos", "redis", "go-zookeeper", "etcd", "grpc", "prometheus"}
 
-// A room is one package in ARCHITECTURE.md's table of who imports whom.
+// A room is the row of a package in ARCHITECTURE.md's table of imports.
 type room struct{ imports, never []string }
 
-// rooms reads the table.
+// rooms returns the rows of the table.
 func rooms(t *testing.T) map[string]room {
 	t.Helper()
 	all := make(map[string]room)
@@ -42,8 +43,9 @@ func list(cell string) []string {
 	return strings.Split(cell, ", ")
 }
 
-// TestImports holds the code against ARCHITECTURE.md's table: each package imports of ours
-// what the table says and nothing else, and importing driver alone stays light.
+// TestImports compares the code with ARCHITECTURE.md's table: each package imports only
+// those of our packages that the table allows, and importing driver alone needs few
+// others.
 func TestImports(t *testing.T) {
 	all := rooms(t)
 	for _, line := range goList(t, "-f", `{{.ImportPath}}: {{join .Imports " "}}: {{join .Deps " "}}`, module+"...") {
@@ -78,7 +80,7 @@ func TestImports(t *testing.T) {
 	}
 }
 
-// brings says whether a package is part of what the table calls by a word.
+// brings reports whether a package belongs to a word in the table.
 func brings(dep, what string) bool {
 	switch what {
 	case "others' code":
@@ -90,7 +92,8 @@ func brings(dep, what string) bool {
 	return strings.Contains(dep, what)
 }
 
-// TestTestutilIsForTestsOnly: what starts servers is no part of the product.
+// TestTestutilIsForTestsOnly: packages that start servers are not part of the
+// product.
 func TestTestutilIsForTestsOnly(t *testing.T) {
 	for _, line := range goList(t, "-f", `{{.ImportPath}} {{join .Imports " "}}`, module+"...") {
 		pkg, imports, _ := strings.Cut(line, " ")
@@ -108,7 +111,7 @@ func TestTestutilIsForTestsOnly(t *testing.T) {
 
 func goList(t *testing.T, args ...string) []string {
 	t.Helper()
-	var stderr strings.Builder // also names what is downloaded first
+	var stderr strings.Builder // also has the names of downloads
 	cmd := exec.Command("go", append([]string{"list"}, args...)...)
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()

@@ -14,8 +14,8 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestOneToTwo takes a shop from one database to two and back, by the commands, the SQL and the deployments that
-// one-to-two.md shows, while the shop's program writes and reads. Requests fail only as the page announces.
+// TestOneToTwo moves a shop from one database to two and back, with the commands, the SQL and the deployments of
+// one-to-two.md, while the shop's program writes and reads. Requests fail only as the page announces.
 func TestOneToTwo(t *testing.T) {
 	kinds := mysqltest.Kinds()
 	if testing.Short() {
@@ -43,10 +43,11 @@ type oneToTwo struct {
 	log     *requests
 }
 
-// enough is how many requests the program completes between two blocks of the page.
+// enough is the number of requests that the program completes between two blocks of
+// the page.
 const enough = 40
 
-// play goes through the page, by one of the two ways in which it prepares the second database.
+// play follows the page, with one of the two ways in which it prepares the second database.
 func (o *oneToTwo) play(prepared string) {
 	t := o.t
 	for _, name := range []string{"db0", "db1"} {
@@ -96,8 +97,8 @@ func (o *oneToTwo) play(prepared string) {
 
 var setting = regexp.MustCompile(`(?m)^(\w+)='?(.*?)'?$`)
 
-// deploy starts the program with the settings of a block. It ends the one that runs: afterwards, or before it where the page
-// wants that.
+// deploy starts the program with the settings of a block. It ends the running program afterwards, or before it if the
+// page requires that.
 func (o *oneToTwo) deploy(code string, restart bool) {
 	settings := map[string]string{}
 	for _, m := range setting.FindAllStringSubmatch(addresses(o.hosts, code), -1) {
@@ -110,12 +111,12 @@ func (o *oneToTwo) deploy(code string, restart bool) {
 	}
 	o.running = start(o.t, settings, o.log)
 	if before != nil && !restart {
-		o.running.wait(enough) // both are there
+		o.running.wait(enough) // both programs are running
 		before.stop()
 	}
 }
 
-// announced compares the errors that requests had with those of the page.
+// announced compares the errors of requests with those on the page.
 func (o *oneToTwo) announced() {
 	said := map[string][]string{}
 	for _, row := range table(o.t, "one-to-two.md", "## Requests that fail") {
@@ -135,7 +136,8 @@ func (o *oneToTwo) announced() {
 	}
 }
 
-// verify counts by the databases: all that the program was told is there, once, and rows that belong together are together.
+// verify checks the databases: every acknowledged row is stored exactly once, and rows that belong together are
+// together.
 func (o *oneToTwo) verify() {
 	t := o.t
 	o.t.Helper()
@@ -162,7 +164,7 @@ func (o *oneToTwo) verify() {
 			rows, err := db.Query(fmt.Sprintf("SELECT id, %s FROM shop.%s", order, tab))
 			if err != nil {
 				if name == "db1" {
-					continue // there is none yet
+					continue // the row does not exist yet
 				}
 				t.Fatal(err)
 			}

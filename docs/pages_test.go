@@ -1,5 +1,5 @@
-// Package docs holds the pages for users, and the tests that keep them true: what they show runs, what they list is what the
-// code has, their links lead somewhere, and the Chinese pages say what the English ones say.
+// Package docs has the pages for users, and the tests that keep them right: their examples run, their lists match the
+// code, their links work, and the Chinese pages match the English ones.
 package docs
 
 import (
@@ -11,26 +11,26 @@ import (
 	"testing"
 )
 
-// A page is a Markdown file, cut into what the tests look at.
+// A page is a Markdown file, split into the parts that tests use.
 type page struct {
 	file   string // relative to this folder
 	text   string // without the code blocks
 	blocks []block
-	tables [][]string // for each table the first cells of its rows, headings left out
+	tables [][]string // for each table the first cells of its rows, without headings
 
-	headings, anchors []string // as they are written, and as GitHub names them in links
+	headings, anchors []string // as written, and as GitHub writes them in links
 }
 
 // A block is one fenced block of code.
 type block struct {
-	section string // the ## heading it stands under
-	sub     string // the ### heading in there, if any
-	lang    string // what stands behind the fence
+	section string // the ## heading above it
+	sub     string // the ### heading in that section, if any
+	lang    string // language after the fence
 	code    string
 	line    int
 }
 
-// pagesRead are the pages as readPage has read them: links lead to some of them a thousand times.
+// pagesRead caches the results of readPage: links lead to some pages a thousand times.
 var pagesRead = map[string]page{}
 
 func readPage(t *testing.T, file string) page {
@@ -80,7 +80,7 @@ func readPage(t *testing.T, file string) page {
 	return p
 }
 
-// cells cuts a row of a table.
+// cells splits a row of a table.
 func cells(row string) []string {
 	c := strings.Split(strings.Trim(strings.TrimSpace(row), "|"), "|")
 	for i := range c {
@@ -105,7 +105,7 @@ func table(t *testing.T, file, heading string) [][]string {
 	return all
 }
 
-// pages are all Markdown files of the repository.
+// pages returns all Markdown files of the repository.
 func pages(t *testing.T) []string {
 	t.Helper()
 	var files []string
@@ -122,10 +122,10 @@ func pages(t *testing.T) []string {
 var (
 	link    = regexp.MustCompile(`\]\(([^()\s]+)\)`)
 	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
-	dropped = regexp.MustCompile(`[^\p{L}\p{N}_\- ]`) // from headings that become anchors
+	dropped = regexp.MustCompile(`[^\p{L}\p{N}_\- ]`) // characters of headings that anchors lack
 )
 
-// TestLinks: what a relative link names is there, the heading too.
+// TestLinks: the file of a relative link exists, and its heading too.
 func TestLinks(t *testing.T) {
 	for _, file := range pages(t) {
 		p := readPage(t, file)
@@ -151,7 +151,7 @@ func anchor(heading string) string {
 	return strings.ReplaceAll(dropped.ReplaceAllString(strings.ToLower(heading), ""), " ", "-")
 }
 
-// TestExamples: the packages' examples of whole pools stand in the pages too.
+// TestExamples: the packages' examples of whole pools are in the pages too.
 func TestExamples(t *testing.T) {
 	flat := func(code string) string { return regexp.MustCompile(`(?m)^\t+`).ReplaceAllString(code, "") }
 	for file, shown := range map[string]string{"../driver/example_test.go": "../README.md", "../nacos/example_test.go": "operations.md"} {
@@ -167,7 +167,7 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// TestBenchmarks: the benchmarks that benchmarks.md names are there.
+// TestBenchmarks: the benchmarks in benchmarks.md exist.
 func TestBenchmarks(t *testing.T) {
 	for _, m := range regexp.MustCompile("`(Benchmark\\w+)` in (\\./[\\w/]+)").FindAllStringSubmatch(readPage(t, "benchmarks.md").text, -1) {
 		if !declares(t, m[2], m[1]) {

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// questions are those that people ask first, as the words that they search a page for.
+// questions are the first questions of users, in the words that they search a page
+// for.
 var questions = []struct{ english, chinese string }{
 	{"GORM", "GORM"},
 	{"database down", "数据库 挂"},
@@ -31,7 +32,7 @@ var questions = []struct{ english, chinese string }{
 	{"leafsql does statement", "leafsql 一条语句 做了什么"},
 }
 
-// TestQuestions: whoever looks for the words of such a question finds them in a heading, to which the list of pages leads.
+// TestQuestions: the words of each question are in a heading, to which the list of pages links.
 func TestQuestions(t *testing.T) {
 	for _, q := range questions {
 		answered(t, "README.md", q.english)
@@ -59,7 +60,7 @@ func answered(t *testing.T, index, words string) {
 	t.Errorf("%s leads to no heading with the words %q", index, words)
 }
 
-// TestPagesAreListed: the list of pages has them all.
+// TestPagesAreListed: the list of pages is complete.
 func TestPagesAreListed(t *testing.T) {
 	files, err := filepath.Glob("*.md")
 	if err != nil {

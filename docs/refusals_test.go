@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// TestRefusals: the parts of errors by which what-is-filled.md tells refusals apart are in the code.
+// TestRefusals: the fragments of errors in what-is-filled.md, by which readers distinguish refusals,
+// are in the code.
 func TestRefusals(t *testing.T) {
 	var code strings.Builder
 	err := filepath.WalkDir("../driver", func(path string, _ fs.DirEntry, err error) error {

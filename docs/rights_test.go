@@ -16,7 +16,7 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// A feature is one use of the driver, with the rights on which operations.md says that it runs.
+// A feature is one use of the driver, with the rights that it needs according to operations.md.
 type feature struct {
 	name, parameters string
 	rights           []string // RIGHT ON table, or * for the database
@@ -52,7 +52,7 @@ var (
 	}
 )
 
-// TestRights: each feature runs with the rights that operations.md names for it, and with not one of them less.
+// TestRights: each feature runs with the rights that operations.md lists for it, and fails without any of them.
 func TestRights(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		for _, f := range features {
@@ -105,7 +105,7 @@ func (f feature) try(t *testing.T, target mysqltest.Target) {
 		for table, rights := range grants {
 			text := fmt.Sprintf("GRANT %s ON %s.%s TO %s", strings.Join(rights, ", "), name, table, user)
 			if _, err := db.Exec(text); err != nil && (table == "leaf_alloc" || table == "leaf_worker") {
-				return err // without CREATE nothing is granted on a table that is not there
+				return err // without CREATE, rights on a missing table cannot be granted
 			} else if err != nil {
 				t.Fatalf("%s: %v", text, err)
 			}

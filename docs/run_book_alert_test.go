@@ -9,7 +9,8 @@ import (
 	"github.com/leafsql/leafsql/testutil/promtooltest"
 )
 
-// TestRunBookAlert: the page's rule fires for a primary whose replication is not semi-synchronous any more, or that has no replica.
+// TestRunBookAlert: the page's rule fires for a primary whose replication is no longer semi-synchronous, or that has no
+// replica.
 func TestRunBookAlert(t *testing.T) {
 	dir := t.TempDir()
 	rules, tests := filepath.Join(dir, "rules.yml"), filepath.Join(dir, "tests.yml")

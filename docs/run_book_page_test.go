@@ -25,7 +25,7 @@ func (r *runBook) config() mysqltest.Config {
 	return mysqltest.Config{Kind: r.kind, Args: append(args, fmt.Sprintf("--server-id=%d", r.servers))}
 }
 
-// make returns the name of the servers' make, as blocks of the page have it.
+// make returns the name of the servers' kind, as blocks of the page have it.
 func (r *runBook) make() string {
 	return map[mysqltest.Kind]string{mysqltest.MariaDB: "MariaDB", mysqltest.MySQL: "MySQL"}[r.kind]
 }
@@ -116,7 +116,7 @@ func (r *runBook) balance(config string) {
 	r.sh("leafsql init -new-registry -dsn 'admin:secret@tcp(10.0.0.5:3306)/shop?leafTables=events:id:snowflake'\n")
 }
 
-// findsNone waits until the replica has applied all that makes a query find no row.
+// findsNone waits until the replica has applied enough for a query to find no row.
 func (r *runBook) findsNone(code string) {
 	r.t.Helper()
 	name, query, _ := strings.Cut(strings.TrimPrefix(code, "-- on "), "\n")
@@ -134,8 +134,8 @@ func (r *runBook) findsNone(code string) {
 	}
 }
 
-// copyToOldPrimary stands in for a tool that copies the new primary's data: it empties the old primary, which then applies the whole
-// binlog.
+// copyToOldPrimary replaces a tool that copies the new primary's data: it empties the old primary, which then applies
+// the whole binlog.
 func (r *runBook) copyToOldPrimary() {
 	t := r.t
 	t.Helper()

@@ -22,9 +22,10 @@ import (
 
 const haPage = "high-availability.md"
 
-// TestRunBook follows the run-book on a pair of servers with the page's options, balancer and hook, while programs write. The
-// primary is killed twice: first after semi-synchronous replication turned asynchronous, with ranges that the replica lacks,
-// then with the hook. At last both servers take writes. No id comes twice, and all acknowledged rows are there at the end.
+// TestRunBook follows the run-book on a pair of servers with the page's options, balancer and hook, while programs
+// write. The primary is killed twice: first after semi-synchronous replication turned asynchronous, with ranges that
+// the replica lacks, then with the hook. At last both servers accept writes. No id is issued twice, and all
+// acknowledged rows exist at the end.
 func TestRunBook(t *testing.T) {
 	kinds := mysqltest.Kinds()
 	if testing.Short() {
@@ -40,7 +41,7 @@ func TestRunBook(t *testing.T) {
 type runBook struct {
 	t       *testing.T
 	kind    mysqltest.Kind
-	hosts   map[string]*mysqltest.Server // db0 and db1, which change places after each fail-over
+	hosts   map[string]*mysqltest.Server // db0 and db1, which swap roles in each fail-over
 	front   string                       // the address of the balancer
 	dir     string                       // for programs of the page, and the clients mysql and mysqldump
 	exports string
@@ -115,7 +116,7 @@ func (r *runBook) play() {
 	r.twoPrimaries()
 }
 
-// before sets the pair up. The tables are those of a program that leafsql 0.1 filled: its rows have no mark.
+// before sets the pair up. The tables are those of a program with leafsql 0.1: its rows have no mark.
 func (r *runBook) before() {
 	t := r.t
 	t.Helper()
@@ -126,8 +127,8 @@ func (r *runBook) before() {
 	}
 }
 
-// asynchronous stops the replica. With the page's timeout a commit waits for it. With a short timeout the primary turns asynchronous,
-// and the replica lacks what is committed from then on.
+// asynchronous stops the replica. With the page's timeout a commit waits for it. With a short timeout the primary turns
+// asynchronous, and the replica lacks every later commit.
 func (r *runBook) asynchronous() {
 	t := r.t
 	t.Helper()
@@ -150,7 +151,8 @@ func (r *runBook) asynchronous() {
 	}
 }
 
-// after restarts the old primary, which takes no writes, and follows the page from there.
+// after restarts the old primary, which accepts no writes, and follows the page from
+// there.
 func (r *runBook) after() {
 	t := r.t
 	t.Helper()
@@ -169,7 +171,7 @@ func (r *runBook) after() {
 	r.blocks("After")
 }
 
-// twoPrimaries lets both servers take writes, and follows the page from there.
+// twoPrimaries makes both servers accept writes, and follows the page from there.
 func (r *runBook) twoPrimaries() {
 	t := r.t
 	t.Helper()
@@ -209,7 +211,8 @@ func (r *runBook) twoPrimaries() {
 	r.verify()
 }
 
-// verify reports acknowledged rows that the last primary lacks, and ids that came twice.
+// verify reports acknowledged rows that the last primary lacks, and ids that were issued
+// twice.
 func (r *runBook) verify() {
 	t := r.t
 	t.Helper()

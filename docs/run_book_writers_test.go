@@ -12,7 +12,8 @@ import (
 	"github.com/leafsql/leafsql/driver"
 )
 
-// writes starts a program that writes through an address until the end. It shares its ranges with no other.
+// writes starts a program that writes through an address until the end. It shares its ranges with no other
+// program.
 func (r *runBook) writes(addr string) {
 	r.t.Helper()
 	r.apps++
@@ -97,7 +98,7 @@ func (o *shopOrders) reach(t *testing.T, n int64) {
 	o.await(t, func() bool { return o.count() >= n })
 }
 
-// above waits for an id from above a number.
+// above waits for an id above a number.
 func (o *shopOrders) above(t *testing.T, n int64) {
 	t.Helper()
 	o.await(t, func() bool {

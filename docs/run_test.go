@@ -23,13 +23,13 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// A scenario is a section of a page whose SQL and Go run in the order in which they stand.
+// A scenario is a section of a page whose SQL and Go run in their order on the page.
 type scenario struct {
 	page, section string // no section: the whole page
-	setup         string // SQL that runs first, on what the page takes as given
+	setup         string // SQL that runs first, for the requirements of the page
 	commands      bool   // blocks of sh run as well
-	// probe is a statement of a writer without leafsql. It runs after each block, and probes are the numbers of the errors
-	// that the server answers then, 0 for none.
+	// probe is a statement of a writer without leafsql. It runs after each block, and probes are the numbers of the
+	// expected server errors, 0 for none.
 	probe  string
 	probes []uint16
 }
@@ -81,7 +81,7 @@ var (
 	}
 )
 
-// TestPagesRun runs what the pages show, on servers that answer under the names that the pages use.
+// TestPagesRun runs the code of the pages, on servers with the names on the pages.
 func TestPagesRun(t *testing.T) {
 	kinds := mysqltest.Kinds()
 	if testing.Short() {
@@ -101,12 +101,13 @@ func TestPagesRun(t *testing.T) {
 	}
 }
 
-// durable servers flush their commits, as leafsql check wants it.
+// durable servers flush their commits, as leafsql check requires.
 var durable = []string{"--innodb-flush-log-at-trx-commit=1"}
 
 var started = map[mysqltest.Kind]map[string]*mysqltest.Server{}
 
-// serversOf are servers of a kind under the names that pages use. They are the same for all tests, and end with the process.
+// serversOf returns servers of a kind by their names on the pages. All tests use the same ones, which end with the
+// process.
 func serversOf(t *testing.T, kind mysqltest.Kind) map[string]*mysqltest.Server {
 	t.Helper()
 	if started[kind] == nil {
@@ -195,8 +196,8 @@ func open(t *testing.T, server *mysqltest.Server) *sql.DB {
 	return db
 }
 
-// runSQL runs a block as an administrator's client does: on the servers that its first line names, in the database shop if
-// there is one, with DELIMITER.
+// runSQL runs a block as an administrator's client does: on the servers in its first line, in the database shop if it
+// exists, with DELIMITER.
 func runSQL(t *testing.T, hosts map[string]*mysqltest.Server, code string) {
 	t.Helper()
 	names := []string{"db0"}
@@ -226,7 +227,7 @@ func runSQL(t *testing.T, hosts map[string]*mysqltest.Server, code string) {
 	}
 }
 
-// statements cuts a script as the clients mysql and mariadb do.
+// statements splits a script as the clients mysql and mariadb do.
 func statements(script string) []string {
 	var all []string
 	var current strings.Builder
@@ -248,11 +249,11 @@ func statements(script string) []string {
 	return all
 }
 
-// build compiles a page's blocks of Go into one program, whose argument says which of them to run.
+// build compiles a page's blocks of Go into one program, whose argument selects the block to run.
 func build(t *testing.T, p page) string {
 	t.Helper()
 	dir := t.TempDir()
-	// The files are in the module for the compiler alone.
+	// The files are in the module only for the compiler.
 	where, err := filepath.Abs("steps")
 	if err != nil {
 		t.Fatal(err)
@@ -319,13 +320,14 @@ func main() {
 
 var importNamed = regexp.MustCompile(`import _ "(.*)"`)
 
-// function makes a function of a block, which is a whole program or what stands in a function.
+// function returns a function with the code of a block, which is a whole program or the body
+// of a function.
 func function(name, code string) string {
 	if strings.HasPrefix(code, "package main") {
 		return strings.Replace(code, "func main()", "func "+name+"()", 1)
 	}
 	source := "package main\n\nimport (\n\t_ \"github.com/leafsql/leafsql/driver\"\n"
-	for _, m := range importNamed.FindAllStringSubmatch(code, -1) { // in a comment
+	for _, m := range importNamed.FindAllStringSubmatch(code, -1) { // as a comment
 		source += "\t_ \"" + m[1] + "\"\n"
 	}
 	for _, path := range []string{"context", "database/sql", "errors", "fmt", "log", "log/slog", "net/http", "net/url",

@@ -30,7 +30,7 @@ var (
 	})
 )
 
-// tools is a folder with the programs that pages run, leafsql and move.
+// tools returns a folder with the programs that pages run, leafsql and move.
 func tools(t *testing.T) string {
 	t.Helper()
 	if err := buildTools(); err != nil {
@@ -47,13 +47,15 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// A shell runs a page's blocks of sh line by line. What one exports is there for those that follow.
+// A shell runs a page's blocks of sh line by line. Exported variables of a block are set in the
+// following ones.
 type shell struct {
-	hosts   map[string]*mysqltest.Server // the names in the page
+	hosts   map[string]*mysqltest.Server // by their names on the page
 	exports string
 }
 
-// run runs a block and returns what it prints. A line that ends with another exit code than 0 says so.
+// run runs a block and returns its output. A line with another exit code than 0 has a comment with the
+// code.
 func (s *shell) run(t *testing.T, code string) (output string) {
 	t.Helper()
 	for line := range strings.Lines(code) {
@@ -79,7 +81,7 @@ func (s *shell) run(t *testing.T, code string) (output string) {
 	return output
 }
 
-// addresses has the servers' own in place of those that the page shows.
+// addresses replaces the addresses on the page with those of the servers.
 func addresses(hosts map[string]*mysqltest.Server, text string) string {
 	var pairs []string
 	for name, server := range hosts {
@@ -88,7 +90,8 @@ func addresses(hosts map[string]*mysqltest.Server, text string) string {
 	return strings.NewReplacer(pairs...).Replace(text)
 }
 
-// writeClients writes programs mysql and mysqldump that connect as root to the servers of these names.
+// writeClients creates programs mysql and mysqldump that connect as root to the servers of these
+// names.
 func writeClients(t *testing.T, dir string, hosts map[string]*mysqltest.Server) {
 	t.Helper()
 	for _, name := range []string{"mysql", "mysqldump"} {

@@ -16,16 +16,16 @@ import (
 	_ "github.com/leafsql/leafsql/driver"
 )
 
-// A program is the shop's as one-to-two.md describes it: it writes orders, adds notes to them and reads them, until it is
-// stopped.
+// A program is the shop's program as one-to-two.md describes it: it writes orders, adds notes to them and reads them,
+// until it is stopped.
 type program struct {
 	dbs    []*sql.DB
 	shards int
-	first  int // the database in which it looks first for an order
+	first  int // the database in which it first looks for an order
 	log    *requests
 
 	ending   chan struct{}
-	finished chan struct{} // one for each request, while somebody waits
+	finished chan struct{} // one value for each request, while wait is running
 	working  sync.WaitGroup
 	gate     sync.RWMutex // held by each request
 }
@@ -56,7 +56,7 @@ func start(t *testing.T, settings map[string]string, log *requests) *program {
 	return p
 }
 
-// stop ends the program, once its requests are done.
+// stop ends the program after its current requests.
 func (p *program) stop() {
 	close(p.ending)
 	p.working.Wait()
@@ -65,7 +65,7 @@ func (p *program) stop() {
 	}
 }
 
-// wait waits until so many requests have ended.
+// wait waits until n requests have ended.
 func (p *program) wait(n int) {
 	for range n {
 		<-p.finished
@@ -77,7 +77,7 @@ func (p *program) work(n int) {
 		select {
 		case <-p.ending:
 			return
-		case <-time.After(2 * time.Millisecond): // what the shop's customers think
+		case <-time.After(2 * time.Millisecond): // pause of the shop's customers
 		}
 		p.gate.RLock()
 		p.request(func() error { return p.order(n) })
@@ -87,7 +87,7 @@ func (p *program) work(n int) {
 	}
 }
 
-// request repeats what ended in a deadlock.
+// request repeats requests that ended in a deadlock.
 func (p *program) request(do func() error) {
 	for {
 		began, since := p.log.now(), time.Now()
@@ -132,7 +132,7 @@ func (p *program) order(customer int) error {
 	return nil
 }
 
-// note adds a note to an order, wherever it is.
+// note adds a note to an order, in either database.
 func (p *program) note() error {
 	return p.find(func(db *sql.DB, id int64) (found bool, err error) {
 		tx, err := db.Begin()
@@ -154,7 +154,7 @@ func (p *program) note() error {
 	})
 }
 
-// read reads an order, wherever it is.
+// read reads an order, in either database.
 func (p *program) read() error {
 	return p.find(func(db *sql.DB, id int64) (bool, error) {
 		err := db.QueryRow("SELECT id FROM orders WHERE id = ?", id).Scan(&id)
@@ -176,22 +176,22 @@ func (p *program) find(in func(*sql.DB, int64) (bool, error)) error {
 	return fmt.Errorf("order %d of customer %d is not found", id, customer)
 }
 
-// requests are the log of all that the programs were asked, by the step of the page.
+// requests is the log of all requests to the programs, by step of the page.
 type requests struct {
 	mu       sync.Mutex
 	step     string
-	steps    []string                  // in their order
+	steps    []string                  // in order
 	counts   map[string]map[string]int // by step and outcome
 	longest  map[string]time.Duration  // by step
 	failures []failure
 
-	ids       []int64 // of the orders
+	ids       []int64 // ids of the orders
 	customers map[int64]int
 	notes     int
 	asked     int
 }
 
-// A failure is a request's, with the steps in which it began and ended.
+// A failure is a failed request, with the steps in which it began and ended.
 type failure struct{ began, ended, err string }
 
 func newRequests() *requests {
@@ -241,7 +241,7 @@ func (r *requests) noted() {
 	r.notes++
 }
 
-// order is one of those that were told: the last one, or any.
+// order returns one of the acknowledged orders: the last one, or any.
 func (r *requests) order() (id int64, customer int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -255,14 +255,14 @@ func (r *requests) order() (id int64, customer int) {
 	return id, r.customers[id]
 }
 
-// rows are how many a table has to have.
+// rows returns the number of rows that a table has to have.
 func (r *requests) rows(table string) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return map[string]int{"orders": len(r.ids), "items": 2 * len(r.ids), "notes": r.notes}[table]
 }
 
-// orders are rows for VALUES.
+// orders returns the orders as rows for VALUES.
 func (r *requests) orders() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

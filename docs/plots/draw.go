@@ -10,9 +10,9 @@ import (
 
 const (
 	width   = 820
-	labels  = 250 // where bars begin
-	longest = 400 // of bars
-	line    = 28  // from one bar to the next
+	labels  = 250 // left edge of bars
+	longest = 400 // length of the longest bar
+	line    = 28  // distance from one bar to the next
 )
 
 // style has the colours of the drawing in README, for light and for dark pages.
@@ -35,7 +35,8 @@ const style = `  <style>
   </style>
 `
 
-// draw makes an SVG of the plot. A thin line over a bar goes from the lowest run to the highest one.
+// draw returns the SVG of the plot. A thin line over a bar goes from the lowest run to the highest
+// one.
 func (p plot) draw(all map[string]figure) (string, error) {
 	var body, said strings.Builder
 	y := 34
@@ -94,7 +95,7 @@ func text(to *strings.Builder, class string, x, y int, said string) {
 	fmt.Fprintf(to, "  <text%s x=\"%d\" y=\"%d\">%s</text>\n", class, x, y, html.EscapeString(said))
 }
 
-// in is the figure in a panel's unit.
+// in converts the figure to a panel's unit.
 func (f figure) in(unit, key string) figure {
 	if unit == "ms" && strings.HasSuffix(key, " ns/op") {
 		return figure{f.median / 1e6, f.lowest / 1e6, f.highest / 1e6}
@@ -109,7 +110,7 @@ func sum(parts []figure) (all figure) {
 	return all
 }
 
-// words are what stands behind a bar: "189 + 137 ns".
+// words returns the label of a bar: "189 + 137 ns".
 func words(parts []figure, unit string) string {
 	var all []string
 	for _, f := range parts {
@@ -118,7 +119,8 @@ func words(parts []figure, unit string) string {
 	return strings.TrimSpace(strings.Join(all, " + ") + " " + unit)
 }
 
-// number has one digit behind the point below ten, three digits above a thousand, and commas for thousands.
+// number formats f with one decimal below ten, three significant digits above a thousand, and commas for
+// thousands.
 func number(f float64) string {
 	if f < 10 {
 		return strconv.FormatFloat(f, 'f', 1, 64)

@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// A figure is what one benchmark says in one unit, in as many runs as there were.
+// A figure has the results of one benchmark in one unit, one for each run.
 type figure struct {
 	median, lowest, highest float64
 }
 
-// figures are those of a file in the format of go test -bench, by "package benchmark unit". What go test says of the
-// machine is left out, and so is the number of cores behind a benchmark's name.
+// figures returns the figures of a file in the format of go test -bench, by "package benchmark unit". It ignores the
+// lines about the machine, and the number of cores after a benchmark's name.
 func figures(text string) (map[string]figure, error) {
 	runs := map[string][]float64{}
 	folder := ""
@@ -48,7 +48,8 @@ func figures(text string) (map[string]figure, error) {
 	return all, nil
 }
 
-// benchmarks are the names of those that plots need, by the folder of their package.
+// benchmarks returns the names of the benchmarks in plots, by the folder of their
+// package.
 func benchmarks() map[string][]string {
 	all := map[string][]string{}
 	for _, p := range plots {
@@ -67,7 +68,7 @@ func benchmarks() map[string][]string {
 	return all
 }
 
-// folders are the packages of these benchmarks in order.
+// folders returns the packages of these benchmarks in order.
 func folders(all map[string][]string) []string {
 	return slices.SortedFunc(maps.Keys(all), cmp.Compare[string])
 }

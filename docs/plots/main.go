@@ -1,5 +1,5 @@
-// Command plots draws the plots of docs/benchmarks.md from docs/plots/figures.txt, which has what go test -bench said.
-// With -measure it runs these benchmarks first, and writes the file anew. make plots and make figures run it.
+// Command plots draws the plots of docs/benchmarks.md from docs/plots/figures.txt, which has the output of go test
+// -bench. With -measure it runs these benchmarks first, and writes the file again. make plots and make figures run it.
 package main
 
 import (
@@ -22,7 +22,7 @@ func main() {
 	}
 }
 
-// run is called in docs/plots.
+// run draws the plots. The current folder has to be docs/plots.
 func run(measured int) error {
 	if measured > 0 {
 		text, err := measure(measured)

@@ -1,6 +1,6 @@
 package main
 
-// A plot is a picture of docs/benchmarks.md. Its panels stand one below the other, each with a scale of its own.
+// A plot is a picture in docs/benchmarks.md. Its panels are one below the other, each with a separate scale.
 type plot struct {
 	name, title string
 	panels      []panel
@@ -15,7 +15,7 @@ type panel struct {
 type bar struct {
 	label   string
 	figures []string
-	ours    bool // of leafsql, not of what it is compared with
+	ours    bool // a result of leafsql, not of a competitor
 }
 
 var plots = []plot{

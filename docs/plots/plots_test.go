@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestPictures: the pictures are those of the figures, well-formed, and shown by benchmarks.md.
+// TestPictures: the pictures match the figures, are well-formed, and are in benchmarks.md.
 func TestPictures(t *testing.T) {
 	all := read(t, "figures.txt")
 	page := content(t, "../benchmarks.md")
@@ -38,7 +38,7 @@ func TestPictures(t *testing.T) {
 	}
 }
 
-// TestBenchmarksAreThere: what make figures runs is there.
+// TestBenchmarksAreThere: the benchmarks of make figures exist.
 func TestBenchmarksAreThere(t *testing.T) {
 	for folder, names := range benchmarks() {
 		files, _ := filepath.Glob(filepath.Join("..", "..", folder, "*_test.go"))
