@@ -18,7 +18,7 @@ type connections struct {
 
 	mu   sync.Mutex
 	from map[string]int // number of connections by the client's address
-	told int64          // number of open connections in the last log line; 0, few or most
+	told int64          // number of open connections in the last warning; 0: none since half of them were free
 }
 
 func newConnections(most int, log *slog.Logger) *connections {

@@ -21,7 +21,7 @@ type problem struct {
 	retry  bool   // the same request may succeed after a second
 }
 
-// Problems without details.
+// Problems that do not depend on the request.
 var (
 	noSegments   = &problem{Status: http.StatusNotFound, Type: "disabled", Detail: "this server issues no ids from leaf_alloc"}
 	noSnowflakes = &problem{Status: http.StatusNotFound, Type: "disabled", Detail: "this server makes no snowflakes"}
