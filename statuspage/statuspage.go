@@ -27,35 +27,17 @@ import (
 
 	"github.com/leafsql/leafsql/driver"
 	"github.com/leafsql/leafsql/internal/chinese"
+	"github.com/leafsql/leafsql/internal/pageextra"
 )
 
 // A Page is the http.Handler. It may be mounted anywhere.
 type Page struct {
-	Server string      // source of the ids, for people; "": not shown
-	Links  []Link      // links to other pages
-	More   func() More // returns further contents of the program; nil: none
+	pageextra.Extra // for leafsql's commands
 
 	title   string
 	began   time.Time
 	stats   func() (driver.Stats, error)
 	history history
-}
-
-// A Link is a link from the page to another one.
-type Link struct{ Text, Address string }
-
-// More has the contents that a page shows for a program in addition to its ids. Texts with a Chinese translation
-// are translated.
-type More struct {
-	Title   string
-	Figures []Figure
-	Wrong   []string // problems that need attention
-}
-
-// A Figure is a number with the name of what it counts.
-type Figure struct {
-	Text   string
-	Number int64
 }
 
 // New returns the page of a pool that was opened with mysql-leaf. The title

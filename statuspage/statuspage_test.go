@@ -22,6 +22,7 @@ import (
 
 	"github.com/leafsql/leafsql/driver"
 	"github.com/leafsql/leafsql/idgen/segment"
+	"github.com/leafsql/leafsql/internal/pageextra"
 	"github.com/leafsql/leafsql/internal/version"
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
@@ -297,7 +298,7 @@ func TestAbout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := Of(func() (driver.Stats, error) { return driver.Stats{}, nil }, "shop")
 		p.Server = "db:3306/shop <b>"
-		p.Links = []Link{{"rows & more", "db"}, {"bad", "javascript:alert(1)"}}
+		p.Links = []pageextra.Link{{Text: "rows & more", Address: "db"}, {Text: "bad", Address: "javascript:alert(1)"}}
 		time.Sleep(3 * time.Hour)
 		w := get(t, p, "/")
 		wants(t, text(w), "leafsql "+version.Of()+", up for 3 h, ids of db:3306/shop <b>", "rows & more")

@@ -11,6 +11,7 @@ import (
 	"github.com/leafsql/leafsql/driver"
 	"github.com/leafsql/leafsql/idgen/snowflake"
 	"github.com/leafsql/leafsql/internal/chinese"
+	"github.com/leafsql/leafsql/internal/pageextra"
 	"github.com/leafsql/leafsql/internal/version"
 )
 
@@ -18,11 +19,11 @@ import (
 type view struct {
 	Title  string
 	About  string // version, uptime, source of the ids
-	Links  []Link
+	Links  []pageextra.Link
 	Now    string
 	Err    error // error of reading the statistics
 	Rate   string
-	More   More
+	More   pageextra.More
 	Chart  chart
 	Wrong  []wrong
 	Looks  int // number of problems

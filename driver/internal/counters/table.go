@@ -18,7 +18,7 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/rules"
 	"github.com/leafsql/leafsql/idgen"
 	"github.com/leafsql/leafsql/idgen/segment"
-	"github.com/leafsql/leafsql/idgen/uuid7"
+	"github.com/leafsql/leafsql/internal/uuid7"
 )
 
 // rowMissingRetry is how long explicit keys are not followed for a tag without

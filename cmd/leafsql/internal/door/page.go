@@ -16,6 +16,7 @@ import (
 
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/process"
 	"github.com/leafsql/leafsql/driver"
+	"github.com/leafsql/leafsql/internal/pageextra"
 	"github.com/leafsql/leafsql/metrics"
 	"github.com/leafsql/leafsql/statuspage"
 )
@@ -38,7 +39,7 @@ func (d *Door) serveMetrics(ctx context.Context) error {
 	}
 	page := statuspage.Of(func() (driver.Stats, error) { return process.Hidden(d.connector.Stats()), nil }, "leafsql proxy")
 	page.More = d.more
-	page.Links = []statuspage.Link{{Text: "metrics", Address: "metrics"}}
+	page.Links = []pageextra.Link{{Text: "metrics", Address: "metrics"}}
 	srv := &http.Server{
 		Handler: d.routes(page), MaxHeaderBytes: maxHeader, ReadTimeout: readTime, WriteTimeout: writeTime, IdleTimeout: keepAlive,
 		ErrorLog: slog.NewLogLogger(d.log.Handler(), slog.LevelDebug), // errors caused by readers
@@ -81,9 +82,9 @@ func answer(w http.ResponseWriter, status int, text string) {
 }
 
 // more returns the page's figures and warnings about the proxy.
-func (d *Door) more() statuspage.More {
+func (d *Door) more() pageextra.More {
 	s := d.proxy.Stats()
-	more := statuspage.More{Title: "Proxy", Figures: []statuspage.Figure{
+	more := pageextra.More{Title: "Proxy", Figures: []pageextra.Figure{
 		{Text: "Connections now", Number: s.Connections},
 		{Text: "At most", Number: s.MaxConnections},
 		{Text: "Clients so far", Number: s.Accepted},

@@ -34,6 +34,7 @@ import (
 	"github.com/leafsql/leafsql/driver"
 	"github.com/leafsql/leafsql/idgen"
 	"github.com/leafsql/leafsql/idgen/snowflake"
+	"github.com/leafsql/leafsql/internal/pageextra"
 	"github.com/leafsql/leafsql/internal/version"
 	"github.com/leafsql/leafsql/metrics"
 	"github.com/leafsql/leafsql/statuspage"
@@ -149,7 +150,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s.page = statuspage.Of(s.shown, title)
 	s.page.Server = of
-	s.page.Links = []statuspage.Link{{Text: "ranges in memory", Address: "cache"}, {Text: "rows of leaf_alloc", Address: "db"}, {Text: "metrics", Address: "metrics"}}
+	s.page.Links = []pageextra.Link{{Text: "ranges in memory", Address: "cache"}, {Text: "rows of leaf_alloc", Address: "db"}, {Text: "metrics", Address: "metrics"}}
 	s.handler = s.routes()
 	return s, nil
 }

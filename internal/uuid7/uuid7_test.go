@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/leafsql/leafsql/idgen/uuid7"
+	"github.com/leafsql/leafsql/internal/uuid7"
 )
 
 func ExampleNew() {

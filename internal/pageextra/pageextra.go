@@ -1,0 +1,25 @@
+// Package pageextra has what leafsql's commands add to the page of package statuspage.
+package pageextra
+
+// An Extra is shown in addition to the ids.
+type Extra struct {
+	Server string      // source of the ids, for people; "" is not shown
+	Links  []Link      // links to other pages
+	More   func() More // returns further contents of the program; may be nil
+}
+
+// A Link is a link from the page to another one.
+type Link struct{ Text, Address string }
+
+// More has the further contents of a page. Texts with a Chinese translation are translated.
+type More struct {
+	Title   string
+	Figures []Figure
+	Wrong   []string // problems that need attention
+}
+
+// A Figure is a number with the name of what it counts.
+type Figure struct {
+	Text   string
+	Number int64
+}
