@@ -58,7 +58,7 @@ func (e *RolledBackError) Error() string {
 		e.Tag, table(e.Table), e.Start, e.Seen, c.Next, c.Tag, quote.String(e.Tag), Margin(cmp.Or(e.highest, maxEnd)-e.Seen))
 }
 
-// FullError means that the key columns for the ids have no room for N more: see [Generator.Fit].
+// FullError means that the key columns for the ids, which package driver names, have no room for N more.
 type FullError struct {
 	Tag     string
 	N       int64 // ids wanted
