@@ -19,7 +19,7 @@ import (
 	"github.com/leafsql/leafsql/testutil/stopwatch"
 )
 
-// A fetch is one round trip: one message to the server, once the row was looked at.
+// A fetch is one round trip, a single message to the server, after the row was read once.
 func TestAllocStoreOneRoundTrip(t *testing.T) {
 	through, _, proxy := faulty(t, 10)
 	var sent atomic.Int64
@@ -33,7 +33,7 @@ func TestAllocStoreOneRoundTrip(t *testing.T) {
 	var r segment.Range
 	for i := range int64(20) {
 		q := segment.Request{Tag: "a", N: 10, Step: 10, Seen: r.End}
-		if i%2 > 0 { // raises as well
+		if i%2 > 0 { // with Raise too
 			q.Raise, q.Floor = true, q.Seen+1
 		}
 		r = fetch(t, through, q)
@@ -43,17 +43,17 @@ func TestAllocStoreOneRoundTrip(t *testing.T) {
 	}
 }
 
-// Tables as people have made and altered them. What is refused is refused under each
-// setting, and moves nothing.
+// Tables with unusual definitions. A table is refused with each setting of the connection or with none, and a
+// refused fetch moves no row.
 func TestAllocStoreOddTables(t *testing.T) {
 	const key = "biz_tag varchar(128) PRIMARY KEY, "
 	type oddTable struct {
 		columns string
-		options string // of the table
+		options string // options of the table
 		maxID   string
 		step    string
-		want    string // in the error; "" for ranges
-		only    string // a server's name
+		want    string // text in the error; "" if ranges are expected
+		only    string // name of the only server for the case
 	}
 	cases := map[string]oddTable{
 		"unsigned":         {columns: key + "max_id bigint unsigned, step int unsigned"},
@@ -148,7 +148,7 @@ func rowText(t *testing.T, db interface {
 	return text
 }
 
-// A tag with two rows, which only a table without a key can have.
+// A tag with two rows, which is possible only without a key.
 func TestAllocStoreTwoRows(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		for _, params := range []string{"", "sql_select_limit=1"} {
@@ -165,8 +165,8 @@ func TestAllocStoreTwoRows(t *testing.T) {
 	}
 }
 
-// Whatever a trigger on the table does, an id is not given twice: the insert id of the
-// UPDATE is 0 then, and what was written is read in a transaction.
+// No id is issued twice, whatever a trigger on the table does: the insert id of the UPDATE is 0 then, and the
+// written number is read in a transaction.
 func TestAllocStoreTriggers(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		for name, c := range map[string]struct {
@@ -210,7 +210,7 @@ func TestAllocStoreTriggers(t *testing.T) {
 					}
 					report := ids.Verify(t)
 					row, err := s.Row(t.Context(), "a")
-					if err != nil || row.MaxID != report.Max+1 || report.Missing > 10 { // the first one's range is lost
+					if err != nil || row.MaxID != report.Max+1 || report.Missing > 10 { // the first range is lost
 						t.Fatal(row, err, report)
 					}
 				}
@@ -234,7 +234,7 @@ func TestAllocStoreRows(t *testing.T) {
 			if err := s.Ensure(ctx, "a", 500, 1000); err != nil {
 				t.Fatal(err)
 			}
-			for _, maxID := range []int64{1, 9999} { // neither lowers nor raises
+			for _, maxID := range []int64{1, 9999} { // neither lowers nor raises the row
 				if err := s.Ensure(ctx, "a", maxID, 7); err != nil {
 					t.Fatal(err)
 				}
@@ -266,8 +266,8 @@ func TestAllocStoreRows(t *testing.T) {
 	}
 }
 
-// The table is made for tags of any letters, whatever the database's character set is,
-// and looked for before it is made: the right to CREATE is needed once.
+// The table can store tags with any letters, independently of the database's character set. It is queried
+// before it is created: the right to CREATE is needed only once.
 func TestAllocStoreCreate(t *testing.T) {
 	ctx := t.Context()
 	for _, server := range mysqltest.Targets(t) {
@@ -283,7 +283,7 @@ func TestAllocStoreCreate(t *testing.T) {
 				}
 				fetch(t, s, segment.Request{Tag: tag, N: 10})
 			}
-			// Leaf's own table takes these for one as well, on most servers. They share a row.
+			// On most servers, Leaf's own table treats these tags as equal too. They share a row.
 			if err := s.Ensure(ctx, "ORDERS", 1, 10); err != nil {
 				t.Fatal(err)
 			}
@@ -307,7 +307,8 @@ func TestAllocStoreCreate(t *testing.T) {
 	}
 }
 
-// TestLookAfterEnsure: a look at a row that was just added shows what other processes have fetched from it since.
+// TestLookAfterEnsure: Look on a row that was just added returns the row as other processes have moved it
+// since.
 func TestLookAfterEnsure(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		dsn := server.Database(t)
@@ -322,7 +323,7 @@ func TestLookAfterEnsure(t *testing.T) {
 	}
 }
 
-// Many processes start at once.
+// Many processes start concurrently.
 func TestAllocStoreCreateTogether(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		dsn := server.Database(t)
@@ -341,7 +342,7 @@ func TestAllocStoreCreateTogether(t *testing.T) {
 
 var statement = regexp.MustCompile("(INSERT|UPDATE|ALTER) .*")
 
-// The errors carry SQL that mends the row; it must run.
+// The SQL in the errors fixes the row, so it must run.
 func TestAllocStoreWayOut(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		t.Run(server.Name, func(t *testing.T) {
@@ -366,9 +367,9 @@ func TestAllocStoreWayOut(t *testing.T) {
 				t.Fatal(r)
 			}
 			q.Seen = 123456
-			db.MustExec("UPDATE leaf_alloc SET description = 'leafsql@off'") // else the row moves up by itself
+			db.MustExec("UPDATE leaf_alloc SET description = 'leafsql@off'") // otherwise the row moves up by itself
 			mend(q)
-			if r := fetch(t, s, q); r.Start < 200_000+1<<36 { // above what others may hold
+			if r := fetch(t, s, q); r.Start < 200_000+1<<36 { // above the ids that others may hold
 				t.Fatal(r)
 			}
 			q.Seen = 0
@@ -389,7 +390,7 @@ func TestAllocStoreWayOut(t *testing.T) {
 	}
 }
 
-// A row that is locked by somebody else makes a fetch wait, no longer than its context.
+// A row that another session has locked makes a fetch wait, but not longer than its context.
 func TestAllocStoreLocked(t *testing.T) {
 	db := pool(t, mysqltest.Database(t), "")
 	s := allocStore(t, db, "leaf_alloc")
@@ -414,13 +415,13 @@ func TestAllocStoreLocked(t *testing.T) {
 	if err := tx.Commit(); err != nil {
 		t.Fatal(err)
 	}
-	// Whether the one that gave up had taken its range is open.
+	// The canceled fetch may have taken its range or not.
 	if got := <-patient; got.err != nil || got.r.Start != 201 && got.r.Start != 211 {
 		t.Fatal(got)
 	}
 }
 
-// A lock that takes longer than the server waits for it is waited for again.
+// If the server gives up waiting for a lock, the fetch waits for it again.
 func TestAllocStoreRetries(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		t.Run(server.Name, func(t *testing.T) {
@@ -441,7 +442,7 @@ func TestAllocStoreRetries(t *testing.T) {
 				_, err := s.Fetch(ctx, segment.Request{Tag: "a", N: 20})
 				done <- err
 			}()
-			waits := map[string]bool{} // by when they began
+			waits := map[string]bool{} // key: beginning of the wait
 			for len(waits) < 2 {
 				var began []string
 				if err := db.SelectContext(ctx, &began, "SELECT CONCAT(trx_wait_started) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT' AND trx_query LIKE 'UPDATE `waited_for`%'"); err != nil {
@@ -450,7 +451,7 @@ func TestAllocStoreRetries(t *testing.T) {
 				for _, at := range began {
 					waits[at] = true
 				}
-				time.Sleep(150 * time.Millisecond) // the server renews the table when nobody reads it for 100 ms
+				time.Sleep(150 * time.Millisecond) // the server updates the table only if it was not read for 100 ms
 			}
 			if err := tx.Commit(); err != nil {
 				t.Fatal(err)
@@ -462,7 +463,7 @@ func TestAllocStoreRetries(t *testing.T) {
 	}
 }
 
-// A pool without connections, and a table that is not there, are not waited for.
+// A pool without connections and a missing table cause an immediate error.
 func TestAllocStoreFailsAtOnce(t *testing.T) {
 	took := stopwatch.Start(t)
 	db := pool(t, "root@tcp(127.0.0.1:1)/shop", "")
@@ -473,12 +474,12 @@ func TestAllocStoreFailsAtOnce(t *testing.T) {
 	if _, err := segment.NewAllocStore(db, "leaf_alloc").Fetch(t.Context(), segment.Request{Tag: "a", N: 1}); err == nil || !strings.Contains(err.Error(), "1146") {
 		t.Fatal(err)
 	}
-	if took() > 4*time.Second { // less than an attempt more would take
+	if took() > 4*time.Second { // less than another attempt would take
 		t.Fatal(took())
 	}
 }
 
-// Numbers beyond 2^53 and 2^62 are exact, whatever the server adds them up as.
+// Numbers above 2^53 and 2^62 are exact, whatever type the server uses to add them.
 func TestAllocStoreLargeNumbers(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		db := pool(t, server.Database(t), "")
@@ -505,7 +506,7 @@ func TestAllocStoreLargeNumbers(t *testing.T) {
 	}
 }
 
-// Exhausted, with the largest request there is.
+// Exhausted, with the largest possible request.
 func TestAllocStoreExhausted(t *testing.T) {
 	db := pool(t, mysqltest.Database(t), "")
 	s := allocStore(t, db, "leaf_alloc")
@@ -525,8 +526,8 @@ func TestAllocStoreExhausted(t *testing.T) {
 	}
 }
 
-// TestAllocStoreBecomesOneOfSeveral: a row that was one store's of several gives no ids, also to a process that drew from it
-// before, and if it has a step.
+// TestAllocStoreBecomesOneOfSeveral: a row of one store of several gives no ids, even if it has a step, and
+// even to a process that drew from it before.
 func TestAllocStoreBecomesOneOfSeveral(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		t.Run(server.Name, func(t *testing.T) {
@@ -546,7 +547,7 @@ func TestAllocStoreBecomesOneOfSeveral(t *testing.T) {
 	}
 }
 
-// A user may have rights on the columns alone that ids need.
+// A user may have rights only on the columns that ids need.
 func TestAllocStoreColumnRights(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		t.Run(server.Name, func(t *testing.T) {

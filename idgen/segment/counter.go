@@ -16,37 +16,35 @@ import (
 	"github.com/leafsql/leafsql/internal/quote"
 )
 
-// A counter is a table with a row for each tag, which says up to where ids are taken.
+// A counter is a table with a row for each tag, which records the first unused id.
 //
-// A fetch is one UPDATE in autocommit, which touches nothing where the row is not as the
-// caller knows it. A transaction of an UPDATE and a SELECT is not as safe: a cluster can
-// abort it in between and let the COMMIT succeed.
+// A fetch is one UPDATE in autocommit mode. It changes nothing if the row is not as the caller last read it. A
+// transaction of an UPDATE and a SELECT is less safe: a cluster can abort it in between and then accept the
+// COMMIT.
 type counter struct {
 	rows tagrow.Rows
 
-	// read reads the tag's row and judges it, and whether the connection is in
-	// autocommit.
+	// read reads and checks the tag's row. autocommit reports whether the connection is in autocommit mode.
 	read func(ctx context.Context, c *sql.Conn, tag string) (r row, autocommit bool, err error)
 
 	guards
 
-	known   sync.Map // tag -> row, as it was last read
-	fetched sync.Map // tag -> when a range was last taken
+	known   sync.Map // tag -> row, as last read
+	fetched sync.Map // tag -> time of the last fetched range
 }
 
 // row is a tag's row.
 type row struct {
-	next  int64 // the next id that nobody has
+	next  int64 // the next unused id
 	step  int64
-	least int64  // no id is below
-	end   int64  // and none is here or above
-	as    string // conditions under which all of this but next still holds
+	least int64  // the lowest id that may be issued
+	end   int64  // above the highest id that may be issued
+	as    string // SQL conditions under which all fields except next are still valid
 	marked
 }
 
-// Fetch implements Store. What passes by itself is tried again until ctx ends, or for
-// 5 s where it has no deadline: deadlocks and other conflicts, servers that only read,
-// connections that break.
+// Fetch implements Store. Transient errors are retried until ctx ends, or for 5 s if it has no deadline:
+// deadlocks and other conflicts, read-only servers, broken connections.
 func (t *counter) Fetch(ctx context.Context, q Request) (r Range, err error) {
 	err = t.retry(ctx, q.Tag, func(c *sql.Conn) error {
 		r, err = t.fetch(ctx, c, q)
@@ -58,7 +56,7 @@ func (t *counter) Fetch(ctx context.Context, q Request) (r Range, err error) {
 	return r, nil
 }
 
-// fetch is one attempt.
+// fetch makes one attempt.
 func (t *counter) fetch(ctx context.Context, c *sql.Conn, q Request) (Range, error) {
 	if v, known := t.known.Load(q.Tag); q.N == 0 || !known || t.triesMark(v.(row)) {
 		if r, fit, err := t.look(ctx, c, q); !fit {
@@ -77,10 +75,10 @@ func (t *counter) fetch(ctx context.Context, c *sql.Conn, q Request) (Range, err
 		}
 		m, mark, err := t.move(q, row, floor)
 		if err != nil {
-			t.known.Delete(q.Tag) // another attempt looks again
+			t.known.Delete(q.Tag) // the next attempt reads the row again
 			return Range{}, err
 		}
-		if m.Where == tried.Where { // and the row fits it, or the table does not let itself be changed
+		if m.Where == tried.Where { // the row fits, but the table cannot be changed
 			return Range{}, tagrow.Answer{Err: &tagrow.Error{Reason: "an UPDATE changes nothing", Fix: "look for triggers on the table"}, Soon: true}
 		}
 		end, err := t.rows.Move(ctx, c, q.Tag, m)
@@ -102,7 +100,7 @@ func (t *counter) fetch(ctx context.Context, c *sql.Conn, q Request) (Range, err
 	}
 }
 
-// move returns how to take q's ids off a row, and the mark that the row has afterwards.
+// move returns the move that takes q's ids off a row, and the mark that the row has afterwards.
 func (t *counter) move(q Request, row row, floor int64) (tagrow.Move, tagrow.Mark, error) {
 	m := tagrow.Move{From: q.Seen, To: row.end - q.N, Floor: floor, N: q.N}
 	if q.MaxStart > 0 {
@@ -116,11 +114,11 @@ func (t *counter) move(q Request, row row, floor int64) (tagrow.Move, tagrow.Mar
 	return m, mark, err
 }
 
-// look reads the row and says whether q can have ids from it. Where it cannot, r and
-// err are Fetch's answer.
+// look reads the row. fit reports whether q can get ids from it. If it is false, r and err are the result of
+// Fetch.
 func (t *counter) look(ctx context.Context, c *sql.Conn, q Request) (r Range, fit bool, err error) {
 	row, autocommit, err := t.read(ctx, c, q.Tag)
-	if err == nil && t.stateOf(q.Tag, row) == jumps && !row.fresh { // what the server is may have changed
+	if err == nil && t.stateOf(q.Tag, row) == jumps && !row.fresh { // the server may have another identity
 		err = t.rows.Unlock(ctx, c, autocommit, err)
 		t.identity.Store(nil)
 		if err == nil {
@@ -128,14 +126,14 @@ func (t *counter) look(ctx context.Context, c *sql.Conn, q Request) (r Range, fi
 		}
 	}
 	if err = t.rows.Unlock(ctx, c, autocommit, err); err != nil {
-		t.known.Delete(q.Tag) // what was known may not be so any more
+		t.known.Delete(q.Tag) // the stored row may be outdated
 		return Range{}, false, err
 	}
 	state := t.stateOf(q.Tag, row)
 	t.meets(q.Tag, row.mark)
 	if row.next < q.Seen && state != jumps {
 		at, ok := t.fetched.Load(q.Tag)
-		late := ok && time.Since(at.(time.Time)) > tagrow.SoonTime*3/4 // every node had the time to apply what was fetched
+		late := ok && time.Since(at.(time.Time)) > tagrow.SoonTime*3/4 // every node had enough time to apply the last fetch
 		moves := state == guarded || !t.rows.Marked
 		if row.behind = moves && late; !row.behind && (!moves || q.N > 0) {
 			t.known.Store(q.Tag, row)
@@ -161,7 +159,7 @@ func (t *counter) exhausted(q Request, r row, at int64) error {
 // maxEnd is above every id.
 const maxEnd = math.MaxInt64
 
-// readStep reads how many ids a fetch takes out of its column.
+// readStep parses the number of ids of a fetch from its column.
 func (t *counter) readStep(tag, column string, c tagrow.Cell) (int64, error) {
 	v, err := strconv.ParseInt(c.String, 10, 64)
 	if err != nil || v < 1 || v > maxRowStep {
@@ -170,7 +168,7 @@ func (t *counter) readStep(tag, column string, c tagrow.Cell) (int64, error) {
 	return v, nil
 }
 
-// retry is what passes by itself tried again, with the errors that users see.
+// retry runs do with retries after transient errors, and converts the error to one for users.
 func (t *counter) retry(ctx context.Context, tag string, do func(*sql.Conn) error) error {
 	err := t.rows.Retry(ctx, do)
 	if answer, ok := errors.AsType[tagrow.Answer](err); ok {
@@ -185,8 +183,8 @@ func (t *counter) retry(ctx context.Context, tag string, do func(*sql.Conn) erro
 	return err
 }
 
-// ensure adds a row for a tag that has none, with its mark, so that no process takes ids from a row of another server as from
-// one without a past. highest is the highest id that the tag's smallest key column holds.
+// ensure adds a row for a tag that has none, with its mark. Without the mark, a row of another server would be
+// used as if it had no history. highest is the highest id of the tag's smallest key column.
 func (t *counter) ensure(ctx context.Context, tag string, next, step, highest int64) error {
 	if step < 1 || step > maxRowStep {
 		return &RowError{tag, t.rows.Table, fmt.Sprintf("a row with step %d cannot be added", step), fmt.Sprintf("take one in 1 … %d", int64(maxRowStep))}
@@ -214,7 +212,7 @@ func (t *counter) ensure(ctx context.Context, tag string, next, step, highest in
 		if err != nil {
 			return err
 		}
-		// Reading it tells whether the INSERT was in autocommit, and spares the look before the first fetch.
+		// This read shows whether the INSERT was in autocommit mode, and saves the read before the first fetch.
 		row, autocommit, err := t.read(ctx, c, tag)
 		if !autocommit {
 			if _, err := c.ExecContext(ctx, tagrow.Commit); err != nil {
@@ -226,7 +224,7 @@ func (t *counter) ensure(ctx context.Context, tag string, next, step, highest in
 			t.rows.Transactions.Store(t.rows.Transactions.Load() || !autocommit)
 			t.meets(tag, row.mark)
 			t.known.Store(tag, row)
-		} else if _, odd := errors.AsType[*tagrow.Error](err); odd { // for who draws from it
+		} else if _, odd := errors.AsType[*tagrow.Error](err); odd { // the first fetch returns this error
 			err = nil
 		}
 		return err

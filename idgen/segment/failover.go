@@ -218,7 +218,7 @@ func (t *counter) readMark(tag string, cells tagrow.Cells) (m marked, err error)
 	return m, nil
 }
 
-// unreadable returns the error of a row whose mark cannot be read: ids may have been drawn from the row on any
+// unreadable returns the error of a row with an unreadable mark: ids may have been drawn from the row on any
 // server.
 func (t *counter) unreadable(tag, text, description string) *tagrow.Error {
 	return &tagrow.Error{

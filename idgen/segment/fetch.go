@@ -197,7 +197,7 @@ func (g *Generator) arrived(q Request, r Range, now time.Time) {
 		g.stands(r, now)
 	} else {
 		g.top = max(g.top, r.End)
-		if g.warned { // after fetched ids only: reading the row does not show that ids can be fetched
+		if g.warned { // only ids that were fetched prove it, not a read of the row
 			g.log.Info("leafsql: ids can be fetched again", "tag", g.tag)
 		}
 		g.warned = false

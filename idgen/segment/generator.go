@@ -89,8 +89,7 @@ func New(store Store, tag string, opts *Options) *Generator {
 func (g *Generator) Next(ctx context.Context, n int) (int64, error) {
 	s, used := g.cur.Load(), int64(0)
 	if n == 1 {
-		// Reads after the addition would wait for it. A mark is never above size, and an old mark is correct
-		// too.
+		// Reads after the addition would wait for it. A mark is never above size, not even an outdated one.
 		base, mark := s.base, s.mark.Load()
 		if used = s.used.Add(1); used <= mark {
 			return base + used, nil

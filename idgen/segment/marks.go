@@ -12,7 +12,7 @@ import (
 type Marks struct {
 	Broken   []*RowError // errors of rows that give no ids: rows of one store of several, from versions before 0.2, or with a mark that cannot be read
 	Unmarked []string    // tags of rows whose next fetch writes their first mark
-	Full     []string    // tags of rows whose description has no room for a mark
+	Full     []string    // tags of rows without room for a mark in the description
 }
 
 // NewMark returns the mark for a row that is added on this server, for the end of its description, or "" if

@@ -50,9 +50,8 @@ type Columns struct {
 // LeafAlloc has the columns of leaf_alloc.
 var LeafAlloc = Columns{Tag: "biz_tag", Next: "max_id", Step: "step", Marked: true}
 
-// StoreOf parses the description of a row that belonged to one store of several, from which versions before 0.2
-// drew together. It returns the store's position, from 1, and the number of stores. several is false for other
-// rows.
+// StoreOf parses the description of a row of one of several stores, a feature of versions before 0.2. It
+// returns the store's position, from 1, and the number of stores. several is false for other rows.
 func StoreOf(description string) (place, stores int64, several bool) {
 	n, _ := fmt.Sscanf(description, "leafsql: store %d of %d", &place, &stores)
 	return place, stores, n == 2
