@@ -6,7 +6,7 @@ import (
 	"github.com/leafsql/leafsql/proxy/proxytest"
 )
 
-// TestColumnsWithAlias: a proxy whose DSN has go-sql-driver's columnsWithAlias=true gives ids.
+// TestColumnsWithAlias: a proxy with go-sql-driver's columnsWithAlias=true in its DSN gives ids.
 func TestColumnsWithAlias(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		p.configured(true, filledItems...)

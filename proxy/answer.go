@@ -17,7 +17,7 @@ const (
 	definitions                 // definitions of columns and parameters
 	definitionsEnd              // the EOF after the definitions
 	rows                        // rows, or the end of the rows
-	anyPacket                   // the only packet of an answer whose content does not matter
+	anyPacket                   // the only packet of an answer; its content does not matter
 )
 
 // An answer is the server's answer to one command. It is followed up to its end. Only the front of each packet

@@ -44,7 +44,7 @@ func (s *session) unread(err error) error {
 	if err != errTooLarge {
 		return err
 	}
-	s.client.seq++ // as the client expects, whose login may follow the header
+	s.client.seq++ // as the client expects; its login may follow the header
 	if wire.BeginsHeader(s.client.buffered()) {
 		return s.deny(1043, "08S01", "leafsql: a PROXY header comes from "+s.client.from.Addr().String()+", which is no balancer's address by -proxy-protocol; name it there, or let it send none")
 	}

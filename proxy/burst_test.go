@@ -17,7 +17,7 @@ import (
 	"github.com/leafsql/leafsql/testutil/stopwatch"
 )
 
-// from returns an address whose connections reach another one from the IP address ip.
+// from returns an address that relays connections to another one, from the IP address ip.
 func from(t *testing.T, ip, to string) (addr string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -105,7 +105,7 @@ func TestBurstOfBrokenLogins(t *testing.T) {
 	}
 }
 
-// TestFewLogLines: clients that break off their login, or whose server is not reachable, cause at most one log
+// TestFewLogLines: clients that break off their login, or cannot reach the server, cause at most one log
 // line a minute.
 func TestFewLogLines(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {

@@ -35,7 +35,7 @@ func TestDrainServesReceivedCommands(t *testing.T) {
 	})
 }
 
-// lowerErrors uses a separate server, whose max_connect_errors is lowered below the current number of broken
+// lowerErrors uses a separate server and lowers its max_connect_errors below the current number of broken
 // logins: clients can log in afterwards.
 func lowerErrors(t *testing.T, p *place) {
 	p.exec("SET GLOBAL max_connect_errors = 4294967295")

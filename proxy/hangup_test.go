@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestHangUp: a client whose last command was not read gets an orderly end of the connection, and not a reset.
+// TestHangUp: a client with an unread last command gets an orderly end of the connection, and not a reset.
 func TestHangUp(t *testing.T) {
 	client, conn := connected(t, "tcp")
 	if _, err := client.Write([]byte("two")); err != nil {

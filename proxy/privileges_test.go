@@ -257,7 +257,7 @@ func TestPermissionIsShared(t *testing.T) {
 	})
 }
 
-// TestPermissionIsNotSharedByBytes logs in as two users whose names are the same bytes in two character sets:
+// TestPermissionIsNotSharedByBytes logs in as two users with names of the same bytes in two character sets:
 // permissions of one user do not apply to the other one.
 func TestPermissionIsNotSharedByBytes(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
@@ -383,7 +383,7 @@ func (p *place) questions() (n int) {
 	return n
 }
 
-// noPrepare uses a separate server whose limit of prepared statements is reached: an INSERT that was not
+// noPrepare uses a separate server at its limit of prepared statements: an INSERT that was not
 // permitted before gets the server's error, without an effect, and works once the server prepares again.
 func noPrepare(t *testing.T, p *place) {
 	p.configured(true, privilegesSetup...)

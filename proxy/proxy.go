@@ -18,7 +18,7 @@
 // The files, from the network to the statements:
 //
 //	proxy.go      the listener: accepts clients, and ends sessions
-//	watch_*.go    detects that a server ended a connection whose client is idle
+//	watch_*.go    detects that a server ended the connection of an idle client
 //	compress.go   compression of a client's connection
 //	socket_*.go   reads and writes of a connection, at lower cost
 //	end.go        one connection of a session, read frame by frame

@@ -107,7 +107,7 @@ func (s *randomSession) file(string) (frames [][]byte) {
 	return frames
 }
 
-// text returns a text whose answer is always the same for the same rows.
+// text returns a text with the same answer each time for the same rows.
 func (s *randomSession) text() string {
 	const six = "(SELECT * FROM items ORDER BY id LIMIT 6)"
 	switch s.IntN(12) {

@@ -29,7 +29,7 @@ type session struct {
 	stmts   map[uint32]*preparedStmt // statements that are filled
 	effects map[uint32]fill.Plan     // plans of prepared statements that are passed on and have effects
 	newest  uint32                   // id of the statement that was prepared last; 0 if that failed
-	cursors map[uint32]bool          // ids of statements whose cursors the client has not read to the end
+	cursors map[uint32]bool          // ids of statements with cursors that the client has not read to the end
 }
 
 // turnAway sends a client the error for too many connections.

@@ -28,7 +28,7 @@ func (w byteByByte) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestByteByByte: commands whose bytes arrive one by one are answered like others.
+// TestByteByByte: commands that arrive byte by byte are answered like others.
 func TestByteByByte(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		o := p.root()

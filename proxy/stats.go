@@ -25,7 +25,7 @@ type Stats struct {
 	Refused  int64 // statements that cannot be filled
 	Unfilled int64 // statements for which no ids were available
 
-	ServerEnds int64 // sessions whose connection the server ended
+	ServerEnds int64 // sessions in which the server ended the connection
 	Faults     int64 // sessions that ended with a panic in the proxy
 
 	// BrokenOffInARow is the number of logins broken off since the last completed login. If it reaches

@@ -204,7 +204,7 @@ func String(s string) Param { return Param{Type: 0xFD, Value: appendText(nil, s)
 // Null returns a NULL parameter.
 func Null() Param { return Param{Type: 0x06, Null: true} }
 
-// Long returns a BLOB parameter whose value SendLongData sent.
+// Long returns a BLOB parameter with a value that SendLongData sent.
 func Long() Param { return Param{Type: 0xFC, Long: true} }
 
 // appendParams appends the parameters of an execution, with their names if the connection has query attributes.
