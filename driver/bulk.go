@@ -161,7 +161,7 @@ func (b *bulk) Ran(ctx context.Context, res driver.Result, err error) (fill.Answ
 	s, c := b.of, b.of.c
 	b.in.Table.SkipAfter(ctx, b.all.Late, err)
 	if c.Permitted != nil {
-		c.Ran(s.Statement, s.Text, false, err)
+		err = c.Ran(ctx, s.Statement, s.Text, false, err)
 	}
 	if err != nil || s.Statement.Effects {
 		c.After(s.Statement, err)

@@ -117,7 +117,7 @@ func (e *execution) run(ctx context.Context) (err error) {
 				err = e.send(ctx, blocks)
 			}
 			if guarded {
-				c.Ran(e.st, e.text, unproven, err)
+				err = c.Ran(ctx, e.st, e.text, unproven, err)
 			}
 		}
 		if err != nil || e.st.Effects {

@@ -198,6 +198,28 @@ func TestPrivilegesOnTheKey(t *testing.T) {
 	})
 }
 
+// TestDeniedSource compares INSERTs of an account that may write the table, as an INSERT before has shown, but not read their source: the
+// error is the server's, not leafsql's for its temporary table.
+func TestDeniedSource(t *testing.T) {
+	each(t, func(t *testing.T, p *place) {
+		p.configured(true, privilegesSetup...)
+		o := p.account("z", "GRANT INSERT, DELETE ON %[1]s.items TO %[2]s")
+		through := p.proxy()
+		p.dial(through, o).Query("INSERT INTO " + p.name + ".items (name, n) VALUES ('a', 1)")
+		for mode, run := range modes {
+			text := "INSERT INTO " + p.name + ".items (name, n) SELECT name, n FROM " + p.name + ".source"
+			direct, proxied := p.outcome(p.addr, o, text, run), p.outcome(through, o, text, run)
+			if direct != proxied || !strings.Contains(direct, "denied") {
+				t.Errorf("%s:\ndirectly: %s\nproxied:  %s", mode, direct, proxied)
+			}
+		}
+		p.exec("GRANT SELECT ON source TO " + o.User)
+		if number, message := p.dial(through, o).Query("INSERT INTO " + p.name + ".items (name, n) SELECT name, n FROM " + p.name + ".source").Err(); number != 1235 {
+			t.Errorf("without CREATE TEMPORARY TABLES: error %d %s, want 1235", number, message)
+		}
+	})
+}
+
 // TestDenialInATrigger compares a statement that the server denies while it runs: its error is the server's,
 // not a refusal.
 func TestDenialInATrigger(t *testing.T) {

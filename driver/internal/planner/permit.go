@@ -84,13 +84,18 @@ func (p *Planner) Denial(ctx context.Context, st *Statement, text string, err er
 	return cmp.Or(own, in.KeyDenied(servererr.Message(err)))
 }
 
-// Ran notes how a statement that is filled or staged ended. The copy of a staged one has shown what it may write.
-func (p *Planner) Ran(st *Statement, text string, unproven bool, err error) {
+// Ran notes how a statement that is filled or staged ended, and returns its error: the server's, if leafsql refuses a text that was not
+// judged before and that the server denies. The copy of a staged one has shown what it may write.
+func (p *Planner) Ran(ctx context.Context, st *Statement, text string, unproven bool, err error) error {
 	_, answered := err.(*mysql.MySQLError) // not the answer to leafsql's own account
+	refusal, refused := err.(*insert.Refusal)
 	switch in := &st.Plan.Inserts[0]; {
 	case answered && servererr.Denied(err):
 		p.Permitted.revoke(p.shape(in))
+	case refused && st.Way == Staged && !unproven:
+		return p.judged(ctx, refusal, text)
 	case err == nil && unproven:
 		p.Permitted.grant(p.shape(in))
 	}
+	return err
 }
