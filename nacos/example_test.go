@@ -16,7 +16,7 @@ import (
 
 // Snowflake ids with worker ids from Nacos, as in docs/operations.md.
 func Example() {
-	// beside: import _ "github.com/leafsql/leafsql/nacos"
+	// also needed: import _ "github.com/leafsql/leafsql/nacos"
 	db, err := sql.Open("mysql-leaf", "app:secret@tcp(127.0.0.1:3306)/shop?leafTables=events:id:snowflake"+
 		"&leafWorker=nacos(n1:8848,n2:8848)&leafNacosNamespace=leafsql")
 	if err != nil {
