@@ -16,8 +16,8 @@ import (
 	"testing"
 )
 
-// maxCircle is the largest number of files that may call each other in a circle, directly or through others: a reader
-// who wants to understand one of them has to read all.
+// maxCircle is the largest number of files that may call each other in a circle, directly or through others: one of
+// them cannot be understood without reading all.
 const maxCircle = 3
 
 // largerCircles has the packages with larger circles, and the number of files in the largest. The table
@@ -182,8 +182,7 @@ func circles(uses arrows) (all [][]string) {
 	return all
 }
 
-// told returns the files of a circle, with the names that each uses from the others, to
-// show where to cut it.
+// told returns the files of a circle, with the names that each uses from the others.
 func told(circle []string, uses arrows) string {
 	text := []string{fmt.Sprintf("%d files use each other in a circle, at most %d may: %s", len(circle), maxCircle, strings.Join(circle, " "))}
 	for _, from := range circle {

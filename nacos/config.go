@@ -39,7 +39,7 @@ type Config struct {
 	// console. Nacos 1.4 is not supported with clients. The server that a client uses is
 	// unknown, so only the first one is checked for its compare-and-set: all servers must be 2.3
 	// or later, and of one cluster. The clients do not return the servers' clock: a process
-	// whose clock is far ahead takes worker ids that are held, and blocks them until that time.
+	// with a clock far ahead takes worker ids that are held, and blocks them until that time.
 	ConfigClient configClient
 	NamingClient namingClient
 

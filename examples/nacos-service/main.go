@@ -1,4 +1,4 @@
-// Command nacos-service shows snowflake ids whose worker ids come from Nacos:
+// Command nacos-service shows snowflake ids with worker ids from Nacos:
 // three services registered in a real Nacos take orders while one of them is
 // killed, one has its clock set back, and Nacos itself is killed.
 //

@@ -1,7 +1,7 @@
 // Package chromiumtest looks at pages in a real browser.
 //
 //	seen := chromiumtest.Look(t, server.URL, chromiumtest.Window{Width: 390, Dark: true})
-//	// seen.DOM after the page's scripts, seen.Console with what the browser complained of, seen.PNG
+//	// seen.DOM after the page's scripts, seen.Console with the browser's errors, seen.PNG
 //
 // It never skips: without Chromium the test fails with a hint on what to install.
 package chromiumtest

@@ -61,8 +61,7 @@ type Options struct {
 	Properties []string // further lines of application.properties
 }
 
-// Server is a Nacos server in a separate process. It is not safe for concurrent
-// use.
+// Server is a Nacos server in a separate process.
 type Server struct {
 	Version Version
 

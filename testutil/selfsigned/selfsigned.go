@@ -1,7 +1,7 @@
 // Package selfsigned creates a self-signed certificate for servers on 127.0.0.1 and for their clients.
 //
 //	cert, err := selfsigned.New()
-//	certFile, keyFile, err := cert.Write(dir)   // for the server; certFile is also what to trust
+//	certFile, keyFile, err := cert.Write(dir)   // for the server; clients trust certFile
 //	conn, err := tls.Dial("tcp", addr, cert.Client())
 //
 // It is for tests: its key is not secret, and it is valid for a day.

@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// handler is the v1 HTTP API.
+// handler returns the v1 HTTP API.
 func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /nacos/v1/console/server/state", func(w http.ResponseWriter, r *http.Request) {

@@ -15,9 +15,9 @@ import (
 	"github.com/leafsql/leafsql/nacos/internal/api"
 )
 
-// Get implements worker.Slots. It returns an error for every slot except this
-// instance's, and for a slot that another process took since instanceID
-// returned it. The search is then tried again with another instance id.
+// Get implements worker.Slots. It returns an error for every worker id except this
+// instance's, and for a slot that another process took since instanceID returned
+// it. The search is then tried again with another instance id.
 func (r *registry) Get(ctx context.Context, slot int) (worker.Doc, worker.Version, error) {
 	if slot == worker.RegistrySlot {
 		return r.read(ctx, slot)

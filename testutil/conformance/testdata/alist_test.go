@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// insert has four goroutines store 20 rows each, and returns their names by their keys.
+// insert stores 20 rows from each of four goroutines, and returns their names by key.
 func insert(t *testing.T, store func(name string) (uint, error)) map[uint]string {
 	t.Helper()
 	names := map[uint]string{}
@@ -120,7 +120,7 @@ func TestMetas(t *testing.T) {
 	}
 }
 
-// TestOthers: tables whose keys are texts, or that have none.
+// TestOthers: tables with keys that are texts, or without a key.
 func TestOthers(t *testing.T) {
 	if err := SaveSettingItems([]model.SettingItem{{Key: "a", Value: "1"}, {Key: "b", Value: "2"}}); err != nil {
 		t.Fatal(err)

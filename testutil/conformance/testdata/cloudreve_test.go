@@ -26,7 +26,7 @@ Name = conformance
 Charset = utf8mb4
 `
 
-// client is Cloudreve's, on a database that it has made ready, twice.
+// client returns Cloudreve's client, with a database that it has prepared twice.
 func client(t *testing.T) *ent.Client {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "conf.ini")
@@ -58,7 +58,7 @@ func TestInventory(t *testing.T) {
 		t.Fatal(err)
 	}
 	users, files, shares := NewUserClient(db), NewFileClient(db, conf.MySqlDB, hasher), NewShareClient(db, conf.MySqlDB, hasher)
-	// Its installer counts on the ids 1, 2 and 3.
+	// Cloudreve's installer expects the ids 1, 2 and 3.
 	for id, name := range map[int]string{1: "Admin", 2: "User", AnonymousGroupID: "Anonymous"} {
 		if group, err := db.Group.Get(ctx, id); err != nil || group.Name != name {
 			t.Errorf("group %d is %v, %v", id, group, err)
@@ -83,7 +83,7 @@ func TestInventory(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// An upsert that finds its row returns that row's id.
+		// An upsert that finds its row returns the id of that row.
 		if again, err := files.CreateFolder(ctx, root, &CreateFolderParameters{Owner: owner.ID, Name: "folder"}); err != nil || again.ID != folder.ID {
 			t.Errorf("the folder %d, made again, is %v, %v", folder.ID, again, err)
 		}

@@ -25,7 +25,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// rows are how many rows a table has, of how many keys, and whether 0 is one.
+// rows returns the number of rows of a table, the number of different keys, and
+// whether 0 is a key.
 func rows(t *testing.T, table string) string {
 	t.Helper()
 	var all, keys, zero int

@@ -9,8 +9,8 @@ import (
 	"github.com/ansible-semaphore/semaphore/util"
 )
 
-// store is Semaphore's, on an empty database that it migrates through all its
-// versions.
+// store returns Semaphore's store, on an empty database that it migrates
+// through all its versions.
 func store(t *testing.T) *SqlDb {
 	t.Helper()
 	util.Config = &util.ConfigType{
@@ -20,7 +20,7 @@ func store(t *testing.T) *SqlDb {
 	s := &SqlDb{}
 	s.Connect("test")
 	t.Cleanup(func() { s.Close("test") })
-	for range 2 { // the second time there is nothing to do
+	for range 2 { // the second time there is nothing to migrate
 		if err := db.Migrate(s); err != nil {
 			t.Fatal(err)
 		}
@@ -28,7 +28,7 @@ func store(t *testing.T) *SqlDb {
 	return s
 }
 
-// must returns what a call gives, which may not fail.
+// must returns the value of a call, and panics if the call failed.
 func must[T any](v T, err error) T {
 	if err != nil {
 		panic(err)
@@ -65,7 +65,7 @@ func TestProjects(t *testing.T) {
 		}))
 		must(s.CreateEvent(db.Event{UserID: &user.ID, ProjectID: &project.ID, Description: &name, Created: time.Now()}))
 
-		// Each one is found again under the id that its creation returned.
+		// Each row is found by the id that its creation returned.
 		for what, got := range map[string]string{
 			"user":        must(s.GetUser(user.ID)).Name,
 			"project":     must(s.GetProject(project.ID)).Name,

@@ -8,8 +8,8 @@
 // ("none"), or mysql-leaf that fills every table it can ("filled").
 //
 // Most tables of the suites have no key. If LEAFSQL_CONFORMANCE_HIDDEN is set,
-// filled adds a hidden one, and the mode "hidden" is what filled is compared
-// with: go-sql-driver, and AUTO_INCREMENT on that column.
+// filled adds a hidden one, and is compared with the mode "hidden":
+// go-sql-driver, and AUTO_INCREMENT on that column.
 //
 // A program's suite, whose tables have AUTO_INCREMENT, runs on go-sql-driver
 // ("bare"), through mysql-leaf with the tables unchanged ("left"), through

@@ -1,4 +1,4 @@
-// Package schema is the shop's, as ent describes it.
+// Package schema describes the shop's tables for ent.
 package schema
 
 import (
@@ -7,13 +7,13 @@ import (
 	"entgo.io/ent/schema/field"
 )
 
-// Customer is the table customers.
+// Customer describes the table customers.
 type Customer struct {
 	ent.Schema
 }
 
-// Fields are its columns. Incremental(false) keeps AUTO_INCREMENT out of what
-// client.Schema.Create writes.
+// Fields returns the columns. With Incremental(false), client.Schema.Create
+// does not write AUTO_INCREMENT.
 func (Customer) Fields() []ent.Field {
 	return []ent.Field{
 		field.Int64("id").Annotations(entsql.Annotation{Incremental: new(bool)}),
