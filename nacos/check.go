@@ -66,9 +66,9 @@ var errAnotherRegistry = errors.New("it does not show the registry of worker ids
 // checkRegistry returns an error if a slot is held and the server does not show
 // the registry of that slot. Another cluster would accept a renewal, as the
 // document is missing there, while the first cluster gives the worker id to
-// another process. A server that has shown the registry before was wiped since.
-// It is still the same registry: renewals continue there, and a newcomer waits
-// because the history is unknown.
+// another process. If a server has shown the registry before and no longer does,
+// it was wiped. It is still the same registry: renewals continue there, and a
+// newcomer waits because the history is unknown.
 func (c *cluster) checkRegistry(ctx context.Context, target string, server documents) error {
 	c.mu.Lock()
 	held := time.Now().Before(c.heldUpTo)

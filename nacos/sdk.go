@@ -93,8 +93,8 @@ func (s *sdkConfig) ready(ctx context.Context) error {
 // unknown.
 func (s *sdkConfig) hold(int, string, time.Time) {}
 
-// sdkReads is the time between two reads of one document: the SDK refuses more
-// than five a second.
+// sdkReads is the pause before a refused read is repeated: the SDK refuses more
+// than five reads of one document a second.
 const sdkReads = 210 * time.Millisecond
 
 func (s *sdkConfig) query(ctx context.Context, id string) (string, bool, error) {
