@@ -83,9 +83,9 @@ func (g *Generator) empty() {
 
 // pass discards the ids in memory up to k, and those that a fetch in progress may bring.
 //
-// Its caller has to hold g.mu for more than the fields of g. Calls without the lock may use a segment that is
-// no longer cur, but such a segment is drained. All ids that can still be issued are in cur and in the queue,
-// and they only move under g.mu.
+// The caller must hold g.mu, and not only for the fields of g: all ids that can still be issued are in cur and
+// in the queue, and they only move under g.mu. Calls without the lock may use a segment that is no longer cur,
+// but such a segment is drained.
 func (g *Generator) pass(k int64) {
 	if k < g.floor {
 		return

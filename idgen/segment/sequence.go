@@ -18,12 +18,12 @@ import (
 // SequenceStore is a Store on a plain table of sequences, t_sequence, with one row for each sequence. The table
 // has the layout of most schemas with such a table:
 //
-//	name           the sequence's
-//	current_value  the last id that was given out, so that the next one is current_value + 1
-//	increment      how many ids a fetch takes; the ids in between are used too
+//	name           name of the sequence
+//	current_value  the last id that was issued, so that the next one is current_value + 1
+//	increment      number of ids of a fetch, all of which are used
 //	min_value      the lowest id       (this column and those below may be missing)
 //	max_value      the highest id
-//	cycle          0: a sequence that begins again at its end is refused
+//	cycle          must be 0: a sequence that restarts at its end is refused
 //
 // A function nextval that sets current_value = current_value + increment and returns it may use the same rows.
 // MyCAT may not: it uses ids above current_value. If the columns have other names, a view can give them these

@@ -75,11 +75,11 @@ func (r *Rows) Retry(ctx context.Context, do func(*sql.Conn) error) error {
 		case err == nil:
 			return nil
 		case ctx.Err() != nil && last != nil:
-			return last // the last error has more information than the end of the context
+			return last // the last error is more helpful than that of the context
 		case ctx.Err() != nil || time.Since(began) >= until || time.Since(since) >= patience(err):
 			return err
 		}
-		if number, _ := ServerError(err); answer.Soon || number != 0 { // a broken connection has less information than the end of the context
+		if number, _ := ServerError(err); answer.Soon || number != 0 { // the error of the context is more helpful than a broken connection
 			last = err
 		}
 		select {
