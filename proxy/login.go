@@ -173,7 +173,7 @@ func (c replayed) Read(b []byte) (int, error) { return c.reader.Read(b) }
 // authenticate passes the packets of an authentication on, in both directions, until the server accepts or
 // refuses the login. With some plugins the server sends two packets in a row, with others the client answers
 // each packet, so that either side may be next. A packet of the client without the number of an answer is not
-// one: it may be a command that was sent early.
+// an answer: it may be a command that was sent early.
 func (s *session) authenticate() error {
 	var expected atomic.Uint32
 	expected.Store(noNumber)

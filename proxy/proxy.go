@@ -123,7 +123,7 @@ type Server struct {
 	sessions  map[*session]bool
 	ended     sync.WaitGroup // waits for sessions
 
-	statusHolds, statusLies atomic.Bool // whether the flag NO_BACKSLASH_ESCAPES in the server's status is right, or wrong, as the answer of a queried session has shown
+	statusHolds, statusLies atomic.Bool // a queried session has confirmed, or contradicted, NO_BACKSLASH_ESCAPES in the server's status
 
 	maxAllowed, maxErrors atomic.Int64        // max_allowed_packet and max_connect_errors; 0 if not known
 	logins                *semaphore.Weighted // has admitted free places, less those of logins in progress and of inARow
