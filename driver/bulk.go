@@ -132,8 +132,7 @@ func (b *bulk) draw(ctx context.Context, wanted int, floor int64) error {
 	if b.in.Way != insert.SetBefore {
 		return nil
 	}
-	_, err := c.Conn.ExecContext(ctx, "SET "+insert.SetID(first.First), nil)
-	return err
+	return c.ExecText(ctx, "SET "+insert.SetID(first.First))
 }
 
 func (b *bulk) ID(arg int) (id driver.Value, ok bool) {

@@ -330,7 +330,7 @@ func (e *execution) reserve(ctx context.Context) ([]insert.Block, error) {
 		}
 	}
 	if len(c.blocks) == 1 && c.blocks[0].N == 0 && p.Inserts[0].Update == insert.AlwaysUpdate {
-		if _, err := c.Conn.ExecContext(ctx, "SET "+insert.SaveID, nil); err != nil {
+		if err := c.ExecText(ctx, "SET "+insert.SaveID); err != nil {
 			return nil, err
 		}
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/leafsql/leafsql/driver/internal/catalog"
-	"github.com/leafsql/leafsql/driver/internal/counters"
 	"github.com/leafsql/leafsql/driver/internal/ids"
 	"github.com/leafsql/leafsql/driver/internal/ownpool"
 	"github.com/leafsql/leafsql/driver/internal/rules"
@@ -184,13 +183,10 @@ func (c *Connector) Worker() worker.Status {
 // newTables are the tables that a configuration means. store and snowflakes are nil where none
 // takes ids.
 func newTables(cfg *Config, ours driver.Connector, store *ids.Store, snowflakes *ids.Snowflakes) *tables.Set {
-	of := tables.Config{
-		Config: counters.Config{
-			Config: rules.Config{Auto: cfg.Auto(), Rules: cfg.Tables, KeepExplicit: cfg.KeepExplicit, UUID: cfg.UUID},
-			Create: cfg.Create, RefuseAutoIncrement: cfg.RefuseAutoIncrement, Logger: cfg.Logger,
-			Foreign: store != nil && cfg.Store != "" && (cfg.MySQL == nil || store.Name != describe(cfg.MySQL)),
-		},
-		ResultOnly: cfg.ResultOnly, Zero: cfg.Zero, Server: server(cfg.MySQL),
+	of := rules.Config{
+		Auto: cfg.Auto(), Rules: cfg.Tables, KeepExplicit: cfg.KeepExplicit, UUID: cfg.UUID, Create: cfg.Create,
+		RefuseAutoIncrement: cfg.RefuseAutoIncrement, Logger: cfg.Logger, ResultOnly: cfg.ResultOnly, Zero: cfg.Zero, Server: server(cfg.MySQL),
+		Foreign: store != nil && cfg.Store != "" && (cfg.MySQL == nil || store.Name != describe(cfg.MySQL)),
 	}
 	var generator idgen.Generator
 	if snowflakes != nil {

@@ -24,18 +24,9 @@ import (
 	"github.com/leafsql/leafsql/idgen"
 )
 
-// Config is the part of a configuration that decides how tables get their ids.
-type Config struct {
-	rules.Config
-	Create              bool
-	RefuseAutoIncrement bool
-	Foreign             bool         // leaf_alloc is in another database than the tables: others may have tables on the same tags
-	Logger              *slog.Logger // nil: slog.Default() as it is then
-}
-
 // Counters hold the data that all tables of a configuration share.
 type Counters struct {
-	Config     Config
+	Config     rules.Config
 	Catalog    *catalog.Catalog
 	Store      *ids.Store
 	Snowflakes idgen.Generator // nil: nothing takes them

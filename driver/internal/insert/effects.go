@@ -60,7 +60,7 @@ func (e *Effects) Disturbs(o *Effects) string {
 }
 
 // SetsKey reports whether a trigger may set a column: by SET, by INTO, or by a CALL with it.
-func (e *Effects) SetsKey(column string) bool {
+func (e Effects) SetsKey(column string) bool {
 	return slices.Contains(e.Sets, strings.ToLower(column))
 }
 

@@ -115,7 +115,7 @@ func (p *Planner) noteChanges(st *Statement, failed bool) {
 		if anyDB {
 			gone.DB = ""
 		}
-		ids.Gone(p.tables.Server, gone.DB, gone.Table, change.Database && !failed)
+		ids.Gone(p.tables.Config.Server, gone.DB, gone.Table, change.Database && !failed)
 		if t, own := p.temporary[name]; own {
 			ofOwn, like = true, cmp.Or(like, t.like)
 		}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/leafsql/leafsql/driver/internal/catalog"
 	"github.com/leafsql/leafsql/driver/internal/insert"
+	"github.com/leafsql/leafsql/driver/internal/rules"
 	"github.com/leafsql/leafsql/driver/internal/tables"
 )
 
@@ -12,7 +13,7 @@ import (
 // known of the tables stays. A session that has not gone over to what is known now gets
 // plans of its own, and takes none from the others.
 func TestPlansAreShared(t *testing.T) {
-	set := tables.New(tables.Config{}, catalog.New(nil), nil, nil)
+	set := tables.New(rules.Config{}, catalog.New(nil), nil, nil)
 	var plans Plans
 	old := set.Schema.Load()
 	shop := plans.of(set, old, planKey{db: "shop"})

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"fmt"
+	"log/slog"
 	"math"
 	"strings"
 
@@ -24,12 +25,19 @@ type Fit struct {
 	UUIDs   insert.UUIDForm
 }
 
-// Config is the part of a configuration that decides which tables are filled.
+// Config is the part of a configuration that is about tables: driver.Config has most of the fields, and their meaning.
 type Config struct {
-	Auto         bool
-	Rules        []Rule
-	KeepExplicit bool
-	UUID         string
+	Auto                bool
+	Rules               []Rule
+	KeepExplicit        bool
+	UUID                string
+	Create              bool
+	RefuseAutoIncrement bool
+	Foreign             bool         // leaf_alloc is in another database than the tables: others may have tables on the same tags
+	Logger              *slog.Logger // nil: slog.Default() as it is then
+	ResultOnly          bool
+	Zero                string // "", fill or keep
+	Server              string // where connections lead to, "" where that is not known
 }
 
 // Fit compares a table's columns with a rule. It returns nil if a rule that may

@@ -27,10 +27,7 @@ func (s *Session) PutBack(ctx context.Context, texts ...string) bool {
 
 // Always runs a statement even where the caller's context has ended.
 func (s *Session) Always(ctx context.Context, text string) error {
-	return Insist(ctx, func(ctx context.Context) error {
-		_, err := s.Conn.ExecContext(ctx, text, nil)
-		return err
-	})
+	return Insist(ctx, func(ctx context.Context) error { return s.ExecText(ctx, text) })
 }
 
 // Insist calls the server even where the caller's context has ended, and up to three

@@ -54,6 +54,12 @@ func (s *Session) ExecArgs(ctx context.Context, text string, args []driver.Named
 	return stmt.ExecContext(ctx, args)
 }
 
+// ExecText runs a text without arguments.
+func (s *Session) ExecText(ctx context.Context, text string) error {
+	_, err := s.Conn.ExecContext(ctx, text, nil)
+	return err
+}
+
 // Renumber gives arguments the ordinals of a text of their own.
 func Renumber(args []driver.NamedValue) []driver.NamedValue {
 	args = slices.Clone(args)

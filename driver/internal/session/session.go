@@ -15,6 +15,7 @@ import (
 	"context"
 	"database/sql/driver"
 	"errors"
+	"strconv"
 	"strings"
 
 	"github.com/go-sql-driver/mysql"
@@ -205,4 +206,23 @@ func MayAsk(text, depends, fix string) error {
 // refusal refuses a statement for now: its session may let itself be asked before the next.
 func refusal(reason, fix string) error {
 	return &insert.Refusal{Reason: reason, Fix: fix, Passing: true}
+}
+
+// ParseVersion reads VERSION() as version comments write it: "10.11.19-MariaDB"
+// is 101119, "8.4.3" is 80403. MariaDB may put "5.5.5-" before its own.
+func ParseVersion(s string) (mariaDB bool, version int) {
+	mariaDB = strings.Contains(strings.ToLower(s), "mariadb")
+	if mariaDB {
+		s = strings.TrimPrefix(s, "5.5.5-")
+	}
+	s, _, _ = strings.Cut(s, "-")
+	parts := strings.SplitN(s, ".", 4)
+	for i := range 3 {
+		version *= 100
+		if i < len(parts) {
+			n, _ := strconv.Atoi(parts[i]) // a part that is no number counts 0
+			version += min(n, 99)
+		}
+	}
+	return mariaDB, version
 }

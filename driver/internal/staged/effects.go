@@ -21,16 +21,6 @@ var (
 	counting     = lex.Words(lex.IDFunction + " row_count found_rows")
 )
 
-// A scan finds the effects of a piece of SQL.
-type scan struct{ insert.Effects }
-
-// effectsOf returns the effects of a piece of SQL, in which bare names stay bare.
-func effectsOf(s lex.Scanner) insert.Effects {
-	var e scan
-	e.read(s)
-	return e.Effects
-}
-
 // skipHeader goes past CREATE … FUNCTION and the like.
 func skipHeader(s *lex.Scanner) {
 	for t := s.Next(); t.Kind != lex.EOF && t.Kind != lex.Bad && !s.Is(t, "function") && !s.Is(t, "procedure") && !s.Is(t, "body"); {
@@ -38,8 +28,8 @@ func skipHeader(s *lex.Scanner) {
 	}
 }
 
-// read adds the effects of what is left of a text.
-func (e *scan) read(s lex.Scanner) {
+// effectsOf returns the effects of a piece of SQL, in which bare names stay bare.
+func effectsOf(s lex.Scanner) (e insert.Effects) {
 	var prev lex.Token
 	var word string           // the token before, in lower case, if it is a word or a name
 	var atVar bool            // the last variable is in the place of one that SET assigns
@@ -66,7 +56,7 @@ func (e *scan) read(s lex.Scanner) {
 			}
 		case lex.Var:
 			atVar = before == "set" || prev.Kind == ','
-			e.variable(s, t)
+			variable(&e, s, t)
 		case '(':
 			outside = append(outside, tables)
 			tables = at
@@ -97,7 +87,7 @@ func (e *scan) read(s lex.Scanner) {
 				word = before
 			case prev.Kind == '%' && word == "rowcount":
 				e.Before = "SQL%ROWCOUNT"
-			case prev.Kind != '.' && (!call && t.Kind == lex.Word || call && (first || counting[word] || t.Kind == lex.Word && word == "update" || s.IsBuiltIn(t, open))) && e.keyword(word, before, call, call && peek.Next().Kind != ')', results):
+			case prev.Kind != '.' && (!call && t.Kind == lex.Word || call && (first || counting[word] || t.Kind == lex.Word && word == "update" || s.IsBuiltIn(t, open))) && keyword(&e, word, before, call, call && peek.Next().Kind != ')', results):
 			case before == "call", call && !first && (prev.Kind == '.' || !s.IsBuiltIn(t, open)):
 				e.Calls = append(e.Calls, name)
 			case first && (prev.Kind == '.' || t.Kind == lex.Name || !lex.IsKeyword(word) && !beforeTables[word] && !(modifiers[word] && (writing[before] || modifiers[before]))):
@@ -114,12 +104,13 @@ func (e *scan) read(s lex.Scanner) {
 	if results && len(e.Vars) > 0 {
 		e.Does |= insert.Assigns
 	}
+	return e
 }
 
 // keyword adds the effects of a word or a call, and reports whether it has any: it is no name then.
 // before is the word before it, argument reports that it is called with one, and counts
 // that a number of rows may be meant.
-func (e *scan) keyword(word, before string, call, argument, counts bool) bool {
+func keyword(e *insert.Effects, word, before string, call, argument, counts bool) bool {
 	switch {
 	case call && word == lex.IDFunction:
 		if e.Does |= insert.ReadsID; argument {
@@ -148,7 +139,7 @@ func writes(word, before string, call bool) bool {
 }
 
 // variable adds a user variable, or what a system variable reveals.
-func (e *scan) variable(s lex.Scanner, t lex.Token) {
+func variable(e *insert.Effects, s lex.Scanner, t lex.Token) {
 	switch name := s.SystemVariable(t); name {
 	case "":
 		if t.End-t.Pos > len("@") {

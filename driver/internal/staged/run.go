@@ -13,9 +13,8 @@
 //	refusals.go     why a statement is refused
 //	judge.go        whether a statement may run in several steps
 //	steps.go        the texts of these steps
-//	run.go          the steps
+//	run.go          the steps, and rights that are granted while the session lasts
 //	transaction.go  how a run leaves the session as it found it
-//	rights.go       rights that are granted while the session lasts
 //
 // Package read finds the parts of a statement, an insert.Staging.
 package staged
@@ -28,6 +27,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/samber/lo"
@@ -129,7 +129,7 @@ func (s *Run) store(ctx context.Context) error {
 		return nil
 	}
 	if s.rows > 0 && s.Insert.Staging.Needs.Any(insert.IDBefore) { // filling the stage set it to a row's number there
-		if err := s.execText(ctx, "SET "+insert.RestoreID); err != nil {
+		if err := s.Session.ExecText(ctx, "SET "+insert.RestoreID); err != nil {
 			return err
 		}
 	}
@@ -167,11 +167,6 @@ func (s *Run) copy(ctx context.Context, b insert.Block) (err error) {
 	return err
 }
 
-func (s *Run) execText(ctx context.Context, text string) error {
-	_, err := s.Session.Conn.ExecContext(ctx, text, nil)
-	return err
-}
-
 // create makes the stage, with the target's column types, each of
 // them nullable: triggers may replace a NULL. The stage of LOAD DATA has the target's
 // defaults as well, and NULL in the key alone: a file may have too few fields,
@@ -193,8 +188,8 @@ func (s *Run) create(ctx context.Context) error {
 	if servererr.Is(err, servererr.InvalidDefault) { // in the target's columns, under this sql_mode
 		// No SET STATEMENT: MariaDB's answer to one gives the inner driver
 		// the sql_mode within, by which it would escape arguments.
-		if err = s.execText(ctx, "SET @leafsql_m = @@sql_mode, sql_mode = ''"); err == nil {
-			err = s.execText(ctx, text)
+		if err = s.Session.ExecText(ctx, "SET @leafsql_m = @@sql_mode, sql_mode = ''"); err == nil {
+			err = s.Session.ExecText(ctx, text)
 			if !s.Session.PutBack(ctx, "SET sql_mode = @leafsql_m") && err == nil {
 				err = driver.ErrBadConn
 			}
@@ -204,8 +199,8 @@ func (s *Run) create(ctx context.Context) error {
 		if !slices.Contains(s.left, s.name) {
 			return nameTaken.on(t)
 		}
-		if err = s.execText(ctx, dropStage+s.name); err == nil {
-			err = s.execText(ctx, text)
+		if err = s.Session.ExecText(ctx, dropStage+s.name); err == nil {
+			err = s.Session.ExecText(ctx, text)
 		}
 	}
 	if !slices.Contains(s.left, s.name) { // also after an error: the answer may be lost
@@ -289,4 +284,29 @@ func (s *Run) named(err error) error {
 	renamed := *e
 	renamed.Message = strings.ReplaceAll(e.Message, stageTable, s.Insert.Table.Name.Table)
 	return &renamed
+}
+
+// replaceRefused is how often a pool may replace a connection for want of a right.
+const replaceRefused = time.Minute
+
+// withRights calls the server, and once more where a right is missing that may have been
+// granted since the session began: it knows those on its database from then, or from
+// its last USE. One that is refused still is closed when the pool has it back, for
+// rights on *.* and roles are known from the login.
+func (s *Run) withRights(ctx context.Context, call func() error) error {
+	err := call()
+	if !servererr.Denied(err) {
+		return err
+	}
+	if s.Session.DB != "" && !s.Session.DBUnknown {
+		if s.Session.ExecText(ctx, "USE "+quote.Name(s.Session.DB)) != nil {
+			return err
+		}
+		err = call()
+	}
+	now, last := time.Now().UnixNano(), s.Server.replaced.Load()
+	if servererr.Denied(err) && now-last >= int64(replaceRefused) && s.Server.replaced.CompareAndSwap(last, now) {
+		s.Session.Broken = true
+	}
+	return err
 }

@@ -24,7 +24,7 @@ import (
 // START TRANSACTION would not do: it ends LOCK TABLES.
 func (s *Run) start(ctx context.Context, text string) error {
 	if s.open {
-		return s.execText(ctx, text)
+		return s.Session.ExecText(ctx, text)
 	}
 	s.runs++
 	marker := "@leafsql_run = " + strconv.Itoa(s.runs) // an assignment, and later the question whether it was made
@@ -60,12 +60,12 @@ func (s *Run) start(ctx context.Context, text string) error {
 // trip, except under sql_mode ORACLE, where it runs none of a block.
 func (s *Run) execAll(ctx context.Context, texts ...string) (err error) {
 	if s.Session.Settings.MariaDB {
-		if err = s.execText(ctx, "BEGIN NOT ATOMIC "+strings.Join(texts, "; ")+"; END"); !servererr.Is(err, servererr.Parse) {
+		if err = s.Session.ExecText(ctx, "BEGIN NOT ATOMIC "+strings.Join(texts, "; ")+"; END"); !servererr.Is(err, servererr.Parse) {
 			return err
 		}
 	}
 	for _, text := range texts {
-		if err = s.execText(ctx, text); err != nil {
+		if err = s.Session.ExecText(ctx, text); err != nil {
 			break
 		}
 	}

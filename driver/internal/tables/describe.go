@@ -12,7 +12,7 @@ import (
 // describe says what plans need of a table, nil where a rule that may mean
 // many tables does not mean this one.
 func (set *Set) describe(rule rules.Rule, name catalog.Name, seen *seenTable) (*insert.Table, error) {
-	f, err := set.cfg.Fit(rule, name, seen.Table)
+	f, err := set.Config.Fit(rule, name, seen.Table)
 	if f == nil || err != nil {
 		return nil, err
 	}
@@ -22,20 +22,18 @@ func (set *Set) describe(rule rules.Rule, name catalog.Name, seen *seenTable) (*
 		return nil, err
 	}
 	if c := t.Counter(); c != nil {
-		c.Feeds(set.Server, name.DB)
+		c.Feeds(set.Config.Server, name.DB)
 		for _, r := range set.rules { // that may mean tables of the tag elsewhere
 			if !r.Exclude && rules.TagOf(r, c.Name) == c.Name {
-				c.Feeds(set.Server, cmp.Or(r.Database, set.DefaultDB))
+				c.Feeds(set.Config.Server, cmp.Or(r.Database, set.DefaultDB))
 			}
 		}
 	}
 	desc := &insert.Table{
 		Keys: t, Name: name,
 		Key: key.Name, KeyType: key.Type, Highest: f.Highest,
-		IntegerKey:  f.Integer,
-		UUID:        f.UUIDs,
-		Unsigned:    key.Unsigned(),
-		ZeroKey:     map[string]insert.Meaning{"fill": insert.Wanted, "keep": insert.Given}[set.cfg.Zero], // else BySession
+		IntegerKey: f.Integer, UUID: f.UUIDs, Unsigned: key.Unsigned(),
+		ZeroKey:     map[string]insert.Meaning{"fill": insert.Wanted, "keep": insert.Given}[set.Config.Zero], // else BySession
 		Floors:      t.Follows(),
 		OtherUnique: !key.AutoIncrement && seen.OtherUnique(key.Name),
 
@@ -65,7 +63,7 @@ func (set *Set) describe(rule rules.Rule, name catalog.Name, seen *seenTable) (*
 		desc.SetsKey, desc.UpdatesSetKey = desc.SetsKey || event == "INSERT" && sets, desc.UpdatesSetKey || event == "UPDATE" && sets
 		desc.Triggers.Add(e)
 	}
-	if !set.cfg.ResultOnly && f.UUIDs == insert.NoUUID {
+	if !set.Config.ResultOnly && f.UUIDs == insert.NoUUID {
 		desc.UpdatesID = f.Integer && key.Updatable && !desc.UpdatesSetKey && !seen.triggers["UPDATE"].Does.Any(insert.ReadsID)
 		switch {
 		case desc.SetsKey:

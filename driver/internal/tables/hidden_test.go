@@ -8,6 +8,7 @@ import (
 
 	"github.com/leafsql/leafsql/driver/internal/catalog"
 	"github.com/leafsql/leafsql/driver/internal/insert"
+	"github.com/leafsql/leafsql/driver/internal/rules"
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
@@ -40,7 +41,7 @@ func TestTriggersHidden(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer pool.Close()
-	set := New(Config{}, catalog.New(pool), nil, nil)
+	set := New(rules.Config{}, catalog.New(pool), nil, nil)
 	names := []catalog.Name{{DB: cfg.DBName, Table: "none"}, {DB: cfg.DBName, Table: "before_it"}, {DB: cfg.DBName, Table: "granted"}}
 	for _, tt := range []struct {
 		settings insert.Settings

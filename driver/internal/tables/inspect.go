@@ -26,7 +26,7 @@ func (set *Set) Inspect(ctx context.Context, conn ownpool.Conn, database string,
 		return nil, err
 	}
 	s := set.newSchema(make(map[string]string))
-	if set.cfg.Auto {
+	if set.Config.Auto {
 		for _, tag := range tags {
 			s.tags[set.Name("", tag).Table] = tag
 		}
@@ -82,7 +82,7 @@ func (s *Schema) mayHold(db string) bool {
 		}
 	}
 	byDefault := s.set.DefaultDB
-	return s.set.cfg.Auto && db == byDefault || slices.ContainsFunc(s.set.rules, func(r rules.Rule) bool {
+	return s.set.Config.Auto && db == byDefault || slices.ContainsFunc(s.set.rules, func(r rules.Rule) bool {
 		in := cmp.Or(r.Database, byDefault)
 		return !r.Exclude && (in == db || rules.Match(in, db) && !slices.Contains(serverDatabases, db))
 	})
@@ -98,7 +98,7 @@ func (set *Set) inspectTable(rule rules.Rule, name catalog.Name, t *catalog.Tabl
 	if info.Kind == rules.Segment {
 		info.Tag = rules.TagOf(rule, name.Table)
 	}
-	f, err := set.cfg.Fit(rule, name, t)
+	f, err := set.Config.Fit(rule, name, t)
 	if err != nil {
 		info.Err = err
 		if unfit, ok := errors.AsType[*insert.Refusal](err); ok {
@@ -127,7 +127,7 @@ func (s *Schema) missing(known map[catalog.Name]bool) []string {
 			none = append(none, written)
 		}
 	}
-	for _, r := range s.set.cfg.Rules {
+	for _, r := range s.set.Config.Rules {
 		name := s.set.Name(cmp.Or(r.Database, s.set.DefaultDB), r.Table)
 		if !r.Exclude && !strings.Contains(r.Database+r.Table, "*") && !known[name] {
 			none = append(none, r.String())
@@ -155,8 +155,7 @@ func (r reader) Excludes(database, table string) bool {
 }
 
 func (r reader) Assigns(p inspect.Program, column string) bool {
-	e := r.effects(p)
-	return e.SetsKey(column)
+	return r.effects(p).SetsKey(column)
 }
 
 func (r reader) effects(p inspect.Program) insert.Effects {

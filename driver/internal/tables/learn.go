@@ -32,7 +32,7 @@ func (set *Set) Learn(ctx context.Context, conn ownpool.Conn, database string) e
 	if err := set.learnServer(ctx, conn, database); err != nil {
 		return err
 	}
-	if set.cfg.Auto {
+	if set.Config.Auto {
 		if err := set.learnTags(ctx); err != nil {
 			return err
 		}
@@ -73,7 +73,7 @@ func (set *Set) learnServer(ctx context.Context, conn ownpool.Conn, database str
 // learnTags reads which tables leafTables=auto means.
 func (set *Set) learnTags(ctx context.Context) error {
 	tags, err := set.readTags(ctx)
-	if set.cfg.Create && servererr.Is(err, servererr.NoSuchTable) {
+	if set.Config.Create && servererr.Is(err, servererr.NoSuchTable) {
 		if err := set.Store.Alloc.Create(ctx); err != nil {
 			return set.AllocError(set.Store.Table, "creating it", err)
 		}
@@ -82,7 +82,7 @@ func (set *Set) learnTags(ctx context.Context) error {
 	if err != nil {
 		return set.AllocError(set.Store.Table, "reading its tags", err)
 	}
-	if len(tags) == 0 && set.cfg.Create {
+	if len(tags) == 0 && set.Config.Create {
 		set.Log().Warn("leafsql: leafCreate=true has no table to fill: leafTables=auto means the tables that have a row in leaf_alloc, and there is none",
 			"way out", "name the tables: leafTables=orders,items, or leafTables=* for all")
 	}

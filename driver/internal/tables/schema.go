@@ -171,7 +171,7 @@ func (set *Set) see(ctx context.Context, names []catalog.Name) (map[catalog.Name
 // rule finds the rule that counts for a table.
 func (s *Schema) rule(name catalog.Name) (rules.Rule, bool) {
 	set := s.set
-	if set.cfg.Auto {
+	if set.Config.Auto {
 		tag, ok := s.tags[name.String()]
 		if !ok && name.DB == set.DefaultDB {
 			tag, ok = s.tags[name.Table]
@@ -218,7 +218,7 @@ func (set *Set) Refresh() error {
 	defer cancel()
 	old := set.Schema.Load()
 	tags := old.tags
-	if set.cfg.Auto {
+	if set.Config.Auto {
 		var err error
 		if tags, err = set.readTags(ctx); err != nil {
 			return err

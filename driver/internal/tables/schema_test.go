@@ -4,13 +4,14 @@ import (
 	"testing"
 
 	"github.com/leafsql/leafsql/driver/internal/catalog"
+	"github.com/leafsql/leafsql/driver/internal/rules"
 )
 
 // TestForgetWhileLooking: a look that is under way while another table is
 // forgotten is not kept, because what comes of it is told to the old schema.
 func TestForgetWhileLooking(t *testing.T) {
 	looking, known := catalog.Name{DB: "shop", Table: "t"}, catalog.Name{DB: "shop", Table: "u"}
-	s := New(Config{}, nil, nil, nil).Schema.Load()
+	s := New(rules.Config{}, nil, nil, nil).Schema.Load()
 	s.tables[looking] = &tableLookup{}
 	s.tables[known] = &tableLookup{finished: true}
 	n, forgot := s.without(func(catalog.Name) bool { return false })

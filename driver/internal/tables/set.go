@@ -33,20 +33,10 @@ import (
 	"github.com/leafsql/leafsql/idgen"
 )
 
-// Config is what a configuration says of tables: driver.Config has the same fields and
-// their meaning.
-type Config struct {
-	counters.Config
-	ResultOnly bool
-	Zero       string // "", fill or keep
-	Server     string // where connections lead to, "" where that is not known
-}
-
 // A Set is the tables that a configuration means on one server. All connections of a
 // Connector share it.
 type Set struct {
 	counters.Counters
-	Server string // where connections lead to, "" where that is not known
 
 	// Settings are the server's version, and DefaultDB is the database that bare rules
 	// mean, as names compare: both are known once Learn has run.
@@ -56,7 +46,6 @@ type Set struct {
 	Schema atomic.Pointer[Schema] // what is known now
 	Used   atomic.Bool            // a statement used that since it was refreshed
 
-	cfg   Config
 	rules []rules.Rule // the first that matches counts
 
 	ctx    context.Context // of what runs in the background; ends with Close
@@ -67,11 +56,10 @@ type Set struct {
 }
 
 // New returns the set of a configuration. It asks nothing yet.
-func New(cfg Config, c *catalog.Catalog, store *ids.Store, snowflakes idgen.Generator) *Set {
+func New(cfg rules.Config, c *catalog.Catalog, store *ids.Store, snowflakes idgen.Generator) *Set {
 	set := &Set{
-		Counters: counters.Counters{Config: cfg.Config, Catalog: c, Store: store, Snowflakes: snowflakes},
-		Server:   cfg.Server, cfg: cfg, rules: rules.BySpecificity(cfg.Rules),
-		learning: semaphore.NewWeighted(1),
+		Counters: counters.Counters{Config: cfg, Catalog: c, Store: store, Snowflakes: snowflakes},
+		rules:    rules.BySpecificity(cfg.Rules), learning: semaphore.NewWeighted(1),
 	}
 	set.ctx, set.cancel = context.WithCancel(context.Background())
 	set.Schema.Store(set.newSchema(nil))
@@ -88,7 +76,7 @@ func (set *Set) Programs() *staged.Programs {
 }
 
 // Idle says that nothing is to be filled.
-func (set *Set) Idle() bool { return !set.cfg.Auto && len(set.rules) == 0 }
+func (set *Set) Idle() bool { return !set.Config.Auto && len(set.rules) == 0 }
 
 // Close ends what runs in the background, and the catalog.
 func (set *Set) Close() error {
