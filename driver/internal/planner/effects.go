@@ -18,8 +18,8 @@ import (
 // After notes what a text did to the session and to the tables.
 func (p *Planner) After(st *Statement, err error) {
 	plan := st.Plan
-	if plan.Role {
-		p.shareNothing()
+	if plan.Role && p.Permitted != nil { // its roles may not be those of other sessions of its account
+		p.Guard("")
 	}
 	if plan.Opaque {
 		p.AfterOpaque()
@@ -58,13 +58,6 @@ func nothingRan(plan *insert.Plan, err error) bool {
 		len(plan.Changes) == 1 && servererr.Is(err, servererr.UnknownTable)
 }
 
-// shareNothing ends what a guarded session shares with others of its account: its roles may not be theirs.
-func (p *Planner) shareNothing() {
-	if p.Permitted != nil {
-		p.Guard("")
-	}
-}
-
 // DoubtDatabase notes that a text's USE may not have worked: the rest of the text
 // failed, or the answers of its statements are still to be read.
 func (p *Planner) DoubtDatabase(st *Statement) {
@@ -89,7 +82,9 @@ func (st *Statement) Unread(err error) error {
 // 10.6.2, where EXECUTE may run a USE.
 func (p *Planner) AfterOpaque() {
 	p.opaque = true
-	p.shareNothing()
+	if p.Permitted != nil { // its roles may have changed
+		p.Guard("")
+	}
 	p.DBUnknown = p.DBUnknown || p.Settings.MariaDB && p.Settings.Version >= 100602
 	p.verified, p.last = p.verified[:0], nil
 	p.ForgetSettings()

@@ -37,8 +37,7 @@ func (set *Set) describe(rule rules.Rule, name catalog.Name, seen *seenTable) (*
 		Floors:      t.Follows(),
 		OtherUnique: !key.AutoIncrement && seen.OtherUnique(key.Name),
 
-		AutoIncrement: key.AutoIncrement,
-		RowTriggers:   seen.RowTriggers(),
+		AutoIncrement: key.AutoIncrement, RowTriggers: seen.RowTriggers(),
 	}
 	switch {
 	case key.AutoIncrement && desc.ZeroKey == insert.Given: // the server would replace it

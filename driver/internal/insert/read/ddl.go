@@ -72,7 +72,7 @@ func (r *reader) changedTables(c insert.Change, create bool) {
 		fallthrough
 	case create:
 		r.toEnd()
-		if !mentions(r.text[r.began.pos:r.prevEnd], "select", "values") {
+		if !mentions(r.text[r.began.tok.Pos:r.prevEnd], "select", "values") {
 			r.Runs = runs // its lists are no calls
 		}
 	}

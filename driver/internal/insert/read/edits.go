@@ -105,5 +105,5 @@ func (r *reader) newName() string {
 // storedReadsID reports whether a stored function that the statement calls, or a view that
 // it may name, reads the session's id.
 func (w *insertReader) storedReadsID() (bool, error) {
-	return w.schema.Stager.ReadsID(w.Use, w.text[w.began.pos:])
+	return w.schema.Stager.ReadsID(w.Use, w.text[w.began.tok.Pos:])
 }

@@ -114,7 +114,7 @@ func (w *insertReader) readTarget() (bool, error) {
 	if !w.atName() && w.tok.Kind != '.' {
 		return false, w.refuseNamed("a table named in an unknown form", plainForm)
 	}
-	w.head = span{w.began.pos, w.tok.Pos}
+	w.head = span{w.began.tok.Pos, w.tok.Pos}
 	headParams, runs := w.params, w.Runs
 	n, written, ok := w.tableName()
 	w.Runs = runs // a list of columns behind it is no call

@@ -3,6 +3,7 @@ package read
 import (
 	"cmp"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/leafsql/leafsql/driver/internal/insert"
@@ -51,15 +52,8 @@ type reader struct {
 	alias       string // a name that the text does not hold
 	functions   bool   // calls of stored functions are noted
 	selects     bool   // so are selects within expressions
-	began       start  // where the statement began
+	began       cursor // where the statement began
 	diagnostics bool   // a variable of the statement before is read
-}
-
-// A start is where a statement begins.
-type start struct {
-	pos     int
-	prevEnd int // end of the token before it
-	params  int // placeholders before it
 }
 
 // next goes on to the next token.
@@ -111,14 +105,7 @@ func (r *reader) is(word string) bool {
 	return r.tok.Kind == lex.Word && lex.Is(r.text[r.tok.Pos:r.tok.End], word)
 }
 
-func (r *reader) isAny(words ...string) bool {
-	for _, w := range words {
-		if r.is(w) {
-			return true
-		}
-	}
-	return false
-}
+func (r *reader) isAny(words ...string) bool { return slices.ContainsFunc(words, r.is) }
 
 // accept goes past the given word if it is there.
 func (r *reader) accept(word string) bool {
@@ -288,12 +275,7 @@ func operand(c byte) bool {
 // mentions says whether a text holds one of some words in lower case, in any case.
 func mentions(text string, words ...string) bool {
 	text = strings.ToLower(text)
-	for _, w := range words {
-		if strings.Contains(text, w) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
 }
 
 // plainForm is the way out for a statement of an unknown form.

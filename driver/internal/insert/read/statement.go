@@ -30,7 +30,7 @@ func (r *reader) statements() error {
 			r.Ends = append(r.Ends, behind)
 		}
 		behind = 0
-		r.began = start{r.tok.Pos, r.prevEnd, r.params}
+		r.began = r.cursor
 		r.decided = math.MaxInt
 		err := r.statement()
 		switch {
@@ -64,7 +64,7 @@ func (r *reader) ofStatement(err error) error {
 		return err
 	}
 	of := *refusal // others may hold it
-	of.Text = r.text[r.began.pos:r.tok.Pos]
+	of.Text = r.text[r.began.tok.Pos:r.tok.Pos]
 	if r.compound && r.settings.MariaDB { // whose end is not known
 		of.Text = "INSERT INTO " + of.Of.Quoted() + " () VALUES ()"
 	}
