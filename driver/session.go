@@ -87,13 +87,11 @@ func (e *execution) answer(ctx context.Context) (fill.Answer, error) {
 }
 
 func (s *client) Prepare(ctx context.Context, p fill.Plan) (fill.Prepared, error) {
-	var prepared *stmt
-	var err error
-	if st := statementOf(p); st.Way == planner.InParts {
-		err = s.prepareError(ctx, p.Text)
-	} else {
-		prepared, err = s.prepare(ctx, st, p.Text)
+	st := statementOf(p)
+	if st.Way == planner.InParts {
+		return nil, s.connector.refused(s.prepareError(ctx, p.Text))
 	}
+	prepared, err := s.prepare(ctx, st, p.Text)
 	if err != nil {
 		return nil, s.connector.refused(err)
 	}

@@ -11,10 +11,8 @@ import (
 	"github.com/leafsql/leafsql/internal/servererr"
 )
 
-var (
-	_ session.Stmt             = (*stmt)(nil)
-	_ driver.NamedValueChecker = (*stmt)(nil)
-)
+var _ session.Stmt = (*stmt)(nil)
+var _ driver.NamedValueChecker = (*stmt)(nil)
 
 // stmt is a prepared statement whose rows may need keys, or that has effects to be
 // noted each time. Where the marker goes depends on which arguments are keys already, so

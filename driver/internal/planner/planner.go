@@ -156,15 +156,11 @@ func (p *Planner) Replanned(ctx context.Context, st *Statement, text string, err
 		return nil
 	}
 	again, err := p.Statement(ctx, text)
-	if err != nil || len(again.Plan.Inserts) != len(st.Plan.Inserts) {
+	sameColumns := func(a, b insert.Insert) bool { return slices.Equal(a.Table.Columns, b.Table.Columns) }
+	if err != nil || len(again.Plan.Inserts) != len(st.Plan.Inserts) || slices.EqualFunc(again.Plan.Inserts, st.Plan.Inserts, sameColumns) {
 		return nil
 	}
-	for i := range again.Plan.Inserts {
-		if !slices.Equal(again.Plan.Inserts[i].Table.Columns, st.Plan.Inserts[i].Table.Columns) {
-			return again
-		}
-	}
-	return nil
+	return again
 }
 
 // A reading is one reading of a text.

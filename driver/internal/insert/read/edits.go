@@ -101,9 +101,3 @@ func (r *reader) newName() string {
 	}
 	return r.alias
 }
-
-// storedReadsID reports whether a stored function that the statement calls, or a view that
-// it may name, reads the session's id.
-func (w *insertReader) storedReadsID() (bool, error) {
-	return w.schema.Stager.ReadsID(w.Use, w.text[w.began.tok.Pos:])
-}

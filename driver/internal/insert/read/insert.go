@@ -329,7 +329,7 @@ func (w *insertReader) markerFits() (bool, error) {
 	if called >= place || max(w.rowCalls.stored, w.calls.stored) < place {
 		return called < place, nil
 	}
-	reads, err := w.storedReadsID()
+	reads, err := w.schema.Stager.ReadsID(w.Use, w.text[w.began.tok.Pos:])
 	return !reads, err
 }
 

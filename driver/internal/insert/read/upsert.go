@@ -111,7 +111,7 @@ func (w *insertReader) callsAtUpsertMarker() (bool, error) {
 		return true, nil
 	}
 	if w.calls.stored >= 0 || w.Rows > 1 && w.rowCalls.stored >= 0 {
-		return w.storedReadsID()
+		return w.schema.Stager.ReadsID(w.Use, w.text[w.began.tok.Pos:])
 	}
 	return false, nil
 }
