@@ -1,12 +1,12 @@
-// Package catalog asks a server about tables, by their names: their columns, triggers and
-// indexes, and the highest key if an index has it. It also reads the texts of stored
-// routines and views that the caller names.
+// Package catalog reads what a server's catalog holds about tables, by their names: columns,
+// triggers and indexes, and the highest key if an index has it. It also reads the texts of
+// stored routines and views that the caller names.
 //
 //	c := catalog.New(pool)
 //	tables, err := c.Tables(ctx, []catalog.Name{{DB: "shop", Table: "orders"}})
 //
-// It knows no rules and keeps nothing. Temporary tables are not in a catalog:
-// only the connection that made such a table sees it.
+// It uses no rules and caches no tables. Temporary tables are not in a catalog:
+// only the connection that created one sees it.
 package catalog
 
 import (
@@ -29,15 +29,15 @@ import (
 	"github.com/leafsql/leafsql/internal/servererr"
 )
 
-// A Name is a table's, with its database, as the server spells them.
+// A Name is the name of a table and of its database, in the server's spelling.
 type Name = insert.TableName
 
-// A Table is what a server knows of one table.
+// A Table describes one table as the server's catalog shows it.
 type Table struct {
-	Columns  []Column // in their order
+	Columns  []Column // in the table's order
 	Triggers []Trigger
 	Indexes  []Index
-	Created  string // when, by the server's clock: another table that takes the name has another one
+	Created  string // creation time by the server's clock; a later table of the same name has another time
 
 	TriggersHidden bool // there may be triggers that this user does not see; set by the caller of SeesTriggers
 }
@@ -46,22 +46,22 @@ type Table struct {
 type Column struct {
 	Name          string
 	Type          string // such as "int(10) unsigned"
-	Primary       bool   // part of the primary key, and not generated from others
+	Primary       bool   // part of the primary key, and not generated from other columns
 	AutoIncrement bool
 	Invisible     bool
 	Updatable     bool // this user may update it
-	ID            bool // its default reads LAST_INSERT_ID(), under the name @@identity or @@last_insert_id
+	ID            bool // its default reads LAST_INSERT_ID(), as @@identity or @@last_insert_id
 }
 
-// A Trigger is one of a table's, as far as this user may see it.
+// A Trigger is a trigger of a table that this user may see.
 type Trigger struct {
 	Event   string // INSERT, UPDATE or DELETE
 	Before  bool
 	Text    string
-	SQLMode string // as of when it was made
+	SQLMode string // sql_mode when the trigger was created
 }
 
-// An Index is one of a table's.
+// An Index is an index of a table.
 type Index struct {
 	Name    string
 	Unique  bool
@@ -94,13 +94,12 @@ func (t *Table) Unique(column string) (alone, together bool) {
 	return alone, together
 }
 
-// OtherUnique reports whether another column than a given one, or more than that, is
-// unique.
+// OtherUnique reports whether a unique index has any column other than the given one.
 func (t *Table) OtherUnique(column string) bool {
 	return slices.ContainsFunc(t.Indexes, func(x Index) bool { return x.Unique && (len(x.Columns) > 1 || x.Columns[0] != column) })
 }
 
-// describe fills in what the columns column_key, column_default and extra say.
+// describe sets the fields that follow from column_key, column_default and extra.
 func (c *Column) describe(key, byDefault, extra string) {
 	extra, byDefault = strings.ToLower(extra), strings.ToLower(byDefault)
 	generated := strings.Contains(extra, "generated") && !strings.Contains(extra, "default_generated")
@@ -110,20 +109,20 @@ func (c *Column) describe(key, byDefault, extra string) {
 	c.ID = strings.Contains(byDefault, "@@") && (strings.Contains(byDefault, "identity") || strings.Contains(byDefault, "last_insert_id"))
 }
 
-// Generated reports whether the column is a key that MySQL has generated for a table without one
-// (sql_generate_invisible_primary_key), as MySQL itself recognises it.
+// Generated reports whether the column is a key that MySQL has generated for a table without a primary
+// key (sql_generate_invisible_primary_key). MySQL itself recognises the column in the same way.
 func (c *Column) Generated() bool {
 	return c.Name == "my_row_id" && c.Type == "bigint unsigned" && c.Primary && c.AutoIncrement && c.Invisible
 }
 
-// integers are the highest values of the signed integer types.
+// integers maps the signed integer types to their highest values.
 var integers = map[string]int64{
 	"tinyint": math.MaxInt8, "smallint": math.MaxInt16, "mediumint": 1<<23 - 1,
 	"int": math.MaxInt32, "integer": math.MaxInt32, "bigint": math.MaxInt64,
 }
 
-// Highest is the highest id that the column can hold, 0 if it can hold none,
-// and whether it is of an integer type.
+// Highest returns the highest id that the column can hold, 0 if it can hold none,
+// and reports whether its type is an integer type.
 func (c *Column) Highest() (highest int64, integer bool) {
 	name, length, scale := c.Sized()
 	if top, ok := integers[name]; ok {
@@ -142,27 +141,28 @@ func (c *Column) Highest() (highest int64, integer bool) {
 	return int64(math.Pow10(digits)) - 1, false
 }
 
-// Sized is the name of the column's type, with its length and its scale where it has them.
+// Sized returns the name of the column's type, and its length and scale, 0 if the type has none.
 func (c *Column) Sized() (name string, length, scale int) {
 	name, more, _ := strings.Cut(strings.ToLower(c.Type), "(")
 	name, _, _ = strings.Cut(name, " ") // "bigint unsigned"
 	more, _, _ = strings.Cut(more, ")")
 	more, fraction, _ := strings.Cut(more, ",")
-	length, _ = strconv.Atoi(more) // 0: none
+	length, _ = strconv.Atoi(more) // 0: no length
 	scale, _ = strconv.Atoi(fraction)
 	return name, length, scale
 }
 
-// Unsigned says whether the column's type has no negative values.
+// Unsigned reports whether the column's type has no negative values.
 func (c *Column) Unsigned() bool {
 	return strings.Contains(strings.ToLower(c.Type), "unsigned")
 }
 
-// Timeout bounds the questions of one look: a slow server needs seconds for each reply.
+// Timeout bounds the queries of one lookup: a slow server needs seconds for each reply.
 const Timeout = time.Minute
 
-// A Catalog asks through a pool of its own: a query on an application's
-// connection would change its ROW_COUNT(), and in a pool of one wait for it.
+// A Catalog sends its queries through an internal pool: a query on an application's
+// connection would change its ROW_COUNT(), and would wait for the connection in a pool of one.
+// It is safe for concurrent use after FoldsCase is set.
 type Catalog struct {
 	FoldsCase bool // the server ignores the case of tables' names
 
@@ -170,19 +170,19 @@ type Catalog struct {
 	showsTransactions atomic.Bool
 }
 
-// New returns a catalog that asks through db.
+// New returns a catalog that sends its queries through db. Close closes db.
 func New(db *sql.DB) *Catalog { return &Catalog{db: sqlx.NewDb(db, "mysql")} }
 
 // Close closes the pool.
 func (c *Catalog) Close() error { return c.db.Close() }
 
-// FailsInTransaction is an assignment that changes nothing. MySQL has no variable that says
-// whether a transaction is open, but refuses this assignment where one is.
+// FailsInTransaction is an assignment that changes nothing. MySQL has no variable that shows
+// whether a transaction is open, but it refuses this assignment in a transaction.
 const FailsInTransaction = "session_track_gtids = @@session_track_gtids"
 
-// ShowsTransactions says whether the server refuses FailsInTransaction where a transaction is
-// open: one that is none of Oracle's, or a proxy, may take it and do nothing. Once it did
-// that is taken to stay so.
+// ShowsTransactions reports whether the server refuses FailsInTransaction in an open
+// transaction: a server that is not Oracle's, or a proxy, may accept and ignore it. A positive
+// answer is cached.
 func (c *Catalog) ShowsTransactions(ctx context.Context) (bool, error) {
 	if c.showsTransactions.Load() {
 		return true, nil
@@ -204,11 +204,11 @@ func (c *Catalog) ShowsTransactions(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// perQuery is how many tables one query asks for.
+// perQuery is the largest number of tables in one query.
 const perQuery = 100
 
-// Tables reads tables, by as few queries as can be. One without an entry does not
-// exist, or may not be seen.
+// Tables reads tables with as few queries as possible. A name without an entry in the result has no
+// table, or this user may not see it.
 func (c *Catalog) Tables(ctx context.Context, names []Name) (map[Name]*Table, error) {
 	tables := make(map[Name]*Table, len(names))
 	for part := range slices.Chunk(names, perQuery) {
@@ -219,9 +219,9 @@ func (c *Catalog) Tables(ctx context.Context, names []Name) (map[Name]*Table, er
 	return tables, nil
 }
 
-// tables asks for columns, triggers and indexes, each by the table's name: only a
-// comparison with a constant spares MariaDB from opening all tables. '-' stands where
-// nothing is told, since ” would be NULL under EMPTY_STRING_IS_NULL.
+// tables reads columns, triggers and indexes, each by the table's name: only a
+// comparison with a constant saves MariaDB from opening all tables. Unused columns are '-',
+// since an empty string would be NULL under EMPTY_STRING_IS_NULL.
 func (c *Catalog) tables(ctx context.Context, names []Name, tables map[Name]*Table) error {
 	var selects []string
 	var args []any
@@ -246,7 +246,7 @@ func (c *Catalog) tables(ctx context.Context, names []Name, tables map[Name]*Tab
 		if err := rows.Scan(&n, &kind, &schema, &table, &o, &x, &y, &z, &text, &extra, &privileges); err != nil {
 			return err
 		}
-		// The comparison above ignores case, and some servers have Orders beside orders.
+		// The comparison above ignores case, and some servers have both Orders and orders.
 		name := names[n]
 		if !c.FoldsCase && (schema != name.DB || table != name.Table) {
 			continue
@@ -270,7 +270,7 @@ func (c *Catalog) tables(ctx context.Context, names []Name, tables map[Name]*Tab
 				known.Indexes = append(known.Indexes, Index{Name: x, Unique: y == "unique"})
 			}
 			known.Indexes[i].Columns = append(known.Indexes[i].Columns, text.String)
-		default: // the table's own
+		default: // the table itself
 			known.Created = x
 		}
 	}
@@ -279,12 +279,12 @@ func (c *Catalog) tables(ctx context.Context, names []Name, tables map[Name]*Tab
 
 // A Program is the text of a stored routine, or of a view's select.
 type Program struct {
-	Text    string // "" where this user may not see it
-	SQLMode string // of a routine, as of when it was made
+	Text    string // "" if this user may not see it
+	SQLMode string // for a routine, sql_mode when it was created
 }
 
-// Routines reads the functions, procedures and, on MariaDB, packages of a name. A
-// name that there is no routine of gives none.
+// Routines reads the functions, procedures and, on MariaDB, packages with a name. It returns none,
+// and no error, if there is no routine of that name.
 func (c *Catalog) Routines(ctx context.Context, name Name, mariaDB bool) (found []Program, err error) {
 	kinds := []string{"FUNCTION", "PROCEDURE"}
 	if mariaDB {
@@ -294,7 +294,7 @@ func (c *Catalog) Routines(ctx context.Context, name Name, mariaDB bool) (found 
 		var p Program
 		var text sql.NullString
 		var none any
-		// SHOW finds it by its name; information_schema reads through all there are.
+		// SHOW finds a routine by its name; a query of information_schema reads all routines.
 		err := c.db.QueryRowContext(ctx, "SHOW CREATE "+kind+" "+name.Quoted()).Scan(&none, &p.SQLMode, &text, &none, &none, &none)
 		if err == nil {
 			p.Text = text.String
@@ -306,7 +306,7 @@ func (c *Catalog) Routines(ctx context.Context, name Name, mariaDB bool) (found 
 	return found, nil
 }
 
-// Views reads those of some tables of a database that are views.
+// Views returns the selects of those of the given tables of a database that are views.
 func (c *Catalog) Views(ctx context.Context, db string, tables []string) ([]Program, error) {
 	query, args, err := sqlx.In("SELECT view_definition FROM information_schema.views WHERE table_schema = ? AND table_name IN (?)", db, tables)
 	if err != nil {
@@ -317,23 +317,23 @@ func (c *Catalog) Views(ctx context.Context, db string, tables []string) ([]Prog
 	return lo.Map(texts, func(text sql.NullString, _ int) Program { return Program{Text: text.String} }), err
 }
 
-// Databases lists the databases that this user sees.
+// Databases returns the names of the databases that this user sees.
 func (c *Catalog) Databases(ctx context.Context) (names []string, err error) {
 	err = c.db.SelectContext(ctx, &names, "SELECT schema_name FROM information_schema.schemata")
 	return names, err
 }
 
-// TableNames lists the base tables of a database, system-versioned ones included.
+// TableNames returns the names of the base tables of a database, including system-versioned ones.
 func (c *Catalog) TableNames(ctx context.Context, db string) (names []string, err error) {
 	err = c.db.SelectContext(ctx, &names, "SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND table_type IN ('BASE TABLE', 'SYSTEM VERSIONED')", db)
 	return names, err
 }
 
-// Highest gives the highest values of an integer column below a limit, 0 for none: the stored one, by a query such as
-// MaxQuery, and if counted the one that AUTO_INCREMENT has given, also to rows that are gone or locked. A next value of
-// AUTO_INCREMENT at the limit counts for nothing, since the server also shows it after a single row with the column's highest
-// value. SHOW CREATE TABLE would need a round trip of its own and a right on the whole table, and some sql_modes of MariaDB
-// leave the value out there.
+// Highest returns the highest values of an integer column below a limit, 0 if there is none. stored is the result of a query
+// such as MaxQuery. given, read if counted is set, is the highest value that AUTO_INCREMENT has generated, also for rows that
+// are deleted or locked. A next value of AUTO_INCREMENT at or above the limit is ignored, since the server also shows it after
+// a single row with the column's highest value. SHOW CREATE TABLE would need another round trip and a right on the whole
+// table, and some sql_modes of MariaDB leave the value out there.
 func (c *Catalog) Highest(ctx context.Context, table Name, query string, below int64, counted bool) (stored, given int64, err error) {
 	next, args := "NULL", []any(nil)
 	if counted {
@@ -344,13 +344,13 @@ func (c *Catalog) Highest(ctx context.Context, table Name, query string, below i
 	return max(s.Int64, 0), g.Int64, err
 }
 
-// MaxQuery is the query for the highest value of an integer column below a
-// limit. Without an index that begins with the column the server reads the whole table.
+// MaxQuery returns the query for the highest value of an integer column below a
+// limit. Without an index that begins with the column, the server reads the whole table for it.
 func MaxQuery(table Name, column string, below int64) string {
 	return "SELECT MAX(" + quote.Name(column) + ") FROM " + table.Quoted() + " WHERE " + quote.Name(column) + " < " + strconv.FormatInt(below, 10)
 }
 
-// Empty reports whether a table has no row. It needs the right to read the column.
+// Empty reports whether a table has no rows. It needs the right to read the column.
 func (c *Catalog) Empty(ctx context.Context, table Name, column string) (empty bool, err error) {
 	err = c.db.QueryRowContext(ctx, "SELECT COUNT(*) = 0 FROM (SELECT "+quote.Name(column)+" FROM "+table.Quoted()+" LIMIT 1) q").Scan(&empty)
 	return empty, err

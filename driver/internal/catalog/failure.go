@@ -9,11 +9,11 @@ import (
 	"github.com/leafsql/leafsql/internal/servererr"
 )
 
-// A Failure says that a statement of leafsql's own failed, one that reads what the server
-// knows of tables. The application's statement was not run. An answer of the server is told
-// in the text only: it is not about what the application sent.
+// A Failure is the error of an internal statement that reads the server's catalog or session.
+// The application's statement was not run. A server error is only in the text of the
+// message: it is not about the application's query.
 type Failure struct {
-	What string // was to be read
+	What string // subject of the failed query
 	Err  error
 }
 
@@ -28,7 +28,7 @@ func (e *Failure) Error() string {
 	return part.Sentence("reading "+e.What, part.Text(e.Err), way)
 }
 
-// Unwrap gives the end of a context or a connection, not the server's answer.
+// Unwrap returns the error of a context or a connection, and nil for an error of the server.
 func (e *Failure) Unwrap() error {
 	if _, answer := errors.AsType[*mysql.MySQLError](e.Err); answer {
 		return nil

@@ -7,22 +7,22 @@ import (
 	"strings"
 )
 
-// LogInAnew makes a new connection for each question: the server may hold the rights of one as they were at its login.
+// LogInAnew makes every query use a new connection: the server may keep a connection's rights as they were at its login.
 func (c *Catalog) LogInAnew() { c.db.SetMaxIdleConns(-1) }
 
-// ofUser is the condition of rows that have a right of this user itself. What roles and PUBLIC add the server does not show.
+// ofUser selects the rows with a right of this user itself. The server does not show rights from roles and PUBLIC.
 const ofUser = "BINARY grantee = CONCAT('''', LEFT(CURRENT_USER(), CHAR_LENGTH(CURRENT_USER()) - CHAR_LENGTH(SUBSTRING_INDEX(CURRENT_USER(), '@', -1)) - 1)," +
 	" '''@''', SUBSTRING_INDEX(CURRENT_USER(), '@', -1), '''')"
 
-// mayTrigger is the condition of a table, by its database, its name and its database again, on which the user has TRIGGER. Of
-// several grants on its database one alone counts, and which one it is depends on their patterns: TRIGGER has to be in all of them.
+// mayTrigger is true for a table on which the user has TRIGGER. Its arguments are the database, the table and the database
+// again. Only one of several grants on a database counts, depending on their patterns, so TRIGGER has to be in all of them.
 const mayTrigger = "EXISTS (SELECT 1 FROM information_schema.user_privileges WHERE privilege_type = 'TRIGGER' AND " + ofUser + ")" +
 	" OR EXISTS (SELECT 1 FROM information_schema.table_privileges WHERE privilege_type = 'TRIGGER' AND BINARY table_schema = ? AND BINARY table_name = ? AND " + ofUser + ")" +
 	" OR (SELECT COUNT(DISTINCT table_schema) = SUM(privilege_type = 'TRIGGER') FROM information_schema.schema_privileges" +
 	" WHERE ? COLLATE utf8mb4_bin LIKE table_schema ESCAPE CHAR(92) AND " + ofUser + ")"
 
-// SeesTriggers returns those of some tables on which this user has the right TRIGGER by its own grants, and so sees all triggers,
-// on MariaDB.
+// SeesTriggers returns the given tables on which this user has the right TRIGGER directly, not through a role. On MariaDB, the
+// user sees all triggers of these tables.
 func (c *Catalog) SeesTriggers(ctx context.Context, names []Name) (map[Name]bool, error) {
 	sees := make(map[Name]bool)
 	for part := range slices.Chunk(names, perQuery) {

@@ -11,7 +11,7 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestTriggerRights: an account for which TRIGGER is reported sees a table's trigger, and only its own grants count.
+// TestTriggerRights: a user for whom TRIGGER is reported sees a table's trigger, and only direct grants count.
 func TestTriggerRights(t *testing.T) {
 	target := mysqltest.TargetOf(t, mysqltest.MariaDB)
 	dsn := target.Database(t)
@@ -50,7 +50,7 @@ func TestTriggerRights(t *testing.T) {
 		{[]string{"TRIGGER ON `" + strings.ToUpper(db) + "`.*"}, false},
 		{[]string{"TRIGGER ON `" + strings.Replace(db, "_", `\%`, 1) + "`.*"}, false},
 		{[]string{"TRIGGER ON `" + strings.Replace(db, "_", ".", 1) + "`.*"}, false},
-		{[]string{"ROLE"}, false}, // it has, and the server does not tell
+		{[]string{"ROLE"}, false}, // the user has the right, but the server does not show it
 	} {
 		user := "u" + db[len(db)-8:] + string(rune('a'+i))
 		do("CREATE USER " + user + " IDENTIFIED BY 'pw'")
