@@ -18,19 +18,20 @@ type Tag struct {
 	Sequence bool
 }
 
-// A Counter is what ids of a tag are drawn from, with the one generator of its store.
+// A Counter issues the ids of a tag by the only generator of its store for the tag. It is safe for
+// concurrent use.
 type Counter struct {
 	Tag
 	*segment.Generator
-	control.Control                     // of the generator
-	Rows            Rows                // where its row is, nil where it has none
-	Turn            *semaphore.Weighted // of 1, held while the row is looked for and added
+	control.Control                     // internal methods of the generator
+	Rows            Rows                // table of the counter's row, nil if a replacement has no rows
+	Turn            *semaphore.Weighted // of weight 1, held while the row is looked up and added
 
 	store *Store
-	feeds map[string]bool // the databases of its tables; guarded by store.mu
+	feeds map[string]bool // databases of the counter's tables, as server/db; guarded by store.mu
 }
 
-// Counter returns the one counter of a tag.
+// Counter returns the store's only counter of a tag, and creates it on the first call.
 func (s *Store) Counter(tag Tag) *Counter {
 	s.mu.Lock()
 	c, known := s.counters[tag]
@@ -54,21 +55,21 @@ func (s *Store) Counter(tag Tag) *Counter {
 	return c
 }
 
-// known is the counter of a tag, nil as long as nobody wanted it.
+// known returns the counter of a tag, nil if Counter has not created it.
 func (s *Store) known(tag Tag) *Counter {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.counters[tag]
 }
 
-// Counters are those that somebody wanted.
+// Counters returns the counters that Counter has created, in any order.
 func (s *Store) Counters() []*Counter {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Collect(maps.Values(s.counters))
 }
 
-// Table is the table that the row is in.
+// Table returns the table of the counter's row.
 func (c *Counter) Table() string {
 	if c.Sequence {
 		return SequenceTable
@@ -76,8 +77,9 @@ func (c *Counter) Table() string {
 	return c.store.Table
 }
 
-// Row returns the row for a caller that is about to draw from it. On leaf_alloc it is the
-// look that the generator needs before its first fetch.
+// Row returns the counter's row for a caller that is about to draw ids from it. For leaf_alloc it also is
+// the read that the generator needs before its first fetch. Without a row, the error is a
+// *segment.UnknownTagError.
 func (c *Counter) Row(ctx context.Context) (segment.Row, error) {
 	if c.Sequence {
 		return c.Rows.Row(ctx, c.Name)
@@ -86,15 +88,15 @@ func (c *Counter) Row(ctx context.Context) (segment.Row, error) {
 	return segment.Row{Tag: c.Name, MaxID: maxID, Step: step}, err
 }
 
-// Feeds notes that it feeds a table in a database of a server.
+// Feeds notes that the counter's ids fill a table in a database of a server.
 func (c *Counter) Feeds(server, db string) {
 	c.store.mu.Lock()
 	defer c.store.mu.Unlock()
 	c.feeds[server+"/"+strings.ToLower(db)] = true
 }
 
-// AboveAll is where the row may begin when it is added: above all that any pool of this
-// process knows to be taken.
+// AboveAll returns the lowest value at which a new row may begin: above all ids of the tag that pools of this
+// process are known to have fetched.
 func (c *Counter) AboveAll(ctx context.Context) (above int64, err error) {
 	for s := range living {
 		same := s.known(c.Tag)

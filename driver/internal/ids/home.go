@@ -5,33 +5,34 @@ import (
 	"sync"
 )
 
-// A Home says where a store's table is, as far as that is known. Stores with the same one
+// A Home is the location of a store's table, as far as it is known. Stores with the same home
 // draw from the same rows.
 type Home struct {
-	Server string // its address
+	Server string // the server's address, "" if unknown
 	DB     string
 	Table  string
-	Named  bool // the configuration names it itself: whoever shares it does so on purpose
+	Named  bool // the configuration names the store explicitly
 }
 
-// same says whether two homes are known to be the same.
+// same reports whether two homes are known to be the same.
 func (h Home) same(o Home) bool {
 	return h.Server != "" && h.Server == o.Server && strings.EqualFold(h.DB, o.DB) && strings.EqualFold(h.Table, o.Table)
 }
 
-// alive are the stores that are not closed yet.
+// alive holds the stores that are not closed yet.
 var alive sync.Map
 
+// living ranges over the stores that are not closed yet.
 func living(yield func(*Store) bool) {
 	alive.Range(func(s, _ any) bool { return yield(s.(*Store)) })
 }
 
-// telling is held while a store looks for others with an equal tag.
+// telling serializes the search for other stores with an equal tag.
 var telling sync.Mutex
 
-// warnOther says, once a store, that another pool of the process draws ids for an equal tag
-// from another place, as it does where a database was cloned, leaf_alloc with it. Whoever
-// names both places has chosen them.
+// warnOther warns, once a store, that another pool of the process draws ids for an equal tag
+// from another store, as after a database was cloned with its leaf_alloc. It does not warn
+// if the configuration names both stores explicitly.
 func (s *Store) warnOther(tag Tag) {
 	if o := s.other(tag); o != nil {
 		s.log.Warn("leafsql: two pools of this process take ids for an equal tag from different stores, which give out the same ids",
@@ -40,7 +41,7 @@ func (s *Store) warnOther(tag Tag) {
 	}
 }
 
-// other is a store of another place with an equal tag; nil where there is none, or s was told.
+// other returns a store with another home and an equal tag, nil if there is none or s has already warned.
 func (s *Store) other(tag Tag) *Store {
 	telling.Lock()
 	defer telling.Unlock()
@@ -56,10 +57,10 @@ func (s *Store) other(tag Tag) *Store {
 	return nil
 }
 
-// Gone notes that a statement on a server may have dropped or emptied a table, or with an
-// empty name a whole database; an empty db may be any. All stores of the process whose rows
-// it may have taken have them looked at again. dropped says that the database is gone for
-// sure: counters that fed tables in there alone begin again.
+// Gone notes that a statement on a server may have dropped or emptied a table. An empty table stands for
+// all tables of a database, and an empty db for any database. All stores of the process that may have
+// lost rows read them again. If dropped is set, the whole database was certainly dropped: counters
+// that only filled its tables start again.
 func Gone(server, db, table string, dropped bool) {
 	for s := range living {
 		h := s.home

@@ -7,7 +7,8 @@ import (
 	"github.com/leafsql/leafsql/idgen/segment/segmenttest"
 )
 
-// TestGone: which stores look at their rows again, and which counters begin again.
+// TestGone: after a drop, the stores on the dropped tables read their rows again, and the counters of a dropped
+// database start again.
 func TestGone(t *testing.T) {
 	const one, both = "one", "both"
 	for _, tt := range []struct {
@@ -16,7 +17,7 @@ func TestGone(t *testing.T) {
 		seen, again       bool
 	}{
 		{"s", "shop", "leaf_alloc", false, true, false},
-		{"s", "SHOP", "Leaf_Alloc", false, true, false}, // perhaps the same
+		{"s", "SHOP", "Leaf_Alloc", false, true, false}, // may be the same table
 		{"s", "", "leaf_alloc", false, true, false},
 		{"s", "shop", SequenceTable, false, true, false},
 		{"s", "shop", "orders", false, false, false},
@@ -52,7 +53,7 @@ func TestGone(t *testing.T) {
 	}
 }
 
-// TestAboveAllPools: what other stores on the same table have fetched counts.
+// TestAboveAllPools: AboveAll includes ranges that other stores on the same table have fetched.
 func TestAboveAllPools(t *testing.T) {
 	home := Home{Server: "s", DB: "shop", Table: "leaf_alloc"}
 	away := home

@@ -2,25 +2,25 @@ package ids
 
 import "sync"
 
-// A shared holds values that all who name the same key have in common: one is built
-// when its first user comes, and closed when its last user leaves.
+// A shared holds one value per key for all users of the key. The value is built for its
+// first user, and closed when its last user releases it. It is safe for concurrent use.
 type shared[K comparable, V any] struct {
 	close func(V) error
 
 	mu      sync.Mutex
 	inUse   map[K]*use[V]
-	closing map[K]chan struct{} // closed when the key's last value was, and all before it
+	closing map[K]chan struct{} // closed after the key's last value and all earlier ones
 }
 
-// A use is one value with its users.
+// A use is a value and the number of its users.
 type use[V any] struct {
 	users int // guarded by shared.mu
 	value V
 }
 
-// get returns the value of a key, for a user who releases it. If there is none it is
-// built, which must not wait for anything. before is closed when earlier values of the
-// key were closed, and nil where there are none.
+// get returns the value of a key, which the caller has to release. If there is none, get calls
+// build, which must not block. before is closed when all earlier values of the key are closed,
+// and is nil if no earlier value is still closing.
 func (s *shared[K, V]) get(key K, build func(before <-chan struct{}) (V, error)) (V, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -40,8 +40,8 @@ func (s *shared[K, V]) get(key K, build func(before <-chan struct{}) (V, error))
 	return u.value, nil
 }
 
-// release lets go of a key's value. The last user closes it, and waits until those
-// before it are closed too.
+// release ends one use of a key's value. The last user's call closes the value, waits until
+// all earlier values of the key are closed too, and returns the error of close.
 func (s *shared[K, V]) release(key K) error {
 	s.mu.Lock()
 	u := s.inUse[key]

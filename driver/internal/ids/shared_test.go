@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 )
 
-// value counts what becomes of it.
+// value counts how often it was built and closed.
 type value struct{ built, closed atomic.Int32 }
 
 func build(v *value) func(<-chan struct{}) (*value, error) {
@@ -19,7 +19,7 @@ func build(v *value) func(<-chan struct{}) (*value, error) {
 	}
 }
 
-// counting counts how often values are closed.
+// counting returns a shared that counts how often values are closed.
 func counting() *shared[string, *value] {
 	return &shared[string, *value]{close: func(v *value) error {
 		return fmt.Errorf("closed %d times", v.closed.Add(1))
@@ -41,8 +41,8 @@ func (s *shared[K, V]) empty() bool {
 	return len(s.inUse) == 0 && len(s.closing) == 0
 }
 
-// TestSharedByMany: however many come and go, one value is alive at a time, built once
-// and closed once, and nothing is kept of it.
+// TestSharedByMany: with many concurrent users, a key has one open value at a time. Each value is built once
+// and closed once, and nothing of it remains.
 func TestSharedByMany(t *testing.T) {
 	s := counting()
 	var alive, builds, closes atomic.Int32
@@ -83,7 +83,7 @@ func TestSharedByMany(t *testing.T) {
 	}
 }
 
-// TestSharedUsers: the last user's release closes, with the error of that.
+// TestSharedUsers: the last user's release closes the value and returns the error of close.
 func TestSharedUsers(t *testing.T) {
 	s := counting()
 	a, other := new(value), new(value)
@@ -104,8 +104,8 @@ func TestSharedUsers(t *testing.T) {
 	}
 }
 
-// TestSharedFailure: nothing is kept or closed of what could not be built, and the next
-// user builds it.
+// TestSharedFailure: after a failed build nothing remains and nothing is closed, and the next
+// user builds the value.
 func TestSharedFailure(t *testing.T) {
 	s := counting()
 	failed := errors.New("no")
@@ -120,8 +120,8 @@ func TestSharedFailure(t *testing.T) {
 	}
 }
 
-// TestSharedWhileClosing: a key's next value is built at once, and told when all
-// before it are closed, in whatever order that happens.
+// TestSharedWhileClosing: a key's next value is built at once, and notified when all
+// earlier values are closed, in any order.
 func TestSharedWhileClosing(t *testing.T) {
 	for _, order := range [][]int{{0, 1}, {1, 0}} {
 		synctest.Test(t, func(t *testing.T) {

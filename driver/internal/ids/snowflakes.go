@@ -9,41 +9,41 @@ import (
 	"github.com/leafsql/leafsql/idgen/worker"
 )
 
-// SnowflakesConfig says how snowflakes are made.
+// SnowflakesConfig configures the generator of OpenSnowflakes.
 type SnowflakesConfig struct {
 	Layout snowflake.Layout
 	Worker worker.Config // Lease, NewRegistry, State and Logger
 
-	// Open opens the source of worker ids. nil: the table leaf_worker beside the
-	// leaf_alloc of Store, which is made if Create says so.
+	// Open opens the source of worker ids. If nil, it is the table leaf_worker next to the
+	// leaf_alloc of Store, which is created if Create is set.
 	Open   func(context.Context) (worker.Source, error)
-	Source string // equal for an equal Open; "": nobody shares this one
+	Source string // equal for an equal Open; "": the generator is not shared
 	Store  *Store
 	Create bool
 }
 
-// Snowflakes are one generator with its worker id, which pools with an equal
+// Snowflakes is one generator with its worker id, which pools with an equal
 // source share: a second lease would waste a worker id. Nothing is leased
 // before the first id is drawn.
 type Snowflakes struct {
 	*snowflake.Generator
-	Lease time.Duration // of who opened it first
+	Lease time.Duration // lease of the first opener's configuration
 	key   snowflakesKey
 }
 
-// snowflakesKey is equal for configurations that mean the same worker id.
+// snowflakesKey is equal for configurations that share a worker id.
 type snowflakesKey struct {
 	layout snowflake.Layout
 	source string
 	store  storeKey
 	create bool
-	own    *SnowflakesConfig // of a source that nobody shares: functions have no equality
+	own    *SnowflakesConfig // identity of a source that is not shared: functions cannot be compared
 }
 
 var snowflakes = shared[snowflakesKey, *Snowflakes]{close: func(s *Snowflakes) error { return s.Generator.Close() }}
 
-// OpenSnowflakes opens or shares a generator. Who passes a Store closes it after the
-// generator. The error is about the Worker part of cfg.
+// OpenSnowflakes returns a new generator, or an open one with an equal configuration. The caller has to close it,
+// before the Store of cfg. Errors are about cfg.Layout or cfg.Worker.
 func OpenSnowflakes(cfg SnowflakesConfig) (*Snowflakes, error) {
 	key := snowflakesKey{layout: cfg.Layout, source: cfg.Source}
 	open := cfg.Open
@@ -60,7 +60,7 @@ func OpenSnowflakes(cfg SnowflakesConfig) (*Snowflakes, error) {
 	})
 }
 
-// after opens a source once an equal one was given back.
+// after returns open, delayed until before is closed, that is until an equal source was given back.
 func after(before <-chan struct{}, open func(context.Context) (worker.Source, error)) func(context.Context) (worker.Source, error) {
 	if before == nil {
 		return open
@@ -75,5 +75,5 @@ func after(before <-chan struct{}, open func(context.Context) (worker.Source, er
 	}
 }
 
-// Close lets go of the generator: its last user gives the worker id back.
+// Close ends one use of the generator. The last user's Close gives the worker id back.
 func (s *Snowflakes) Close() error { return snowflakes.release(s.key) }

@@ -12,7 +12,7 @@ import (
 	"github.com/leafsql/leafsql/idgen/worker/workertest"
 )
 
-// TestSnowflakesAreShared: those of an equal source and layout are one, with one worker
+// TestSnowflakesAreShared: an equal source and layout share one generator with one worker
 // id, which the last user gives back.
 func TestSnowflakesAreShared(t *testing.T) {
 	var opened atomic.Int32
@@ -69,7 +69,7 @@ func TestSnowflakesAreShared(t *testing.T) {
 	}
 }
 
-// TestSnowflakesBesideAStore: the table beside one leaf_alloc is one source.
+// TestSnowflakesBesideAStore: the leaf_worker tables of one leaf_alloc are one source.
 func TestSnowflakesBesideAStore(t *testing.T) {
 	var all []*Snowflakes
 	for _, key := range []string{"a", "a", "b", "", ""} {
@@ -91,7 +91,7 @@ func TestSnowflakesBesideAStore(t *testing.T) {
 	}
 }
 
-// TestSnowflakesConfig: a bad lease is an error, and nothing is kept of it.
+// TestSnowflakesConfig: a bad lease is an error, and no generator remains.
 func TestSnowflakesConfig(t *testing.T) {
 	_, err := OpenSnowflakes(SnowflakesConfig{
 		Layout: snowflake.Leaf, Source: "c", Worker: worker.Config{Lease: time.Second},

@@ -31,36 +31,36 @@ import (
 // SequenceTable is the table of sequences.
 const SequenceTable = "t_sequence"
 
-// storeConns bounds a store's pool. Fetches of one tag are one at a time, so
+// storeConns is the size of a store's pool. A tag makes one fetch at a time, so
 // this many tags can fetch at once.
 const storeConns = 4
 
-// StoreConfig says where counters are.
+// StoreConfig is the location of the counters.
 type StoreConfig struct {
-	Connector driver.Connector // of the database, which also holds t_sequence and leaf_worker
+	Connector driver.Connector // opens connections to the database of t_sequence, leaf_worker and leaf_alloc
 	Table     string           // [db.]leaf_alloc there
-	Key       string           // equal for configurations with the same Connector and Table; "": nobody shares this one
-	Name      string           // of the database, for people
+	Key       string           // equal for configurations with the same Connector and Table; "": the store is not shared
+	Name      string           // name of the database, for messages
 	Home      Home
 
-	Replacement segment.Store // instead of leaf_alloc and t_sequence
+	Replacement segment.Store // used instead of leaf_alloc and t_sequence; nil: no replacement
 	Logger      *slog.Logger
 }
 
 // A Store is one leaf_alloc with the generators that draw on it. Pools of one
-// process that name the same one share it, and so the segments: two pools must
-// not each draw ranges that one of them would waste. Leases of worker ids that
-// are kept beside it share its connections.
+// process with the same configuration share the store and its segments: with a store
+// for each pool, ranges would be wasted. Leases of worker ids in the same database
+// share the store's connections. A Store is safe for concurrent use.
 type Store struct {
-	Name  string              // of the database, for people
-	Table string              // there, as SQL on any connection names it
-	Alloc *segment.AllocStore // nil where something else replaces it
-	Epoch atomic.Int64        // changes when rows that were looked at may be gone
+	Name  string              // name of the database, for messages
+	Table string              // leaf_alloc's name in SQL on any connection
+	Alloc *segment.AllocStore // nil if there is a replacement
+	Epoch atomic.Int64        // changes when rows that were read may be gone
 
 	key       storeKey
 	home      Home
 	db        *sql.DB
-	sequences *segment.SequenceStore // nil where there is a replacement
+	sequences *segment.SequenceStore // nil if there is a replacement
 	segments  segment.Store          // Alloc, or the replacement
 	log       *slog.Logger
 	warned    bool // guarded by telling
@@ -69,13 +69,13 @@ type Store struct {
 	counters map[Tag]*Counter
 }
 
-// storeKey is equal for configurations that mean the same counters.
+// storeKey is equal for configurations with the same counters.
 type storeKey struct {
 	database string
-	own      *StoreConfig // of a store that nobody shares
+	own      *StoreConfig // identity of a store that is not shared
 }
 
-// Rows are the rows of leaf_alloc or of t_sequence.
+// Rows reads and changes the rows of leaf_alloc or of t_sequence.
 type Rows interface {
 	segment.Store
 	Create(ctx context.Context) error
@@ -85,7 +85,8 @@ type Rows interface {
 
 var stores = shared[storeKey, *Store]{close: (*Store).end}
 
-// OpenStore opens or shares a store. Nothing connects yet.
+// OpenStore returns a new store, or an open one with an equal configuration. The caller has to close it.
+// OpenStore does not connect to the database, and its error is nil.
 func OpenStore(cfg StoreConfig) (*Store, error) {
 	key := storeKey{database: cfg.Key}
 	if cfg.Key == "" || cfg.Replacement != nil {
@@ -107,7 +108,7 @@ func newStore(key storeKey, cfg StoreConfig) *Store {
 	return s
 }
 
-// workers opens the source of worker ids in the table beside leaf_alloc.
+// workers returns the function that opens the source of worker ids in leaf_worker, in leaf_alloc's database.
 func (s *Store) workers(create bool) func(context.Context) (worker.Source, error) {
 	table := "leaf_worker"
 	if db, _ := quote.Split(s.Table); db != "" {
@@ -118,11 +119,11 @@ func (s *Store) workers(create bool) func(context.Context) (worker.Source, error
 	}
 }
 
-// Close lets go of the store: its last user ends the generators.
+// Close ends one use of the store. The last user's Close closes the generators and the store's pool.
 func (s *Store) Close() error { return stores.release(s.key) }
 
-// end ends the generators at the same time, since a server that does not answer lets
-// each take a while.
+// end closes the generators concurrently, since each may take a while if the server does not
+// answer, and then the pool.
 func (s *Store) end() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"github.com/leafsql/leafsql/idgen/segment/segmenttest"
 )
 
-// nowhere connects to nothing.
+// nowhere is a connector that always fails.
 type nowhere struct{}
 
 func (nowhere) Connect(context.Context) (driver.Conn, error) { return nil, errors.New("nowhere") }
@@ -29,7 +29,7 @@ func open(t *testing.T, cfg StoreConfig) *Store {
 	return s
 }
 
-// TestStoresAreShared: those of an equal database and an equal table are one.
+// TestStoresAreShared: configurations with an equal key share one store.
 func TestStoresAreShared(t *testing.T) {
 	one := StoreConfig{Key: "a"}
 	for name, tt := range map[string]struct {
@@ -56,7 +56,7 @@ func TestStoresAreShared(t *testing.T) {
 	}
 }
 
-// TestStoreEnds: a counter has one generator, which lasts as long as its store has users.
+// TestStoreEnds: a counter has one generator, which is usable while its store has users.
 func TestStoreEnds(t *testing.T) {
 	memory := new(segmenttest.Memory).Put(segment.Row{Tag: "t", MaxID: 100, Step: 10})
 	s := open(t, StoreConfig{Replacement: memory})
