@@ -2,8 +2,8 @@ package lex
 
 import "strings"
 
-// dashes says whether the two dashes at the position, if they are two, begin a
-// comment: 29--1 is 30.
+// dashes reports whether two dashes are at the position and begin a comment:
+// 29--1 is 30.
 func (s *Scanner) dashes() bool {
 	rest := s.Text[s.pos:]
 	if len(rest) < 2 || rest[1] != '-' {
@@ -17,7 +17,7 @@ func (s *Scanner) line() {
 	s.Seen |= SeenComment
 	for s.pos < len(s.Text) {
 		c := s.Text[s.pos]
-		if c == 0 { // servers stop there, and go on behind it
+		if c == 0 { // servers end the comment there and read on after it
 			return
 		}
 		s.pos++
@@ -28,7 +28,8 @@ func (s *Scanner) line() {
 }
 
 // comment skips the comment at the position, or only the beginning of a
-// version comment that is code. It reports whether the comment ends.
+// version comment that is code. It reports whether the comment is complete;
+// a version comment that is code is checked by Next.
 func (s *Scanner) comment() bool {
 	s.Seen |= SeenComment
 	rest := s.Text[s.pos+2:]
@@ -61,7 +62,7 @@ func (s *Scanner) comment() bool {
 	return true
 }
 
-// live says whether the content of a version comment is code.
+// live reports whether the content of a version comment is code.
 func (s *Scanner) live(mariaOnly bool, version, digits int) bool {
 	switch {
 	case s.MariaDB:
@@ -73,7 +74,7 @@ func (s *Scanner) live(mariaOnly bool, version, digits int) bool {
 	return version <= s.Version && !mariaOnly
 }
 
-// plain skips a comment, in which comments do not nest.
+// plain skips a comment without nested comments. It reports whether the comment ends.
 func (s *Scanner) plain(begin int) bool {
 	end := strings.Index(s.Text[s.pos+begin:], "*/")
 	if end < 0 {
@@ -83,8 +84,8 @@ func (s *Scanner) plain(begin int) bool {
 	return true
 }
 
-// discard skips a version comment that is not code, in which comments nest
-// once.
+// discard skips a version comment that is not code. It may contain comments, which do
+// not nest further. discard reports whether the comment ends.
 func (s *Scanner) discard(begin int) bool {
 	text := s.Text
 	for i := s.pos + begin; i+1 < len(text); i++ {

@@ -5,14 +5,14 @@
 //		fmt.Println(t.Kind, text[t.Pos:t.End])
 //	}
 //
-// It knows quotes, comments, version comments, numbers and placeholders, as far
-// as they decide where a token ends. It knows no grammar and does not check:
-// what no server would take may come out as any tokens.
+// It reads quotes, comments, version comments, numbers and placeholders, as far
+// as they decide where a token ends. It has no grammar and does not validate:
+// the tokens of a text that servers reject are unspecified.
 package lex
 
 import "strings"
 
-// A Kind says what a token is. Punctuation is its own character: '(' is the
+// A Kind is the kind of a token. The kind of punctuation is its character: '(' is the
 // kind of an opening parenthesis.
 type Kind uint8
 
@@ -37,19 +37,20 @@ type Token struct {
 	Pos, End int // the bytes Text[Pos:End]
 }
 
-// A Seen is a set of things in a text whose meaning depends on settings.
+// A Seen is the set of constructs found in a text that depend on the session's or the
+// server's settings, or that are comments.
 type Seen uint8
 
 const (
-	SeenBackslash   Seen = 1 << iota // a backslash in quotes: NO_BACKSLASH_ESCAPES
-	SeenDoubleQuote                  // a double quote: ANSI_QUOTES
-	SeenSixDigits                    // one with six digits, which MySQL servers read in two ways
+	SeenBackslash   Seen = 1 << iota // a backslash in a string, depends on NO_BACKSLASH_ESCAPES
+	SeenDoubleQuote                  // a double quote, depends on ANSI_QUOTES
+	SeenSixDigits                    // a version comment with six digits, which MySQL servers read in two ways
 	SeenComment                      // any comment
 	SeenCode                         // a version comment that is code
 )
 
-// A Scanner reads tokens. The zero value with a Text and a Version reads it under
-// the default sql_mode of MySQL.
+// A Scanner reads the tokens of a text. With only Text and Version set, it reads the text
+// under the default sql_mode of MySQL. It is not safe for concurrent use.
 type Scanner struct {
 	Text string
 	Seen Seen // grows as the text is read
@@ -57,14 +58,14 @@ type Scanner struct {
 	NoBackslashEscapes bool // \ is an ordinary character in strings
 	ANSIQuotes         bool // "x" is a name
 
-	// The server, which decides what version comments are code. Those of six digits
-	// MySQL servers read in two ways: they are taken for code.
+	// The server decides which version comments are code. Version comments with six digits, which
+	// MySQL servers read in two ways, are read as code.
 	MariaDB bool
 	Version int // as version comments write it: 101119, 90704
 
 	pos    int
-	inside bool // a version comment that is code
-	dotted bool // the next token is a dot, and what follows it a name
+	inside bool // the position is in a version comment that is code
+	dotted bool // the next token is a dot, and a name follows it
 	named  bool // the next token is a name even if it begins with a digit
 }
 
@@ -108,10 +109,10 @@ var classes = func() (t [256]class) {
 	return t
 }()
 
-// inName says whether a byte can be part of an unquoted name.
+// inName reports whether a byte can be part of an unquoted name.
 func inName(c byte) bool { return classes[c]-ident <= digit-ident }
 
-// nameEnd returns the end of the unquoted name of which text[:i] was read.
+// nameEnd returns the end of the unquoted name that was read up to offset i.
 func (s *Scanner) nameEnd(i int) int {
 	for text := s.Text; i < len(text) && inName(text[i]); {
 		i++
@@ -119,7 +120,7 @@ func (s *Scanner) nameEnd(i int) int {
 	return i
 }
 
-// Next returns the next token, EOF at the end and from then on.
+// Next returns the next token. At the end of the text it returns EOF, also when called again.
 func (s *Scanner) Next() Token {
 	text := s.Text
 	for s.pos < len(text) {
@@ -195,18 +196,19 @@ func (s *Scanner) Next() Token {
 	return Token{EOF, len(text), len(text)}
 }
 
-// token is the token Text[start:end], behind which the scanner goes on.
+// token returns the token Text[start:end], and moves the position to its end.
 func (s *Scanner) token(kind Kind, start, end int) Token {
 	s.pos = end
 	return Token{kind, start, end}
 }
 
+// bad returns the rest of the text as a Bad token.
 func (s *Scanner) bad(start int) Token { return s.token(Bad, start, len(s.Text)) }
 
-// introducers are the letters that a string may begin with.
+// introducers maps the letters that a string may begin with to the kind of the string.
 var introducers = map[byte]Kind{'n': String, 'x': HexString, 'b': BitString}
 
-// word reads an unquoted name, or a string that begins with a letter.
+// word reads an unquoted name, or a string with an introducer.
 func (s *Scanner) word(start int) Token {
 	text := s.Text
 	i := s.nameEnd(start + 1)
@@ -223,7 +225,7 @@ func (s *Scanner) word(start int) Token {
 	return s.token(Word, start, i)
 }
 
-// quoted reads a string, or a quoted name, whose opening quote is at open.
+// quoted reads a string or a quoted name. The opening quote q is at open.
 func (s *Scanner) quoted(kind Kind, start, open int, q byte) Token {
 	text := s.Text
 	end := open // the first quote from i on
@@ -269,7 +271,7 @@ func (s *Scanner) variable(start int) Token {
 	return s.token(Var, start, i)
 }
 
-// Is says whether a word is the given one, which is in lower case ASCII.
+// Is reports whether a word equals a lower-case ASCII word, ignoring case.
 func Is(word, lower string) bool {
 	if len(word) != len(lower) {
 		return false

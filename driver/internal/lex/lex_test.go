@@ -10,7 +10,7 @@ var kindNames = map[Kind]string{
 	Word: "w", Name: "n", String: "s", HexString: "x", BitString: "b", Number: "#", Param: "p", Var: "v", Assign: ":", NullN: "N", Bad: "!",
 }
 
-// tokens writes the tokens of a text as kind and text.
+// tokens returns the kinds and texts of the tokens.
 func tokens(s Scanner) string {
 	var b strings.Builder
 	for t := s.Next(); t.Kind != EOF; t = s.Next() {
@@ -128,7 +128,7 @@ func TestVersionComments(t *testing.T) {
 	}
 }
 
-// MySQL servers read six digits in two ways, MariaDB's in one.
+// TestVersionCommentsOfSixDigits: MySQL servers read six digits in two ways, MariaDB servers in one.
 func TestVersionCommentsOfSixDigits(t *testing.T) {
 	for version, want := range map[string]string{"101119": "w[a] w[b] w[c]", "101120": "w[a] w[c]"} {
 		s := Scanner{Text: "a /*!" + version + " b */ c", MariaDB: true, Version: 101119}
@@ -144,7 +144,7 @@ func TestVersionCommentsOfSixDigits(t *testing.T) {
 	}
 }
 
-// Tokens come in order, cover no byte twice, and end with the text.
+// FuzzScanner: tokens come in order, do not overlap, and end with the text.
 func FuzzScanner(f *testing.F) {
 	for _, text := range []string{"", "a.1e5", "'a\\'", "/*!80000 a /* b */ */", "0x", "n'", "@`", "\\N", "--", "1.e", "t.`x", "\"\"\"", "/*M!"} {
 		f.Add(text)

@@ -2,10 +2,10 @@ package lex
 
 import "strings"
 
-// Which words and variables are the server's own.
+// This file has the words, functions and variables of the servers.
 
-// SystemVariable returns the name, in lower case, of the system variable that a token names,
-// or begins to name, as in @@session.identity; "" for a user variable. s is after the token.
+// SystemVariable returns the name, in lower case, of the system variable that begins with the token t,
+// as in @@session.identity. It returns "" for a user variable. The position of s is after t.
 func (s Scanner) SystemVariable(t Token) string {
 	name, ok := strings.CutPrefix(s.Text[t.Pos:t.End], "@@")
 	switch name = strings.ToLower(name); {
@@ -18,18 +18,18 @@ func (s Scanner) SystemVariable(t Token) string {
 	return name
 }
 
-// Is reports whether a token is the unquoted word that is given in lower case.
+// Is reports whether a token is the given unquoted word, which is in lower case.
 func (s *Scanner) Is(t Token, word string) bool {
 	return t.Kind == Word && Is(s.Text[t.Pos:t.End], word)
 }
 
-// IsIDVariable reports whether a system variable is LAST_INSERT_ID() under another name.
+// IsIDVariable reports whether a system variable, in lower case, is another name for LAST_INSERT_ID().
 func IsIDVariable(name string) bool { return name == "identity" || name == IDFunction }
 
-// IDFunction is the name of the function that reads the session's id or, with an argument, sets it.
+// IDFunction is the name of the function that reads the session's last insert id or, with an argument, sets it.
 const IDFunction = "last_insert_id"
 
-// Unquote returns a name without its quotes.
+// Unquote returns a name without its quotes. The name must not be empty.
 func Unquote(s string) string {
 	q := s[0]
 	if q != '`' && q != '"' {
@@ -42,7 +42,7 @@ func Unquote(s string) string {
 	return s
 }
 
-// keywordList are words that name nothing if they are not quoted.
+// keywordList holds keywords, which are names only if they are quoted.
 const keywordList = `
 	all and any as between bigint binary blob by case char character check collate dec decimal declare default distinct div double dual each else
 	elseif exists float from group having if in index inner int integer intersect interval is join key lateral left like limit longtext match
@@ -52,12 +52,12 @@ const keywordList = `
 
 var keywords = Words(keywordList)
 
-// IsKeyword reports whether an unquoted word, in lower case, names nothing.
+// IsKeyword reports whether an unquoted word, in lower case, is a keyword and so not a name.
 func IsKeyword(word string) bool { return keywords[word] }
 
-// builtIn are the functions of MySQL and MariaDB themselves that a key may be
-// made of, and the other words that may be in front of a parenthesis. A call of
-// anything else runs a stored or a loadable function, which is not in the text.
+// builtIn holds the built-in functions of MySQL and MariaDB that may be used for
+// a key, and the other words that may be in front of a parenthesis. A call of any
+// other name runs a stored or a loadable function, which is not in the text.
 var builtIn = Words(keywordList + `
 	bit check declare do enum returns row signed text until
 	abs acos adddate addtime aes_decrypt aes_encrypt any_value ascii asin atan atan2 avg bin bin_to_uuid bit_and bit_count bit_length
@@ -79,26 +79,26 @@ var builtIn = Words(keywordList + `
 	user utc_date utc_time utc_timestamp uuid uuid_short uuid_to_bin value var_pop var_samp variance version week weekday weekofyear
 	weight_string year yearweek`)
 
-// onlyMariaDB and onlyMySQL are those of them that only one server has: on the other one a call
-// of such a name runs a stored function.
+// onlyMariaDB and onlyMySQL hold the built-in functions that only one of the servers has: on the other
+// one a call of such a name runs a stored function.
 var (
 	onlyMariaDB = Words("chr crc32c json_exists json_query lastval lengthb nextval nvl nvl2 setval to_char value")
 	onlyMySQL   = Words("any_value bin_to_uuid grouping is_uuid regexp_like uuid_to_bin")
 )
 
-// unspaced are those of them that are the server's own only if the parenthesis
-// follows at once: COUNT (1) runs a stored function, unless sql_mode has IGNORE_SPACE.
+// unspaced holds the functions that are built-in only if the parenthesis follows at once:
+// COUNT (1) runs a stored function, unless sql_mode has IGNORE_SPACE.
 var unspaced = Words(`
 	adddate bit_and bit_or bit_xor cast count curdate curtime date_add date_sub extract group_concat json_arrayagg json_objectagg max mid min
 	now position session_user std stddev stddev_pop stddev_samp subdate substr substring sum sysdate system_user trim var_pop var_samp variance`)
 
-// IsBuiltIn reports whether a token, with no dot before it, and the parenthesis that
-// follows it call one of these: a quoted name never does.
+// IsBuiltIn reports whether the token name and the parenthesis open after it call a built-in function, if
+// no dot is in front of name. A quoted name never does.
 func (s *Scanner) IsBuiltIn(name, open Token) bool {
 	if name.Kind != Word {
 		return false
 	}
-	var buf [32]byte // a longer word is none of these
+	var buf [32]byte // no built-in function has a longer name
 	word := buf[:copy(buf[:], s.Text[name.Pos:name.End])]
 	for i, c := range word {
 		if 'A' <= c && c <= 'Z' {
