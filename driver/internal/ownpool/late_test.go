@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// slow takes its time for each connection.
+// slow is a server that takes a given time for each connection.
 type slow struct {
-	takes       atomic.Int64 // nanoseconds
+	takes       atomic.Int64 // time for a connection in nanoseconds
 	dials, open atomic.Int64
 }
 
@@ -38,8 +38,8 @@ func (c *slowConn) Close() error {
 	return nil
 }
 
-// TestLateConnections: a connection that comes too late is for who asks next, is closed
-// where nobody does, and does not outlive its pool.
+// TestLateConnections: a connection that is ready too late is used by the next request, is closed
+// if there is no request, and does not outlive its pool.
 func TestLateConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := new(slow)
@@ -61,7 +61,7 @@ func TestLateConnections(t *testing.T) {
 		if err := ask(time.Second); err != nil || server.dials.Load() > 2 {
 			t.Error(err, server.dials.Load())
 		}
-		if err := ask(time.Minute); err != nil || server.dials.Load() > 5 { // one each 5 s
+		if err := ask(time.Minute); err != nil || server.dials.Load() > 5 { // one every 5 s
 			t.Error(err, server.dials.Load())
 		}
 		if time.Sleep(time.Minute); server.open.Load() != 0 {

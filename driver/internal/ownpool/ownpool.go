@@ -1,13 +1,12 @@
-// Package ownpool opens pools for statements of leafsql's own, which are never
-// the application's: a fetch of ids must not wait for a transaction that itself
-// waits for ids.
+// Package ownpool opens pools for internal statements, which never use the application's
+// connections: a fetch of ids must not wait for a transaction that itself waits for ids.
 //
 //	connector, err := mysql.NewConnector(ownpool.Config(cfg))
 //	db := ownpool.Open(connector, 2)
 //
-// Its connections run in autocommit whatever a DSN says, and leave the pool when
-// their server turns out to be the wrong one. It sends no statement by itself, and
-// knows nothing of tables.
+// Its connections run in autocommit mode regardless of the DSN, and leave the pool when
+// their server turns out to be the wrong one. Except for the SET of a new connection, it sends
+// no statements by itself. It does not depend on tables.
 package ownpool
 
 import (
@@ -26,7 +25,7 @@ import (
 	"github.com/leafsql/leafsql/internal/servererr"
 )
 
-// Conn is everything of go-sql-driver's connection that database/sql and
+// Conn has the methods of go-sql-driver's connection that database/sql and
 // applications use.
 type Conn interface {
 	driver.Conn
@@ -40,7 +39,7 @@ type Conn interface {
 	driver.Validator
 }
 
-// innerStmt is what database/sql uses of go-sql-driver's statement.
+// innerStmt has the methods of go-sql-driver's statement that database/sql uses.
 type innerStmt interface {
 	driver.Stmt
 	driver.StmtExecContext
@@ -48,73 +47,72 @@ type innerStmt interface {
 	driver.NamedValueChecker
 }
 
-// lifetime is how long a connection of ours is used: behind a balancer that keeps
-// sessions, one that was made long ago may lead to a server that was replaced.
+// lifetime bounds the use of an internal connection: through a balancer that keeps
+// sessions, an old connection may lead to a server that was replaced.
 const lifetime = time.Minute
 
-// idleTime is how long one is kept for which there is no use.
+// idleTime bounds how long an unused connection is kept.
 const idleTime = 30 * time.Second
 
-// Open opens a pool of at most conns connections that inner makes. Nothing connects
-// yet.
+// Open returns a pool of at most conns connections of inner. It does not connect.
+// The caller has to close the pool.
 func Open(inner driver.Connector, conns int) *sql.DB {
 	ctx, cancel := context.WithCancel(context.Background())
 	db := sql.OpenDB(&connector{inner, ctx, cancel, make(chan struct{}, maxDials), make(chan driver.Conn)})
 	db.SetMaxOpenConns(conns)
-	db.SetMaxIdleConns(conns) // fewer would be made again and again while all are wanted
+	db.SetMaxIdleConns(conns) // with fewer, busy pools would reconnect again and again
 	db.SetConnMaxIdleTime(idleTime)
 	db.SetConnMaxLifetime(lifetime)
 	return db
 }
 
-// Config is an application's cfg for connections of ours.
+// Config returns a copy of an application's cfg for internal connections.
 func Config(cfg *mysql.Config) *mysql.Config {
 	own := cfg.Clone()
-	own.ClientFoundRows = false                             // rows that changed are counted
-	own.InterpolateParams = true                            // one round trip a question
+	own.ClientFoundRows = false                             // affected rows are the changed rows
+	own.InterpolateParams = true                            // one round trip per query
 	own.ColumnsWithAlias = false                            // columns are read by their names
-	own.Collation = ""                                      // some keep arguments from being put into texts
-	own.RejectReadOnly = false                              // conn does as much, and lets the error be seen
+	own.Collation = ""                                      // some collations prevent interpolation
+	own.RejectReadOnly = false                              // conn does the same, and returns the server's error
 	maps.DeleteFunc(own.Params, func(name, _ string) bool { // limits for the application's statements
 		return slices.Contains([]string{"max_statement_time", "max_execution_time", "max_join_size"}, strings.ToLower(name))
 	})
 	return own
 }
 
-// session undoes what a DSN may set for the application: what we read must
-// not come from an old snapshot, be cut short or be in another character set,
-// and what we write must not wait for a COMMIT, nor a COMMIT open another transaction,
-// nor be cut to fit its column. The short wait is for a table that the application's own connection has locked. MySQL 8
-// caches AUTO_INCREMENT's next value in information_schema, for a day by default.
+// session undoes settings of the application's DSN. Results must not come from an old snapshot, be
+// cut short or be in another character set. Writes must not wait for a COMMIT or be cut to fit
+// their column, and a COMMIT must not open another transaction. The short lock wait is for a table
+// that the application's own connection has locked. MySQL 8 caches AUTO_INCREMENT's next value in
+// information_schema, for a day by default.
 const session = "SET NAMES utf8mb4, autocommit = 1, completion_type = 0, sql_select_limit = 18446744073709551615, lock_wait_timeout = 1, sql_mode = CONCAT_WS(',', NULLIF(@@sql_mode, ''), 'STRICT_ALL_TABLES') /*!80003 , information_schema_stats_expiry = 0 */"
 
 const (
-	// connectTime bounds how long a connection may take: a slow server needs seconds for
-	// each of its replies.
+	// connectTime bounds the time to connect: a slow server needs seconds for each of its replies.
 	connectTime = time.Minute
 
-	// again is how often another one is begun beside it: a server that stood still may not go
-	// on with those that it had taken.
+	// again is the interval at which a request starts another dial while it waits: a server that hung
+	// may not resume the connections that it had accepted.
 	again = 5 * time.Second
 
-	maxDials = 16 // connections that are being made, or kept
+	maxDials = 16 // maximum of pending dials and connections that wait for a request
 )
 
-// errSilent is no context.DeadlineExceeded, which would be the end of the caller's own context.
+// errSilent is not a context.DeadlineExceeded, which would mean the end of the caller's own context.
 var errSilent = fmt.Errorf("leafsql: the server gave no connection within %v; see that it answers others", connectTime)
 
-// connector makes connections for pools of our own. One that comes when whoever asked for
-// it has gone is kept for who asks next: begun anew each time, no connection to a slow
-// server would ever be there in time.
+// connector opens connections for internal pools. A connection that is ready after its request has
+// ended is kept for the next request: if each request dialed again, connecting to a slow
+// server would never succeed.
 type connector struct {
 	driver.Connector
 	ctx    context.Context // ends with the pool
 	cancel context.CancelFunc
-	dials  chan struct{} // holds a token for each of them
+	dials  chan struct{} // holds a token for each dial and each connection that waits for a request
 	late   chan driver.Conn
 }
 
-// Close is called by the pool's.
+// Close stops all dials and closes the waiting connections. The pool's Close calls it.
 func (c *connector) Close() error {
 	c.cancel()
 	return nil
@@ -144,7 +142,7 @@ func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	}
 }
 
-// dial makes a connection for whoever asked for it, or for who asks while it is new.
+// dial opens a connection for the request that reads own, or for a later request during idleTime.
 func (c *connector) dial(own chan<- func() (driver.Conn, error), gone <-chan struct{}) {
 	defer func() { <-c.dials }()
 	ctx, cancel := context.WithTimeoutCause(c.ctx, connectTime, errSilent)
@@ -177,7 +175,7 @@ func (c *connector) connect(ctx context.Context) (driver.Conn, error) {
 	}
 	ic, ok := dc.(Conn)
 	if !ok {
-		return dc, nil // whoever wraps connections for the application says what is missing
+		return dc, nil // the wrapper of the application's connections reports the missing methods
 	}
 	if _, err := ic.ExecContext(ctx, session, nil); err != nil {
 		dc.Close()
@@ -186,7 +184,7 @@ func (c *connector) connect(ctx context.Context) (driver.Conn, error) {
 	return &conn{Conn: ic}, nil
 }
 
-// conn is a connection of ours. After an answer that another server would not give
+// conn is an internal connection. After an error that another server would not return,
 // it leaves the pool, so that the next attempt dials.
 type conn struct {
 	Conn
@@ -200,7 +198,7 @@ func (c *conn) note(err error) error {
 	return err
 }
 
-// IsValid is asked by the pool when the connection comes back.
+// IsValid reports whether the pool may keep the connection when it is returned.
 func (c *conn) IsValid() bool { return !c.left && c.Conn.IsValid() }
 
 func (c *conn) ExecContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Result, error) {

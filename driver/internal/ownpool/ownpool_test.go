@@ -10,7 +10,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// failing is a server of which every connection gives one error.
+// failing is a server that returns the same error on every connection.
 type failing struct {
 	err   error
 	dials int
@@ -65,8 +65,8 @@ func (s *failingStmt) CheckNamedValue(*driver.NamedValue) error { return nil }
 func (s *failingStmt) NumInput() int                            { return -1 }
 func (s *failingStmt) Close() error                             { return nil }
 
-// TestConnLeaves: after an error that another server would not give, in whatever way it
-// comes, the next statement has a new connection.
+// TestConnLeaves: after an error that another server would not return, from any method,
+// the next statement uses a new connection.
 func TestConnLeaves(t *testing.T) {
 	ways := map[string]func(*sql.DB) error{
 		"exec":             func(db *sql.DB) error { _, err := db.Exec("x"); return err },

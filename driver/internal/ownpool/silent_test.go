@@ -12,8 +12,8 @@ import (
 	"github.com/leafsql/leafsql/testutil/netfault"
 )
 
-// TestSilentServer has a server that takes connections and answers on none of the first ones, as one that stands still, and more
-// who ask than there are connections.
+// TestSilentServer: a pool recovers from a server that accepts connections and does not answer on the first ones, with more
+// callers than connections.
 func TestSilentServer(t *testing.T) {
 	cfg, err := mysql.ParseDSN(mysqltest.Targets(t)[0].DSN())
 	if err != nil {
