@@ -1,43 +1,43 @@
-// Package plancache keeps what was learned about SQL texts, bounded in entries
-// and in bytes.
+// Package plancache caches values by SQL text, with a limit on the entries and
+// on their bytes.
 //
 //	c := plancache.New[*insert.Plan](4096, 16<<20)
 //	if plan, ok := c.Get(text); ok { … }
 //	c.Put(text, plan, plan.Memory())
 //
-// It does not look into plans. If a plan depends on more than the text (the database
-// in use, the server's version), the caller keeps a cache for each of these.
+// It does not depend on the type of the values. If a plan depends on more than the text (the database
+// in use, the server's version), the caller needs a cache for each combination.
 package plancache
 
 import "sync"
 
 // A Cache maps texts to values. It is safe for concurrent use. It holds two
-// generations: when the young one is full it becomes the old one, and what of that is
-// asked for is young again.
+// generations: when the young one is full it becomes the old one. An entry of the old
+// generation that is used becomes young again.
 type Cache[V any] struct {
 	mu         sync.RWMutex
 	young, old map[string]entry[V]
-	bytes      int // of the young
-	entries    int // at most in a generation
-	limit      int // of its bytes
+	bytes      int // size of the young generation
+	entries    int // maximum entries of a generation
+	limit      int // maximum bytes of a generation
 }
 
-// overhead is about how many bytes an entry takes besides its text, with a small value.
+// overhead estimates the bytes of an entry with a small value, without its text.
 const overhead = 512
 
-// An entry is a value and about how many bytes it takes with its text.
+// An entry is a value and the estimated bytes of it and its text.
 type entry[V any] struct {
 	value V
 	bytes int
 }
 
-// New returns a cache of at most entries texts that take at most about bytes
-// bytes with their values. A text that would take more than a 32nd of them is not kept.
+// New returns a cache of at most entries texts. Together with their values they take at most
+// about the given number of bytes. A text that would take more than a 32nd of that is not cached.
 func New[V any](entries, bytes int) *Cache[V] {
 	return &Cache[V]{young: make(map[string]entry[V]), entries: max(entries/2, 1), limit: bytes / 2}
 }
 
-// Get returns the value of a text.
+// Get returns the value of a text, and reports whether the text is cached.
 func (c *Cache[V]) Get(text string) (V, bool) {
 	c.mu.RLock()
 	e, ok := c.young[text]
@@ -58,14 +58,15 @@ func (c *Cache[V]) Get(text string) (V, bool) {
 	return e.value, ok
 }
 
-// Put keeps the value of a text, in place of one it had. size is about how many bytes the value takes. Texts that were not
-// asked for lately make room.
+// Put caches the value of a text and replaces an earlier value. size estimates the bytes of the value. Texts that
+// were not used recently are evicted.
 func (c *Cache[V]) Put(text string, value V, size int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.put(text, entry[V]{value, len(text) + overhead + size})
 }
 
+// put adds an entry to the young generation. c.mu has to be locked.
 func (c *Cache[V]) put(text string, e entry[V]) {
 	if e.bytes > c.limit/16 {
 		return

@@ -57,8 +57,8 @@ func TestPutReplaces(t *testing.T) {
 	}
 }
 
-// A reader must never see the value of another text, whatever is evicted
-// under it.
+// TestConcurrent: a reader never gets the value of another text while entries are
+// evicted.
 func TestConcurrent(t *testing.T) {
 	c := New[string](16, 1<<20)
 	var wg sync.WaitGroup
