@@ -7,13 +7,13 @@ import (
 	"github.com/leafsql/leafsql/internal/servererr"
 )
 
-// putBackTime bounds each statement that puts a session back, where the caller does not
-// wait without bound.
+// putBackTime bounds each statement that restores a session, unless the caller's context cannot
+// end.
 const putBackTime = 5 * time.Second
 
-// PutBack runs what leaves a session as the application left it, and says whether that ran. A
-// connection on which it fails is closed: what the application did on it next would not be
-// what it means.
+// PutBack runs statements that restore the application's session, as Always does, and reports whether
+// they succeeded. If one fails, PutBack closes the connection: the application's next statements would
+// run in a different session from the one that they expect.
 func (s *Session) PutBack(ctx context.Context, texts ...string) bool {
 	for _, text := range texts {
 		// After a deadlock the server has rolled everything back already.
@@ -25,13 +25,14 @@ func (s *Session) PutBack(ctx context.Context, texts ...string) bool {
 	return true
 }
 
-// Always runs a statement even where the caller's context has ended.
+// Always runs a statement even if the caller's context has ended, as Insist does.
 func (s *Session) Always(ctx context.Context, text string) error {
 	return Insist(ctx, func(ctx context.Context) error { return s.ExecText(ctx, text) })
 }
 
-// Insist calls the server even where the caller's context has ended, and up to three
-// times if the call is killed.
+// Insist runs call even if ctx has ended, and up to three times if the server kills the query.
+// Unless ctx cannot end, each call has a new time limit of 5 seconds instead. Insist returns the
+// error of the last call.
 func Insist(ctx context.Context, call func(context.Context) error) (err error) {
 	for range 3 {
 		own, cancel := ctx, context.CancelFunc(func() {})
@@ -47,7 +48,7 @@ func Insist(ctx context.Context, call func(context.Context) error) (err error) {
 	return err
 }
 
-// GiveUp closes a connection whose session is not what the application left.
+// GiveUp closes the connection because its session is not as the application left it, and sets Broken.
 func (s *Session) GiveUp() {
 	s.Broken = true
 	s.Conn.Close()

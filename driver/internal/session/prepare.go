@@ -7,14 +7,14 @@ import (
 	"slices"
 )
 
-// A Stmt is what the inner driver's statements have to be.
+// A Stmt is a prepared statement of the inner driver. Statements without these methods are an error.
 type Stmt interface {
 	driver.Stmt
 	driver.StmtExecContext
 	driver.StmtQueryContext
 }
 
-// PrepareStmt prepares a text on the server.
+// PrepareStmt prepares a text on the server. The caller has to close the statement.
 func (s *Session) PrepareStmt(ctx context.Context, text string) (Stmt, error) {
 	stmt, err := s.Conn.PrepareContext(ctx, text)
 	if err != nil {
@@ -27,7 +27,7 @@ func (s *Session) PrepareStmt(ctx context.Context, text string) (Stmt, error) {
 	return nil, errors.New("leafsql: the wrapped driver's statements take no context; wrap one that implements driver.StmtExecContext and driver.StmtQueryContext")
 }
 
-// TryPrepare is the server's error for a text, in its own words: preparing runs nothing.
+// TryPrepare prepares a text, which runs nothing, and returns the server's error for it, nil if there is none.
 func (s *Session) TryPrepare(ctx context.Context, text string) error {
 	stmt, err := s.Conn.PrepareContext(ctx, text)
 	if err == nil {
@@ -36,9 +36,9 @@ func (s *Session) TryPrepare(ctx context.Context, text string) error {
 	return err
 }
 
-// ExecArgs executes a text with arguments: prepared where the inner driver
-// cannot put them into the text, or where the user prepared it. Passing its
-// ErrSkip up would make database/sql prepare, which would draw ids once more.
+// ExecArgs executes a text with arguments. It prepares the text if the user did (prepared), or
+// if the inner driver cannot interpolate the arguments. Returning the inner driver's
+// ErrSkip would make database/sql prepare, which would draw ids again.
 func (s *Session) ExecArgs(ctx context.Context, text string, args []driver.NamedValue, prepared bool) (driver.Result, error) {
 	if !prepared || len(args) == 0 {
 		res, err := s.Conn.ExecContext(ctx, text, args)

@@ -11,14 +11,14 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/ownpool"
 )
 
-// Value returns the value of an expression on the application's connection, as the function Value does.
+// Value returns the value of an expression on the application's connection, like the function Value.
 func (s *Session) Value(ctx context.Context, expression string) (string, error) {
 	return Value(ctx, s.Conn, expression)
 }
 
-// Value asks what an expression is, "" for NULL. As bytes, and with a limit of
-// its own, the answer is the same whatever the session's character_set_results
-// and sql_select_limit are.
+// Value queries the value of an expression, "" for NULL. The query casts it to bytes and has
+// its own LIMIT, so the result does not depend on the session's character_set_results
+// and sql_select_limit.
 func Value(ctx context.Context, conn ownpool.Conn, expression string) (string, error) {
 	_, row, err := Row(ctx, conn, "SELECT CAST("+expression+" AS BINARY) LIMIT 1")
 	switch {
@@ -30,7 +30,7 @@ func Value(ctx context.Context, conn ownpool.Conn, expression string) (string, e
 	return row[0], nil
 }
 
-// text reads a value of a text result, whatever the inner driver made of it.
+// text returns a value of a text result as a string, for any type that the inner driver uses.
 func text(v driver.Value, _ int) string {
 	switch v := v.(type) {
 	case []byte:
@@ -43,8 +43,8 @@ func text(v driver.Value, _ int) string {
 	return fmt.Sprint(v)
 }
 
-// Row runs a query to its end, and returns the names of its columns and its first row as text, "" for NULL. row is nil if there
-// is none.
+// Row runs a query, reads its whole result, and returns the names of its columns and its first row as text, "" for NULL. row is
+// nil if there is no row.
 func Row(ctx context.Context, conn ownpool.Conn, query string) (columns, row []string, err error) {
 	rows, err := conn.QueryContext(ctx, query, nil)
 	if err != nil {
@@ -64,7 +64,7 @@ func Row(ctx context.Context, conn ownpool.Conn, query string) (columns, row []s
 	return columns, row, nil
 }
 
-// Counts are the affected rows and the id of an answer.
+// Counts returns the affected rows and the last insert id of a result.
 func Counts(res driver.Result) (affected, id int64) {
 	affected, _ = res.RowsAffected() // go-sql-driver gives no errors here
 	id, _ = res.LastInsertId()

@@ -1,13 +1,12 @@
-// Package session asks one of the application's connections about its session, such as
-// the database in use or sql_mode, and keeps the answers until something may have changed
-// them.
+// Package session queries the state of a session on one of the application's connections, such
+// as the database in use or sql_mode, and caches it until a statement may have changed it.
 //
 //	s := session.New(conn, "shop", settings)
 //	…
 //	if err := s.KnowDatabase(ctx, text); err != nil { … } // s.DB is the database in use
 //
-// It asks as little as it can: each question is a statement on the application's own
-// connection. It plans nothing, and knows no tables.
+// It queries as little as possible, since each query is a statement on the application's own
+// connection. It plans no statements and does not depend on tables.
 package session
 
 import (
@@ -27,35 +26,35 @@ import (
 	"github.com/leafsql/leafsql/internal/servererr"
 )
 
-// A Session is what is known of the session of one connection, and is used by one
-// goroutine at a time, as the connection is.
+// A Session is the known state of the session of one connection. Like the connection, it is
+// not safe for concurrent use.
 type Session struct {
 	ownpool.Conn // the inner driver's
 
 	DB        string // the database in use, which survives the pool's reset
-	DBUnknown bool   // a statement may have changed it: KnowDatabase asks
+	DBUnknown bool   // a statement may have changed DB; KnowDatabase queries it
 
-	// Settings are the server's version and, once KnowSettings has asked, how the session
-	// reads texts. Reading is the server's answer to that, "" before.
+	// Settings are the server's version and, after KnowSettings, how the session reads texts.
+	// Reading is the server's answer to KnowSettings, "" before.
 	Settings insert.Settings
 	Reading  string
 
-	Changes int  // how often DB and Settings have changed: plans depend on them
-	Broken  bool // the session is not what the application left, or lacks a right
+	Changes int  // number of changes of DB and Settings, on which plans depend
+	Broken  bool // the session is not as the application left it, or lacks a right
 
-	server                insert.Settings // what Settings are before the session is asked
-	several, severalKnown bool            // whether it takes texts of several statements
+	server                insert.Settings // Settings without those that KnowSettings queries
+	several, severalKnown bool            // whether the connection accepts several statements in a text
 }
 
-// New returns what is known of a new connection: the database in use, and the server's
+// New returns the session of a new connection with its database in use and the server's
 // version.
 func New(conn ownpool.Conn, db string, server insert.Settings) Session {
 	return Session{Conn: conn, DB: db, Settings: server, server: server}
 }
 
-// SetNoBackslashEscapes notes whether sql_mode has NO_BACKSLASH_ESCAPES now, for who knows
-// it from the status in the server's last answer. If it is not known, texts are read as by
-// one who does not.
+// SetNoBackslashEscapes notes whether sql_mode has NO_BACKSLASH_ESCAPES, for callers that read
+// it from the status in the server's last answer. If known is false, the mode is unknown and on is
+// ignored.
 func (s *Session) SetNoBackslashEscapes(on, known bool) {
 	on = on && known
 	if known != s.server.BackslashKnown || on != s.server.NoBackslashEscapes {
@@ -65,7 +64,7 @@ func (s *Session) SetNoBackslashEscapes(on, known bool) {
 	}
 }
 
-// SetSeveral notes whether the connection takes texts of several statements.
+// SetSeveral notes whether the connection accepts texts of several statements.
 func (s *Session) SetSeveral(several bool) {
 	s.several, s.severalKnown = several, true
 	if s.server.Single == several {
@@ -74,8 +73,10 @@ func (s *Session) SetSeveral(several bool) {
 	}
 }
 
-// AllowsSeveral says whether it does. Where that is not known the server is asked, once:
-// a connection that does not has an error for the question.
+// AllowsSeveral reports whether the connection accepts texts of several statements, for text to be
+// run. If that is unknown, AllowsSeveral sends one such text, which fails on a connection that does
+// not accept it, and caches the result. Its errors are an *insert.Refusal if MayAsk refuses text or
+// the server's error leaves the answer open, and the connection's.
 func (s *Session) AllowsSeveral(ctx context.Context, text string) (bool, error) {
 	if s.severalKnown {
 		return s.several, nil
@@ -94,8 +95,8 @@ func (s *Session) AllowsSeveral(ctx context.Context, text string) (bool, error) 
 	return false, err
 }
 
-// KnowSettings asks for what decides how the session reads texts, where it is not known,
-// for a text to be read.
+// KnowSettings queries the settings that decide how the session reads texts, unless they are known.
+// text is the text to be read, which MayAsk may refuse.
 func (s *Session) KnowSettings(ctx context.Context, text string) error {
 	if s.Settings.SessionKnown {
 		return nil
@@ -115,11 +116,11 @@ func (s *Session) KnowSettings(ctx context.Context, text string) error {
 	return nil
 }
 
-// withoutZeroMode takes the mode out of an answer that changes what a prepared statement does when it
-// runs, and not how its text was read.
+// withoutZeroMode removes NO_AUTO_VALUE_ON_ZERO from an answer. The mode changes what a prepared statement does
+// when it runs, not how its text is read.
 var withoutZeroMode = strings.NewReplacer("NO_AUTO_VALUE_ON_ZERO,", "", ",NO_AUTO_VALUE_ON_ZERO", "", "NO_AUTO_VALUE_ON_ZERO", "")
 
-// ForgetSettings notes that a text may have changed that.
+// ForgetSettings discards the settings of KnowSettings, since a text may have changed them.
 func (s *Session) ForgetSettings() {
 	if s.Settings.SessionKnown {
 		s.Settings = s.server
@@ -127,8 +128,8 @@ func (s *Session) ForgetSettings() {
 	}
 }
 
-// KnowDatabase asks for the database in use where a statement may have changed it, for
-// another text to be read.
+// KnowDatabase queries the database in use if DBUnknown is set. text is the text to be read, which
+// MayAsk may refuse.
 func (s *Session) KnowDatabase(ctx context.Context, text string) error {
 	if !s.DBUnknown {
 		return nil
@@ -144,16 +145,17 @@ func (s *Session) KnowDatabase(ctx context.Context, text string) error {
 	return err
 }
 
-// Use notes the database in use.
+// Use sets the database in use.
 func (s *Session) Use(db string) {
 	s.DB = db
 	s.Changes++
 }
 
-// VisibleColumns asks for the columns of a table as this connection sees it. It reads no
-// row, so that no snapshot of a transaction begins with it. For the question
-// character_set_results and sql_select_limit are set, and put back behind it, so that
-// names come in UTF-8 and no row is cut off.
+// VisibleColumns queries the columns of a table as this connection sees it. It reads no
+// row, so it does not begin a snapshot of a transaction. During the query it changes
+// character_set_results and sql_select_limit, so that names are in UTF-8 and no row is cut
+// off. If it cannot restore them, it returns driver.ErrBadConn. text is the text to be
+// read, which MayAsk may refuse.
 func (s *Session) VisibleColumns(ctx context.Context, text string, table insert.TableName) ([]string, error) {
 	if err := MayAsk(text, "columns", "list them"); err != nil {
 		return nil, err
@@ -175,9 +177,9 @@ func (s *Session) VisibleColumns(ctx context.Context, text string, table insert.
 	return lo.Map(columns, func(name string, _ int) string { return strings.TrimPrefix(name, "leafsql_t.") }), nil // columnsWithAlias
 }
 
-// MayReadCounts says whether a text that may write rows seems to call ROW_COUNT() or
-// FOUND_ROWS(), which tell of the statement before: a question of leafsql's would change
-// what they say.
+// MayReadCounts reports whether a text that may write rows seems to call ROW_COUNT() or
+// FOUND_ROWS(). They return counts of the previous statement, which an internal query would
+// change.
 func MayReadCounts(text string) bool {
 	text = strings.ToLower(text)
 	if !strings.Contains(text, "insert") && !strings.Contains(text, "replace") {
@@ -193,8 +195,8 @@ func MayReadCounts(text string) bool {
 	return false
 }
 
-// MayAsk refuses such a text where something of its session would have to be asked for
-// first, which is named by depends.
+// MayAsk returns a refusal if MayReadCounts is true for text, and nil otherwise. The caller is about to query
+// a setting of the session, which depends names for the message.
 func MayAsk(text, depends, fix string) error {
 	if !MayReadCounts(text) {
 		return nil
@@ -203,7 +205,7 @@ func MayAsk(text, depends, fix string) error {
 		fix+", or put the count into a user variable first")
 }
 
-// refusal refuses a statement for now: its session may let itself be asked before the next.
+// refusal returns a passing refusal: a query may be possible before the next statement.
 func refusal(reason, fix string) error {
 	return &insert.Refusal{Reason: reason, Fix: fix, Passing: true}
 }
