@@ -15,11 +15,11 @@ import (
 	"github.com/leafsql/leafsql/internal/servererr"
 )
 
-const createdStep = 1000 // of the leaf_alloc rows that leafCreate adds
+const createdStep = 1000 // step of the leaf_alloc rows that leafCreate adds
 
-// check holds the row against the table, once: a row that starts at or below
+// check compares the row with the table, once per epoch: a row that starts at or below
 // keys in use is the classic accident of a migration. The highest key is read
-// before the row. Keys that leafsql inserts in between lie below the row by then:
+// before the row. Keys that leafsql inserts in between are below the row when it is read:
 // they come from ranges that were fetched, or have moved the row themselves.
 func (t *Table) check(ctx context.Context, s insert.Session) error {
 	if err := t.checking.Acquire(ctx, 1); err != nil {
@@ -30,7 +30,7 @@ func (t *Table) check(ctx context.Context, s insert.Session) error {
 	if t.checked.Load() == epoch {
 		return nil
 	}
-	if t.counter == nil || t.counter.Rows == nil { // a store of the caller's has none
+	if t.counter == nil || t.counter.Rows == nil { // a replacement has no rows
 		t.checked.Store(epoch)
 		return nil
 	}
@@ -71,8 +71,8 @@ func (t *Table) check(ctx context.Context, s insert.Session) error {
 			return err
 		}
 	}
-	// The ids in memory may be older than some rows: a table that was renamed to this
-	// name has other ones, and other pools of this process have drawn on the row before.
+	// Some rows may have ids that are in memory: a table that was renamed to this name has
+	// other keys, and other pools of this process have drawn on the row before.
 	if known {
 		below := func(limit int64) (int64, error) {
 			stored, _, _, err := t.highestBelow(ctx, s, t.Name, true, false, limit)
@@ -86,8 +86,9 @@ func (t *Table) check(ctx context.Context, s insert.Session) error {
 	return nil
 }
 
-// lookOrCreate is Counter.Row under leafCreate: one connection of the process at a time looks
-// for a row, and adds it where there is none. after is the highest key of all tables of the tag then.
+// lookOrCreate returns the counter's row under leafCreate, and adds it if it is missing. One connection of the
+// process does this at a time. highest is the table's highest key. After adding a row, after is the highest key of
+// all tables of the tag, otherwise it is highest.
 func (t *Table) lookOrCreate(ctx context.Context, s insert.Session, highest int64, known bool) (row segment.Row, after int64, err error) {
 	if err := t.counter.Turn.Acquire(ctx, 1); err != nil {
 		return row, 0, err
@@ -108,8 +109,8 @@ func (t *Table) lookOrCreate(ctx context.Context, s insert.Session, highest int6
 	return row, highest, err
 }
 
-// highestKey returns the highest keys of a table that are near, as highestBelow does. If no index
-// shows them, known is false, which is logged once.
+// highestKey returns the highest keys of a table below Near, like highestBelow. If they cannot be read by an
+// index, known is false, which is logged once.
 func (t *Table) highestKey(ctx context.Context, s insert.Session, name catalog.Name, indexed, counted bool) (stored, given int64, known bool, err error) {
 	why := "the key is not of an integer type"
 	if t.Integer {
@@ -129,8 +130,8 @@ func (t *Table) highestKey(ctx context.Context, s insert.Session, name catalog.N
 	return stored, given, known, nil
 }
 
-// highestBelow returns the highest keys below a limit if an index shows them, as Catalog.Highest does, also
-// if the application's own session, s, has locked the table. An s of nil is not asked.
+// highestBelow returns the highest keys below a limit, like Catalog.Highest, and known is false without an index on the
+// key. s is the application's session, which is queried if it has locked the table; it may be nil.
 func (t *Table) highestBelow(ctx context.Context, s insert.Session, name catalog.Name, indexed, counted bool, limit int64) (stored, given int64, known bool, err error) {
 	if !indexed {
 		return 0, 0, false, nil
@@ -146,10 +147,10 @@ func (t *Table) highestBelow(ctx context.Context, s insert.Session, name catalog
 	return stored, given, err == nil, err
 }
 
-// createRow adds the row of a tag, starting above the keys of every table
-// that the rule feeds in this database and above all that this process fetched
-// before a row was lost, and returns the highest key as it is afterwards: keys
-// written meanwhile found no row to raise.
+// createRow adds the row of a tag. The row starts above the keys of all tables
+// of the rule in this database, and above all ids that this process has fetched
+// from a lost row. createRow returns the highest key as read afterwards, since keys
+// that were written meanwhile could not move a row.
 func (t *Table) createRow(ctx context.Context, s insert.Session, highest int64, known bool) (int64, error) {
 	tables := []catalog.Name{t.Name}
 	if rules.Many(t.rule) && t.rule.Table != "*" {
@@ -206,8 +207,8 @@ func (t *Table) createRow(ctx context.Context, s insert.Session, highest int64, 
 	return highestOf(tables)
 }
 
-// mayCreateRow refuses to begin a tag for a table whose keys are not all known:
-// other shards may have or have had higher ones, or no index tells the highest.
+// mayCreateRow returns a refusal if not all keys of a table with a missing row are known:
+// other shards may have or have had higher keys, or no index leads to the highest key.
 func (t *Table) mayCreateRow(ctx context.Context, name catalog.Name, highest int64, known bool) error {
 	if known && !t.all.Config.Foreign {
 		return nil
@@ -229,6 +230,7 @@ func (t *Table) mayCreateRow(ctx context.Context, name catalog.Name, highest int
 		"add the row of "+t.counter.Table()+" by hand: "+t.insertRow())
 }
 
+// insertRow returns the statement that adds the counter's row, for messages.
 func (t *Table) insertRow() string {
 	tag := quote.String(t.counter.Name)
 	if t.counter.Sequence {
@@ -237,8 +239,8 @@ func (t *Table) insertRow() string {
 	return fmt.Sprintf("INSERT INTO %s (biz_tag, max_id, step) VALUES (%s, <highest key + 1>, %d)", t.counter.Table(), tag, createdStep)
 }
 
-// floorOf returns the key above which a row starts that is too low. A row that nobody fetched from starts right above
-// the highest key. If it was drawn from, it went back, and processes may hold ranges above that key.
+// floorOf returns the key above which to move a row that is too low. A row without fetches starts right above the
+// highest key. A row with fetches must have gone back, and processes may hold ranges above the highest key.
 func (t *Table) floorOf(row segment.Row, highest int64) int64 {
 	if row.MaxID > 1 {
 		highest += segment.Margin(t.Highest - highest)
@@ -246,7 +248,7 @@ func (t *Table) floorOf(row segment.Row, highest int64) int64 {
 	return highest
 }
 
-// moveAbove moves a row that is too low above the highest key, or the highest value that AUTO_INCREMENT gave.
+// moveAbove moves a row that is too low above the highest key or the highest value that AUTO_INCREMENT has generated.
 func (t *Table) moveAbove(ctx context.Context, row segment.Row, highest int64) error {
 	floor := t.floorOf(row, highest)
 	if err := t.counter.Skip(ctx, floor); err != nil {
@@ -258,8 +260,8 @@ func (t *Table) moveAbove(ctx context.Context, row segment.Row, highest int64) e
 	return nil
 }
 
-// raiseRow moves a row that is too low above the stored keys under leafCreate. Otherwise it returns the refusal that has the
-// statement for that.
+// raiseRow moves a row that is too low above the stored keys under leafCreate. Without leafCreate it returns a refusal that
+// contains the UPDATE for it.
 func (t *Table) raiseRow(ctx context.Context, row segment.Row, highest int64) error {
 	if t.all.Config.Create {
 		return t.moveAbove(ctx, row, highest)

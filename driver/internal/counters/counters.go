@@ -1,4 +1,4 @@
-// Package counters gives the rows of tables their ids, and keeps their counters above the keys in use.
+// Package counters issues the ids for the rows of tables, and keeps the counters above the keys in use.
 //
 //	c := &counters.Counters{Config: config, Catalog: catalog, Store: store}
 //	t, err := c.Table(rule, name, fit)
@@ -6,9 +6,9 @@
 //
 // In the order in which they build on one another:
 //
-//	errors.go    why ids cannot be had
-//	counts.go    what was given and refused
-//	counters.go  what all tables share
+//	errors.go    errors
+//	counts.go    numbers of issued ids and refused statements
+//	counters.go  data that all tables share
 //	table.go     ids for a statement's rows, and keys that move the counter
 //	allocrow.go  the row of leaf_alloc, compared with the keys in use
 package counters
@@ -29,13 +29,13 @@ type Counters struct {
 	Config     rules.Config
 	Catalog    *catalog.Catalog
 	Store      *ids.Store
-	Snowflakes idgen.Generator // nil: nothing takes them
+	Snowflakes idgen.Generator // generator of the rules of kind snowflake; nil: there is no such rule
 	Counts     Counts
 
-	said sync.Map // what the log was told, and is told once: string -> struct{}
+	said sync.Map // keys of messages that are logged only once: string -> struct{}
 }
 
-// once is the logger for what is said once for each key.
+// once returns the logger on the first call with a key, and later one that discards all messages.
 func (c *Counters) once(key string) *slog.Logger {
 	if _, said := c.said.LoadOrStore(key, struct{}{}); said {
 		return slog.New(slog.DiscardHandler)
@@ -43,7 +43,7 @@ func (c *Counters) once(key string) *slog.Logger {
 	return c.Log()
 }
 
-// Log is the configuration's or, if that has none, the program's as it is now.
+// Log returns the configuration's logger, or slog.Default() if it has none.
 func (c *Counters) Log() *slog.Logger {
 	return cmp.Or(c.Config.Logger, slog.Default())
 }

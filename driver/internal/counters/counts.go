@@ -11,21 +11,22 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/insert"
 )
 
-// Stats are driver.TableStats.
+// Stats is driver.TableStats.
 type Stats struct {
 	Name       string // db.table
-	Generator  string // "segment", "sequence", "snowflake", "uuid7", or the type of a Generator of the caller's
-	Tag        string // biz_tag, for segment; the sequence's name
-	HighestKey int64  // the highest id that the key column can hold; 0: its type is not one of whole numbers
+	Generator  string // "segment", "sequence", "snowflake", "uuid7", or the type of the caller's Generator
+	Tag        string // biz_tag of a segment, or the sequence's name
+	HighestKey int64  // the highest id that the key column can hold; 0 if its type is not an integer type
 	Statements int64  // statements that got ids
-	IDs        int64  // ids that they got
-	Refused    int64  // statements that were not run: refused, or no ids could be had
+	IDs        int64  // ids of these statements
+	Refused    int64  // statements that were not run: refused, or without ids after an error
 
-	LastRefusal string    // why the last of these was not run; "" if there was none
-	LastRefused time.Time // when that was
+	LastRefusal string    // reason of the last one that was not run; "" if there was none
+	LastRefused time.Time // its time
 }
 
-// Counts are of all tables that statements named: they outlive what is known of a table.
+// Counts holds the counts of all tables that statements named. They are kept when the schema forgets a table. A Counts
+// is safe for concurrent use.
 type Counts struct {
 	tables sync.Map // name -> *tableCounts
 }
@@ -34,22 +35,23 @@ type tableCounts struct {
 	statements, ids atomic.Int64
 
 	mu    sync.Mutex
-	other Stats // all but these two
+	other Stats // all fields except Statements and IDs
 }
 
+// change calls how with the lock held.
 func (t *tableCounts) change(how func(other *Stats)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	how(&t.other)
 }
 
-// of finds the counts of a table.
+// of returns the counts of a table, new ones on the first call.
 func (c *Counts) of(name string) *tableCounts {
 	t, _ := c.tables.LoadOrStore(name, &tableCounts{other: Stats{Name: name}})
 	return t.(*tableCounts)
 }
 
-// Note counts a statement that was not run because of err.
+// Note counts a statement that was not run because of err. It ignores errors other than an *insert.Refusal or a *FillError.
 func (c *Counts) Note(err error) {
 	var name, why string
 	if refused, ok := errors.AsType[*insert.Refusal](err); ok {
@@ -65,7 +67,7 @@ func (c *Counts) Note(err error) {
 	})
 }
 
-// All are the counts as they stand, by name.
+// All returns the current counts, sorted by name.
 func (c *Counts) All() (list []Stats) {
 	for _, v := range c.tables.Range {
 		t := v.(*tableCounts)

@@ -7,8 +7,8 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/insert"
 )
 
-// TestNote: what was not run is counted for its table, with the reason; errors of the server
-// are none of leafsql's.
+// TestNote: a statement that was not run is counted for its table, with the reason. Errors of the server
+// are not counted.
 func TestNote(t *testing.T) {
 	var c Counts
 	c.Note(&insert.Refusal{Of: insert.TableName{DB: "shop", Table: "b"}, Reason: "why"})

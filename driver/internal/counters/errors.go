@@ -34,14 +34,15 @@ func (e *FillError) Unwrap() error { return e.Err }
 
 // A ConfigError is driver.ConfigError.
 type ConfigError struct {
-	Param  string // the DSN's name of it
+	Param  string // the parameter's name in a DSN
 	Reason string
 	Fix    string
 }
 
 func (e *ConfigError) Error() string { return part.Sentence(e.Param, e.Reason, e.Fix) }
 
-// AllocError is the error of a statement of ours on leaf_alloc, or on t_sequence.
+// AllocError returns the error of an internal statement on leaf_alloc or t_sequence: a *ConfigError if the configuration or a
+// missing right is the cause, otherwise a *catalog.Failure.
 func (c *Counters) AllocError(table, what string, err error) error {
 	if table != ids.SequenceTable {
 		table = "leaf_alloc (" + table + ")"

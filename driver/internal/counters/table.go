@@ -21,11 +21,11 @@ import (
 	"github.com/leafsql/leafsql/internal/uuid7"
 )
 
-// rowMissingRetry is how long explicit keys are not followed for a tag without
-// a row, before it is looked for again.
+// rowMissingRetry is how long explicit keys are ignored for a tag without
+// a row, before the row is looked up again.
 const rowMissingRetry = time.Minute
 
-// A Table is a configured table that was found fit to be filled.
+// A Table is a configured table that a rule fits. It is safe for concurrent use.
 type Table struct {
 	*rules.Fit
 	Name catalog.Name
@@ -33,27 +33,27 @@ type Table struct {
 	all     *Counters
 	rule    rules.Rule
 	gen     idgen.Generator // nil: UUIDs
-	skips   skipper         // gen, where it is one
-	counter *ids.Counter    // of gen, where that is leafsql's own
+	skips   skipper         // gen if it is a skipper, otherwise nil
+	counter *ids.Counter    // counter of gen, nil unless its kind is segment or sequence
 	counts  *tableCounts
-	keyless bool // it is a session's temporary table, whose key has neither AUTO_INCREMENT nor ids
+	keyless bool // a session's temporary table, with a key that has neither AUTO_INCREMENT nor ids
 
-	// Warnings wait until the table is used: a statement that was only planned may be denied by the server.
+	// Warnings wait until the table is used: the server may deny a statement that was only planned.
 	warnDue atomic.Bool
-	zero    atomic.Bool // one is due because a 0 is replaced
+	zero    atomic.Bool // a warning is due because a 0 is replaced
 
-	checked         atomic.Int64        // the store's epoch in which the row was held against the keys
-	checking        *semaphore.Weighted // of 1, held while that is done
-	rowMissingUntil atomic.Int64        // until when the tag is taken to have no row, in Unix ms
+	checked         atomic.Int64        // the store's epoch in which the row was compared with the keys
+	checking        *semaphore.Weighted // of weight 1, held during the comparison
+	rowMissingUntil atomic.Int64        // time until which the row is assumed missing, in Unix ms
 }
 
-// skipper is a generator whose counter explicit keys move: afterwards it
-// issues nothing up to k, and no other generator of the tag starts there.
+// skipper is a generator with a counter that explicit keys move. After Skip it
+// issues no id up to k, and no generator of the tag fetches one.
 type skipper interface {
 	Skip(ctx context.Context, k int64) error
 }
 
-// Table returns a table that a rule fits.
+// Table returns the table of a name that a rule fits as f. Its error is a refusal because of AUTO_INCREMENT.
 func (c *Counters) Table(rule rules.Rule, name catalog.Name, f *rules.Fit) (*Table, error) {
 	t := &Table{Fit: f, Name: name, all: c, rule: rule, checking: semaphore.NewWeighted(1)}
 	if err := t.checkAutoIncrement(); err != nil {
@@ -69,7 +69,7 @@ func (c *Counters) Table(rule rules.Rule, name catalog.Name, f *rules.Fit) (*Tab
 	default:
 		tag = rules.TagOf(rule, name.Table)
 		t.counter = c.Store.Counter(ids.Tag{Name: tag, Sequence: rule.Kind == rules.Sequence})
-		if t.counter.Rows != nil { // ranges of a replacement fit no column
+		if t.counter.Rows != nil { // ranges of a replacement are not made to fit a column
 			t.counter.Fit(f.Highest)
 		}
 		t.gen = t.counter.Generator
@@ -85,29 +85,29 @@ func (c *Counters) Table(rule rules.Rule, name catalog.Name, f *rules.Fit) (*Tab
 	return t, nil
 }
 
-// Counter returns the counter of the table's tag, nil if its ids come from elsewhere.
+// Counter returns the counter of the table's tag, nil if its ids do not come from a counter.
 func (t *Table) Counter() *ids.Counter { return t.counter }
 
 // Follows reports whether explicit keys move the counter.
 func (t *Table) Follows() bool { return t.skips != nil && !t.all.Config.KeepExplicit }
 
-// ReplacedZero makes a warning due: a 0 is replaced in a table that no rule names.
+// ReplacedZero makes a warning due: a 0 is replaced in a table that rules name only by a pattern.
 func (t *Table) ReplacedZero() {
 	if t.zero.CompareAndSwap(false, true) {
 		t.warnDue.Store(true)
 	}
 }
 
-// Keyless returns the table's stand-in for a session's temporary table that was made like it: every row without a key is
-// refused.
+// Keyless returns a Table for a session's temporary table that was created LIKE this one: its Draw refuses every row without
+// a key.
 func (t *Table) Keyless(name catalog.Name) *Table {
 	return &Table{Fit: t.Fit, Name: name, all: t.all, keyless: true}
 }
 
 const countsToo = "the column still has AUTO_INCREMENT, so a writer without leafsql takes numbers that leafsql will give out"
 
-// checkAutoIncrement refuses a column that two sides give numbers to, or makes a warning due: writers without leafsql take the
-// number after leafsql's highest id, and collide with it later.
+// checkAutoIncrement returns a refusal for a column with AUTO_INCREMENT, or makes a warning due, depending on the configuration:
+// writers without leafsql take the number after leafsql's highest id, and collide with leafsql's later ids.
 func (t *Table) checkAutoIncrement() error {
 	switch {
 	case !t.Key.AutoIncrement:
@@ -119,20 +119,21 @@ func (t *Table) checkAutoIncrement() error {
 	return nil
 }
 
-// warn writes the warnings that are due, each once for a table.
+// warn logs the warnings that are due, each once for a table.
 func (t *Table) warn() {
 	t.warnDue.Store(false)
 	if t.Key.AutoIncrement {
 		t.all.once("auto_increment "+t.Name.String()).Warn("leafsql: "+countsToo, "table", t.Name.String(), "column", t.Key.Name, "take it off with", rules.Modify(t.Name, t.Key.Name, t.Key.Type))
 	}
-	if t.zero.Load() { // in a table that no rule names, where 0 may be a key like others
+	if t.zero.Load() { // 0 may be an ordinary key in a table that no rule names
 		t.all.once("zero "+t.Name.String()).Warn("leafsql: a written 0 asks for a key, as in an AUTO_INCREMENT column, in a table that leafTables names only by a pattern", "table", t.Name.String(), "column", t.Key.Name,
 			"way out", "where 0 is a key of its own: !"+t.Name.String()+" in leafTables leaves the table out, leafZero=keep stores 0 in all; else name the table in leafTables")
 	}
 }
 
-// Draw takes the ids of a block. They fit into the key column: outside strict mode a
-// server would store a larger one clipped, and report the one that was sent.
+// Draw sets the first id of a block of b.N ids. All ids fit into the key column: outside strict mode a
+// server would clip a larger id when it stores it, and report the id that was sent. Draw fails with a refusal
+// (insert.ErrRefused), a *ConfigError, a *catalog.Failure or a *FillError.
 func (t *Table) Draw(ctx context.Context, s insert.Session, b *insert.Block) (err error) {
 	if t.keyless {
 		return rules.Refuse(t.Name, t.Key.Name, "it was made LIKE a table that has its keys from leafsql, so its key has neither AUTO_INCREMENT nor a default, and the server would store 0",
@@ -154,7 +155,7 @@ func (t *Table) Draw(ctx context.Context, s insert.Session, b *insert.Block) (er
 		}
 		if b.First, err = t.gen.Next(ctx, b.N); err != nil {
 			if full, ok := errors.AsType[*segment.FullError](err); ok {
-				b.First, err = full.Next, nil // which is refused below
+				b.First, err = full.Next, nil // this id is refused below
 			}
 		}
 	}
@@ -164,7 +165,7 @@ func (t *Table) Draw(ctx context.Context, s insert.Session, b *insert.Block) (er
 		}
 		return &FillError{Table: t.Name.String(), Rows: b.N, Err: err}
 	}
-	if last := max(b.First, b.First+int64(b.N)-1); t.gen != nil && last > t.Highest { // the sum may be above all numbers
+	if last := max(b.First, b.First+int64(b.N)-1); t.gen != nil && last > t.Highest { // the sum may overflow
 		return rules.Refuse(t.Name, t.Key.Name,
 			"id "+strconv.FormatInt(last, 10)+" is above the highest that the column holds, "+strconv.FormatInt(t.Highest, 10),
 			"make it BIGINT: "+rules.Modify(t.Name, t.Key.Name, "BIGINT"))
@@ -174,9 +175,9 @@ func (t *Table) Draw(ctx context.Context, s insert.Session, b *insert.Block) (er
 	return nil
 }
 
-// Skip moves the counter above an explicit key, as AUTO_INCREMENT moves. The
-// column's highest value is not followed, here and where the highest key is
-// looked for: no id is above it.
+// Skip moves the counter above an explicit key, as AUTO_INCREMENT does. The
+// column's highest value is ignored, here and by the search for the highest key:
+// no id is above it. late and the errors are as for insert.Keys and Draw.
 func (t *Table) Skip(ctx context.Context, s insert.Session, k int64, late *insert.Block) error {
 	if t.skips == nil || k <= 0 || k >= t.Highest || t.all.Config.KeepExplicit || t.rowMissingUntil.Load() > time.Now().UnixMilli() {
 		return nil
@@ -199,7 +200,7 @@ func (t *Table) Skip(ctx context.Context, s insert.Session, k int64, late *inser
 	_, told := errors.AsType[*FillError](err)
 	switch {
 	case errors.Is(err, idgen.ErrExhausted):
-		return nil // no id is left above it that could be issued
+		return nil // there is no id above the key to issue
 	case rowless && !t.all.Config.Create:
 		t.rowMissingUntil.Store(time.Now().Add(rowMissingRetry).UnixMilli()) // nothing to move
 		return nil
@@ -209,10 +210,10 @@ func (t *Table) Skip(ctx context.Context, s insert.Session, k int64, late *inser
 	return &FillError{Table: t.Name.String(), Key: k, Err: err}
 }
 
-// SkipAfter moves the counter above a key, unless 0, whose statement was sent first and ended with err, also if
-// the outcome is unknown. After an error of the server it looks which keys are stored, as some may be in a
-// table without transactions. If the counter cannot be moved now, the next statement that needs an id
-// compares it with the keys again.
+// SkipAfter moves the counter above a key after its statement, which ended with err, also if the outcome is
+// unknown. It does nothing if the key is 0. After an error of the server, SkipAfter reads the highest stored key,
+// since a table without transactions may hold some of the rows. If the counter cannot be moved now, the next
+// statement that needs an id compares it with the keys again.
 func (t *Table) SkipAfter(ctx context.Context, k int64, err error) {
 	if k == 0 {
 		return
@@ -229,8 +230,8 @@ func (t *Table) SkipAfter(ctx context.Context, k int64, err error) {
 	}
 }
 
-// AfterDuplicate moves the counter above all keys where an id of ours was in use: keys
-// came to the table that nobody told leafsql of.
+// AfterDuplicate moves the counter above all keys if an id of the block was already in use, because
+// rows were inserted without leafsql.
 func (t *Table) AfterDuplicate(ctx context.Context, b *insert.Block) {
 	if t.skips == nil || !t.Integer {
 		return
