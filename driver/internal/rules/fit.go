@@ -11,17 +11,17 @@ import (
 	"github.com/leafsql/leafsql/internal/quote"
 )
 
-// far is where keys begin that leafExplicit=keep takes for those of others. Few counters get there, and snowflakes are
+// far is the lowest key that leafExplicit=keep treats as foreign. Few counters reach it, and snowflakes are
 // above it five minutes after their epoch.
 const far = 1 << 40
 
-// A Fit is how a rule fits a table.
+// A Fit describes how a rule fits a table.
 type Fit struct {
 	Key     catalog.Column
 	Highest int64 // the highest id that the key column can hold
-	Near    int64 // keys below it count where the counter is held against them
-	Integer bool
-	Indexed bool // an index begins with the key
+	Near    int64 // the counter is compared only with keys below Near
+	Integer bool  // the ids are integers and the key's type is an integer type
+	Indexed bool  // an index begins with the key
 	UUIDs   insert.UUIDForm
 }
 
@@ -40,8 +40,8 @@ type Config struct {
 	Server              string // where connections lead to, "" where that is not known
 }
 
-// Fit compares a table's columns with a rule. It returns nil if a rule that may
-// name many tables leaves this one out.
+// Fit compares a table's columns with a rule. It returns nil without an error if the rule may
+// name many tables and this table has no suitable key. The error is an *insert.Refusal.
 func (cfg *Config) Fit(rule Rule, name catalog.Name, t *catalog.Table) (*Fit, error) {
 	lenient := cfg.Auto || Many(rule)
 	key, err := keyColumn(rule, name, t.Columns)
@@ -71,7 +71,7 @@ func (cfg *Config) Fit(rule Rule, name catalog.Name, t *catalog.Table) (*Fit, er
 	return f, nil
 }
 
-// uuidForm is how a key column holds UUIDs.
+// uuidForm returns the form in which a key column holds UUIDs, or a refusal.
 func (cfg *Config) uuidForm(name catalog.Name, key catalog.Column) (insert.UUIDForm, error) {
 	switch typ, length, _ := key.Sized(); {
 	case typ == "uuid", (typ == "char" || typ == "varchar") && length >= 36:
@@ -88,7 +88,7 @@ func (cfg *Config) uuidForm(name catalog.Name, key catalog.Column) (insert.UUIDF
 	return insert.NoUUID, Refuse(name, key.Name, "a column of type "+key.Type+" cannot hold UUIDs", "make it BINARY(16), CHAR(36) or, on MariaDB, UUID")
 }
 
-// keyColumn finds the column that a rule means.
+// keyColumn returns the column that a rule names, or the table's primary key.
 func keyColumn(rule Rule, name catalog.Name, columns []catalog.Column) (catalog.Column, error) {
 	var keys []catalog.Column
 	counted := "COLUMN"
@@ -114,12 +114,12 @@ func keyColumn(rule Rule, name catalog.Name, columns []catalog.Column) (catalog.
 	return keys[0], nil
 }
 
-// Refuse returns the refusal of a table as it is now: once it is fixed, the next statement works. column may be "".
+// Refuse returns a passing refusal: once the table is fixed, the next statement works. column may be "".
 func Refuse(name catalog.Name, column, reason, fix string) error {
 	return &insert.Refusal{Of: name, Column: column, Reason: reason, Fix: fix, Passing: true}
 }
 
-// Modify returns the statement that gives a key column another type.
+// Modify returns the statement that changes the type of a key column.
 func Modify(name catalog.Name, column, typ string) string {
 	return "ALTER TABLE " + name.Quoted() + " MODIFY " + quote.Name(column) + " " + typ + " NOT NULL"
 }

@@ -1,10 +1,10 @@
-// Package rules holds the rules of a configuration: which tables they name, and how a rule fits
-// the columns of a table.
+// Package rules holds the rules of a configuration. It finds the tables that they name, and compares a rule
+// with the columns of a table.
 //
-//	for _, r := range rules.BySpecificity(config.Rules) { … } // the first that matches counts
+//	for _, r := range rules.BySpecificity(config.Rules) { … } // the first match applies
 //	fit, err := config.Fit(rule, name, table) // nil: the rule leaves the table out
 //
-// It is pure: it queries no server.
+// It queries no server.
 package rules
 
 import (
@@ -31,15 +31,15 @@ const (
 
 // A Rule is driver.Rule.
 type Rule struct {
-	Database string // may hold *; "" is the DSN's database, or each if the DSN names none
-	Table    string // may hold *
+	Database string // may contain *; "" is the DSN's database, or all databases if the DSN names none
+	Table    string // may contain *
 	Column   string // "" is the table's single-column primary key
 	Kind     Kind   // Segment (also when ""), Sequence, Snowflake or UUID7
-	Tag      string // biz_tag of the segment, or the sequence's name; "" is Table as written here, or under * each table's name; after "db." if the DSN names no database
-	Exclude  bool   // its tables are not filled, whatever other rules name them (!pattern)
+	Tag      string // biz_tag of the segment, or the sequence's name; "" is Table as written here, or each table's name if Table is "*", after "db." if the DSN names no database
+	Exclude  bool   // the rule's tables are not filled, even if other rules name them (!pattern)
 
-	// Generator, when set, makes the ids instead of Kind and Tag. It has no
-	// place in a DSN.
+	// Generator, if not nil, makes the ids, and Kind and Tag are ignored. It cannot be
+	// set in a DSN.
 	Generator idgen.Generator
 }
 
@@ -62,8 +62,8 @@ func (r Rule) String() string {
 	return s
 }
 
-// TagOf returns the biz_tag, or the sequence, that feeds a table of the rule. Tables of a pattern
-// such as order_* are shards of one, and share it.
+// TagOf returns the biz_tag or the sequence of a table of the rule. Tables of a pattern
+// such as order_* are shards of one table, and share the tag.
 func TagOf(r Rule, table string) string {
 	switch {
 	case r.Tag != "":
@@ -74,12 +74,11 @@ func TagOf(r Rule, table string) string {
 	return r.Table
 }
 
-// Many reports whether the rule may name tables that nobody thought of.
+// Many reports whether the rule may name more than one table of a database.
 func Many(r Rule) bool { return strings.Contains(r.Table, "*") }
 
-// BySpecificity orders rules so that the first that matches is the one that
-// counts: exclusions first, exact names before
-// patterns, longer patterns before shorter ones.
+// BySpecificity returns the rules in an order in which the first match applies:
+// exclusions first, exact names before patterns, longer patterns before shorter ones.
 func BySpecificity(rules []Rule) []Rule {
 	weight := func(pattern string) int {
 		if pattern == "" {
@@ -108,7 +107,7 @@ func Match(pattern, name string) bool {
 	}
 	parts := strings.Split(others, "*")
 	last := len(parts) - 1
-	for _, part := range parts[:last] { // each as early as it can be, which leaves most to those behind it
+	for _, part := range parts[:last] { // the earliest match leaves the longest rest for the other parts
 		if ok {
 			_, rest, ok = strings.Cut(rest, part)
 		}
