@@ -9,8 +9,8 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/rules"
 )
 
-// describe says what plans need of a table, nil where a rule that may mean
-// many tables does not mean this one.
+// describe returns the data that plans need of a table, nil if the rule may name
+// many tables and leaves this one out.
 func (set *Set) describe(rule rules.Rule, name catalog.Name, seen *seenTable) (*insert.Table, error) {
 	f, err := set.Config.Fit(rule, name, seen.Table)
 	if f == nil || err != nil {
@@ -42,7 +42,7 @@ func (set *Set) describe(rule rules.Rule, name catalog.Name, seen *seenTable) (*
 	switch {
 	case key.AutoIncrement && desc.ZeroKey == insert.Given: // the server would replace it
 		desc.ZeroKey = insert.BySession
-	case f.UUIDs != insert.NoUUID && desc.ZeroKey == insert.BySession: // no sql_mode is about UUIDs
+	case f.UUIDs != insert.NoUUID && desc.ZeroKey == insert.BySession: // sql_mode does not affect UUIDs
 		desc.ZeroKey = insert.Wanted
 	}
 
@@ -75,8 +75,8 @@ func (set *Set) describe(rule rules.Rule, name catalog.Name, seen *seenTable) (*
 	return desc, nil
 }
 
-// Keyless is a temporary table that was made like a configured one: it has neither
-// AUTO_INCREMENT nor ids, so that a row without a key is refused.
+// Keyless returns a temporary table that was created LIKE a configured one: it has neither
+// AUTO_INCREMENT nor ids, so a row without a key is refused.
 func Keyless(like *insert.Table, name catalog.Name) *insert.Table {
 	desc := *like
 	desc.Name = name

@@ -19,8 +19,9 @@ import (
 	"github.com/leafsql/leafsql/internal/quote"
 )
 
-// Inspect says what the set means on its server, asked over a connection of the DSN's
-// database. Under auto, tags are the biz_tags of leaf_alloc.
+// Inspect returns the configured tables on the set's server, with their fit and their errors. conn is a
+// connection to the DSN's database. Under leafTables=auto, tags are the biz_tags of leaf_alloc. Errors about
+// single tables are in their entries.
 func (set *Set) Inspect(ctx context.Context, conn ownpool.Conn, database string, tags []string) (*inspect.Inspection, error) {
 	if err := set.learnServer(ctx, conn, database); err != nil {
 		return nil, err
@@ -71,10 +72,10 @@ func (set *Set) Inspect(ctx context.Context, conn ownpool.Conn, database string,
 	return i, nil
 }
 
-// serverDatabases are the server's own, which no pattern means.
+// serverDatabases are the server's own databases, which patterns do not match.
 var serverDatabases = []string{"information_schema", "performance_schema", "mysql", "sys"}
 
-// mayHold says whether a rule or a tag could mean a table of a database.
+// mayHold reports whether a rule or a tag may name a table of a database.
 func (s *Schema) mayHold(db string) bool {
 	for tag := range s.tags {
 		if strings.HasPrefix(tag, db+".") {
@@ -88,8 +89,8 @@ func (s *Schema) mayHold(db string) bool {
 	})
 }
 
-// inspectTable is describe without a generator; nil where the rule, which may
-// mean many tables, does not mean this one.
+// inspectTable is like describe, without a generator. It returns nil if the rule may name
+// many tables and leaves this one out.
 func (set *Set) inspectTable(rule rules.Rule, name catalog.Name, t *catalog.Table) *inspect.Table {
 	info := &inspect.Table{
 		Database: name.DB, Table: name.Table, Kind: cmp.Or(rule.Kind, rules.Segment),
@@ -118,7 +119,7 @@ func (set *Set) inspectTable(rule rules.Rule, name catalog.Name, t *catalog.Tabl
 	return info
 }
 
-// missing lists rules that name one table, and tags, which mean none that is known.
+// missing returns, sorted, the tags and the rules for a single table that match no known table.
 func (s *Schema) missing(known map[catalog.Name]bool) []string {
 	var none []string
 	for tag, written := range s.tags {
@@ -137,7 +138,7 @@ func (s *Schema) missing(known map[catalog.Name]bool) []string {
 	return none
 }
 
-// A reader reads stored programs for the tables that are known.
+// A reader finds the known tables in stored programs.
 type reader struct {
 	set   *Set
 	known map[catalog.Name]bool

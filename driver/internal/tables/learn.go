@@ -15,9 +15,10 @@ import (
 	"github.com/leafsql/leafsql/internal/versions"
 )
 
-// Learn reads, before the first connection is used, what no statement can do
-// without. It runs again until it has worked once. Who comes meanwhile waits as
-// long as its own context lets it. database is the DSN's.
+// Learn reads, before the first connection is used, the server's properties and, under
+// leafTables=auto, the tags, which every statement needs. After it has succeeded once, it does
+// nothing. Concurrent calls wait for the first one, at most until their ctx ends. database is the
+// DSN's database. Errors are those of ctx, a *catalog.Failure or a *counters.ConfigError.
 func (set *Set) Learn(ctx context.Context, conn ownpool.Conn, database string) error {
 	if set.Learned() {
 		return nil
@@ -43,10 +44,10 @@ func (set *Set) Learn(ctx context.Context, conn ownpool.Conn, database string) e
 	return nil
 }
 
-// Learned says that Learn has nothing to do any more.
+// Learned reports whether Learn has succeeded or is not needed.
 func (set *Set) Learned() bool { return set.Idle() || set.learned.Load() }
 
-// learnServer reads the server's version and how it compares names.
+// learnServer reads the server's version and whether table names ignore case.
 func (set *Set) learnServer(ctx context.Context, conn ownpool.Conn, database string) error {
 	answer, err := session.Value(ctx, conn, "CONCAT(@@lower_case_table_names, ' ', VERSION())")
 	if err != nil {
@@ -61,7 +62,7 @@ func (set *Set) learnServer(ctx context.Context, conn ownpool.Conn, database str
 		for i := range set.rules {
 			r := &set.rules[i]
 			if r.Tag == "" && r.Table != "*" && r.Database+database != "" {
-				r.Tag = r.Table // as it was written
+				r.Tag = r.Table // keeps the case
 			}
 			r.Database, r.Table = strings.ToLower(r.Database), strings.ToLower(r.Table)
 		}
@@ -70,7 +71,7 @@ func (set *Set) learnServer(ctx context.Context, conn ownpool.Conn, database str
 	return nil
 }
 
-// learnTags reads which tables leafTables=auto means.
+// learnTags reads the tables of leafTables=auto.
 func (set *Set) learnTags(ctx context.Context) error {
 	tags, err := set.readTags(ctx)
 	if set.Config.Create && servererr.Is(err, servererr.NoSuchTable) {
@@ -90,8 +91,8 @@ func (set *Set) learnTags(ctx context.Context) error {
 	return nil
 }
 
-// warnMissing says once which named rules mean no table: statements for a
-// table whose name was mistyped run as they are.
+// warnMissing logs the rules that name a single missing table: if the name was
+// mistyped, statements for the intended table run unchanged.
 func (set *Set) warnMissing(ctx context.Context) {
 	names := lo.FilterMap(set.rules, func(r rules.Rule, _ int) (catalog.Name, bool) {
 		name := catalog.Name{DB: cmp.Or(r.Database, set.DefaultDB), Table: r.Table}

@@ -20,14 +20,14 @@ import (
 )
 
 const (
-	RefreshEvery = 45 * time.Second // what is known of a table is younger than a minute
-	refreshAgain = 5 * time.Second  // after a failure
+	RefreshEvery = 45 * time.Second // cached data of a table is less than a minute old
+	refreshAgain = 5 * time.Second  // interval after a failure
 )
 
-// A Schema is what a Connector knows of tables; plans are made from it.
-// It grows as statements name tables. When something in it is no longer true
-// the Connector gets another one without it: connections tell by the pointer
-// that their plans are out of date.
+// A Schema holds what a Connector has read about tables; plans are made from it.
+// It grows as statements name tables. If an entry may be outdated, the Connector gets
+// a new Schema without it: connections compare the pointer to find outdated plans.
+// A Schema is safe for concurrent use.
 type Schema struct {
 	set  *Set
 	tags map[string]string // under leafTables=auto: table or db.table -> tag
@@ -36,23 +36,23 @@ type Schema struct {
 	tables map[catalog.Name]*tableLookup
 }
 
-// A tableLookup is one look at a table, shared by all who need it meanwhile.
+// A tableLookup is one lookup of a table, shared by all statements that need it.
 type tableLookup struct {
-	done     chan struct{} // closed when the rest is set
-	finished bool          // done is closed; guarded by the mu of the schema that it was begun in
+	done     chan struct{} // closed when the other fields are set
+	finished bool          // done is closed; guarded by the mu of the schema that began the lookup
 	seen     *seenTable    // nil: there is no such table
 	table    *insert.Table // nil: nothing to fill, or no such table
 	err      error
 }
 
-// A seenTable is what a server shows of a table.
+// A seenTable is a table as the server shows it.
 type seenTable struct {
 	*catalog.Table
-	triggers map[string]insert.Effects // of those of each event, and of what they call
+	triggers map[string]insert.Effects // effects by event of the triggers and of the routines that they call
 }
 
-// without returns the schema without what is known of some tables, which
-// has no plans yet. It says too whether something was known of them.
+// without returns a new schema without the stale tables, and reports whether
+// s has an entry of one.
 func (s *Schema) without(stale func(catalog.Name) bool) (n *Schema, known bool) {
 	n = s.set.newSchema(s.tags)
 	s.mu.Lock()
@@ -61,14 +61,14 @@ func (s *Schema) without(stale func(catalog.Name) bool) (n *Schema, known bool) 
 		switch {
 		case stale(name):
 			known = true
-		case l.finished: // one that is under way removes itself from s alone if it fails
+		case l.finished: // a pending lookup that fails removes its entry only from s
 			n.tables[name] = l
 		}
 	}
 	return n, known
 }
 
-// Forget makes the next statements that name some tables look at them again.
+// Forget discards the entries of stale tables, so that the next statements that name them look them up again.
 func (set *Set) Forget(stale func(catalog.Name) bool) {
 	for {
 		s := set.Schema.Load()
@@ -78,8 +78,9 @@ func (set *Set) Forget(stale func(catalog.Name) bool) {
 	}
 }
 
-// Lookup says what a name means: the configured table, nil where nothing is to
-// be filled, ErrUnseen where the catalog has no such table.
+// Lookup returns the configured table of a name, nil without an error if there is nothing to
+// fill. name has to be from Set.Name. The error is ErrUnseen if the catalog has no such table, a
+// *catalog.Failure if the server does not answer or ctx ends, or a refusal of the table.
 func (s *Schema) Lookup(ctx context.Context, name catalog.Name) (*insert.Table, error) {
 	rule, ok := s.rule(name)
 	if !ok {
@@ -90,7 +91,7 @@ func (s *Schema) Lookup(ctx context.Context, name catalog.Name) (*insert.Table, 
 	if !ok {
 		l = &tableLookup{done: make(chan struct{})}
 		s.tables[name] = l
-		// Its outcome is for all who wait: no statement's context ends it.
+		// All waiting statements share the outcome, so no statement's context ends the lookup.
 		go s.look(rule, name, l)
 	}
 	s.mu.Unlock()
@@ -105,12 +106,12 @@ func (s *Schema) Lookup(ctx context.Context, name catalog.Name) (*insert.Table, 
 	return l.table, l.err
 }
 
-// ErrUnseen says that the catalog has no such table: it does not exist, or
-// is a temporary one, or the user may not see it.
+// ErrUnseen means that the catalog has no such table: it does not exist, or
+// is a temporary table, or the user may not see it.
 var ErrUnseen = errors.New("leafsql: no such table in the catalog")
 
-// look asks the catalog for one table. Nothing of a failure is kept: once the
-// table is mended, the next statement works.
+// look reads one table from the catalog. Failures are not cached: once the
+// table is fixed, the next statement works.
 func (s *Schema) look(rule rules.Rule, name catalog.Name, l *tableLookup) {
 	ctx, cancel := context.WithTimeout(s.set.ctx, catalog.Timeout)
 	defer cancel()
@@ -128,8 +129,8 @@ func (s *Schema) look(rule rules.Rule, name catalog.Name, l *tableLookup) {
 	close(l.done)
 }
 
-// catalogTables asks the catalog for tables. On servers with the bug MDEV-36026 it first reads on which of them this user has
-// TRIGGER: the connection that is then asked for triggers was made later, and has these rights.
+// catalogTables reads tables from the catalog. On servers with the bug MDEV-36026 it first reads on which of them this user has
+// TRIGGER: the connection that then reads the triggers was opened later, and has these rights.
 func (set *Set) catalogTables(ctx context.Context, names []catalog.Name) (tables map[catalog.Name]*catalog.Table, err error) {
 	_, matters := versions.NullsColumns(set.Settings.MariaDB, set.Settings.Version)
 	var sees map[catalog.Name]bool
@@ -140,12 +141,12 @@ func (set *Set) catalogTables(ctx context.Context, names []catalog.Name) (tables
 		tables, err = set.Catalog.Tables(ctx, names)
 	}
 	for name, t := range tables {
-		t.TriggersHidden = matters && len(t.Triggers) == 0 && !sees[name] // one that is shown tells that all are
+		t.TriggersHidden = matters && len(t.Triggers) == 0 && !sees[name] // if the server shows one trigger, it shows all
 	}
 	return tables, err
 }
 
-// see looks at tables, at their triggers and at what these call.
+// see reads tables, their triggers and the routines that these call.
 func (set *Set) see(ctx context.Context, names []catalog.Name) (map[catalog.Name]*seenTable, error) {
 	tables, err := set.catalogTables(ctx, names)
 	if err != nil {
@@ -168,7 +169,7 @@ func (set *Set) see(ctx context.Context, names []catalog.Name) (map[catalog.Name
 	return seen, nil
 }
 
-// rule finds the rule that counts for a table.
+// rule returns the rule that applies to a table, and reports whether the table is to be filled.
 func (s *Schema) rule(name catalog.Name) (rules.Rule, bool) {
 	set := s.set
 	if set.Config.Auto {
@@ -184,7 +185,7 @@ func (s *Schema) rule(name catalog.Name) (rules.Rule, bool) {
 			inDB = rules.Match(r.Database, name.DB)
 		}
 		if inDB && rules.Match(r.Table, name.Table) {
-			if r.Database+set.DefaultDB+r.Tag == "" { // tables of other databases have counters of their own
+			if r.Database+set.DefaultDB+r.Tag == "" { // each database has its own counters
 				r.Tag = name.DB + "." + rules.TagOf(r, name.Table)
 			}
 			return r, !r.Exclude
@@ -193,7 +194,7 @@ func (s *Schema) rule(name catalog.Name) (rules.Rule, bool) {
 	return rules.Rule{}, false
 }
 
-// MayMean says whether a bare name means a configured table in some database.
+// MayMean reports whether a name without a database may mean a configured table in some database.
 func (s *Schema) MayMean(table string) bool {
 	table = s.set.Name("", table).Table
 	for tag := range s.tags {
@@ -204,15 +205,14 @@ func (s *Schema) MayMean(table string) bool {
 	return slices.ContainsFunc(s.set.rules, func(r rules.Rule) bool { return !r.Exclude && rules.Match(r.Table, table) })
 }
 
-// Configured says whether a rule means a table of that name.
+// Configured reports whether a rule or a tag names the table, so that its rows are filled.
 func (s *Schema) Configured(name catalog.Name) bool {
 	_, ok := s.rule(name)
 	return ok
 }
 
-// Refresh reads all known tables again, by one query, and forgets those that
-// are not as they were. Statements go on with what is known meanwhile; where
-// the server does not answer they go on with it longer.
+// Refresh reads all known tables again, with one query for up to 100 of them, and forgets the tables that have
+// changed. Meanwhile, and if the server does not answer, statements continue to use the known tables.
 func (set *Set) Refresh() error {
 	ctx, cancel := context.WithTimeout(set.ctx, catalog.Timeout)
 	defer cancel()
@@ -243,8 +243,8 @@ func (set *Set) Refresh() error {
 	return nil
 }
 
-// keepFresh refreshes the schema until the Connector is closed. Tables that no
-// statement used meanwhile are forgotten instead.
+// keepFresh refreshes the schema until the Connector is closed. If no statement has
+// used the schema since the last time, it forgets all tables first.
 func (set *Set) keepFresh() {
 	wait := RefreshEvery
 	for {
@@ -263,7 +263,7 @@ func (set *Set) keepFresh() {
 	}
 }
 
-// readTags reads leaf_alloc's tags, by the names of tables they may mean.
+// readTags returns leaf_alloc's tags by the names of tables that they may mean.
 func (set *Set) readTags(ctx context.Context) (map[string]string, error) {
 	rows, err := set.Store.Alloc.Tags(ctx)
 	return lo.SliceToMap(rows, func(r segment.Row) (name, tag string) { return set.Name("", r.Tag).Table, r.Tag }), err

@@ -7,8 +7,8 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/rules"
 )
 
-// TestForgetWhileLooking: a look that is under way while another table is
-// forgotten is not kept, because what comes of it is told to the old schema.
+// TestForgetWhileLooking: a new schema after Forget does not have pending lookups of other
+// tables, since their outcome is stored in the old schema.
 func TestForgetWhileLooking(t *testing.T) {
 	looking, known := catalog.Name{DB: "shop", Table: "t"}, catalog.Name{DB: "shop", Table: "u"}
 	s := New(rules.Config{}, nil, nil, nil).Schema.Load()

@@ -1,5 +1,5 @@
-// Package tables holds the tables that a configuration means on one server: which they
-// are, what the server shows of them, and how their rows get ids.
+// Package tables holds the tables that a configuration names on one server, their
+// descriptions from the server, and the sources of their ids.
 //
 //	set := tables.New(config, catalog, store, snowflakes)
 //	err := set.Learn(ctx, conn, "shop")
@@ -8,13 +8,13 @@
 //
 // In the order in which they build on one another:
 //
-//	describe.go  what plans need of a table
-//	schema.go    what is known of tables, and for how long
-//	learn.go     what is read before the first statement
-//	inspect.go   the same judgement for the command, without a statement
+//	describe.go  data that plans need of a table
+//	schema.go    cached descriptions of tables, and their refresh
+//	learn.go     data that is read before the first statement
+//	inspect.go   the same decisions for the command, without a statement
 //
-// It reads no statement of the application. It uses the application's connection for one
-// question only: for the highest key of a table that this connection has locked.
+// It reads no statements of the application. It uses the application's connection for one
+// query only: the highest key of a table that this connection has locked.
 package tables
 
 import (
@@ -38,21 +38,21 @@ import (
 type Set struct {
 	counters.Counters
 
-	// Settings are the server's version, and DefaultDB is the database that bare rules
-	// mean, as names compare: both are known once Learn has run.
+	// Settings are the server's version. DefaultDB is the database of rules without one, in the
+	// form of Name. Learn sets both.
 	Settings  insert.Settings
 	DefaultDB string
 
-	Schema atomic.Pointer[Schema] // what is known now
-	Used   atomic.Bool            // a statement used that since it was refreshed
+	Schema atomic.Pointer[Schema] // the current schema
+	Used   atomic.Bool            // a statement has used the schema since the last refresh
 
 	rules []rules.Rule // the first that matches counts
 
-	ctx    context.Context // of what runs in the background; ends with Close
+	ctx    context.Context // context of background work; ends with Close
 	cancel context.CancelFunc
 
 	learned  atomic.Bool
-	learning *semaphore.Weighted // of 1, held while that is done
+	learning *semaphore.Weighted // of weight 1, held by Learn
 }
 
 // New returns the set of a configuration. It asks nothing yet.
@@ -66,6 +66,7 @@ func New(cfg rules.Config, c *catalog.Catalog, store *ids.Store, snowflakes idge
 	return set
 }
 
+// newSchema returns an empty schema. tags may be nil.
 func (set *Set) newSchema(tags map[string]string) *Schema {
 	return &Schema{set: set, tags: tags, tables: make(map[catalog.Name]*tableLookup)}
 }
@@ -78,13 +79,14 @@ func (set *Set) Programs() *staged.Programs {
 // Idle says that nothing is to be filled.
 func (set *Set) Idle() bool { return !set.Config.Auto && len(set.rules) == 0 }
 
-// Close ends what runs in the background, and the catalog.
+// Close ends the background work and closes the catalog.
 func (set *Set) Close() error {
 	set.cancel()
 	return set.Catalog.Close()
 }
 
-// Name is a table's name as names compare on this server.
+// Name returns the name of a table in the form in which this server compares names: in lower case if
+// the server ignores case.
 func (set *Set) Name(db, table string) catalog.Name {
 	if set.Catalog.FoldsCase {
 		db, table = strings.ToLower(db), strings.ToLower(table)
