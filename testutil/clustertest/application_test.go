@@ -20,13 +20,13 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// An application is processes that insert rows, all with ids of one tag, while its leaf_alloc fails over. Their user has only the
-// rights that the documentation lists.
+// An application is a set of processes that insert rows with ids of one tag while its leaf_alloc fails over. Their user has only
+// the rights that the documentation lists.
 type application struct {
 	t    *testing.T
 	pair *clustertest.Pair
-	rows *sql.DB // leads to the tables
-	dsn  string  // of the processes
+	rows *sql.DB // pool for the database of the tables
+	dsn  string  // data source of the processes
 
 	running sync.WaitGroup
 
@@ -34,10 +34,10 @@ type application struct {
 	writers      map[int]*writer // by number
 	acknowledged []inserted
 	errors       map[string]int
-	promoted     time.Time // when the new primary took writes
+	promoted     time.Time // when the new primary began to accept writes
 }
 
-// A writer is one process.
+// A writer is a process of an application.
 type writer struct {
 	program string
 	process *os.Process
@@ -45,14 +45,14 @@ type writer struct {
 	moved   bool // an id above the margin has been acknowledged
 }
 
-// An inserted row was acknowledged.
+// An inserted is an acknowledged row.
 type inserted struct {
 	writer, n int
 	id        int64
 	at        time.Time
 }
 
-// above is below every id that a fetch gives after a row has been moved up by the margin, and above all others.
+// above is greater than all ids that are fetched before the row is moved up by the margin, and less than all later ones.
 const above = 1 << 36
 
 var applicationTables = []string{
@@ -60,10 +60,11 @@ var applicationTables = []string{
 	"CREATE TABLE orders (id BIGINT NOT NULL PRIMARY KEY, writer INT NOT NULL, n INT NOT NULL)",
 }
 
-// foreignRow is the row of another program in leaf_alloc, whose keys are INT.
+// foreignRow is the row in leaf_alloc of another program with INT keys.
 const foreignRow = "2000000000 leafsql@00112233445566ff 0 0"
 
-// newApplication creates the tables and a row of leaf_alloc, which has no mark yet. If apart, the rows are on a server of their own, which does not fail over.
+// newApplication creates the tables, and a row of leaf_alloc without a mark. If apart is set, the tables are on another server, which
+// does not fail over.
 func newApplication(t *testing.T, p *clustertest.Pair, kind mysqltest.Kind, apart bool) *application {
 	t.Helper()
 	const user = "app@'127.0.0.1'"
@@ -95,14 +96,14 @@ func newApplication(t *testing.T, p *clustertest.Pair, kind mysqltest.Kind, apar
 	return a
 }
 
-// start starts a process.
+// start starts a process of the program.
 func (a *application) start(program string) {
 	a.t.Helper()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	number := len(a.writers)
 	cmd := exec.Command(program, a.dsn, strconv.Itoa(number))
-	in, err := cmd.StdinPipe() // it ends with this process
+	in, err := cmd.StdinPipe() // closed when this process ends, which ends the other one
 	if err != nil {
 		a.t.Fatal(err)
 	}
@@ -123,7 +124,7 @@ func (a *application) start(program string) {
 	})
 }
 
-// note takes a line of a process.
+// note records a line of a process: an acknowledged row or an error.
 func (a *application) note(number int, w *writer, line string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -144,7 +145,7 @@ func (a *application) signal(number int, s os.Signal) {
 	}
 }
 
-// stop ends all processes.
+// stop ends all processes and waits for them.
 func (a *application) stop() {
 	for _, w := range a.writers {
 		w.end()
@@ -152,6 +153,7 @@ func (a *application) stop() {
 	a.running.Wait()
 }
 
+// count returns the number of acknowledged rows.
 func (a *application) count() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -170,7 +172,7 @@ func (a *application) moved(program string) bool {
 	return true
 }
 
-// await waits until something has happened.
+// await waits until happened returns true, and fails the test after 2 minutes.
 func (a *application) await(what string, happened func() bool) {
 	a.t.Helper()
 	for deadline := time.Now().Add(2 * time.Minute); !happened(); time.Sleep(5 * time.Millisecond) {
@@ -182,8 +184,9 @@ func (a *application) await(what string, happened func() bool) {
 	}
 }
 
-// failOver has three processes of one program run before the primary dies, and three of another one start afterwards. If it loses,
-// the replica lacks ranges that were fetched. The first process is idle meanwhile: it cannot notice that leaf_alloc goes back.
+// failOver kills the primary while three processes of the program before run, and then starts three processes of the program after.
+// If loses is set, the replica lacks ranges that were fetched. The first process is stopped meanwhile, so it cannot notice that
+// leaf_alloc goes back.
 func (a *application) failOver(before, after string, loses bool) {
 	a.t.Helper()
 	for range 3 {
@@ -212,13 +215,13 @@ func (a *application) failOver(before, after string, loses bool) {
 	}
 }
 
-// An outcome compares the rows with those that were acknowledged.
+// An outcome is the comparison of the stored rows with the acknowledged ones.
 type outcome struct {
-	rows        int
+	rows        int           // acknowledged rows
 	twice       []int64       // ids that were acknowledged for two rows
-	overwritten int           // acknowledged rows that are there with other values
-	missing     int           // acknowledged rows that are not there
-	missingNew  int           // of them, those with ids above the margin
+	overwritten int           // acknowledged rows that are stored with other values
+	missing     int           // acknowledged rows that are not stored
+	missingNew  int           // missing rows with ids above the margin
 	first       time.Duration // from the promotion to the first id above the margin, 0 if there is none
 	errors      map[string]int
 }
@@ -235,7 +238,7 @@ func (o outcome) failed() (n int) {
 	return n
 }
 
-// finish ends the processes and compares the rows with what was acknowledged.
+// finish ends the processes and compares the stored rows with the acknowledged ones.
 func (a *application) finish() (o outcome) {
 	a.t.Helper()
 	a.stop()
@@ -291,7 +294,7 @@ func (a *application) finish() (o outcome) {
 	return o
 }
 
-// buildWriter builds the writer of a tree of this repository.
+// buildWriter builds the writer in a tree of this repository.
 func buildWriter(t *testing.T, tree string) (program string) {
 	t.Helper()
 	program = filepath.Join(t.TempDir(), "writer")

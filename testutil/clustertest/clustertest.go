@@ -1,7 +1,7 @@
 //go:build unix
 
 // Package clustertest starts real database clusters of three nodes, MariaDB with Galera and MySQL with Group Replication, and pairs
-// of a primary with a replica that fail over ([NewPair]).
+// of a primary and a replica that fail over ([NewPair]).
 //
 //	c := clustertest.Galera(t)
 //	name := c.Database(t)
@@ -10,11 +10,11 @@
 //	c.Nodes[0].Kill9()
 //	c.Rejoin(t)
 //
-// Each node is a [mysqltest.Server], private and gone with the test however it ends; all listen on free ports of 127.0.0.1.
-// What Galera needs is unpacked by install.sh, and Group Replication comes with the MySQL of `make mysql-server`. A missing
-// one fails the test and says what to run.
+// Each node is a private [mysqltest.Server] that ends with the test, and listens on free ports of 127.0.0.1.
+// install.sh unpacks Galera, and Group Replication comes with the MySQL of `make mysql-server`. If one is missing, the test
+// fails with the command to run.
 //
-// The package cuts no network: a node is killed, or frozen and thawed.
+// The package does not cut networks: a node is killed, or frozen and thawed.
 package clustertest
 
 import (
@@ -33,23 +33,23 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// A Cluster is three nodes that all take writes.
+// A Cluster is three nodes that all accept writes.
 type Cluster struct {
 	Nodes [3]*mysqltest.Server
 	maker maker
 }
 
-// A maker is what differs between makes of clusters.
+// A maker has the operations that differ between Galera and Group Replication.
 type maker interface {
-	// form makes one cluster of nodes that were never started.
+	// form forms a cluster from nodes that were never started.
 	form(ctx context.Context, nodes [3]*mysqltest.Server) error
-	// rejoin starts node i, which was killed, and returns when it is a member again.
+	// rejoin starts node i, which was killed, and lets it join the cluster again. It may return before the node is a member.
 	rejoin(ctx context.Context, nodes [3]*mysqltest.Server, i int) error
-	// member says why the node does not take part in the cluster of its majority, nil if it does.
+	// member returns nil if the node is a member of its majority's cluster, otherwise an error with its state.
 	member(ctx context.Context, node *mysqltest.Server) error
 }
 
-// formTime bounds the start of a cluster and the return of a node: the machine may be busy.
+// formTime bounds the start of a cluster and the return of a node on a busy machine.
 const formTime = 4 * time.Minute
 
 // start starts a cluster that ends with the test.
@@ -60,7 +60,7 @@ func start(t testing.TB, m maker, config func(i int, ports [3]int) mysqltest.Con
 	if err != nil {
 		t.Fatal(err)
 	}
-	ports := [3]int{port, port + 2, port + 4} // where the nodes talk to each other, each with the one above it
+	ports := [3]int{port, port + 2, port + 4} // ports between the nodes; each node also uses the port above its own
 	for i := range c.Nodes {
 		if c.Nodes[i], err = mysqltest.Prepare(config(i, ports)); err != nil {
 			t.Fatal(err)
@@ -83,7 +83,7 @@ func start(t testing.TB, m maker, config func(i int, ports [3]int) mysqltest.Con
 	return c
 }
 
-// Await waits until every node that runs is a member of the cluster and takes writes.
+// Await waits until every running node is a member of the cluster and accepts writes.
 func (c *Cluster) Await(t testing.TB) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), formTime)
@@ -98,7 +98,7 @@ func (c *Cluster) Await(t testing.TB) {
 	}
 }
 
-// Rejoin starts every node that was killed and waits until the cluster is whole.
+// Rejoin starts every killed node and waits until all nodes are members.
 func (c *Cluster) Rejoin(t testing.TB) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), formTime)
@@ -116,7 +116,8 @@ func (c *Cluster) Rejoin(t testing.TB) {
 	c.Await(t)
 }
 
-// Database creates a database, runs the statements in it and returns its name once all nodes that run have seen them.
+// Database creates a database, runs the statements in it, waits until all running nodes have applied them, and returns the
+// database's name.
 func (c *Cluster) Database(t testing.TB, statements ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), formTime)
@@ -127,7 +128,7 @@ func (c *Cluster) Database(t testing.TB, statements ...string) string {
 		if !n.Running() {
 			continue
 		}
-		err := run(ctx, n, all...) // on the first one; then nothing is left to run
+		err := run(ctx, n, all...) // on the first node only
 		all = nil
 		if err == nil {
 			err = until(ctx, func() error { return run(ctx, n, "SELECT id FROM "+name+".leafsql_last") })
@@ -159,7 +160,7 @@ func run(ctx context.Context, node *mysqltest.Server, statements ...string) erro
 	return nil
 }
 
-// ask returns the one value, or none, that a query on the node yields.
+// ask runs a query on the node and returns its only value.
 func ask(ctx context.Context, node *mysqltest.Server, query string) (value string, err error) {
 	db, err := sql.Open("mysql", node.DSN(""))
 	if err != nil {
@@ -170,7 +171,7 @@ func ask(ctx context.Context, node *mysqltest.Server, query string) (value strin
 	return value, err
 }
 
-// until tries again and again until ok has nothing to object.
+// until calls ok every 50 ms until it returns nil. If ctx ends first, it returns ok's last error.
 func until(ctx context.Context, ok func() error) error {
 	for {
 		err := ok()
@@ -185,7 +186,7 @@ func until(ctx context.Context, ok func() error) error {
 	}
 }
 
-// together calls f(0) … f(n-1) at the same time.
+// together calls f(0) … f(n-1) concurrently and joins their errors.
 func together(n int, f func(i int) error) error {
 	errs := make([]error, n)
 	var wg sync.WaitGroup
@@ -196,6 +197,7 @@ func together(n int, f func(i int) error) error {
 	return errors.Join(errs...)
 }
 
+// tail returns the last 15 lines of a log.
 func tail(log string) string {
 	lines := strings.Split(strings.TrimSpace(log), "\n")
 	return strings.Join(lines[max(0, len(lines)-15):], "\n")

@@ -24,8 +24,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestGalera and the next have one application on each node of a cluster that nobody disturbs. Storms on both come with the
-// tag storm.
+// TestGalera: applications on each node of an undisturbed cluster insert. The next test is the same with Group Replication.
+// The build tag storm adds storms on both.
 func TestGalera(t *testing.T) { play(t, clustertest.Galera(t)) }
 
 func TestGroupReplication(t *testing.T) { play(t, clustertest.GroupReplication(t)) }
@@ -35,7 +35,7 @@ func play(t *testing.T, c *clustertest.Cluster) {
 	t.Run("create", func(t *testing.T) { newShopWithoutAlloc(t, c).onEachNode(t) })
 }
 
-// onEachNode has an application on each node insert at the same time.
+// onEachNode runs one application on each node, all inserting at the same time.
 func (s *shop) onEachNode(t *testing.T) {
 	var wg sync.WaitGroup
 	never := time.Now().Add(time.Hour)
@@ -44,7 +44,7 @@ func (s *shop) onEachNode(t *testing.T) {
 	}
 	wg.Wait()
 	s.verify(t)
-	// The nodes have one identity, so that no fetch moved the row up by a margin.
+	// The nodes share one identity, so no fetch moved the row up by a margin.
 	db := s.open(t, 0)
 	defer s.closes(t, db)
 	var maxID int64
@@ -57,6 +57,7 @@ func (s *shop) onEachNode(t *testing.T) {
 const leafAlloc = "CREATE TABLE leaf_alloc (biz_tag VARCHAR(128) NOT NULL PRIMARY KEY, max_id BIGINT NOT NULL DEFAULT 1, step INT NOT NULL," +
 	" description VARCHAR(256), update_time TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP)"
 
+// row returns the statement that adds a tag's row.
 func row(tag string, step int) string {
 	return fmt.Sprintf("INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('%s', 1, %d)", tag, step)
 }

@@ -20,12 +20,12 @@ type replication string
 
 const (
 	async    replication = "asynchronous"
-	fallback replication = "semi-synchronous with a fallback" // the primary waits for a lost replica for a moment, and then no more
-	waiting  replication = "semi-synchronous"                 // it waits for days
+	fallback replication = "semi-synchronous with a fallback" // the primary stops waiting for a lost replica after a moment
+	waiting  replication = "semi-synchronous"                 // the primary waits for days
 )
 
-// TestFailOver: the primary is killed with ranges that its replica lacks. Processes that ran before continue, others start
-// afterwards. No id comes twice, no row is overwritten, and ids continue within a second. Without the marks ids come twice.
+// TestFailOver: the primary is killed while its replica lacks ranges. Running processes continue, and others start afterwards. No
+// id is issued twice, no row is overwritten, and ids continue within a second. Without the marks, ids are issued twice.
 func TestFailOver(t *testing.T) {
 	program := buildWriter(t, "../..")
 	for _, kind := range mysqltest.Kinds() {
@@ -44,7 +44,7 @@ func TestFailOver(t *testing.T) {
 					if len(o.twice) > 0 || o.overwritten > 0 || o.missingNew > 0 {
 						t.Errorf("%v; twice: %v", o, o.twice[:min(10, len(o.twice))])
 					}
-					if o.first > 5*time.Second { // the goal is 1 s, on a machine that is not busy
+					if o.first > 5*time.Second { // the goal is 1 s on an idle machine
 						t.Errorf("ids come %v after the new primary takes writes", o.first)
 					}
 				})
@@ -75,7 +75,7 @@ func TestFailOver(t *testing.T) {
 	}
 }
 
-// replicated starts a pair that replicates in one of the ways, and an application's tables.
+// replicated starts a pair with a kind of replication, and creates an application's tables.
 func replicated(t *testing.T, kind mysqltest.Kind, how replication, apart bool) *application {
 	t.Helper()
 	p := clustertest.NewPair(t, kind)
@@ -89,7 +89,7 @@ func replicated(t *testing.T, kind mysqltest.Kind, how replication, apart bool) 
 }
 
 // TestFailOverThatLosesNothing: a primary that waits for its replica at each commit is killed. All acknowledged rows are on the new
-// one, with ids from leaf_alloc on the same servers.
+// primary. leaf_alloc is on the same servers.
 func TestFailOverThatLosesNothing(t *testing.T) {
 	program := buildWriter(t, "../..")
 	for _, kind := range mysqltest.Kinds() {

@@ -15,8 +15,8 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// Galera starts three MariaDB nodes with Galera. A node that stands still for 1.5 s is taken for dead by the others, which
-// wait for it until then.
+// Galera starts three MariaDB nodes with Galera. If a node hangs, the others wait for it for 1.5 s and then treat it as
+// dead.
 func Galera(t testing.TB) *Cluster {
 	t.Helper()
 	library, err := galeraLibrary()
@@ -27,7 +27,7 @@ func Galera(t testing.TB) *Cluster {
 		return mysqltest.Config{Kind: mysqltest.MariaDB, Args: []string{
 			"--binlog-format=ROW", "--innodb-autoinc-lock-mode=2",
 			"--wsrep-on=ON", "--wsrep-provider=" + library,
-			fmt.Sprintf("--wsrep-cluster-name=leafsql-%d", ports[0]), // the port of a dead node may come to another cluster
+			fmt.Sprintf("--wsrep-cluster-name=leafsql-%d", ports[0]), // another cluster may get the port of a dead node
 			fmt.Sprintf("--wsrep-cluster-address=gcomm://127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d", ports[0], ports[1], ports[2]),
 			fmt.Sprintf("--wsrep-node-name=n%d", i), fmt.Sprintf("--wsrep-node-address=127.0.0.1:%d", ports[i]),
 			"--wsrep-sst-method=ist",
@@ -41,7 +41,7 @@ func Galera(t testing.TB) *Cluster {
 	})
 }
 
-// galeraLibrary finds Galera where its package puts it, or where install.sh unpacked it.
+// galeraLibrary returns the path of Galera's library, from its package or unpacked by install.sh.
 func galeraLibrary() (string, error) {
 	const library = "usr/lib/galera/libgalera_smm.so"
 	cache, err := os.UserCacheDir()
@@ -64,8 +64,8 @@ var transferScript []byte
 
 const history = "6c656166-7371-11ef-8000-000000000000"
 
-// form gives the nodes, whose data is equal, what they would have saved as members of one cluster that a power cut ended.
-// So they make it again by themselves, and none needs the state of another.
+// form writes the files that the nodes would have saved if a power cut had ended their cluster, and starts them. Their data
+// is equal, so they form the cluster again by themselves without a state transfer.
 func (galera) form(ctx context.Context, nodes [3]*mysqltest.Server) error {
 	member := func(i int) string { return fmt.Sprintf("6c65616%d-7371-11ef-8000-00000000000%d", i+1, i+1) }
 	view := fmt.Sprintf("#vwbeg\nview_id: 3 %s 1\nbootstrap: 0\nmember: %s 0\nmember: %s 0\nmember: %s 0\n#vwend\n", member(0), member(0), member(1), member(2))
@@ -83,7 +83,7 @@ func (galera) form(ctx context.Context, nodes [3]*mysqltest.Server) error {
 	})
 }
 
-// rejoin asks the node's data how far it got, so that the others send what it missed and not everything.
+// rejoin reads the last position from the node's data, so that the other nodes send only the missing transactions.
 func (galera) rejoin(ctx context.Context, nodes [3]*mysqltest.Server, i int) error {
 	out, err := nodes[i].Once("--wsrep-recover")
 	if err != nil {

@@ -12,20 +12,20 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// GroupReplication starts three MySQL nodes that all take writes. A member that was killed is expelled by the others when
-// they next look at their suspicions, which is every 15 s; meanwhile their commits take 0.3 s. Without a majority a COMMIT
-// waits for ever, as by default; such a group does not come back.
+// GroupReplication starts three MySQL nodes that all accept writes. The others expel a killed member at their next check of
+// suspected members, which runs every 15 s; meanwhile their commits take 0.3 s. Without a majority a COMMIT
+// waits forever, as by default, and the group does not recover.
 func GroupReplication(t testing.TB) *Cluster {
 	t.Helper()
 	return start(t, group{}, func(i int, ports [3]int) mysqltest.Config {
 		return mysqltest.Config{Kind: mysqltest.MySQL, Args: []string{
 			fmt.Sprintf("--server-id=%d", i+1), "--report-host=127.0.0.1",
 			"--log-bin=binlog", "--gtid-mode=ON", "--enforce-gtid-consistency=ON",
-			"--super-read-only=ON",                                                            // until it is a member: what a client wrote before would keep a node out
-			"--performance-schema=ON",                                                         // says who is a member
-			"--max-connections=300", "--table-open-cache=200", "--table-definition-cache=400", // and takes memory by these
+			"--super-read-only=ON",                                                            // until the node is a member: earlier writes of a client would prevent the join
+			"--performance-schema=ON",                                                         // has the table of members
+			"--max-connections=300", "--table-open-cache=200", "--table-definition-cache=400", // limits the memory of performance_schema
 			"--plugin-load-add=group_replication.so",
-			fmt.Sprintf("--loose-group-replication-group-name=6c656166-7371-11ef-8000-%012d", ports[0]), // the port of a dead node may come to another cluster
+			fmt.Sprintf("--loose-group-replication-group-name=6c656166-7371-11ef-8000-%012d", ports[0]), // another cluster may get the port of a dead node
 			"--loose-group-replication-start-on-boot=OFF",
 			fmt.Sprintf("--loose-group-replication-local-address=127.0.0.1:%d", ports[i]),
 			fmt.Sprintf("--loose-group-replication-group-seeds=127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d", ports[0], ports[1], ports[2]),
@@ -56,7 +56,7 @@ func (group) join(ctx context.Context, node *mysqltest.Server) error {
 	return run(ctx, node, "CHANGE REPLICATION SOURCE TO SOURCE_USER='root', SOURCE_PASSWORD='' FOR CHANNEL 'group_replication_recovery'", "START GROUP_REPLICATION")
 }
 
-// rejoin waits for the others, who don't take a member back that they have not expelled yet.
+// rejoin first waits until the others have expelled the node: they do not accept it back earlier.
 func (g group) rejoin(ctx context.Context, nodes [3]*mysqltest.Server, i int) error {
 	if err := nodes[i].Launch(); err != nil {
 		return err
@@ -92,7 +92,7 @@ func (group) member(ctx context.Context, node *mysqltest.Server) error {
 	return err
 }
 
-// SinglePrimary lets a member of the group alone take writes: the others are read-only when it returns.
+// SinglePrimary makes a node the only member that accepts writes: the others are read-only when it returns.
 func (c *Cluster) SinglePrimary(t testing.TB, node int) {
 	t.Helper()
 	id := c.value(t, node, "SELECT @@server_uuid")
@@ -103,12 +103,13 @@ func (c *Cluster) SinglePrimary(t testing.TB, node int) {
 	}
 }
 
-// MultiPrimary lets all members of the group take writes.
+// MultiPrimary makes all members of the group accept writes.
 func (c *Cluster) MultiPrimary(t testing.TB) {
 	t.Helper()
 	c.value(t, 0, "SELECT group_replication_switch_to_multi_primary_mode()")
 }
 
+// value runs a query on a node and returns its only value.
 func (c *Cluster) value(t testing.TB, node int, query string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), formTime)

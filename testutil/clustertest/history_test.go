@@ -17,6 +17,7 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
+// number returns the number in the row of a tag on a server.
 func number(t *testing.T, p *clustertest.Pair, s *mysqltest.Server, tag string) int64 {
 	t.Helper()
 	n, err := strconv.ParseInt(p.Query(t, s, "SELECT max_id FROM leaf_alloc WHERE biz_tag = '"+tag+"'"), 10, 64)
@@ -26,8 +27,8 @@ func number(t *testing.T, p *clustertest.Pair, s *mysqltest.Server, tag string) 
 	return n
 }
 
-// TestLateEvents: a replica takes writes, and applies the primary's last fetches afterwards, so that its row goes back. The mark
-// goes back with the number, and no id comes twice, also from processes that start then.
+// TestLateEvents: a replica accepts writes and then applies the primary's last fetches, so its row goes back. The mark
+// goes back with the number, and no id is issued twice, also by processes that start afterwards.
 func TestLateEvents(t *testing.T) {
 	for _, kind := range mysqltest.Kinds() {
 		for _, image := range []string{"FULL", "MINIMAL"} {
@@ -52,7 +53,7 @@ func TestLateEvents(t *testing.T) {
 	}
 }
 
-// storeOn is a process that connects to an address.
+// storeOn returns a store like that of a new process that connects to an address.
 func storeOn(t *testing.T, addr string) *segment.AllocStore {
 	t.Helper()
 	db, err := sql.Open("mysql", "root@tcp("+addr+")/ids")
@@ -65,7 +66,7 @@ func storeOn(t *testing.T, addr string) *segment.AllocStore {
 	return store
 }
 
-// TestReplicaHasTheRow: in each format of the binlog, a replica has the row as the primary has it, its mark included.
+// TestReplicaHasTheRow: with each binlog format, a replica has the same row as the primary, including its mark.
 func TestReplicaHasTheRow(t *testing.T) {
 	for _, kind := range mysqltest.Kinds() {
 		for _, format := range []string{"ROW", "MIXED", "STATEMENT"} {
@@ -90,13 +91,13 @@ func TestReplicaHasTheRow(t *testing.T) {
 	}
 }
 
-// A history is the ranges that processes have fetched, none of which overlaps with another one.
+// A history records the fetched ranges, which must not overlap.
 type history struct {
 	*testing.T
 	taken []segment.Range
 }
 
-// fetch takes a range for a process that has seen the ids below seen.
+// fetch fetches a range for a process that has seen the ids below seen.
 func (h *history) fetch(store *segment.AllocStore, seen int64) segment.Range {
 	h.Helper()
 	r, err := store.Fetch(h.Context(), segment.Request{Tag: "a", N: 100, Step: 10, Seen: seen})
@@ -112,7 +113,7 @@ func (h *history) fetch(store *segment.AllocStore, seen int64) segment.Range {
 	return r
 }
 
-// jumps is fetch for a row that has to be moved up by a margin.
+// jumps is like fetch, and the row has to be moved up by a margin.
 func (h *history) jumps(store *segment.AllocStore, seen int64) segment.Range {
 	h.Helper()
 	r := h.fetch(store, seen)
@@ -122,7 +123,7 @@ func (h *history) jumps(store *segment.AllocStore, seen int64) segment.Range {
 	return r
 }
 
-// begin starts a pair whose leaf_alloc has the row of one tag.
+// begin starts a pair with the row of one tag in leaf_alloc.
 func begin(t *testing.T, kind mysqltest.Kind, args ...string) (*clustertest.Pair, *history) {
 	t.Helper()
 	p := clustertest.NewPair(t, kind, args...)
@@ -134,8 +135,8 @@ func begin(t *testing.T, kind mysqltest.Kind, args ...string) (*clustertest.Pair
 	return p, &history{T: t}
 }
 
-// TestFailBack: the primary fails over to its replica and back, each time with ranges that the next primary lacks. A process that
-// draws on the first server alone has never met the other one.
+// TestFailBack: the primary fails over to its replica and back, and each time the next primary lacks ranges. One process only
+// draws on the first server and never sees the other one.
 func TestFailBack(t *testing.T) {
 	for _, kind := range mysqltest.Kinds() {
 		t.Run(string(kind)+", its data copied from the other server", func(t *testing.T) {
@@ -180,8 +181,8 @@ func TestFailBack(t *testing.T) {
 	}
 }
 
-// TestTwoFailOversWithinTheLag: the second new primary has neither the ranges of the first server nor those of the second one, and
-// not the move by a margin.
+// TestTwoFailOversWithinTheLag: the second new primary lacks the last ranges of the first server, the ranges of the second server,
+// and the move by a margin.
 func TestTwoFailOversWithinTheLag(t *testing.T) {
 	for _, kind := range mysqltest.Kinds() {
 		t.Run(string(kind), func(t *testing.T) {
@@ -207,8 +208,8 @@ func TestTwoFailOversWithinTheLag(t *testing.T) {
 	}
 }
 
-// TestRestartOfADurableServer: a primary that flushes each commit is killed and started again. It lacks nothing, and its rows stay
-// where they are.
+// TestRestartOfADurableServer: a primary that flushes each commit is killed and started again. It has lost nothing, so the row is not
+// moved up by a margin.
 func TestRestartOfADurableServer(t *testing.T) {
 	for _, kind := range mysqltest.Kinds() {
 		t.Run(string(kind), func(t *testing.T) {

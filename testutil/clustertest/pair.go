@@ -17,7 +17,7 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// A Pair is a primary with a replica that takes no writes, behind HAProxy, which leads to the primary alone. GTIDs are on.
+// A Pair is a primary, a read-only replica, and an HAProxy that forwards to the primary only. GTIDs are on.
 type Pair struct {
 	Primary, Replica *mysqltest.Server
 
@@ -28,7 +28,7 @@ type Pair struct {
 	front   string
 }
 
-// NewPair starts a pair. Args are further options of both servers.
+// NewPair starts a pair that ends with the test. args are further options of both servers.
 func NewPair(t testing.TB, kind mysqltest.Kind, args ...string) *Pair {
 	t.Helper()
 	p := &Pair{kind: kind, args: args}
@@ -44,9 +44,10 @@ func NewPair(t testing.TB, kind mysqltest.Kind, args ...string) *Pair {
 	return p
 }
 
-// Front returns HAProxy's address, through which connections lead to the primary.
+// Front returns HAProxy's address, which leads to the primary.
 func (p *Pair) Front() string { return p.front }
 
+// server starts a server with the pair's options and a new server id.
 func (p *Pair) server(t testing.TB) *mysqltest.Server {
 	t.Helper()
 	p.servers++
@@ -60,7 +61,7 @@ func (p *Pair) server(t testing.TB) *mysqltest.Server {
 	return mysqltest.Run(t, mysqltest.Config{Kind: p.kind, Args: append(args, p.args...)})
 }
 
-// AddReplica starts a new replica, which applies all that the primary has in its binlog.
+// AddReplica starts a new replica, and waits until it has applied the primary's whole binlog.
 func (p *Pair) AddReplica(t testing.TB) {
 	t.Helper()
 	p.Replica = p.server(t)
@@ -68,7 +69,7 @@ func (p *Pair) AddReplica(t testing.TB) {
 	p.Await(t)
 }
 
-// Follow has one server replicate from another.
+// Follow makes a server a read-only replica of another one.
 func (p *Pair) Follow(t testing.TB, replica, source *mysqltest.Server) {
 	t.Helper()
 	host, port, _ := strings.Cut(source.Addr(), ":")
@@ -85,8 +86,8 @@ func (p *Pair) Follow(t testing.TB, replica, source *mysqltest.Server) {
 	p.Execute(t, replica, texts...)
 }
 
-// CopyAgain replaces the data of the replica, which keeps its identity, by a copy of the primary's leaf_alloc. The replica then
-// follows the primary from there.
+// CopyAgain replaces the rows of the replica's leaf_alloc by those of the primary, and starts replication from that position. The
+// replica keeps its server identity.
 func (p *Pair) CopyAgain(t testing.TB) {
 	t.Helper()
 	const values = "CONCAT_WS(',', QUOTE(biz_tag), max_id, step, QUOTE(description))"
@@ -101,7 +102,7 @@ func (p *Pair) CopyAgain(t testing.TB) {
 	p.Await(t)
 }
 
-// Await waits until the replica has applied what the primary has committed.
+// Await waits until the replica has applied all transactions that the primary has committed.
 func (p *Pair) Await(t testing.TB) {
 	t.Helper()
 	name := fmt.Sprintf("ids.sync_%d", time.Now().UnixNano())
@@ -117,7 +118,7 @@ func (p *Pair) Await(t testing.TB) {
 	}
 }
 
-// Lag has the replica receive nothing any more.
+// Lag stops the replica from receiving events, until Resume.
 func (p *Pair) Lag(t testing.TB) {
 	t.Helper()
 	if p.kind == mysqltest.MariaDB {
@@ -127,8 +128,8 @@ func (p *Pair) Lag(t testing.TB) {
 	p.Execute(t, p.Replica, "STOP REPLICA IO_THREAD")
 }
 
-// SemiSync has the primary wait for the replica at each commit. If the replica has not answered within the time limit, the primary
-// turns asynchronous without an error, until the replica is back.
+// SemiSync makes the primary wait for the replica at each commit. If the replica does not answer within the limit, the primary
+// becomes asynchronous without an error, until the replica is back.
 func (p *Pair) SemiSync(t testing.TB, limit time.Duration) {
 	t.Helper()
 	source, replica := "rpl_semi_sync_source", "rpl_semi_sync_replica"
@@ -158,8 +159,8 @@ func (p *Pair) Waits(t testing.TB) bool {
 	return p.Query(t, p.Primary, query+"performance_schema.global_status WHERE VARIABLE_NAME = 'Rpl_semi_sync_source_status'") == "ON"
 }
 
-// FailOver kills the primary and makes the replica the new one, once that has applied what it received. It returns the time at
-// which the new primary takes writes.
+// FailOver kills the primary, waits until the replica has applied the events that it received, and promotes it. It returns the
+// time at which the new primary began to accept writes. Replica is then the killed server.
 func (p *Pair) FailOver(t testing.TB) time.Time {
 	t.Helper()
 	if err := p.Primary.Kill9(); err != nil {
@@ -179,7 +180,7 @@ func (p *Pair) FailOver(t testing.TB) time.Time {
 	return at
 }
 
-// applyReceived waits until the replica has applied what it received.
+// applyReceived waits until the replica has applied all events that it has received.
 func (p *Pair) applyReceived(t testing.TB) {
 	t.Helper()
 	show, column, wait := "SHOW REPLICA STATUS", "Retrieved_Gtid_Set", "WAIT_FOR_EXECUTED_GTID_SET"
@@ -200,7 +201,7 @@ func (p *Pair) applyReceived(t testing.TB) {
 	}
 }
 
-// Lead has HAProxy lead to a server, which is the primary from then on, and ends the connections to another one.
+// Lead makes a server the primary: HAProxy closes the connections to the previous one and forwards to the new one.
 func (p *Pair) Lead(t testing.TB, server *mysqltest.Server) {
 	t.Helper()
 	p.Primary = server
@@ -212,8 +213,8 @@ func (p *Pair) Lead(t testing.TB, server *mysqltest.Server) {
 	}
 }
 
-// Execute runs statements on one connection to a server. MySQL may take a minute for STOP REPLICA after it has received a part of a
-// transaction: it waits for the rest.
+// Execute runs statements on one connection to a server. MySQL's STOP REPLICA may take a minute if a part of a transaction has been
+// received: it waits for the rest.
 func (p *Pair) Execute(t testing.TB, s *mysqltest.Server, texts ...string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
@@ -223,7 +224,7 @@ func (p *Pair) Execute(t testing.TB, s *mysqltest.Server, texts ...string) {
 	}
 }
 
-// Query reads one value from a server.
+// Query runs a query in the database ids of a server and returns its only value.
 func (p *Pair) Query(t testing.TB, s *mysqltest.Server, query string) (value string) {
 	t.Helper()
 	db, err := sql.Open("mysql", s.DSN("ids"))
@@ -237,7 +238,7 @@ func (p *Pair) Query(t testing.TB, s *mysqltest.Server, query string) (value str
 	return value
 }
 
-// Resume has the replica receive again what it has missed.
+// Resume makes the replica receive events again, including the missed ones.
 func (p *Pair) Resume(t testing.TB) {
 	t.Helper()
 	if p.kind == mysqltest.MariaDB {
@@ -247,7 +248,7 @@ func (p *Pair) Resume(t testing.TB) {
 	p.Execute(t, p.Replica, "START REPLICA IO_THREAD")
 }
 
-// TakeWrites has the replica take writes while it replicates, as in a circular replication.
+// TakeWrites makes the replica accept writes while it replicates, as in a circular replication.
 func (p *Pair) TakeWrites(t testing.TB) {
 	t.Helper()
 	if p.kind == mysqltest.MySQL {

@@ -19,15 +19,15 @@ import (
 	"github.com/leafsql/leafsql/testutil/stopwatch"
 )
 
-// A shop is a database in which applications on each node fill a table of their own, t0 to t2, through mysql-leaf. All draw
-// on one tag.
+// A shop is a database with a table for each node, t0 to t2. Applications on the node insert into it through mysql-leaf, and all
+// draw on one tag.
 type shop struct {
 	cluster *clustertest.Cluster
 	name    string
 	params  string
-	clock   func() time.Duration // stands still with the machine
+	clock   func() time.Duration // stops while the machine hangs
 
-	patience time.Duration // the context of each INSERT of insertSome
+	patience time.Duration // time limit of each INSERT of insertSome
 
 	apps         atomic.Int64
 	acknowledged atomic.Int64
@@ -45,13 +45,13 @@ func newShop(t *testing.T, c *clustertest.Cluster) *shop {
 	return &shop{cluster: c, clock: stopwatch.Start(t), patience: time.Minute, name: c.Database(t, append(shopTables, leafAlloc, row("t", 5))...)}
 }
 
-// newShopWithoutAlloc has its applications make leaf_alloc.
+// newShopWithoutAlloc returns a shop without leaf_alloc, which its applications create.
 func newShopWithoutAlloc(t *testing.T, c *clustertest.Cluster) *shop {
 	t.Helper()
 	return &shop{cluster: c, clock: stopwatch.Start(t), patience: time.Minute, name: c.Database(t, shopTables...), params: "&leafCreate=true"}
 }
 
-// late is what comes on top of an INSERT's context on a busy machine.
+// late is how much longer than its context an INSERT may take on a busy machine.
 const late = 2 * time.Second
 
 // open opens an application on a node.
@@ -59,7 +59,7 @@ func (s *shop) open(t testing.TB, node int) *sql.DB {
 	return s.openAt(t, s.cluster.Nodes[node].DSN(s.name))
 }
 
-// openAt opens an application that shares its segments with no other, as those with equal data sources would.
+// openAt opens an application with its own segments: applications with equal data sources would share them.
 func (s *shop) openAt(t testing.TB, dsn string) *sql.DB {
 	t.Helper()
 	db, err := sql.Open(driver.Name, fmt.Sprintf("%s?leafTables=t*:id:segment(t)&connectionAttributes=app:%d%s", dsn, s.apps.Add(1), s.params))
@@ -69,7 +69,7 @@ func (s *shop) openAt(t testing.TB, dsn string) *sql.DB {
 	return db
 }
 
-// insert inserts one row, and says so if that takes longer than its context.
+// insert inserts one row with a time limit, and fails the test if it takes much longer than the limit.
 func (s *shop) insert(t testing.TB, db *sql.DB, node int, patience time.Duration) error {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -84,7 +84,7 @@ func (s *shop) insert(t testing.TB, db *sql.DB, node int, patience time.Duration
 	return err
 }
 
-// closes closes an application, which must not wait for a node that is away.
+// closes closes an application, which must not wait for a node that does not answer.
 func (s *shop) closes(t testing.TB, db *sql.DB) {
 	t.Helper()
 	closed := make(chan struct{})
@@ -102,7 +102,7 @@ func (s *shop) closes(t testing.TB, db *sql.DB) {
 	t.Error("Close has not returned after 5 s")
 }
 
-// insertSome is the life of one application.
+// insertSome runs one application, which inserts up to 50 rows until end, at least one.
 func (s *shop) insertSome(t testing.TB, node int, end time.Time) {
 	db := s.open(t, node)
 	defer s.closes(t, db)
@@ -118,14 +118,14 @@ func (s *shop) insertSome(t testing.TB, node int, end time.Time) {
 	}
 }
 
-// isBehind reports the error of a node that loses every conflict, since it is behind the others. On a busy machine it may take
-// longer to catch up than a fetch is tried.
+// isBehind reports whether err is the error of a lost conflict. A node that lags loses every conflict. On a busy machine it may
+// take longer to catch up than a fetch is retried.
 func isBehind(err error) bool {
 	e, ok := errors.AsType[*mysql.MySQLError](err)
 	return ok && (e.Number == 3101 || e.Number == 1213)
 }
 
-// verify compares what the tables hold with what was acknowledged.
+// verify compares the stored rows with the acknowledged ones, and reports the failures.
 func (s *shop) verify(t testing.TB) {
 	t.Helper()
 	db, err := sql.Open("mysql", s.cluster.Nodes[1].DSN(s.name))
@@ -141,7 +141,7 @@ func (s *shop) verify(t testing.TB) {
 	}
 	const count = "SELECT COUNT(*), COUNT(DISTINCT id) FROM (SELECT id FROM t0 UNION ALL SELECT id FROM t1 UNION ALL SELECT id FROM t2) t"
 	var rows, ids int64
-	for { // rows of other nodes may still be on their way
+	for { // this node may not have applied all rows of the others
 		if err := db.QueryRowContext(ctx, count).Scan(&rows, &ids); err != nil {
 			t.Fatal(err)
 		}
@@ -161,7 +161,7 @@ func (s *shop) verify(t testing.TB) {
 	s.failures.report(t)
 }
 
-// failures are errors that should not have reached a caller.
+// failures counts the errors that should not have reached a caller, by text.
 type failures struct {
 	mu  sync.Mutex
 	all map[string]int

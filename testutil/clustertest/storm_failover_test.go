@@ -22,10 +22,10 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// unmarked are commits whose programs use no marks: version 0.1.0, and a commit shortly before marks.
+// unmarked has commits without marks by name: version 0.1.0, and a commit shortly before marks.
 var unmarked = map[string]string{"0.1.0": "15675ff8b11eb1ec36bcd765ded1c21221fcd6da", "a commit before marks": "3d7a484cd77c199d33a87410c1ba7e9958ccee4b"}
 
-// buildOld builds the writer of a commit.
+// buildOld builds the writer with the code of a commit.
 func buildOld(t *testing.T, commit string) (program string) {
 	t.Helper()
 	tree := t.TempDir()
@@ -41,8 +41,8 @@ func buildOld(t *testing.T, commit string) (program string) {
 	return buildWriter(t, tree)
 }
 
-// TestStormFailOverOfOldVersions: programs that use no marks give ids twice in the fail-overs of TestFailOver, with each kind and
-// replication. So the other test would notice duplicates.
+// TestStormFailOverOfOldVersions: programs without marks issue ids twice in the fail-overs of TestFailOver, with each kind and
+// replication. This shows that TestFailOver would find duplicates.
 func TestStormFailOverOfOldVersions(t *testing.T) {
 	for version, commit := range unmarked {
 		program := buildOld(t, commit)
@@ -68,8 +68,8 @@ func TestStormFailOverOfOldVersions(t *testing.T) {
 	}
 }
 
-// TestStormUpgrade: a fail-over in the middle of an upgrade, while programs of both versions run. An id that comes twice was drawn by
-// an old program before a new one has moved the row up. Afterwards the old ones are replaced, and none does.
+// TestStormUpgrade: a fail-over during an upgrade, while programs of both versions run. Only an old program may draw a duplicate id,
+// and only before a new program has moved the row up. After the old programs are replaced, there are no duplicates.
 func TestStormUpgrade(t *testing.T) {
 	program := buildWriter(t, "../..")
 	for version, commit := range unmarked {
@@ -108,13 +108,13 @@ func (a *application) end(program string) {
 	}
 }
 
-// drewBy reports whether a process of a program has an id.
+// drewBy reports whether a process of a program has drawn an id.
 func (a *application) drewBy(program string, id int64) bool {
 	return slices.ContainsFunc(a.acknowledged, func(r inserted) bool { return r.id == id && a.writers[r.writer].program == program })
 }
 
-// TestStormTwoPrimaries: for a minute a balancer leads each statement to either of two servers that both take writes, with and
-// without replication between them. No id comes twice, and the brake keeps the number of moves by a margin small.
+// TestStormTwoPrimaries: for a minute a balancer distributes statements to two servers that both accept writes, with and
+// without replication between them. No id is issued twice, and the brake limits the number of moves by a margin.
 func TestStormTwoPrimaries(t *testing.T) {
 	for _, kind := range mysqltest.Kinds() {
 		for _, circular := range []bool{true, false} {
@@ -140,7 +140,7 @@ func TestStormTwoPrimaries(t *testing.T) {
 	}
 }
 
-// drawTogether has six processes fetch ranges of ten ids for a minute, each fetch on a new connection.
+// drawTogether runs six processes that fetch ranges of ten ids for a minute, each fetch on a new connection.
 func drawTogether(t *testing.T, dsn string) {
 	t.Helper()
 	var (
@@ -179,7 +179,7 @@ func drawTogether(t *testing.T, dsn string) {
 	t.Logf("%v: %d fetches, %d moves by a margin, %d fetches refused by the brake", *storm, fetches.Load(), jumps.Load(), refused.Load())
 	ids.Verify(t)
 	others.report(t)
-	if jumps.Load() > 24 { // after 0, 2, 6, 14 and 30 s on each server, and more where an event of the other one takes back the count
+	if jumps.Load() > 24 { // after 0, 2, 6, 14 and 30 s on each server, and more if an event of the other server resets the count
 		t.Errorf("the row was moved up %d times", jumps.Load())
 	}
 }

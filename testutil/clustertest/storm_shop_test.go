@@ -11,7 +11,7 @@ import (
 	"github.com/leafsql/leafsql/testutil/clustertest"
 )
 
-// patience is the context of each INSERT beside nodes that are killed.
+// patience is the time limit of each INSERT while nodes are killed.
 const patience = 8 * time.Second
 
 func newStormShop(t *testing.T, c *clustertest.Cluster) *shop {
@@ -21,8 +21,8 @@ func newStormShop(t *testing.T, c *clustertest.Cluster) *shop {
 	return s
 }
 
-// insertFor runs so many applications at a time on each of the nodes, each of which inserts up to 50 rows and is followed by
-// another one.
+// insertFor runs apps applications at a time on each of the nodes for the duration d. Each application inserts up to 50 rows and
+// is followed by another one.
 func (s *shop) insertFor(t testing.TB, d time.Duration, apps int, nodes ...int) {
 	var wg sync.WaitGroup
 	end := time.Now().Add(d)
@@ -39,7 +39,7 @@ func (s *shop) insertFor(t testing.TB, d time.Duration, apps int, nodes ...int) 
 	wg.Wait()
 }
 
-// insertsGoOn waits until an application on a node that is back can insert.
+// insertsGoOn waits until an application on a returned node can insert.
 func (s *shop) insertsGoOn(t testing.TB, db *sql.DB, node int) {
 	t.Helper()
 	begin := time.Now()
@@ -50,7 +50,8 @@ func (s *shop) insertsGoOn(t testing.TB, db *sql.DB, node int) {
 	}
 }
 
-// noMajority kills two nodes under applications on the third: one that has ids in memory, and one that has to fetch some.
+// noMajority kills two nodes while two applications run on the third: one with ids in memory, and one that has to fetch some. Their
+// INSERTs must fail and Close must return.
 func (s *shop) noMajority(t *testing.T) {
 	busy, idle := s.open(t, 2), s.open(t, 2)
 	if err := s.insert(t, busy, 2, patience); err != nil {

@@ -77,7 +77,7 @@ func nodesLeave(t *testing.T, c *clustertest.Cluster) {
 	}
 }
 
-// fetches: four callers on each node, and two whose every connection goes to another node.
+// fetches runs four callers on each node, and two that switch to another node with each connection.
 func fetches(t *testing.T, c *clustertest.Cluster) {
 	name := c.Database(t, leafAlloc, row("o", 10))
 	var stores []*segment.AllocStore
@@ -103,7 +103,7 @@ func fetches(t *testing.T, c *clustertest.Cluster) {
 			var seen, floor int64
 			for i := 0; time.Now().Before(end); i++ {
 				if i%5 == 0 {
-					floor = seen + rand.Int64N(30) // a row brought its own key along
+					floor = seen + rand.Int64N(30) // as after a row with an explicit key
 				}
 				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 				r, err := store.Fetch(ctx, segment.Request{Tag: "o", N: 10, Step: 10, Floor: floor, Seen: seen})
@@ -127,7 +127,7 @@ func fetches(t *testing.T, c *clustertest.Cluster) {
 	failures.report(t)
 }
 
-// generatorsStart: 18 processes, here each a pool and a generator of its own, start at the same moment, again and again.
+// generatorsStart starts 18 processes at the same moment, again and again. A process is a pool and a generator here.
 func generatorsStart(t *testing.T, c *clustertest.Cluster) {
 	var failures failures
 	var issued, duplicates int64
@@ -167,14 +167,15 @@ func generatorsStart(t *testing.T, c *clustertest.Cluster) {
 	failures.report(t)
 }
 
-// inserts: four applications on each node fill the node's own table from one tag, so no primary key shows a duplicate.
+// inserts runs four applications on each node, which insert into the node's own table with ids of one tag. So no primary key
+// reports a duplicate.
 func inserts(t *testing.T, c *clustertest.Cluster) {
 	s := newStormShop(t, c)
 	s.insertFor(t, *storm/2, 4, 0, 1, 2)
 	s.verify(t)
 }
 
-// creates: twelve applications start where there is no leaf_alloc yet.
+// creates starts twelve applications in a database without leaf_alloc.
 func creates(t *testing.T, c *clustertest.Cluster) {
 	for range 3 {
 		s := newShopWithoutAlloc(t, c)
@@ -184,8 +185,8 @@ func creates(t *testing.T, c *clustertest.Cluster) {
 	}
 }
 
-// switchOver: behind a balancer that keeps sessions, the primary becomes read-only and another one takes over. leafsql's own
-// connections must leave the old one; the application's have a lifetime.
+// switchOver makes the primary read-only and another node the primary, with a balancer that keeps sessions. leafsql's internal
+// connections must leave the old primary. The application's connections have a lifetime.
 func switchOver(t *testing.T, c *clustertest.Cluster) {
 	s := newStormShop(t, c)
 	c.SinglePrimary(t, 0)
@@ -203,7 +204,7 @@ func switchOver(t *testing.T, c *clustertest.Cluster) {
 	c.SinglePrimary(t, 1)
 	begin, failed, inRow := time.Now(), 0, 0
 	var last error
-	for inRow < 500 && time.Since(begin) < 20*time.Second { // some fetches
+	for inRow < 500 && time.Since(begin) < 20*time.Second { // enough for some fetches
 		if err := s.insert(t, db, 0, patience); err != nil {
 			failed, inRow, last = failed+1, 0, err
 			continue
@@ -217,7 +218,8 @@ func switchOver(t *testing.T, c *clustertest.Cluster) {
 	s.verify(t)
 }
 
-// nodeAway: applications on two nodes go on while the other one is away, and those on that one when it is back.
+// nodeAway checks that applications on two nodes continue while the third node is away, and applications on the third node when
+// it is back.
 func nodeAway(t *testing.T, c *clustertest.Cluster, node int, away func(*mysqltest.Server) error, back func(testing.TB, *mysqltest.Server)) {
 	s := newStormShop(t, c)
 	var wg sync.WaitGroup
@@ -243,7 +245,7 @@ func nodeAway(t *testing.T, c *clustertest.Cluster, node int, away func(*mysqlte
 	s.verify(t)
 }
 
-// pool opens a pool as small as the driver's own for leaf_alloc.
+// pool opens a pool of the same size as the driver's pool for leaf_alloc.
 func pool(t testing.TB, dsn string, dial func(context.Context, string, string) (net.Conn, error)) *sqlx.DB {
 	t.Helper()
 	cfg, err := mysql.ParseDSN(dsn)
@@ -261,7 +263,7 @@ func pool(t testing.TB, dsn string, dial func(context.Context, string, string) (
 	return db
 }
 
-// inTurn dials the nodes one after another, as a balancer does.
+// inTurn returns a dial function that uses the nodes in turn, like a balancer.
 func inTurn(c *clustertest.Cluster) func(context.Context, string, string) (net.Conn, error) {
 	var turn atomic.Int64
 	return func(ctx context.Context, network, _ string) (net.Conn, error) {

@@ -2,12 +2,12 @@
 //
 //	writer DSN NUMBER
 //
-// Tests of fail-overs run it as the processes of an application. They build it in older versions of this repository, too: it
-// uses only what these have.
+// Tests of fail-overs run it as the processes of an application. They also build it in older versions of this repository, so it
+// uses only packages and names that these have.
 //
-// Rows have the writer's number and a number n. Every third one goes into events, which has no unique key. The others replace the
-// row of orders that has the same id. For each row that is acknowledged the writer prints n and the id, and for a statement that
-// failed a ! and the error. It does not use that n again, since the row may be there.
+// A row has the writer's number and a number n. Every third row is inserted into events, which has no unique key. The others
+// replace the row of orders with the same id. The writer prints n and the id of each acknowledged row, and a ! and the error of
+// a failed statement. It does not reuse the n of a failed statement, since the row may be stored.
 package main
 
 import (
