@@ -40,25 +40,26 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A size says how much of everything there is in a run.
+// A size has the numbers of a run.
 type size struct {
 	processes, rows, batch int
-	rate                   int // rows a second and process, where nothing is wrong
+	rate                   int // rows per second and process without disturbances
 	lease                  time.Duration
 }
 
-// pause is how long a goroutine of a writer takes for a statement.
+// pause returns the time from one statement of a writer's goroutine to the next.
 func (s size) pause() time.Duration {
 	return time.Second * time.Duration(goroutines*s.batch) / time.Duration(s.rate)
 }
 
-// A registryRun is a run with one registry, on which the writers' worker ids depend.
+// A registryRun is a run with one registry, which leases the writers' worker ids.
 type registryRun struct {
 	*run
 	reg   *registry
 	table *sql.DB
 }
 
+// start starts a registry and the writers.
 func start(t *testing.T, name string, s size) *registryRun {
 	r := &registryRun{run: newRun(t, fmt.Sprintf("registry %s, %d writers of %d rows, leases of %v, layout %s", name, s.processes, s.rows, s.lease, layout))}
 	dsn := mysqltest.Database(t)
@@ -94,8 +95,8 @@ func start(t *testing.T, name string, s size) *registryRun {
 	return r
 }
 
-// outage kills a node of the registry, which may be the only one, and starts
-// it again after a while and after what is done meanwhile.
+// outage kills a node of the registry, which may be the only one, calls meanwhile, and
+// starts the node again after the time away.
 func (r *registryRun) outage(node int, away time.Duration, meanwhile func()) {
 	n := r.reg.nodes[node]
 	n.kill()
@@ -106,10 +107,9 @@ func (r *registryRun) outage(node int, away time.Duration, meanwhile func()) {
 	r.say("the node is back")
 }
 
-// setBack brings an older copy of the registry back, as it is documented: two
-// minutes after everybody was cut off. No bound of before is good any more
-// then, so that no writer is at work. The nodes of a cluster are started
-// again one by one.
+// setBack restores an older copy of the registry, as documented: two minutes
+// after all writers were cut off. All leases have ended by then, so no writer
+// issues ids. The nodes of a cluster are started again one by one.
 func (r *registryRun) setBack() {
 	for _, h := range r.reg.halves {
 		h.each((*netfault.Proxy).Down)
@@ -130,6 +130,7 @@ func (r *registryRun) setBack() {
 	r.say("the older copy is in use")
 }
 
+// up ends all disturbances of a proxy.
 func (r *registryRun) up(p *netfault.Proxy) {
 	p.Heal()
 	if err := p.Up(); err != nil {
@@ -137,7 +138,7 @@ func (r *registryRun) up(p *netfault.Proxy) {
 	}
 }
 
-// halfway does something to the way of one half of the writers for a while.
+// halfway disturbs the proxies of one half of the writers for the duration d.
 func (r *registryRun) halfway(what string, half int, d time.Duration, spoil func(*netfault.Proxy)) {
 	r.note(what, fmt.Sprintf("half %d for %v", half, d))
 	h := r.reg.halves[half]
@@ -146,7 +147,7 @@ func (r *registryRun) halfway(what string, half int, d time.Duration, spoil func
 	h.each(r.up)
 }
 
-// finish waits until all rows are in, and asks the database for duplicates.
+// finish waits until all rows are inserted, queries the database for duplicates, and reports the figures.
 func (r *registryRun) finish() {
 	r.wait()
 	f := r.count()
@@ -163,7 +164,7 @@ func (r *registryRun) finish() {
 	)
 }
 
-// figures are what the database says.
+// figures has the counts of the stored rows.
 type figures struct{ rows, distinct, invalid, workers, terms int64 }
 
 func (r *registryRun) count() (f figures) {
@@ -182,7 +183,7 @@ func (r *registryRun) count() (f figures) {
 	return f
 }
 
-// layout has few worker ids, and otherwise Leaf's bits.
+// layout is Leaf's layout with fewer worker ids.
 const layout = "41-5-12@1288834974657"
 
 func TestStormChaos(t *testing.T) {
@@ -195,7 +196,7 @@ func TestStormChaos(t *testing.T) {
 	}
 }
 
-// quick is short enough for every day: one crash of the registry, one of a
+// quick is a run for daily use: one crash of the registry, one crash of a
 // writer, and one writer stopped for longer than its lease.
 func quick(t *testing.T) {
 	r := start(t, string(nacostest.V3), size{processes: 4, rows: 5_000, batch: 10, rate: 200, lease: 6 * time.Second})
@@ -208,11 +209,11 @@ func quick(t *testing.T) {
 	r.finish()
 }
 
-// long is what make chaos runs. A writer is killed every few seconds and
-// others are stopped for longer than their lease, all the while these things
-// happen to the registry one after another.
+// long is the run of make chaos. A writer is killed every few seconds, and others
+// are stopped for longer than their lease. Meanwhile the registry has one fault
+// after another.
 func long(t *testing.T, name string) {
-	const lease = 30 * time.Second // with shorter ones nothing is put back after a wipe
+	const lease = 30 * time.Second // with shorter leases no documents are put back after a wipe
 	r := start(t, name, size{processes: *processes, rows: *rows, batch: 100, rate: 1000, lease: lease})
 	var all sync.WaitGroup
 	all.Go(func() {

@@ -18,21 +18,21 @@ import (
 	"testing"
 )
 
-// A crew is the writers, each started again whenever it was killed until it
+// A crew is a set of writers. A writer that is killed is started again until it
 // has inserted all of its rows.
 type crew struct {
 	trade
 	members []*member
-	rows    int // of each
+	rows    int // rows of each writer
 	wg      sync.WaitGroup
 }
 
-// A trade is what the writers of a crew do.
+// A trade has the functions that start writers and read their output.
 type trade struct {
-	life func(m *member, left int) *exec.Cmd // one life of a writer with so many rows to go
+	life func(m *member, left int) *exec.Cmd // returns the command for one life of a writer that still has to insert left rows
 
-	// heard is told each line that a writer prints, by one goroutine a writer. It returns how many rows are acknowledged by
-	// that, or why a statement got no ids or failed otherwise.
+	// heard is called with each line that a writer prints, by one goroutine per writer. It returns the number of rows that the
+	// line acknowledges, or the error of a statement that got no ids or failed otherwise.
 	heard func(m *member, line string) (rows int, err error)
 }
 
@@ -41,7 +41,7 @@ type member struct {
 	number       int
 	acknowledged atomic.Int64
 	refused      atomic.Int64 // statements that got no ids, or failed otherwise
-	caught       atomic.Bool  // something is being done to it
+	caught       atomic.Bool  // the writer is being killed or stopped
 
 	mu      sync.Mutex
 	running *os.Process // nil between two lives
@@ -49,7 +49,7 @@ type member struct {
 	why     string // the last refusal
 }
 
-// hire starts the writers.
+// hire starts a crew of writers with a number of rows each.
 func hire(ctx context.Context, t *testing.T, writers, rows int, does trade) *crew {
 	c := &crew{trade: does, rows: rows}
 	for i := range writers {
@@ -69,7 +69,7 @@ func hire(ctx context.Context, t *testing.T, writers, rows int, does trade) *cre
 	return c
 }
 
-// live is one life, from the start to its end or a kill, which is no error.
+// live runs one life of a writer, from its start to its end or a kill, which is not an error.
 func (c *crew) live(ctx context.Context, m *member) error {
 	cmd := c.life(m, c.rows-int(m.acknowledged.Load()))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -91,7 +91,7 @@ func (c *crew) live(ctx context.Context, m *member) error {
 	for lines := bufio.NewReader(out); ; {
 		line, err := lines.ReadString('\n')
 		if err != nil {
-			break // a line that a kill has cut short acknowledges nothing
+			break // a line that was cut off by a kill acknowledges no rows
 		}
 		n, err := c.heard(m, strings.TrimSuffix(line, "\n"))
 		m.acknowledged.Add(int64(n))
@@ -115,20 +115,21 @@ func (c *crew) live(ctx context.Context, m *member) error {
 	return err
 }
 
-// signal reaches a writer unless it is between two lives.
+// signal sends a writer a signal, and reports whether it was sent: a writer between two lives has no process.
 func (m *member) signal(s syscall.Signal) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.running != nil && m.running.Signal(s) == nil
 }
 
+// lastRefusal returns the text of the last error.
 func (m *member) lastRefusal() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.why
 }
 
-// acknowledged and refused are sums over all writers.
+// acknowledged returns the number of acknowledged rows of all writers.
 func (c *crew) acknowledged() (n int64) {
 	for _, m := range c.members {
 		n += m.acknowledged.Load()
@@ -136,6 +137,7 @@ func (c *crew) acknowledged() (n int64) {
 	return n
 }
 
+// refused returns the number of failed statements of all writers.
 func (c *crew) refused() (n int64) {
 	for _, m := range c.members {
 		n += m.refused.Load()
@@ -143,7 +145,7 @@ func (c *crew) refused() (n int64) {
 	return n
 }
 
-// goProgram is this program again, with an order for what it is to do.
+// goProgram returns a command that runs this test binary as a writer, with its order in an environment variable.
 func goProgram(env string, order any) *exec.Cmd {
 	text, err := json.Marshal(order)
 	if err != nil {
@@ -154,7 +156,7 @@ func goProgram(env string, order any) *exec.Cmd {
 	return cmd
 }
 
-// lastBytes keeps the end of what is written to it.
+// lastBytes keeps the last 2,000 bytes that are written to it.
 type lastBytes []byte
 
 func (b *lastBytes) Write(p []byte) (int, error) {

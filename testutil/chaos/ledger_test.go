@@ -13,26 +13,26 @@ import (
 	"time"
 )
 
-// A ledger is what one writer was told of its statements. One goroutine writes it.
+// A ledger records the results of one writer's statements. Only one goroutine writes it.
 type ledger struct {
 	statements []statement
 	errors     map[string]told // by number
 	pauses     pauses
 }
 
-// A statement has consecutive n and ids.
+// A statement is an acknowledged statement. Its rows have consecutive n and ids.
 type statement struct {
 	rows  int
-	n, id int64 // of its first row
+	n, id int64 // n and id of the first row
 }
 
-// Told is how often an error was told, and what it said first.
+// A told counts an error.
 type told struct {
 	times int
-	text  string
+	text  string // text of the first one
 }
 
-// note takes a line of a program, and returns the number of rows that it acknowledges, or the error that it tells.
+// note records a line of a program. It returns the number of acknowledged rows, or the error in the line.
 func (l *ledger) note(line string) (rows int, err error) {
 	if text, ok := strings.CutPrefix(line, "! "); ok {
 		number, _, _ := strings.Cut(text, " ")
@@ -51,8 +51,8 @@ func (l *ledger) note(line string) (rows int, err error) {
 	return s.rows, nil
 }
 
-// unexpected are the errors among those told which no crash explains: with a duplicate in a key, for one, or with a statement
-// that is refused.
+// unexpected returns the recorded errors that a crash does not explain, such as a duplicate key or a refused
+// statement.
 func (l *ledger) unexpected() (texts []string) {
 	for number, told := range l.errors {
 		if n, err := strconv.Atoi(number); err != nil || n >= 1000 && (n < 2000 || n >= 3000) && !slices.Contains(crashes, n) {
@@ -62,25 +62,25 @@ func (l *ledger) unexpected() (texts []string) {
 	return texts
 }
 
-// crashes are the server's errors that a crash explains: it ends (1053), a connection to it is killed or lost (1317, 1927), or
-// ids could not be had in time (1205).
+// crashes has the server errors that a crash explains: the server shuts down (1053), a connection is killed or lost (1317,
+// 1927), or no ids were available in time (1205).
 var crashes = []int{1053, 1205, 1317, 1927}
 
-// Pauses are the times between acknowledgements.
+// A pauses measures the longest time between two acknowledgements.
 type pauses struct {
 	mu      sync.Mutex
 	last    time.Time
 	longest time.Duration
 }
 
-// skip lets a pause begin now.
+// skip begins a new pause without measuring the current one.
 func (p *pauses) skip() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.last = time.Now()
 }
 
-// end ends a pause.
+// end ends the current pause and begins a new one.
 func (p *pauses) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -14,16 +14,16 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// programEnv makes the test binary the program in Go.
+// programEnv is the environment variable that makes the test binary run as the Go program.
 const programEnv = "LEAFSQL_CHAOS_PROGRAM"
 
-// perStatement is how many rows most statements have.
+// perStatement is the number of rows of most statements.
 const perStatement = 20
 
 // A goWriter is the writer in Go.
 type goWriter struct{ writer, next, left int }
 
-// writeOrders is the life of a writer in Go.
+// writeOrders runs one life of a writer in Go.
 func writeOrders() error {
 	w := new(goWriter)
 	for name, value := range map[string]*int{"WRITER": &w.writer, "NEXT": &w.next, "LEFT": &w.left} {
@@ -48,7 +48,7 @@ func writeOrders() error {
 	return nil
 }
 
-// write writes through one proxy until an error.
+// write inserts rows through one proxy, until all are acknowledged or a statement fails.
 func (w *goWriter) write(port string) error {
 	cfg := mysql.NewConfig()
 	cfg.Net, cfg.Addr = "tcp", os.Getenv("DB_HOST")+":"+port
@@ -93,10 +93,12 @@ func (w *goWriter) write(port string) error {
 	return nil
 }
 
+// insertOf returns an INSERT for preparing.
 func insertOf(rows int) string {
 	return "INSERT INTO orders (writer, n) VALUES (?, ?)" + strings.Repeat(", (?, ?)", rows-1)
 }
 
+// transaction inserts rows in a transaction of two statements.
 func (w *goWriter) transaction(db *sql.DB, one *sql.Stmt) (acknowledged string, err error) {
 	tx, err := db.Begin()
 	if err != nil {
@@ -114,6 +116,7 @@ func (w *goWriter) transaction(db *sql.DB, one *sql.Stmt) (acknowledged string, 
 	return first + second, tx.Commit()
 }
 
+// text inserts rows with values in the text.
 func (w *goWriter) text(db interface {
 	Exec(string, ...any) (sql.Result, error)
 }, rows int) (acknowledged string, err error) {
@@ -125,6 +128,7 @@ func (w *goWriter) text(db interface {
 	return said(rows, first)(db.Exec("INSERT INTO orders (writer, n) VALUES " + strings.Join(values, ", ")))
 }
 
+// prepared inserts rows with a prepared statement.
 func (w *goWriter) prepared(insert *sql.Stmt, rows int) (acknowledged string, err error) {
 	first := w.take(rows)
 	var args []any
@@ -134,12 +138,13 @@ func (w *goWriter) prepared(insert *sql.Stmt, rows int) (acknowledged string, er
 	return said(rows, first)(insert.Exec(args...))
 }
 
-// take takes the numbers of the next rows.
+// take reserves the numbers of the next rows and returns the first one.
 func (w *goWriter) take(rows int) (first int) {
 	w.next += rows
 	return w.next - rows
 }
 
+// said returns a function that makes the line that acknowledges a statement from its result.
 func said(rows, first int) func(sql.Result, error) (string, error) {
 	return func(result sql.Result, err error) (string, error) {
 		if err != nil {

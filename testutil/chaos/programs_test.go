@@ -10,22 +10,22 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// A program is a writer that knows nothing of leafsql. It connects to one of the proxies (DB_HOST, DB_PORTS, DB_USER,
+// A program is a writer without any code for leafsql. It connects to one of the proxies (DB_HOST, DB_PORTS, DB_USER,
 // DB_PASSWORD, DB_NAME) and INSERTs rows (WRITER, n) into orders, with n from NEXT on, until at least LEFT of them are
-// acknowledged. In turn these are single rows and statements of 20, as text and prepared, where its library has both, and a
-// transaction of two statements.
+// acknowledged. It alternates between single rows, statements of 20 rows, and a transaction of two statements. Statements are
+// text and prepared if its library supports both.
 //
-// It prints a line for each statement whose OK it has, or that of its COMMIT: the number of rows, the first one's n, and the id
-// that its library tells. After an error it prints a ! with the error's number and text, and goes on at the next proxy. What a
-// failed statement wrote is not known, so its numbers are not used again.
+// It prints a line for each acknowledged statement, in a transaction after the COMMIT: the number of rows, and the n and the id of
+// the first row, as its library returns it. After an error it prints a ! with the error's number and text, and continues with the
+// next proxy. It does not reuse the numbers of a failed statement, since the rows may be stored.
 type program struct {
 	language string
 	writers  int
 	command  func(made, installed string, kind mysqltest.Kind) *exec.Cmd
 }
 
-// programs are those of the storm. What they need is in the folders made, by compile, and installed, by
-// testutil/clients/install.sh all.
+// programs are the programs of the storm. Their files are in the folders made (by compile) and installed (by
+// testutil/clients/install.sh all).
 var programs = []program{
 	{"PHP", 4, func(_, _ string, _ mysqltest.Kind) *exec.Cmd {
 		return exec.Command("php", "-d", "display_errors=stderr", "testdata/writer.php")
@@ -48,7 +48,7 @@ var programs = []program{
 	}},
 }
 
-// jdbc is the URL for each server's own driver.
+// jdbc has the URLs for each server's own driver.
 var jdbc = map[mysqltest.Kind]string{
 	mysqltest.MariaDB: "jdbc:mariadb://HOST:PORT/NAME?useServerPrepStmts=true",
 	mysqltest.MySQL:   "jdbc:mysql://HOST:PORT/NAME?useServerPrepStmts=true&allowPublicKeyRetrieval=true&sslMode=DISABLED",
@@ -64,7 +64,8 @@ func programOf(writer int) program {
 	panic("no such writer")
 }
 
-// compile makes leafsql, and the programs that are compiled, in a folder.
+// compile builds leafsql and the programs of compiled languages into the folder made. It fails the test if the clients are not
+// installed.
 func compile(t *testing.T, made, installed string) {
 	t.Helper()
 	if _, err := os.Stat(installed + "/node"); err != nil {

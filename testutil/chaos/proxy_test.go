@@ -27,8 +27,8 @@ import (
 
 var proxyRows = flag.Int("proxy.rows", 60_000, "rows that all programs together insert through the proxies, on each server")
 
-// TestStormProxy: programs in five languages write through two proxies, while proxies, the server and programs are killed. No
-// id is there twice, and nothing that was acknowledged is lost.
+// TestStormProxy: programs in five languages insert through two proxies, while proxies, the server and programs are killed. No
+// id is stored twice, and no acknowledged row is lost.
 func TestStormProxy(t *testing.T) {
 	for _, kind := range mysqltest.Kinds() {
 		t.Run(string(kind), func(t *testing.T) {
@@ -53,16 +53,16 @@ func TestStormProxy(t *testing.T) {
 	}
 }
 
-// A proxyRun is a run with a server, the proxies before it, and the programs that write through these.
+// A proxyRun is a run with a server, two proxies in front of it, and programs that write through the proxies.
 type proxyRun struct {
 	*run
 	server  *mysqltest.Server
 	proxies [2]*process.Process
-	ledgers []ledger // of each writer
-	pauses  pauses   // of all writers together, while the server is up
+	ledgers []ledger // by writer
+	pauses  pauses   // pauses of all writers together, while the server is up
 }
 
-// startProxies starts all of it.
+// startProxies starts the server, the proxies and the programs.
 func startProxies(t *testing.T, kind mysqltest.Kind) *proxyRun {
 	installed, err := process.Cache("clients")
 	check(t, err)
@@ -73,11 +73,11 @@ func startProxies(t *testing.T, kind mysqltest.Kind) *proxyRun {
 		writers += p.writers
 	}
 	r := &proxyRun{run: newRun(t, fmt.Sprintf("%s, %d programs in %d languages, %d rows", kind, writers, len(programs), *proxyRows))}
-	// What the server has written outlives its process. A page of which half is written does not, without the doublewrite buffer.
+	// Data that the server has written survives its process, except for half-written pages without the doublewrite buffer.
 	r.server = mysqltest.Run(t, mysqltest.Config{Kind: kind, Args: []string{"--innodb-doublewrite=1", "--innodb-flush-log-at-trx-commit=1"}})
 	for _, statement := range []string{
 		"CREATE DATABASE shop",
-		"CREATE TABLE shop.orders (id BIGINT NOT NULL, writer INT NOT NULL, n BIGINT NOT NULL, KEY (id))", // it would take a duplicate
+		"CREATE TABLE shop.orders (id BIGINT NOT NULL, writer INT NOT NULL, n BIGINT NOT NULL, KEY (id))", // accepts duplicate ids
 		"CREATE USER app@'%' IDENTIFIED BY 'a secret'",
 		"GRANT ALL ON shop.* TO app@'%'",
 	} {
@@ -134,11 +134,11 @@ func startProxies(t *testing.T, kind mysqltest.Kind) *proxyRun {
 	return r
 }
 
-// perLife is more rows than a writer can have numbers for in one life.
+// perLife is more than the numbers that a writer uses in one life.
 const perLife = 1_000_000_000
 
-// killWriter ends any one that has not finished, as a crash does. It is started again at once. Each is hit as often as the
-// others, so that none of those that take long to start is killed all the time in the end.
+// killWriter kills a random writer, like a crash, if it has not finished. The writer is started again at once. All writers have the
+// same chance to be killed, so that a slow starter is not killed again and again at the end.
 func (r *proxyRun) killWriter() {
 	r.mu.Lock()
 	m := r.crew.members[r.random.IntN(len(r.crew.members))]
@@ -148,7 +148,7 @@ func (r *proxyRun) killWriter() {
 	}
 }
 
-// killProxy ends one proxy as a crash does, and starts it again at once.
+// killProxy kills one proxy, like a crash, and starts it again at once.
 func (r *proxyRun) killProxy(i int) {
 	if err := r.proxies[i].Kill9(); err != nil {
 		r.Error(err)
@@ -159,7 +159,7 @@ func (r *proxyRun) killProxy(i int) {
 	}
 }
 
-// killServer ends the server as a crash does, and starts it again after a while.
+// killServer kills the server, like a crash, and starts it again after up to two seconds.
 func (r *proxyRun) killServer() {
 	if err := r.server.Kill9(); err != nil {
 		r.Error(err)
@@ -175,7 +175,7 @@ func (r *proxyRun) killServer() {
 	r.say("the server is back")
 }
 
-// judge holds what the programs were told against what the server has, and prints the figures.
+// judge compares the results that the programs received with the stored rows, and prints the figures.
 func (r *proxyRun) judge() {
 	for _, what := range []string{"writer killed -9", "proxy killed -9", "server killed -9"} {
 		if r.counts[what] == 0 {
@@ -223,7 +223,7 @@ func (r *proxyRun) judge() {
 	r.Log(r.byLanguage())
 }
 
-// lost counts the acknowledged rows that the table does not have under the id that their program was told.
+// lost returns the number of acknowledged rows that are not stored with the id that their program received.
 func (r *proxyRun) lost(db *sql.DB) (lost int) {
 	type row struct{ writer, n int64 }
 	stored := make(map[int64]row)
@@ -251,7 +251,7 @@ func (r *proxyRun) lost(db *sql.DB) (lost int) {
 	return lost
 }
 
-// byLanguage is a table of what each language's programs did, and of the errors that they were told, by number.
+// byLanguage returns a table with the results of each language's programs, and the numbers of errors by error number.
 func (r *proxyRun) byLanguage() string {
 	var b strings.Builder
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)

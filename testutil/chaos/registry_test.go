@@ -18,33 +18,33 @@ import (
 	"github.com/leafsql/leafsql/testutil/netfault"
 )
 
-// A registry is the servers of one kind that worker ids are leased from, behind two sets of proxies, one for each half of
-// the writers, so that the halves can be cut off one by one.
+// A registry is a set of servers of one kind that lease worker ids. Each half of the writers has its own proxies to the
+// servers, so that one half can be cut off.
 type registry struct {
 	name   string
 	nodes  []node
 	halves [2]half
 	open   func(half) (worker.Source, error)
-	params func(half) string // what a writer's DSN says of it
+	params func(half) string // returns the parameters of a writer's DSN for the registry
 
-	// older keeps a copy of what the registry holds, for setBack. A single
-	// server has to be stopped for both. nil: it is not set back.
+	// older makes a copy of the registry's data for setBack, which restores it. A single
+	// server has to be stopped for both. If nil, the registry is not set back.
 	older, setBack func()
 
-	// lose makes the registry forget its last writes, or all, with everybody at work. nil: it does not.
+	// lose makes the registry lose its last writes or all data while writers run. If nil, there is no such loss.
 	lose func() (what string)
 
-	// wipe makes it forget all, with everybody at work.
+	// wipe deletes all data of the registry while writers run.
 	wipe func()
 }
 
-// A node is one server of a registry. After a kill, start lets it serve again.
+// A node is one server of a registry. After a kill, start starts it again.
 type node struct{ kill, start func() }
 
-// A half is the ways to all servers of one half of the writers.
+// A half has the proxies to all servers for one half of the writers.
 type half []*netfault.Proxy
 
-// through leads the ways of both halves to the servers.
+// through starts proxies to the servers for both halves.
 func (r *registry) through(t *testing.T, servers ...string) {
 	for i := range r.halves {
 		for _, addr := range servers {
@@ -53,7 +53,7 @@ func (r *registry) through(t *testing.T, servers ...string) {
 	}
 }
 
-// switchTo leads all to another server from now on.
+// switchTo makes all proxies lead to another server, and cuts their connections.
 func (r *registry) switchTo(server string) {
 	for _, h := range r.halves {
 		for _, p := range h {
@@ -63,6 +63,7 @@ func (r *registry) switchTo(server string) {
 	}
 }
 
+// addrs returns the proxies' addresses.
 func (h half) addrs() (addrs []string) {
 	for _, p := range h {
 		addrs = append(addrs, p.Addr())
@@ -70,7 +71,7 @@ func (h half) addrs() (addrs []string) {
 	return addrs
 }
 
-// each does something to every proxy of the half.
+// each calls do with every proxy of the half.
 func (h half) each(do func(*netfault.Proxy)) {
 	for _, p := range h {
 		do(p)
@@ -80,6 +81,7 @@ func (h half) each(do func(*netfault.Proxy)) {
 // cluster is the name of the cluster of three Nacos servers.
 const cluster = "cluster"
 
+// startRegistry starts the registry of a name, one of the flag chaos.servers.
 func startRegistry(t *testing.T, name string, lease time.Duration) *registry {
 	start, ok := map[string]func(*testing.T, *registry){
 		cluster: nacosCluster, "mysql": mysqlLeases, "redis": redisLeases, "zookeeper": zookeeperLeases, "etcd": etcdLeases,
@@ -90,14 +92,15 @@ func startRegistry(t *testing.T, name string, lease time.Duration) *registry {
 	r := &registry{name: name}
 	start(t, r)
 	open := func(context.Context) (worker.Source, error) { return r.open(r.halves[0]) }
-	// On a new registry the first writers would wait out what they cannot know, for over a minute.
+	// On a new registry the first writers would wait for over a minute, until possible earlier leases have ended.
 	leasetest.InUse(t, open, worker.Config{Workers: workers, Lease: lease, Layout: layout})
 	return r
 }
 
-// workers is how many worker ids there are: few, so that they change hands.
+// workers is the number of worker ids: few, so that they change hands.
 const workers = 32
 
+// nacosServer starts one Nacos server.
 func nacosServer(t *testing.T, r *registry) {
 	s := nacostest.Start(t, nacostest.Version(r.name), nacostest.Options{})
 	var dir string
@@ -107,6 +110,7 @@ func nacosServer(t *testing.T, r *registry) {
 	r.nacos(t, s)
 }
 
+// nacosCluster starts three Nacos servers on one database.
 func nacosCluster(t *testing.T, r *registry) {
 	dsn := mysqltest.Database(t)
 	r.older, r.setBack = tables(t, dsn)
@@ -123,7 +127,7 @@ func nacosCluster(t *testing.T, r *registry) {
 	r.nacos(t, nodes...)
 }
 
-// nacos leads to each server by two proxies: HTTP and gRPC.
+// nacos starts two proxies for each server, for HTTP and for gRPC, and sets open and params.
 func (r *registry) nacos(t *testing.T, servers ...*nacostest.Server) {
 	for _, s := range servers {
 		r.nodes = append(r.nodes, node{s.Kill9, func() { s.Restart(t) }})
@@ -150,7 +154,7 @@ func (r *registry) nacos(t *testing.T, servers ...*nacostest.Server) {
 	r.params = func(h half) string { return "leafWorker=" + source + "(" + address(h) + ")" }
 }
 
-// tables gives older and setBack for nodes that keep their configs in a
+// tables returns older and setBack for nodes that store their configs in a
 // database.
 func tables(t *testing.T, dsn string) (older, setBack func()) {
 	do := func(statements ...string) {

@@ -15,22 +15,22 @@ import (
 	"time"
 )
 
-// A run is a crew of writers, and what was done to them and to what they need.
+// A run is a crew of writers and the counts of the disturbances.
 type run struct {
 	*testing.T
 	ctx   context.Context
-	over  context.Context // once all rows are in
-	end   func()          // says that they are
+	over  context.Context // ends when all rows are inserted
+	end   func()          // ends over
 	began time.Time
-	took  time.Duration // once all rows are in
+	took  time.Duration // set when all rows are inserted
 	crew  *crew
 
 	mu     sync.Mutex
 	random *rand.Rand
-	counts map[string]int
+	counts map[string]int // by disturbance
 }
 
-// newRun has no crew yet. It ends after 40 minutes, whatever happens.
+// newRun returns a run without a crew. The run ends after at most 40 minutes.
 func newRun(t *testing.T, what string) *run {
 	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Minute)
 	t.Cleanup(cancel)
@@ -40,13 +40,13 @@ func newRun(t *testing.T, what string) *run {
 	return &run{T: t, ctx: ctx, over: over, end: end, random: rand.New(rand.NewPCG(seed, 0)), counts: make(map[string]int)}
 }
 
-// hire starts the clock and a crew of so many writers, of so many rows each.
+// hire starts the clock and a crew of writers with a number of rows each.
 func (r *run) hire(writers, rows int, t trade) {
 	r.began = time.Now()
 	r.crew = hire(r.ctx, r.T, writers, rows, t)
 }
 
-// note says what happens, and counts it.
+// note logs and counts a disturbance.
 func (r *run) note(what, detail string) {
 	r.mu.Lock()
 	r.counts[what]++
@@ -54,11 +54,13 @@ func (r *run) note(what, detail string) {
 	r.say(what + ": " + detail)
 }
 
+// say logs an event with the time and the number of acknowledged rows.
 func (r *run) say(what string) {
 	r.Logf("%6.1f s %8d rows  %s", time.Since(r.began).Seconds(), r.crew.acknowledged(), what)
 }
 
-// nap waits, and reports whether the run goes on: whether it has time, and writers that have not finished.
+// nap sleeps for d, at most until the run ends. It returns false if the run has ended, because all rows are inserted or its
+// time is over.
 func (r *run) nap(d time.Duration) bool {
 	select {
 	case <-time.After(d):
@@ -68,17 +70,18 @@ func (r *run) nap(d time.Duration) bool {
 	}
 }
 
-// calm reports whether so few rows are left that their writers are let alone.
+// calm reports whether over 90 % of the rows are acknowledged, so that the writers are not disturbed any more.
 func (r *run) calm() bool { return r.crew.acknowledged() > int64(len(r.crew.members)*r.crew.rows*9/10) }
 
+// between returns a random duration from lo to hi.
 func (r *run) between(lo, hi time.Duration) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return lo + time.Duration(r.random.Int64N(int64(hi-lo)))
 }
 
-// victim is any writer that has not finished and is not stopped already. It
-// is to be let go afterwards; nil if there is none.
+// victim returns a random writer that has not finished and is not already caught, nil if there
+// is none. The caller has to reset caught afterwards.
 func (r *run) victim() *member {
 	r.mu.Lock()
 	order := r.random.Perm(len(r.crew.members))
@@ -92,7 +95,7 @@ func (r *run) victim() *member {
 	return nil
 }
 
-// kill ends one writer as a crash does. It is started again at once.
+// kill kills one writer, like a crash. The writer is started again at once.
 func (r *run) kill() {
 	m := r.victim()
 	if m == nil {
@@ -104,7 +107,7 @@ func (r *run) kill() {
 	}
 }
 
-// stop holds one writer up, as a machine that swaps or is moved does.
+// stop stops one writer for d, like a machine that swaps or a virtual machine that is moved.
 func (r *run) stop(d time.Duration) {
 	m := r.victim()
 	if m == nil {
@@ -119,7 +122,7 @@ func (r *run) stop(d time.Duration) {
 	m.signal(syscall.SIGCONT)
 }
 
-// wait waits until all rows are in.
+// wait waits until all rows are inserted or the run's time is over.
 func (r *run) wait() {
 	done := make(chan struct{})
 	go func() { r.crew.wg.Wait(); close(done) }()
@@ -146,7 +149,7 @@ type figure struct {
 	value any
 }
 
-// report prints the figures, and how often each thing happened.
+// report prints the figures and the counts of the disturbances.
 func (r *run) report(figures ...figure) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

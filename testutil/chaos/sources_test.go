@@ -21,10 +21,10 @@ import (
 	"github.com/leafsql/leafsql/testutil/process"
 )
 
-// lost is for how long a server that is failed over from goes on without its replica: longer than a renewal takes to come.
+// lost is how long a server continues without its replica before the fail-over: longer than the time between two renewals.
 const lost = 3 * time.Second
 
-// mysqlLeases: one MariaDB. It is failed over to another one, which has not got the last writes.
+// mysqlLeases starts one MariaDB, and fails over to another one that lacks the last writes.
 func mysqlLeases(t *testing.T, r *registry) {
 	servers := []*mysqltest.Server{mysqltest.Run(t, mysqltest.Config{}), mysqltest.Run(t, mysqltest.Config{})}
 	const create = "CREATE DATABASE leases"
@@ -60,7 +60,7 @@ func mysqlLeases(t *testing.T, r *registry) {
 	r.wipe = func() { execute(t, at.DSN("leases"), "TRUNCATE leaf_worker") }
 }
 
-// replicate copies the leases as they are.
+// replicate copies the current leases.
 func replicate(t *testing.T, from, to string) {
 	source, err := sql.Open("mysql", from)
 	check(t, err)
@@ -83,6 +83,7 @@ func replicate(t *testing.T, from, to string) {
 	check(t, rows.Err())
 }
 
+// execute runs a statement on a new connection.
 func execute(t *testing.T, dsn, statement string) {
 	db, err := sql.Open("mysql", dsn)
 	check(t, err)
@@ -91,7 +92,8 @@ func execute(t *testing.T, dsn, statement string) {
 	check(t, err)
 }
 
-// redisLeases: a primary with two replicas. Whenever it dies a replica takes its place, once without its last writes.
+// redisLeases starts a Redis primary with two replicas. When the primary dies, a replica replaces it, once without the
+// last writes.
 func redisLeases(t *testing.T, r *registry) {
 	servers := redistest.StartReplicated(t, redistest.Config{})
 	primary, err := servers.Primary()
@@ -123,7 +125,7 @@ func redisLeases(t *testing.T, r *registry) {
 	}
 }
 
-// zookeeperLeases: an ensemble of three.
+// zookeeperLeases starts an ensemble of three servers.
 func zookeeperLeases(t *testing.T, r *registry) {
 	servers := zktest.StartEnsemble(t, zktest.Config{})
 	for _, s := range servers.Nodes {
@@ -134,7 +136,7 @@ func zookeeperLeases(t *testing.T, r *registry) {
 	r.wipe = func() { wipe(t, servers.Nodes[:], servers.Start) }
 }
 
-// etcdLeases: a cluster of three.
+// etcdLeases starts a cluster of three servers.
 func etcdLeases(t *testing.T, r *registry) {
 	servers := etcdtest.StartCluster(t, etcdtest.Config{})
 	for _, s := range servers.Nodes {
@@ -145,13 +147,13 @@ func etcdLeases(t *testing.T, r *registry) {
 	r.wipe = func() { wipe(t, servers.Nodes[:], servers.Start) }
 }
 
-// node adds one server of several.
+// node adds a server of a cluster to the registry.
 func (r *registry) node(t *testing.T, p *process.Process, addr string) {
 	r.nodes = append(r.nodes, node{func() { check(t, p.Kill9()) }, func() { check(t, p.Start()) }})
 	r.through(t, addr)
 }
 
-// wipe kills and wipes all servers before start lets them serve again.
+// wipe kills and wipes all servers, and then calls start to start them again.
 func wipe[S interface {
 	Kill9() error
 	Wipe() error

@@ -21,24 +21,24 @@ import (
 	"github.com/leafsql/leafsql/nacos"
 )
 
-// writerEnv makes the test binary a writer, and holds its order as JSON.
+// writerEnv is the environment variable that makes the test binary run as a writer. It holds the order as JSON.
 const writerEnv = "LEAFSQL_CHAOS_WRITER"
 
-// An order is what one life of a writer is to do.
+// An order is the task of one life of a writer.
 type order struct {
 	DSN     string
 	Process int
 	Life    int
 	Rows    int
-	Batch   int           // rows of a statement
-	Pause   time.Duration // from one statement to the next of one goroutine
+	Batch   int           // rows per statement
+	Pause   time.Duration // from one statement of a goroutine to the next
 }
 
-// goroutines insert at once in each writer.
+// goroutines is the number of goroutines in each writer that insert concurrently.
 const goroutines = 2
 
-// source is a worker-id source like nacos, but with the gRPC ports written
-// out, as proxies have any: through(host:port:grpcPort,…).
+// source names a source of worker ids like nacos, but with explicit gRPC ports, since
+// those of proxies are arbitrary: through(host:port:grpcPort,…).
 const source = "through"
 
 func init() { worker.Register(source, openThrough) }
@@ -63,8 +63,8 @@ func openThrough(address string, _ worker.Options) (func(context.Context) (worke
 	return func(ctx context.Context) (worker.Source, error) { return nacos.Open(ctx, cfg) }, nil
 }
 
-// write is the life of a writer. It prints a line for each statement: the
-// number of rows that are in, or a ! and why none are.
+// write runs one life of a writer. It prints a line for each statement: the
+// number of acknowledged rows, or a ! and the error.
 func write() error {
 	var o order
 	if err := json.Unmarshal([]byte(os.Getenv(writerEnv)), &o); err != nil {
