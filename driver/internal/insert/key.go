@@ -7,21 +7,21 @@ import (
 	"strings"
 )
 
-// A Meaning is what a value in the key column says.
+// A Meaning is the meaning of a value of the key column.
 type Meaning uint8
 
 const (
-	BySession Meaning = iota // it is a 0: a key under NO_AUTO_VALUE_ON_ZERO, otherwise generate one
-	Given                    // it is a key
-	Wanted                   // generate one
-	Unclear                  // what the server makes of it depends on its settings and the column: it is refused
+	BySession Meaning = iota // a 0: a key under NO_AUTO_VALUE_ON_ZERO, otherwise a key must be generated
+	Given                    // a key
+	Wanted                   // a key must be generated
+	Unclear                  // depends on the server's settings and the column: refused
 )
 
-// KeyMeaning judges a value in the key column as an AUTO_INCREMENT column
-// would: NULL wants a key, and what is stored as 0 has the meaning t.ZeroKey. It is the only judge, of literals and of arguments alike; what is not certain
-// is refused. floor is a given key above 0, rounded up, as far as an int64
-// goes; 0: the counter does not follow it. exact says that it is the key of an integer
-// column.
+// KeyMeaning returns the meaning that a value would have in an AUTO_INCREMENT column: for NULL a key
+// must be generated, and a value that is stored as 0 has the meaning t.ZeroKey. All literals and
+// arguments are judged here; an uncertain value is Unclear. floor is a given key above 0, rounded up
+// and at most math.MaxInt64, or 0 if the counter does not follow the key. exact reports whether floor
+// is the key of an integer column.
 func (t *Table) KeyMeaning(v any) (m Meaning, floor int64, exact bool) {
 	switch v := v.(type) {
 	case nil:
@@ -32,7 +32,7 @@ func (t *Table) KeyMeaning(v any) (m Meaning, floor int64, exact bool) {
 			return t.zero()
 		case v > 0:
 			return Given, v, t.IntegerKey
-		case t.Unsigned && t.IntegerKey: // it may be stored as 0, where it is no error
+		case t.Unsigned && t.IntegerKey: // may be stored as 0 without an error
 			return Unclear, 0, false
 		}
 		return Given, 0, false
@@ -42,7 +42,7 @@ func (t *Table) KeyMeaning(v any) (m Meaning, floor int64, exact bool) {
 		}
 		return Given, int64(min(v, math.MaxInt64)), t.IntegerKey && v <= math.MaxInt64
 	case float64:
-		if v == math.Trunc(v) && math.Abs(v) < 1<<53 { // larger ones stand for several numbers
+		if v == math.Trunc(v) && math.Abs(v) < 1<<53 { // larger values are inexact
 			return t.KeyMeaning(int64(v))
 		}
 		if !t.IntegerKey {
@@ -58,7 +58,7 @@ func (t *Table) KeyMeaning(v any) (m Meaning, floor int64, exact bool) {
 			return t.zero()
 		}
 		return t.stringMeaning(string(v))
-	case interface{ KeyValue() any }: // as a client of MySQL's protocol sent it
+	case interface{ KeyValue() any }: // a value that a client sent in MySQL's protocol
 		return t.KeyMeaning(v.KeyValue())
 	}
 	return Unclear, 0, false
@@ -71,8 +71,8 @@ func (t *Table) zero() (Meaning, int64, bool) {
 	return t.ZeroKey, 0, false
 }
 
-// ZeroIn returns what a 0 means in a session that decides it: kept says that its sql_mode
-// has NO_AUTO_VALUE_ON_ZERO.
+// ZeroIn returns the meaning of a 0 in a session. kept reports whether the session's sql_mode has
+// NO_AUTO_VALUE_ON_ZERO.
 func (t *Table) ZeroIn(kept bool) Meaning {
 	if kept {
 		return Given
@@ -83,13 +83,12 @@ func (t *Table) ZeroIn(kept bool) Meaning {
 	return Wanted
 }
 
-// stringMeaning judges a string. In a key of another type than an integer "00" is
-// a key of its own.
+// stringMeaning returns the meaning of a string. In a key that is not an integer, "00" is a key.
 func (t *Table) stringMeaning(s string) (Meaning, int64, bool) {
 	switch {
 	case t.IntegerKey:
 		return t.numberMeaning(strings.Trim(s, " "))
-	case s == "0", t.UUID != NoUUID && strings.Trim(s, "0-") == "": // a UUID of zeros, or no text
+	case s == "0", t.UUID != NoUUID && strings.Trim(s, "0-") == "": // a UUID of zeros, or an empty string
 		return t.zero()
 	case t.UUID != NoUUID:
 		return Given, 0, false
@@ -97,15 +96,14 @@ func (t *Table) stringMeaning(s string) (Meaning, int64, bool) {
 	s = strings.Trim(s, " ")
 	_, floor, _ := t.numberMeaning(s)
 	if floor == 0 {
-		if f, err := strconv.ParseFloat(s, 64); err == nil { // in a DECIMAL it is a number
+		if f, err := strconv.ParseFloat(s, 64); err == nil { // a DECIMAL stores it as a number
 			floor = ceil(f)
 		}
 	}
 	return Given, floor, false
 }
 
-// ceil is the lowest whole number above 0 that is not below f, as far as an int64 goes; 0
-// where f is not above 0.
+// ceil returns f rounded up, at most math.MaxInt64, or 0 if f is not above 0.
 func ceil(f float64) int64 {
 	switch {
 	case !(f > 0):
@@ -116,8 +114,8 @@ func ceil(f float64) int64 {
 	return int64(math.Ceil(f))
 }
 
-// numberMeaning judges digits, perhaps with a sign. What a fraction is rounded to the
-// server alone knows.
+// numberMeaning returns the meaning of digits with an optional sign. A fraction is Unclear, since the
+// rounding depends on the server.
 func (t *Table) numberMeaning(s string) (m Meaning, floor int64, exact bool) {
 	n, err := strconv.ParseInt(s, 10, 64)
 	switch {
@@ -129,7 +127,8 @@ func (t *Table) numberMeaning(s string) (m Meaning, floor int64, exact bool) {
 	return Unclear, 0, false
 }
 
-// LiteralMeaning judges a number in the text.
+// LiteralMeaning returns the meaning of a number that is written in the query. The results are those of
+// KeyMeaning.
 func (t *Table) LiteralMeaning(s string) (m Meaning, floor int64, exact bool) {
 	m, floor, exact = t.numberMeaning(s)
 	if m == Unclear && !t.IntegerKey {

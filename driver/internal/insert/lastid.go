@@ -5,41 +5,42 @@ import (
 	"strconv"
 )
 
-// The id that a statement has for the application: LastInsertId, and SQL's LAST_INSERT_ID().
+// The id that a statement returns to the application: LastInsertId, and SQL's LAST_INSERT_ID().
 
-// An IDPlan states how a statement's id reaches the session and the result. The reader
-// decides it, and the executor carries it out.
+// An IDPlan states how a statement's id reaches the session and the result. The reader makes the plan,
+// and the executor carries it out.
 type IDPlan struct {
-	Way    IDWay    // for an execution of the statement alone
-	InBulk IDWay    // for an execution for many rows at once
-	Update IDUpdate // of an upsert
+	Way    IDWay    // if the statement is executed once
+	InBulk IDWay    // if one execution stores many rows
+	Update IDUpdate // for an upsert
 
-	// KeepsKey says that a row which the statement brings a key for has that key
-	// afterwards, also where an upsert found it there.
+	// KeepsKey reports whether a row with an explicit key still has that key afterwards, even if it was
+	// a duplicate and the upsert updated it.
 	KeepsKey bool
 
-	// KeyArg is the placeholder, counted from 1, whose argument the update list makes the
-	// key: KeepsKey holds where the row brought the same. 0: none.
+	// KeyArg, unless 0, is the number of the placeholder, counted from 1, that the update list assigns
+	// to the key: KeepsKey holds if the row's key is the same argument.
 	KeyArg int
 }
 
-// An IDWay is how the ids of a statement's rows reach SQL's LAST_INSERT_ID().
+// An IDWay is a way in which the ids of a statement's rows reach SQL's LAST_INSERT_ID().
 type IDWay uint8
 
 const (
-	NoID IDWay = iota // not at all: the session's id is left to the server
+	NoID IDWay = iota // the server sets the session's id
 
-	// IDInText: if the text fills the statement, it carries the marker LAST_INSERT_ID(first): in
-	// the last filled row, plus its distance from the first; in the first filled row of an
-	// upsert, so that an answer other than first shows that a later row was a duplicate.
+	// IDInText: if the statement is filled, it carries the marker LAST_INSERT_ID(first). The marker is
+	// in the last filled row, with the distance from the first id added. In an upsert it is in the
+	// first filled row, so that a result other than first shows that a later row was a duplicate.
 	IDInText
 
-	// SetBefore: the session is set before the statement runs, since no single row can carry the marker for all.
+	// SetBefore: the session's id is set before the statement runs, since no single row can carry the
+	// marker for all.
 	SetBefore
 
-	// SetAfter: the session is set once the statement has run. A call of LAST_INSERT_ID(), in
-	// the text or in a trigger, would read the marker too early, or a row sets what it returns.
-	// The text is this one statement.
+	// SetAfter: the session's id is set after the statement has run, because a call of LAST_INSERT_ID()
+	// in the statement or in a trigger would read the marker too early, or because a row sets the id
+	// that it returns. The query is this one statement.
 	SetAfter
 )
 
@@ -47,38 +48,39 @@ const (
 type IDUpdate uint8
 
 const (
-	NoUpdate   IDUpdate = iota // to none
+	NoUpdate   IDUpdate = iota // unchanged
 	UserUpdate                 // to the argument of the user's own LAST_INSERT_ID(…) in the statement
 
-	// RowUpdate: if the text fills the statement, to the key of a row that was updated.
+	// RowUpdate: if the statement is filled, to the key of a row that was updated.
 	RowUpdate
 
-	// AlwaysUpdate: to the key of the row that was updated also if the only row brought a key.
-	// The value from before is put back after the statement. The text is this one statement.
+	// AlwaysUpdate: to the key of the row that was updated, even if the only row has an explicit key.
+	// The previous value is restored after the statement. The query is this one statement.
 	AlwaysUpdate
 )
 
 const markerOpen = "LAST_INSERT_ID("
 
-// Marker returns the value of a key that makes it the session's id.
+// Marker returns an expression for a key column that stores id and makes it the session's id.
 func Marker(id int64) string { return markerOpen + strconv.FormatInt(id, 10) + ")" }
 
-// UpsertMarker returns the value of a key column in an update list that makes it the session's id.
+// UpsertMarker returns an expression for an update list that keeps the key column's value and makes it
+// the session's id.
 func UpsertMarker(column string) string {
 	return "IF(" + markerOpen + column + "), " + column + ", " + column + ")"
 }
 
-// The session's id as SQL reads and sets it. SaveID and RestoreID keep it in a user variable.
+// The session's id as SQL reads and sets it. SaveID and RestoreID keep the id in a user variable.
 const (
 	SessionID = markerOpen + ")"
 	SaveID    = "@leafsql_l = " + SessionID
 	RestoreID = "last_insert_id = @leafsql_l"
 )
 
-// SetID returns the assignment of a SET that makes id the session's.
+// SetID returns the assignment of a SET statement that makes id the session's id.
 func SetID(id int64) string { return "last_insert_id = " + strconv.FormatInt(id, 10) }
 
-// ForBulk returns the plan for executions for many rows at once.
+// ForBulk returns a copy of the plan for executions that store many rows at once. p is unchanged.
 func (p *Plan) ForBulk() *Plan {
 	f := p.Findings
 	f.Inserts = slices.Clone(f.Inserts)
@@ -91,8 +93,9 @@ func (p *Plan) ForBulk() *Plan {
 	return q
 }
 
-// AnswersRows returns the refusal of an execution that answers with rows, nil if it may. The session would
-// have to be set once the rows are read, and the application may read its id first.
+// AnswersRows returns the refusal of an execution that returns rows, or nil if it may run. For a
+// refused execution the session's id would have to be set after the rows are read, and the application
+// may read the id earlier.
 func (in *Insert) AnswersRows() error {
 	switch {
 	case in.Way != SetAfter:
@@ -103,23 +106,23 @@ func (in *Insert) AnswersRows() error {
 	return in.Table.Refuse("it reads LAST_INSERT_ID() behind its key, and answers with rows", "write the key column behind LAST_INSERT_ID(), or run it with Exec")
 }
 
-// explicitKeyID returns the LastInsertId of an INSERT whose rows all brought their keys. Of one row it
-// is that key where that is certain, as a server says it of AUTO_INCREMENT:
+// explicitKeyID returns the LastInsertId of an INSERT if all rows have explicit keys. For one row it
+// is that key if the key is certain, as for AUTO_INCREMENT:
 //
 //	INSERT, REPLACE                              the row's key, if it was stored
-//	upsert that inserted the row                 likewise
-//	upsert whose list does not change the key    likewise if it updated the row, where
+//	upsert that inserted the row                 the row's key
+//	upsert that does not change the key          the row's key, also if the row was updated and
 //	                                             no other column is unique
-//	the same where others are                    the key of the row that it updated, by
+//	the same, and other columns are unique       the key of the row that was updated, by
 //	                                             a marker
-//	upsert with a marker of its own              what the server says, if that is an id
+//	upsert with a marker in the user's query     the server's id, if it is not 0
 //
-// Of several rows it is the server's answer, because libraries count on from it, and so
-// it is where a trigger may set the key, and where an upsert left the row as it was.
+// For several rows it is the server's id, because libraries count on from that id. It is also the
+// server's id if a trigger may set the key, or if an upsert left the row unchanged.
 func (in *Insert) explicitKeyID(b *Block, affected, server int64, foundRows bool) int64 {
 	switch {
-	case in.Update == AlwaysUpdate && server != 0 && affected < 2: // an update counts 2, and one of a system-versioned table 3
-		return 0 // the row was there, and stayed as it was
+	case in.Update == AlwaysUpdate && server != 0 && affected < 2: // an update counts 2, or 3 in a system-versioned table
+		return 0 // the row existed and is unchanged
 	case server != 0, affected == 0, b.OwnKey == 0, in.Table.SetsKey, in.Duplicates >= Update && in.Table.UpdatesSetKey:
 	case in.Duplicates < Update, in.KeepsKey && !b.Moved, in.Update == AlwaysUpdate, affected == 1 && (!foundRows || in.Update == UserUpdate):
 		return b.OwnKey
@@ -127,26 +130,26 @@ func (in *Insert) explicitKeyID(b *Block, affected, server int64, foundRows bool
 	return server
 }
 
-// KeyID returns the LastInsertId of an INSERT that drew the ids of a block, if any,
-// by the count and the id in the server's answer. ask is set if only SELECT
-// LAST_INSERT_ID() on the same connection has it.
+// KeyID returns the LastInsertId of an INSERT that may have drawn the ids of a block. affected and
+// server are the count and the id in the server's result. ask is set if the id has to be read by SELECT
+// LAST_INSERT_ID() on the same connection.
 //
 //	INSERT, REPLACE                                 the first id of the block
 //	INSERT IGNORE                                   the first id if every row was stored, else 0
-//	upsert of one row, with the markers             what the server says: the row's id, updated or not
-//	upsert of several rows, with the markers        the first id if the server says so, else 0
-//	upsert of one row without our marker            the first id if one row was inserted for sure, else 0
+//	upsert of one row, with the markers             the server's id: the row's key, updated or not
+//	upsert of several rows, with the markers        the first id if the server returns it, else 0
+//	upsert of one row without our marker            the first id if one row was certainly inserted, else 0
 //	upsert of several rows without our marker       0
-//	keys that are UUIDs                             what the server says
-//	keys that a trigger may set                     likewise for one row, else 0
-//	select without a table that gave no row         what the server says; 0 under IGNORE
+//	keys that are UUIDs                             the server's id
+//	keys that a trigger may set                     the server's id for one row, else 0
+//	select without a table that gave no row         the server's id; 0 under IGNORE
 func (in *Insert) KeyID(b *Block, affected, server int64, foundRows bool) (id int64, ask bool) {
 	every, ignores := affected == int64(in.Rows), in.Duplicates == Ignore || in.Duplicates == UpdateOrIgnore
 	switch {
 	case b.N == 0:
 		return in.explicitKeyID(b, affected, server, foundRows), false
 	case in.Rows > 1 && in.Table.UUID == NoUUID && (in.Table.SetsKey || in.Duplicates >= Update && in.Table.UpdatesSetKey):
-		return 0, false // of AUTO_INCREMENT the server's is the last row's
+		return 0, false // for AUTO_INCREMENT the server would return the last row's key
 	case in.Table.UUID != NoUUID, in.Table.SetsKey, in.Duplicates >= Update && in.Table.UpdatesSetKey, in.Conditional && affected == 0 && !ignores:
 		return server, false
 	case in.Duplicates < Update && (every || !ignores):
@@ -154,10 +157,9 @@ func (in *Insert) KeyID(b *Block, affected, server int64, foundRows bool) (id in
 	case in.Duplicates < Update:
 		return 0, false
 	case in.Update >= RowUpdate && in.Way == IDInText:
-		// Each row that was updated or left alone put its own key into
-		// LAST_INSERT_ID(), after the first filled row had put the first id
-		// there: it is still there only if no row from that one on was a
-		// duplicate.
+		// Each row that was updated or left unchanged put its key into LAST_INSERT_ID() after the first
+		// filled row had put the first id there. The first id is still there only if neither that row
+		// nor a later one was a duplicate.
 		switch {
 		case server == 0 && affected > 0:
 			return 0, true
@@ -167,9 +169,9 @@ func (in *Insert) KeyID(b *Block, affected, server int64, foundRows bool) (id in
 			return b.First, false
 		}
 	case in.Rows == 1:
-		// The server's id is that of the row which was updated, by a marker. Without one an affected
-		// count of 1 says "inserted", except under clientFoundRows, where an unchanged row counts
-		// 1 as well.
+		// With a marker, the server's id is the key of the row that was updated. Without one, an
+		// affected count of 1 means "inserted", except under clientFoundRows: there an unchanged row
+		// counts 1 as well.
 		switch {
 		case in.Update != NoUpdate && server != 0:
 			return server, false
@@ -180,9 +182,9 @@ func (in *Insert) KeyID(b *Block, affected, server int64, foundRows bool) (id in
 	return 0, false
 }
 
-// IDAfter returns the value to which SQL's LAST_INSERT_ID() has to be set after a statement that could
-// not carry it: the statement's LastInsertId, or the first id of an INSERT IGNORE that
-// stored some of its rows. 0 leaves it as it is.
+// IDAfter returns the value to set SQL's LAST_INSERT_ID() to after a statement without a marker: the
+// statement's LastInsertId, or the first id of an INSERT IGNORE that stored some of its rows. 0 means
+// no change.
 func (in *Insert) IDAfter(b *Block, affected, id int64) int64 {
 	if id == 0 && in.Duplicates == Ignore && affected > 0 {
 		return b.First

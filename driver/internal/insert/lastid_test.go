@@ -4,8 +4,8 @@ import (
 	"testing"
 )
 
-// TestLastInsertID is the table of KeyID. The block begins at
-// 100; the server's answer is what it was seen to be for such a statement.
+// TestLastInsertID tests the table in the comment of KeyID. The block begins at 100; the server's
+// results were observed for such statements.
 func TestLastInsertID(t *testing.T) {
 	var (
 		marker = IDPlan{Way: IDInText}

@@ -1,20 +1,19 @@
-// Package insert has the Plan, which says what a SQL text needs so that every row it
-// writes to a configured table gets a key, and makes the texts that give these keys.
-// Package read makes the Plan of a text.
+// Package insert has the Plan, which states how a query has to change so that every row it writes to a
+// configured table gets a key, and renders the changed query. Package read makes the Plan of a query.
 //
 //	blocks := []insert.Block{{First: first, N: plan.Inserts[0].Lacking}}
 //	text := plan.Text(blocks)
 //
-// It is pure: no I/O, no generators, no database/sql, and it reads no SQL. The files:
+// It is pure: no I/O, no generators, no database/sql, and no reading of SQL. The files:
 //
 //	settings.go            how a session reads texts
 //	plan.go                what a plan holds: Table and what gives its rows their keys, Plan, Insert, Block, Refusal
 //	privilege.go           which privileges it takes
 //	effects.go             what a piece of SQL reads and changes apart from its row
-//	key.go                 what a value in the key column means
-//	render.go              a plan and ids as a text, and as a text with arguments
-//	staging.go             the parts of a statement whose rows only the server knows
-//	lastid.go              which id a statement has for the application
+//	key.go                 the meaning of a value in the key column
+//	render.go              a plan and ids as a query, with literals or with arguments
+//	staging.go             the parts of a statement if only the server can see its rows
+//	lastid.go              which id a statement returns to the application
 package insert
 
 import (
@@ -28,7 +27,7 @@ import (
 	"github.com/leafsql/leafsql/internal/quote"
 )
 
-// A Table is what a plan has to know of a configured table.
+// A Table has the facts about a configured table that a plan depends on.
 type Table struct {
 	Keys
 	Name    TableName
@@ -40,29 +39,29 @@ type Table struct {
 	IntegerKey bool
 	UUID       UUIDForm
 	Unsigned   bool    // the key's type has no negative values
-	ZeroKey    Meaning // of a 0 in the key column: BySession, Given or Wanted
-	Zero       func()  // called for each 0 that wants a key; may be nil
+	ZeroKey    Meaning // meaning of a 0 in the key column: BySession, Given or Wanted
+	Zero       func()  // called for each 0 for which a key is generated; may be nil
 	Floors     bool    // explicit keys move the counter
-	Keyless    bool    // it is a session's temporary table, whose key has neither AUTO_INCREMENT nor ids
+	Keyless    bool    // a session's temporary table with neither AUTO_INCREMENT nor ids for its key
 
-	// ID is IDInText unless the session's id is left alone, or a trigger or a column's default
-	// reads it. UpdatesID reports whether the update list of an upsert may set it as well.
+	// ID is IDInText, except if the session's id is left unchanged, or a trigger or a column's default
+	// reads it. UpdatesID reports whether the update list of an upsert may set the session's id as
+	// well.
 	ID        IDWay
 	UpdatesID bool
 
-	// SetsKey says that a trigger that runs before an INSERT may set the key, and
-	// UpdatesSetKey that one before an UPDATE may: which key the row has then is not
-	// known.
+	// SetsKey reports whether a trigger that runs before an INSERT may set the key, and UpdatesSetKey
+	// whether one that runs before an UPDATE may. The row's key is unknown then.
 	SetsKey, UpdatesSetKey bool
 
-	AutoIncrement bool // the key still is AUTO_INCREMENT
+	AutoIncrement bool // the key is still AUTO_INCREMENT
 	RowTriggers   RowTriggers
 
-	// OtherUnique says that a row may be a duplicate by another index than the key's, and
-	// the server does not say which row it was: the key is not AUTO_INCREMENT.
+	// OtherUnique reports whether a row may be a duplicate by an index other than the key's. The
+	// server's result does not identify the existing row, since the key is not AUTO_INCREMENT.
 	OtherUnique bool
 
-	Triggers Effects // of its triggers, of what they call, and of its columns' defaults
+	Triggers Effects // effects of its triggers, of the routines that they call, and of its columns' defaults
 }
 
 // RowTriggers states whether a table has triggers BEFORE INSERT or BEFORE UPDATE.
@@ -70,11 +69,11 @@ type RowTriggers uint8
 
 const (
 	NoTriggers     RowTriggers = iota
-	HiddenTriggers             // perhaps, if this user does not see them; only on servers with the bug MDEV-36026
+	HiddenTriggers             // possible, since this user may not see them; only on servers with the bug MDEV-36026
 	SomeTriggers
 )
 
-// A UUIDForm is how a column holds UUIDs.
+// A UUIDForm is the form in which a column stores UUIDs.
 type UUIDForm uint8
 
 const (
@@ -83,65 +82,63 @@ const (
 	UUIDBytes                 // as 16 bytes
 )
 
-// A Plan says what one text needs. It is immutable and safe for concurrent use.
+// A Plan states what one query needs. It is immutable and safe for concurrent use.
 type Plan struct {
 	Findings
 	text      string
-	size      int                      // about how long it gets without its keys
-	templates atomic.Pointer[Template] // the last of those it keeps
+	size      int                      // approximate length in bytes without keys
+	templates atomic.Pointer[Template] // newest cached template
 }
 
-// Findings are what reading a text comes to.
+// Findings are the results of reading a query.
 type Findings struct {
-	// Inserts are the statements that write a configured table and may have to
-	// be changed for it, in text order. Where there are none the text runs as
-	// it is.
+	// Inserts are the statements that write a configured table and may need changes, in the order of
+	// the query. If there are none, the query runs unchanged.
 	Inserts []Insert
 
-	// Cut, unless 0, is where the text has to be cut: run what is before it
-	// and then plan what is behind it as a text of its own, which has all
-	// placeholders but the first CutInput. The other fields, but Ends and
-	// NumInput, say nothing then.
+	// Cut, unless 0, is the offset at which the query has to be cut: run the part in front of it, and
+	// then plan the rest as a separate query, which has all placeholders but the first CutInput. In
+	// that case only Ends and NumInput are valid as well.
 	Cut, CutInput int
 
-	// Ends are where the text can be cut so that each statement has a text of its own: behind
-	// the semicolon of each that has another, or a comment, behind it. Under Settings.Single a comment is no part. If Cut is set they go up to that.
+	// Ends are the offsets at which the query can be cut to run each statement by itself: after each
+	// semicolon that is followed by a statement or by a comment. Under Settings.Single a comment does
+	// not count. If Cut is set, Ends go up to Cut.
 	Ends []int
 
-	// Results is the number of statements in the text, each of which answers
-	// once, but for CALL, EXECUTE and MariaDB's compound statements.
+	// Results is the number of statements in the query. Each returns one result, except CALL, EXECUTE
+	// and MariaDB's compound statements.
 	Results int
 
-	// NumInput is the number of placeholders in the text.
+	// NumInput is the number of placeholders in the query.
 	NumInput int
 
-	// Use is the database in use after the text ran, "" where the text leaves
-	// it as it was.
+	// Use is the database in use after the query, or "" if the query does not change it.
 	Use string
 
-	// Session says that the text may change the settings of the session that decide
-	// how texts are read.
+	// Session reports whether the query may change the settings that decide how the session reads
+	// queries.
 	Session bool
 
-	// Role reports that the text may change the roles of the session.
+	// Role reports whether the query may change the roles of the session.
 	Role bool
 
-	// Changes are what the text does to tables, views and stored programs.
+	// Changes are the changes of tables, views and stored programs that the query makes.
 	Changes []Change
 
-	// Opaque says that the text runs statements that are not written in it
-	// (CALL, EXECUTE): they may change tables and the database in use.
+	// Opaque reports whether the query runs statements that are not written in it (CALL, EXECUTE): they
+	// may change tables and the database in use.
 	Opaque bool
 
-	// Runs says that the text may run stored programs: by a call, by a view that it
-	// selects from, or as triggers of tables that are not configured.
+	// Runs reports whether the query may run stored programs: by a call, through a view that it selects
+	// from, or as triggers of tables that are not configured.
 	Runs bool
 
 	Edits []Edit
-	Texts []string // what the edits insert
+	Texts []string // texts that the edits insert
 }
 
-// Init makes p the plan of a text by what reading it came to.
+// Init sets p to the plan of a query with the findings f.
 func (p *Plan) Init(text string, f Findings) {
 	p.Findings, p.text = f, text
 	if len(p.Inserts) == 0 {
@@ -157,7 +154,8 @@ func (p *Plan) Init(text string, f Findings) {
 	}
 }
 
-// Memory returns about how many bytes the plan takes besides its text, with one of the templates that executions make.
+// Memory returns the approximate size of the plan in bytes without its query, including one cached
+// template. It is 0 for a plan without Inserts.
 func (p *Plan) Memory() int {
 	if len(p.Inserts) == 0 {
 		return 0
@@ -169,81 +167,81 @@ func (p *Plan) Memory() int {
 	return rows*int(unsafe.Sizeof(Edit{})) + len(p.Inserts)*int(unsafe.Sizeof(Insert{})) + p.size + len(p.Edits)*int(unsafe.Sizeof(place{}))
 }
 
-// HasEffects says whether the text does more than write rows.
+// HasEffects reports whether the query does more than write rows.
 func (p *Plan) HasEffects() bool {
 	return p.Use != "" || p.Session || p.Role || p.Opaque || p.Runs || len(p.Changes) > 0
 }
 
-// A Change is a table or view that a text creates, alters, renames or drops, or a
-// stored program that it defines.
+// A Change is a table or view that a query creates, alters, renames or drops, or a stored program that
+// it defines.
 type Change struct {
 	TableName
-	Temporary bool      // it creates a temporary table or, if Drop is set, drops one and nothing else
-	Like      TableName // as which it creates it, by LIKE
-	Drop      bool      // it drops or renames the table, perhaps a temporary one
-	Truncate  bool      // it empties the table
-	Database  bool      // it drops the whole database TableName.DB
-	Program   bool      // it names no table: it defines a routine, a trigger or a view, which any statement may run
+	Temporary bool      // creates a temporary table or, if Drop is set, drops a table only if it is temporary
+	Like      TableName // table that CREATE TABLE … LIKE copies
+	Drop      bool      // drops or renames the table, perhaps a temporary one
+	Truncate  bool      // empties the table
+	Database  bool      // drops the whole database TableName.DB
+	Program   bool      // names no table: defines a routine, a trigger or a view, which any statement may run
 }
 
 // An Insert is one INSERT, REPLACE or LOAD DATA statement that writes a
 // configured table.
 type Insert struct {
 	Table     *Table
-	Statement int // index of its answer among those of the text
-	Rows      int // rows of VALUES, 1 for SET and for a select without a table; 0: not known
-	Lacking   int // rows that lack a key whatever the arguments are
+	Statement int // index of its result among the results of the query
+	Rows      int // rows of VALUES; 1 for SET and for a select without a table; 0 if unknown
+	Lacking   int // rows that need a generated key for any arguments
 
-	// ArgKeys are the placeholders, counted from 0 in the text, that are keys of rows: the argument decides
-	// whether the row has one.
+	// ArgKeys are the placeholders, counted from 0 in the query, that are keys of rows. The argument
+	// decides whether the row already has a key.
 	ArgKeys []int
 
-	// Floor is the highest key that the text itself gives; 0: none
-	// that the counter has to pass.
+	// Floor is the highest key written in the query that the counter has to pass, or 0 if there is
+	// none.
 	Floor int64
 
-	// OwnKey is the key that the text itself gives the only row, where it is
-	// written as a whole number above 0; else 0.
+	// OwnKey is the key of the only row if it is written as an integer above 0; else 0.
 	OwnKey int64
 
-	// Zero says that the text writes a 0 as a key, whose meaning Settings.KeepsZero decided.
+	// Zero reports whether the query writes a 0 as a key. Settings.KeepsZero decided its meaning.
 	Zero bool
 
 	Duplicates Duplicates
-	Returning  bool // has RETURNING, or otherwise answers with rows
+	Returning  bool // has RETURNING, or returns rows for another reason
 
-	// Conditional says that the row comes from a select without a table, whose
-	// WHERE decides whether there is one.
+	// Conditional reports whether the row comes from a select without a table, so that a WHERE clause
+	// decides whether there is a row.
 	Conditional bool
 
 	IDPlan
 
-	// Positional says that the user's text lists no columns. They are written
-	// out always, so that values stay with the columns they were planned for.
+	// Positional reports whether the user's query lists no columns. Rendering always adds the list, so
+	// that values keep the columns that they were planned for.
 	Positional bool
 
-	// Diagnostics reports that the text reads how many errors or warnings the statement before had.
+	// Diagnostics reports whether the query reads the number of errors or warnings of the previous
+	// statement.
 	Diagnostics bool
 
-	// Staging is set where only the server knows the rows. The text then is this one
-	// statement, and nothing is said of its rows.
+	// Staging is set if only the server can see the rows. The query is then this one statement, and the
+	// fields about rows are unset.
 	Staging *Staging
 
-	// Written is the text of the statement up to its rows, or up to the last column of SET, and Updates is
-	// its update list. Together they decide which privileges it needs on its table.
+	// Written is the text of the statement up to its rows, or up to the last column of SET, and Updates
+	// is its update list. Together they decide which privileges the statement needs on its table.
 	Written, Updates string
-	Columns          []string // that a query or a file gives values for; nil for VALUES and SET
+	Columns          []string // columns to which a SELECT or a file gives values; nil for VALUES and SET
 
-	EditFrom, EditTo int // its edits in Plan.Edits
+	EditFrom, EditTo int // range of its edits in Plan.Edits
 
-	allMarked int // which of them carries the marker where every row gets a key that can, -1 none
+	allMarked int // index of the edit that carries the marker if every possible row gets a key, or -1
 }
 
-// NeedsOwnText says whether the statement takes more than its text to run, and so
-// needs a text of its own.
+// NeedsOwnText reports whether the statement needs more than its text to run, so that it must be a
+// query by itself.
 func (in *Insert) NeedsOwnText() bool { return in.Staging != nil || in.Way == SetAfter }
 
-// Duplicates states how a statement handles a row whose key, or another unique value, is in
+// Duplicates states how a statement handles a row if its key, or another unique value, is in
 // use. Update and above are upserts.
 type Duplicates uint8
 
@@ -255,57 +253,56 @@ const (
 	UpdateOrIgnore                   // INSERT IGNORE … ON DUPLICATE KEY UPDATE
 )
 
-// A Block is the ids that one execution gives one Insert. A text takes one for
-// each of Plan.Inserts, in that order.
+// A Block is a range of ids that one execution gives to one Insert. Rendering takes one Block for each
+// of Plan.Inserts, in that order.
 type Block struct {
 	First int64    // the first id
-	UUID  [16]byte // the first where Table.UUID is set: the last 8 bytes count up
-	N     int      // how many ids: rows to fill; 0 leaves the statement unfilled
+	UUID  [16]byte // the first UUID if Table.UUID is set: the last 8 bytes count up
+	N     int      // number of ids, one for each row to fill; 0 leaves the statement unfilled
 
-	// OwnKey is the key that the only row brought, where it is known to be a
-	// whole number above 0 that the column holds; else 0.
+	// OwnKey is the explicit key of the only row if it is known to be an integer above 0 that fits the
+	// column; else 0.
 	OwnKey int64
 
-	// KeepZero says that the 0 of a staged row is its key.
+	// KeepZero reports whether a 0 of a staged row is its key.
 	KeepZero bool
 
-	// Moved says that the update list gives the row another key than that, by KeyArg.
+	// Moved reports whether the update list, by KeyArg, gives the row a key other than OwnKey.
 	Moved bool
 
-	// Late is a key that the counter passes once the statement has run, else 0.
+	// Late is a key that the counter passes after the statement has run, or 0.
 	Late int64
 
-	// Explicit has an entry for each of Insert.ArgKeys, true where the argument
-	// is a key already; nil: none is. It is empty for statements without.
+	// Explicit has an entry for each of Insert.ArgKeys, true if the argument is already a key; nil
+	// means that none is. It is empty for statements without ArgKeys.
 	Explicit []bool
 }
 
-// ErrRefused is what errors.Is finds in every refusal.
+// ErrRefused is matched by every refusal, with errors.Is.
 var ErrRefused = errors.New("leafsql: refused")
 
-// A Refusal is the error for a statement that would write a configured table
-// and cannot be filled.
+// A Refusal is the error for a statement that would write a configured table and cannot be filled.
 type Refusal struct {
 	Of     TableName // the table; zero if it is not known
-	Column string    // the key column, where the table is at fault and it could be named
-	Reason string    // what in the statement cannot be filled
-	Fix    string    // what to write instead
+	Column string    // the key column, if the table is the cause and the column is known
+	Reason string    // the part of the statement that cannot be filled
+	Fix    string    // hint, such as another form of the statement
 
-	Text string // the refused statement in a text of several; "" if it is the whole text, or cannot be told from it
+	Text string // the refused statement in a query of several; "" if it is the whole query, or if its text is unknown
 
-	Unreadable bool // it cannot be read: perhaps no server can
-	Passing    bool // it holds for this once: of what could not be asked now
+	Unreadable bool // the statement cannot be read; it may be invalid on every server
+	Passing    bool // transient: some facts could not be read from the server; do not cache
 }
 
-// Refuse returns the refusal of a statement that writes the table.
+// Refuse returns a *Refusal of a statement that writes the table.
 func (t *Table) Refuse(reason, fix string) error {
 	return &Refusal{Of: t.Name, Reason: reason, Fix: fix}
 }
 
-// Is makes errors.Is(err, ErrRefused) true.
+// Is reports whether target is ErrRefused.
 func (r *Refusal) Is(target error) bool { return target == ErrRefused }
 
-// On returns the refused table, with its database if that is known, or "".
+// On returns the name of the refused table, with its database if that is known, or "".
 func (r *Refusal) On() string { return strings.TrimPrefix(r.Of.String(), ".") }
 
 func (r *Refusal) Error() string {

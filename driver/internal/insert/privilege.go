@@ -7,9 +7,9 @@ import (
 	"github.com/leafsql/leafsql/internal/quote"
 )
 
-// Probe returns an INSERT with VALUES that takes the privileges that a statement with Columns takes on its table, also on
-// the key if filled is set. Servers check these when they prepare it; MariaDB checks those of a query's columns
-// only when it runs.
+// Probe returns an INSERT with VALUES that needs the privileges that a statement with Columns needs on
+// its table, including those on the key if filled is set. Servers check these privileges when they
+// prepare the INSERT. For a SELECT, MariaDB checks the columns only when the statement runs.
 func (in *Insert) Probe(filled bool) string {
 	columns, verb, updates := in.Columns, "INSERT", ""
 	if filled && !slices.ContainsFunc(columns, func(c string) bool { return strings.EqualFold(c, in.Table.Key) }) {
@@ -28,8 +28,8 @@ func (in *Insert) Probe(filled bool) string {
 		strings.Join(slices.Repeat([]string{"DEFAULT"}, len(columns)), ", ") + ") " + updates
 }
 
-// KeyDenied returns the refusal of a statement that its account may run, but not with the key column in it. denial is the
-// server's message.
+// KeyDenied returns the refusal of a statement that its account may run, but not with the key column
+// added. denial is the server's message.
 func (in *Insert) KeyDenied(denial string) error {
 	key := quote.Name(in.Table.Key)
 	grant := "GRANT INSERT (" + key + ")"

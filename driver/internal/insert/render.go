@@ -9,28 +9,28 @@ import (
 	"unsafe"
 )
 
-// An Edit replaces text[Pos:End] of a user's text. Edits stand in text order;
-// several may insert at one position.
+// An Edit replaces text[Pos:End] of the user's query. Edits are in the order of the query; several may
+// insert at one position.
 type Edit struct {
 	Pos, End int32
 	Ref      int32 // Always, Filled, Updated: index in Findings.Texts; Argument: index in Insert.ArgKeys; Key…: placeholders before it
 	Kind     EditKind
 }
 
-// An EditKind is what an Edit writes, and where.
+// An EditKind states what an Edit writes, and in which case.
 type EditKind uint8
 
 const (
 	Always   EditKind = iota // a fixed text
-	Filled                   // a fixed text, where the statement is filled
-	Updated                  // likewise, or if Insert.Update is AlwaysUpdate
+	Filled                   // a fixed text, if the statement is filled
+	Updated                  // a fixed text, if the statement is filled or Insert.Update is AlwaysUpdate
 	Key                      // a key
 	CommaKey                 // a key after a comma
 	Argument                 // a placeholder that may be a key
 )
 
-// Text renders the text with the ids as literals, for texts that are executed
-// without arguments.
+// Text returns the query with the ids as literals, for queries that are executed without arguments.
+// blocks has one Block for each of p.Inserts.
 func (p *Plan) Text(blocks []Block) string {
 	for i := range p.Inserts {
 		if blocks[i].N > 0 || p.Inserts[i].Positional || p.Inserts[i].Update == AlwaysUpdate {
@@ -40,52 +40,49 @@ func (p *Plan) Text(blocks []Block) string {
 	return p.text
 }
 
-// maxParams is the most placeholders a statement may have.
+// maxParams is the maximum number of placeholders in a statement.
 const maxParams = 65535
 
-// A Template is the text of a plan for statements with arguments: every key
-// that the text lacks is a placeholder, so that one template is one prepared
-// statement. It depends on where the keys go, not on their values. A template
-// that a Plan keeps is the same pointer each time; Text tells others apart.
+// A Template is the rendered query of a plan for executions with arguments: every generated key is a
+// placeholder, so that one template is one prepared statement. It depends on the places of the keys,
+// not on their values. A Plan returns the same pointer for a cached template; compare others by Text.
 type Template struct {
 	Text     string
 	NumInput int // placeholders in Text
 
-	// Literal is set if the ids are written into Text, because the statement
-	// would have more than 65,535 placeholders: the template serves this one
-	// execution.
+	// Literal is set if the ids are written into Text, because the statement would have more than
+	// 65,535 placeholders. Such a template is valid for one execution.
 	Literal bool
 
 	places []place
-	marked []int // for each of Plan.Inserts which edit carries the marker, -1 none, or notFilled
+	marked []int // for each of Plan.Inserts the index of the edit that carries the marker, -1 if none does, or notFilled
 
-	older  *Template // that the plan keeps
-	before int       // how many these are
+	older  *Template // next older cached template
+	before int       // number of older templates
 }
 
-// A place is where a value of the plan joins the user's arguments, or replaces one.
+// A place is a position at which a value of the plan is added to the user's arguments, or replaces one.
 type place struct {
-	at     int32 // the user's argument before which it goes, or which it replaces
+	at     int32 // index of the user's argument that it precedes or replaces
 	insert int32 // index in Plan.Inserts
-	ref    int32 // of the argument that it replaces if that is no key: index in Insert.ArgKeys; -1: it joins them
+	ref    int32 // index in Insert.ArgKeys of the argument that it replaces if that is no key; -1 if it replaces none
 	value  value
 }
 
-// A value is what a plan writes in a place.
+// A value is the kind of value that a plan writes in a place.
 type value uint8
 
 const (
 	nextID    value = iota
-	firstID         // in the marker
-	distance        // of the last id from the first, in the marker
-	literalID       // an id that is in the text of the template already
+	firstID         // first id, in the marker
+	distance        // distance of the last id from the first, in the marker
+	literalID       // an id that is already in the template's text
 )
 
-// keptTemplates is how many templates a plan keeps.
+// keptTemplates is the maximum number of templates that a plan caches.
 const keptTemplates = 16
 
-// Template returns the text and the arguments' places for an execution with
-// arguments, and keeps them if there is room.
+// Template returns the template for an execution with arguments. It is cached if there is room.
 func (p *Plan) Template(blocks []Block) *Template {
 	kept := p.templates.Load()
 next:
@@ -110,7 +107,7 @@ next:
 		t.older, t.before = kept, kept.before+1
 	}
 	if t.before < keptTemplates {
-		p.templates.CompareAndSwap(kept, t) // where another was kept meanwhile, this one is made again
+		p.templates.CompareAndSwap(kept, t) // if another goroutine stored one first, this template is not cached
 	}
 	return t
 }
@@ -133,13 +130,12 @@ func (p *Plan) makeTemplate(blocks []Block, literal bool) *Template {
 	return t
 }
 
-// AppendArgs appends to dst the arguments of a template: the user's, with the
-// ids of blocks at their places. The blocks are those the template was made
-// for. id makes an argument of the k-th id of a block, number of a number.
-// Nothing is allocated but dst's growth.
+// AppendArgs appends the arguments of a template to dst: args, the user's arguments, with the ids of
+// blocks at their places. blocks are those that the template was made for. id returns the k-th id of a
+// block as an argument, and number returns an integer as an argument. Only the growth of dst allocates.
 func AppendArgs[T any](dst, args []T, t *Template, blocks []Block, id func(insert int, b *Block, k int) T, number func(int64) T) []T {
 	var used, insert int32
-	k := 0 // ids of the statement used so far
+	k := 0 // number of the statement's ids used so far
 	for _, p := range t.places {
 		if p.insert != insert {
 			insert, k = p.insert, 0
@@ -149,7 +145,7 @@ func AppendArgs[T any](dst, args []T, t *Template, blocks []Block, id func(inser
 		b := &blocks[p.insert]
 		if p.ref >= 0 {
 			if b.Explicit != nil && b.Explicit[p.ref] {
-				continue // copied with those behind it
+				continue // copied with the arguments after it
 			}
 			used++
 		}
@@ -167,12 +163,13 @@ func AppendArgs[T any](dst, args []T, t *Template, blocks []Block, id func(inser
 	return append(dst, args[used:]...)
 }
 
-// render writes the text with its keys, and notes in t, unless nil, where its arguments come from. The keys
-// are placeholders if t is set and not Literal, and literals else. A placeholder of the user's text stays one.
+// render returns the query with its keys. If t is not nil, it records the places of the arguments in t.
+// The keys are placeholders if t is set and not Literal, and literals otherwise. A placeholder of the
+// user's query stays one.
 func (p *Plan) render(blocks []Block, t *Template) string {
 	size := p.size
 	for i := range blocks {
-		key := len(", ") + bits.Len64(uint64(blocks[i].First)+uint64(blocks[i].N))/3 + 1 // at least the digits of the last one
+		key := len(", ") + bits.Len64(uint64(blocks[i].First)+uint64(blocks[i].N))/3 + 1 // at least the digits of the last id
 		if p.Inserts[i].Table.UUID != NoUUID {
 			key = len(", ''") + 36
 		}
@@ -183,7 +180,7 @@ func (p *Plan) render(blocks []Block, t *Template) string {
 	last := 0
 	for i := range p.Inserts {
 		in, b := &p.Inserts[i], &blocks[i]
-		k, marked := 0, in.allMarked // k ids were used
+		k, marked := 0, in.allMarked // number of ids used
 		if b.N == 0 || b.Explicit != nil {
 			marked = in.marked(p.Edits, b)
 		}
@@ -198,7 +195,7 @@ func (p *Plan) render(blocks []Block, t *Template) string {
 			switch {
 			case b.N == 0 && e.Kind != Always && !(e.Kind == Updated && in.Update == AlwaysUpdate):
 				continue
-			case e.Kind == Argument && j != marked: // stays a placeholder, whatever its value is
+			case e.Kind == Argument && j != marked: // stays a placeholder for any value
 				if t != nil {
 					t.place(at, i, ref, v)
 				}
@@ -245,7 +242,7 @@ func (p *Plan) render(blocks []Block, t *Template) string {
 // appendDistance writes the distance of the last id from the first, after the marker of a statement with several rows.
 func (in *Insert) appendDistance(text []byte, b *Block, at, i int, ref int32, t *Template) []byte {
 	switch {
-	case len(in.ArgKeys) > 0 && t != nil && !t.Literal: // it depends on arguments
+	case len(in.ArgKeys) > 0 && t != nil && !t.Literal: // the distance depends on arguments
 		if ref >= 0 {
 			at++ // after the argument that the marker took
 		}
@@ -258,7 +255,7 @@ func (in *Insert) appendDistance(text []byte, b *Block, at, i int, ref int32, t 
 	return text
 }
 
-// place notes where a value goes.
+// place records the place of a value.
 func (t *Template) place(at, insert int, ref int32, v value) {
 	t.places = append(t.places, place{int32(at), int32(insert), ref, v})
 	if ref < 0 && v != literalID {
@@ -266,7 +263,7 @@ func (t *Template) place(at, insert int, ref int32, v value) {
 	}
 }
 
-// appendID writes the k-th id of a block as SQL does.
+// appendID appends the k-th id of a block as an SQL literal.
 func (t *Table) appendID(b []byte, block *Block, k int) []byte {
 	if t.UUID == NoUUID {
 		return strconv.AppendInt(b, block.First+int64(k), 10)
@@ -282,7 +279,7 @@ func (t *Table) appendID(b []byte, block *Block, k int) []byte {
 	return append(b, '\'')
 }
 
-// appendUUID writes a UUID in its usual form.
+// appendUUID appends a UUID in its usual form, 36 characters.
 func appendUUID(b []byte, id [16]byte) []byte {
 	for i, part := range [][]byte{id[:4], id[4:6], id[6:8], id[8:10], id[10:]} {
 		if i > 0 {
@@ -293,18 +290,18 @@ func appendUUID(b []byte, id [16]byte) []byte {
 	return b
 }
 
-// UUIDAt is the k-th UUID of the block.
+// UUIDAt returns the k-th UUID of the block.
 func (b *Block) UUIDAt(k int) [16]byte {
 	id := b.UUID
 	binary.BigEndian.PutUint64(id[8:], binary.BigEndian.Uint64(id[8:])+uint64(k))
 	return id
 }
 
-// notFilled is no edit either: the statement gets no ids.
+// notFilled is no edit index: the statement gets no ids.
 const notFilled = -2
 
-// marked returns which of a statement's edits carries the marker, -1 for none, or
-// notFilled. If every row gets a key that can, it is allMarked.
+// marked returns the index of the statement's edit that carries the marker, -1 if none does, or
+// notFilled. If every possible row gets a key, it is allMarked.
 func (in *Insert) marked(edits []Edit, b *Block) int {
 	switch {
 	case b.N == 0:

@@ -7,27 +7,27 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/lex"
 )
 
-// Settings are what of a session and its server decides the meaning of a text.
+// Settings are the facts about a session and its server that decide how a query is read.
 type Settings struct {
 	MariaDB bool
 	Version int // as version comments write it: 101119, 90704
 
-	// SessionKnown says that the rest is true: it is asked for where a text depends
-	// on it, and the zero value is what most sessions have. BackslashKnown says so of
-	// NoBackslashEscapes alone.
+	// SessionKnown reports whether the fields below were read from the session. They are read only if a
+	// query depends on them; the zero values hold for most sessions. BackslashKnown reports the same
+	// for NoBackslashEscapes alone.
 	SessionKnown       bool
 	BackslashKnown     bool
 	NoBackslashEscapes bool   // sql_mode: \ is an ordinary character in strings
 	ANSIQuotes         bool   // sql_mode: "x" is a name
-	KeepsZero          bool   // sql_mode: 0 is a key in an AUTO_INCREMENT column, NO_AUTO_VALUE_ON_ZERO
+	KeepsZero          bool   // sql_mode NO_AUTO_VALUE_ON_ZERO: 0 is a key in an AUTO_INCREMENT column
 	Charset            string // character_set_client
 
-	// Single is set if the connection takes texts of one statement only. Comments after its last
-	// semicolon belong to the statement then; on other connections they have an answer of their own.
+	// Single is set if the connection accepts only queries of one statement. Comments after the last
+	// semicolon then belong to the statement; on other connections they return a result.
 	Single bool
 }
 
-// SetSession takes what matters from the values of sql_mode and character_set_client.
+// SetSession sets the fields that depend on the values of sql_mode and character_set_client.
 func (s *Settings) SetSession(mode, charset string) {
 	modes := strings.Split(mode, ",")
 	s.NoBackslashEscapes, s.ANSIQuotes = slices.Contains(modes, "NO_BACKSLASH_ESCAPES"), slices.Contains(modes, "ANSI_QUOTES")
@@ -35,14 +35,15 @@ func (s *Settings) SetSession(mode, charset string) {
 	s.Charset, s.SessionKnown = charset, true
 }
 
-// Scanner returns a scanner that reads a text as the session does.
+// Scanner returns a scanner that reads a query as the session does.
 func (s Settings) Scanner(text string) lex.Scanner {
 	return lex.Scanner{
 		Text: text, NoBackslashEscapes: s.NoBackslashEscapes, ANSIQuotes: s.ANSIQuotes, MariaDB: s.MariaDB, Version: s.Version,
 	}
 }
 
-// Under returns how the server reads a stored program that was made under an sql_mode.
+// Under returns the settings by which the server reads a stored program that was defined under an
+// sql_mode.
 func (s Settings) Under(mode string) Settings {
 	s.SetSession(mode, "utf8mb4")
 	return s

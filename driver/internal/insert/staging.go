@@ -1,25 +1,25 @@
 package insert
 
-// A Staging is how a statement whose rows only the server knows puts them into a
-// temporary table, the stage, and copies them from there with their keys. The reader finds its
-// parts, and package staged runs it.
+// A Staging states how to run a statement if only the server can see its rows: the rows are written to a
+// temporary table, the stage, and copied from there with their keys. The reader finds the parts, and
+// package staged runs them.
 type Staging struct {
 	Source  Source
-	Columns []string // that the statement writes, as the user spells them
+	Columns []string // columns that the statement writes, in the user's spelling
 	Key     int      // index of the key in Columns, -1 if it is not listed
 	Needs   Need
 
-	FillArgs   int       // how many of the text's placeholders belong to Fill; the rest belong to the copy
-	Fill       [3]string // the verb of what fills the stage, up to its name, and what follows that
-	Head       [2]string // the same of the copy: INSERT, … INTO t PARTITION (…)
-	Alias      string    // the source's name for an update list
-	Names      []string  // its columns' names there, as Columns; "" for one without
+	FillArgs   int       // number of the query's placeholders in Fill; the rest are in the copy
+	Fill       [3]string // verb of the statement that fills the stage, up to the stage's name, and the text after the name
+	Head       [2]string // the same for the copy: INSERT, … INTO t PARTITION (…)
+	Alias      string    // the source's name in an update list
+	Names      []string  // names of the source's columns in an update list, in the order of Columns; "" for a column without a name
 	Clash      Clash
 	Tail       string // ON DUPLICATE KEY UPDATE … RETURNING …
-	MarkedTail string // the same with the upsert's marker
+	MarkedTail string // Tail with the upsert's marker
 }
 
-// A Source gives the rows of a staged statement.
+// A Source is the source of a staged statement's rows.
 type Source uint8
 
 const (
@@ -27,31 +27,30 @@ const (
 	File                // LOAD DATA
 )
 
-// A Need is a set of steps that not every staged statement takes.
+// A Need is a set of steps that only some staged statements take.
 type Need uint8
 
 const (
-	// OneTime: the source reads the clock, or may do so, and the statement's time can be set.
+	// OneTime: the source reads the clock, or may read it, and the statement's time can be set.
 	OneTime Need = 1 << iota
 
-	// NamesTried: the update list names columns that are none of the table's, but
-	// perhaps the source's. The copy runs once while there are no rows, to learn
-	// whether the server finds them.
+	// NamesTried: the update list names columns that are not the table's, but may be the source's. The
+	// copy runs once with no rows, to find out whether the server resolves the names.
 	NamesTried
 
-	// IDBefore: the copy may read the session's id, in its update list, in RETURNING
-	// or in a trigger. It carries no marker then, and has to find the value from before the statement.
+	// IDBefore: the copy may read the session's id, in its update list, in RETURNING or in a trigger.
+	// The copy then carries no marker, and must find the value from before the statement.
 	IDBefore
 )
 
-// Any reports whether it has one of some steps.
+// Any reports whether n has at least one step of a set.
 func (n Need) Any(of Need) bool { return n&of != 0 }
 
-// A Clash is why the server would read an update list in another way than the user.
+// A Clash is a reason why the server would read an update list differently from the user.
 type Clash uint8
 
 const (
 	NoClash       Clash = iota
-	JoinCondition       // ON DUPLICATE is the condition of the source's last join
-	SameName            // a name in the list is that of the table and of the source
+	JoinCondition       // the server would read ON DUPLICATE as the condition of the source's last join
+	SameName            // a name in the list exists in the table and in the source
 )
