@@ -10,7 +10,7 @@ import (
 
 const tenColumns = "INSERT INTO orders (customer, total, created, updated, state, street, city, zip, country, note) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
-// What a text costs the first time: a plan and its shape.
+// BenchmarkFirstSight: the cost of a new query, a plan and its shape.
 func BenchmarkFirstSight(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
@@ -24,7 +24,7 @@ func BenchmarkFirstSight(b *testing.B) {
 	}
 }
 
-// What it costs each time after that.
+// BenchmarkAppendArgs: the cost of each execution after that.
 func BenchmarkAppendArgs(b *testing.B) {
 	p := mustParse(b, tenColumns)
 	args := make([]int64, 10)
@@ -49,7 +49,7 @@ func literalRows(rows int) string {
 	return b.String()
 }
 
-// A large text of literals: plan and fill.
+// BenchmarkLiterals: a large query of literals, planned and filled.
 func BenchmarkLiterals(b *testing.B) {
 	for _, rows := range []int{1, 1000} {
 		text := literalRows(rows)
@@ -67,7 +67,7 @@ func BenchmarkLiterals(b *testing.B) {
 	}
 }
 
-// A text that is none of ours.
+// BenchmarkNotOurs: a query that writes no configured table.
 func BenchmarkNotOurs(b *testing.B) {
 	for _, text := range []string{
 		"SELECT id, customer, total FROM orders WHERE customer = ? AND created > ? ORDER BY created DESC LIMIT 20",

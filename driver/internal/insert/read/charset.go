@@ -6,11 +6,11 @@ import (
 	"unsafe"
 )
 
-// In which character sets a text may have other tokens than were read.
+// The character sets in which a query may have tokens other than those that were read.
 
-// otherBytes is where a text may begin to have other tokens in another character set,
-// its length for nowhere: in one of two bytes a character may end in a backslash or a
-// backtick, in one of single bytes 0xA0 or 0xFF may be white space.
+// otherBytes returns the first offset from which the query may have other tokens in another character
+// set, or its length if there is none. In a two-byte character set a character may end in a backslash
+// or a backtick; in a single-byte one 0xA0 or 0xFF may be white space.
 func otherBytes(text string) int {
 	for i := 0; ; i++ {
 		i += ascii(text[i:])
@@ -27,7 +27,7 @@ func otherBytes(text string) int {
 	}
 }
 
-// ascii returns the length of the ASCII text before the first other byte.
+// ascii returns the length of the ASCII text in front of the first other byte.
 func ascii(s string) int {
 	b := unsafe.Slice(unsafe.StringData(s), len(s))
 	i := 0
@@ -42,8 +42,8 @@ func ascii(s string) int {
 	return i
 }
 
-// unsafeCharsets are the character sets in which such bytes have another meaning. (A
-// client's is none of those whose characters all have several bytes.)
+// unsafeCharsets are the character sets in which such bytes have another meaning. (A client cannot use
+// those in which all characters have several bytes.)
 var unsafeCharsets = []string{
 	"gbk", "gb18030", "big5", "sjis", "cp932",
 	"armscii8", "cp1250", "dec8", "geostd8", "greek", "hebrew", "latin1", "latin2", "latin5", "latin7", "cp852", "cp866", "keybcs2",

@@ -9,9 +9,9 @@ import (
 	"github.com/leafsql/leafsql/internal/quote"
 )
 
-// The columns that an INSERT lists, or that it means where it lists none.
+// The columns that an INSERT lists, or implies if it has no list.
 
-// A form is how an INSERT says which columns its values are for.
+// A form is the way in which an INSERT gives the columns of its values.
 type form uint8
 
 const (
@@ -21,7 +21,7 @@ const (
 	assigned               // SET a = …
 )
 
-// columnList reads the column list, whose first parenthesis was read.
+// columnList reads the column list after its opening parenthesis.
 func (w *insertReader) columnList() error {
 	w.form = empty
 	for more := w.tok.Kind != ')'; more; more = w.skip(',') {
@@ -39,7 +39,7 @@ func (w *insertReader) columnList() error {
 		return w.unreadable(w.Table)
 	}
 	if w.keyColumn < 0 {
-		column := "" // known when the first row is
+		column := "" // for (), set when the first row is read
 		if w.form == listed {
 			column = ", " + quote.Name(w.Table.Key)
 		}
@@ -50,32 +50,31 @@ func (w *insertReader) columnList() error {
 	return nil
 }
 
-// isKey says whether a name as written is the key's.
+// isKey reports whether a name, as written, is the key's.
 func (w *insertReader) isKey(name string) bool {
 	return strings.EqualFold(lex.Unquote(name), w.Table.Key)
 }
 
-// allColumns makes the statement one that lists the table's columns. It says
-// what to insert between parentheses.
+// allColumns sets the statement's columns to all columns of the table, and returns the list to insert
+// between parentheses.
 func (w *insertReader) allColumns() string {
 	columns := w.Table.Columns
 	if w.nameErr == nil {
 		w.nameErr = w.needUTF8(columns...)
 	}
 	w.width, w.keyColumn = len(columns), find(columns, w.Table.Key)
-	if w.keyColumn < 0 { // an invisible column
+	if w.keyColumn < 0 { // the key is an invisible column
 		columns = append(slices.Clip(columns), w.Table.Key)
 	}
 	return quote.Names(columns)
 }
 
-// find returns the index of the first of some names that is the given one in any case, -1 for none.
+// find returns the index of the first element of names that equals name in any case, or -1.
 func find(names []string, name string) int {
 	return slices.IndexFunc(names, func(n string) bool { return strings.EqualFold(n, name) })
 }
 
-// columnNames are the columns that the statement writes, without the key where
-// it is not listed.
+// columnNames returns the columns that the statement writes, without the key if it is not listed.
 func (w *insertReader) columnNames() []string {
 	if w.form == positional {
 		return w.Table.Columns
@@ -93,17 +92,17 @@ func (w *insertReader) columnNames() []string {
 	return names
 }
 
-// restart forgets the rows, to read them in another way.
+// restart discards the rows that were read, to read them in another way.
 func (w *insertReader) restart(at cursor) {
 	w.cursor = at
 	w.Edits = w.Edits[:w.firstEdit+w.listEdits]
 	w.Rows, w.Lacking, w.ArgKeys, w.Positional, w.Floor, w.OwnKey, w.Zero = 0, 0, nil, false, 0, 0, false
 }
 
-// listColumns makes a statement without columns one that lists the key alone, for rows
-// without values, or else all. All are written out even where every row has its key:
-// after an ALTER TABLE that moved the columns another value would be the key, perhaps
-// one that asks the server for its own. at is where the rows begin.
+// listColumns adds a column list to a statement without one: the key alone for rows without values,
+// otherwise all columns. All are listed even if every row has its key: after an ALTER TABLE that moves
+// columns, another value would be the key, and might even request a generated one. at is the offset of
+// the rows.
 func (w *insertReader) listColumns(at int, noValues bool) {
 	list, kind := quote.Name(w.Table.Key), insert.Filled
 	w.form = empty
@@ -118,8 +117,8 @@ func (w *insertReader) listColumns(at int, noValues bool) {
 	}
 }
 
-// needUTF8 looks whether names that are in UTF-8 here can be written into the
-// text, which is in the client's character set.
+// needUTF8 returns an error if names, which are in UTF-8 here, cannot be written in the query, which is
+// in the client's character set.
 func (w *insertReader) needUTF8(names ...string) error {
 	for _, name := range names {
 		if ascii(name) == len(name) {

@@ -8,11 +8,11 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/lex"
 )
 
-// What a text changes of tables (CREATE, ALTER, DROP, RENAME, TRUNCATE), and where the
-// stored programs that it defines end.
+// Changes of tables (CREATE, ALTER, DROP, RENAME, TRUNCATE), and the end of a stored program's
+// definition.
 
-// ddl reads one of these statements. CREATE TABLE … SELECT fills a table that did not
-// exist before: its rows keep the keys that the select gives them.
+// ddl reads one of these statements. CREATE TABLE … SELECT fills a new table: its rows keep the keys
+// that the select gives them.
 func (r *reader) ddl(verb string) error {
 	c := insert.Change{Drop: verb == "drop", Truncate: verb == "truncate"}
 	for r.next(); !r.atEnd(); r.next() {
@@ -42,7 +42,7 @@ func (r *reader) ddl(verb string) error {
 				return r.storedProgram()
 			}
 			return nil
-		case r.is("index"): // ON a table: it may make another column unique
+		case r.is("index"): // ON a table: another column may become unique
 			for !r.atEnd() && !r.accept("on") {
 				r.next()
 			}
@@ -55,8 +55,8 @@ func (r *reader) ddl(verb string) error {
 	return nil
 }
 
-// changedTables notes the table at the place, and those that may follow: in the list of
-// DROP, behind RENAME TO and EXCHANGE PARTITION … WITH TABLE.
+// changedTables records the table at the cursor and those that may follow: in the list of DROP, and
+// after RENAME TO and EXCHANGE PARTITION … WITH TABLE.
 func (r *reader) changedTables(c insert.Change, create bool) {
 	runs := r.Runs
 	r.existence()
@@ -85,7 +85,7 @@ func (r *reader) changedTables(c insert.Change, create bool) {
 	}
 }
 
-// existence goes past IF [NOT] EXISTS.
+// existence skips IF [NOT] EXISTS.
 func (r *reader) existence() {
 	if r.accept("if") {
 		r.accept("not")
@@ -93,7 +93,7 @@ func (r *reader) existence() {
 	}
 }
 
-// changed notes the table at the place.
+// changed records the table at the cursor, and reports whether there is one.
 func (r *reader) changed(c insert.Change) bool {
 	if !r.atName() && r.tok.Kind != '.' {
 		return false
@@ -105,8 +105,8 @@ func (r *reader) changed(c insert.Change) bool {
 	return ok
 }
 
-// changedBefore says whether the text changes a table before this statement:
-// what is known of it is out of date when the statement runs.
+// changedBefore reports whether the query changes a table before this statement, so that the facts
+// about the table are out of date when the statement runs.
 func (r *reader) changedBefore(n insert.TableName) bool {
 	return slices.ContainsFunc(r.Changes, func(c insert.Change) bool {
 		sameDB := strings.EqualFold(c.DB, n.DB) || c.DB == "" || n.DB == ""
@@ -114,16 +114,14 @@ func (r *reader) changedBefore(n insert.TableName) bool {
 	})
 }
 
-// storedProgram goes past CREATE PROCEDURE and the like, in whose body
-// semicolons do not end the statement. What it will write is not written now,
-// and cannot be seen when it is; only the end of its body matters. Should a
-// semicolon be taken for it that is not, what is before it is no statement a
-// server runs; a text in which no end is found is refused, if it names a
-// configured table.
+// storedProgram skips a definition such as CREATE PROCEDURE, in which semicolons do not end the
+// statement. The body runs later, on the server, where it cannot be seen; only its end matters. If the
+// end is assumed at an earlier semicolon, the part in front of it is not valid SQL on any server. If no
+// end is found and the definition names a configured table, it is refused.
 func (r *reader) storedProgram() error {
 	start := r.cursor
-	var open []byte // the first letters of the words that opened the blocks
-	conditions := 0 // WHEN and ELSEIF whose THEN is still to come
+	var open []byte // first letters of the words that opened the blocks
+	conditions := 0 // WHEN and ELSEIF without their THEN so far
 	for prev := (lex.Token{}); !r.ended(); r.next() {
 		if r.tok.Kind == ';' {
 			if len(open) == 0 {
@@ -163,8 +161,8 @@ func (r *reader) storedProgram() error {
 	return nil
 }
 
-// opensBlock says whether the word begins what an END ends, but for IF: a function has
-// that name as well, so that the THEN behind it counts.
+// opensBlock reports whether the word opens a block that END closes. IF is not counted, because a
+// function has that name as well; its THEN counts instead.
 func (r *reader) opensBlock(prev lex.Token, before string) bool {
 	switch {
 	case r.is("begin"):
@@ -180,14 +178,14 @@ func (r *reader) opensBlock(prev lex.Token, before string) bool {
 	return r.isAny("case", "loop", "while")
 }
 
-// endsBlock says whether END behind a token ends a block: it begins a statement
-// then, but for that of an expression's CASE and that of REPEAT … UNTIL.
+// endsBlock reports whether END after the token prev ends a block. It does at the start of a statement,
+// and also if it ends a CASE expression or REPEAT … UNTIL.
 func endsBlock(block byte, prev lex.Token, before string) bool {
 	return prev.Kind == ';' || lex.Is(before, "begin") || (block == 'c' || block == 'r') && !isOperand(prev, before)
 }
 
-// isOperand says whether what follows a token is a name in an expression: BEGIN
-// and END are no reserved words.
+// isOperand reports whether a word after the token prev is a name in an expression: BEGIN and END are
+// not reserved words.
 func isOperand(prev lex.Token, before string) bool {
 	if prev.Kind != lex.Word {
 		return strings.IndexByte(",=<>+-*/%&|^!~(", byte(prev.Kind)) >= 0

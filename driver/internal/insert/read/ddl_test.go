@@ -8,7 +8,7 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/insert"
 )
 
-// programs makes bodies of stored programs.
+// programs generates bodies of stored programs.
 type programs struct{ *rand.Rand }
 
 func (p programs) one(of ...string) string { return of[p.Intn(len(of))] }
@@ -39,7 +39,7 @@ func (p programs) statement(depth int) string {
 		"WHILE "+e+" DO "+s+"END WHILE", "REPEAT "+s+"UNTIL "+e+" END REPEAT", "FOR i IN 1..3 DO "+s+"END FOR", "DECLARE EXIT HANDLER FOR NOT FOUND BEGIN "+s+"END")
 }
 
-// The end of a stored program is found, whatever its blocks are.
+// TestProgramsEnd: the end of a stored program is found for any blocks.
 func TestProgramsEnd(t *testing.T) {
 	for seed := range int64(3000) {
 		p := programs{rand.New(rand.NewSource(seed))}
@@ -52,7 +52,7 @@ func TestProgramsEnd(t *testing.T) {
 	}
 }
 
-// ELSIF is a word of sql_mode ORACLE, and a name elsewhere.
+// TestProgramsWithNames: ELSIF is a keyword in sql_mode ORACLE, and a name otherwise.
 func TestProgramsWithNames(t *testing.T) {
 	for _, text := range []string{
 		"CREATE PROCEDURE p(elsif INT) BEGIN IF elsif = 1 THEN SET @x = elsif; END IF; SET @y = 2; END",
@@ -66,7 +66,7 @@ func TestProgramsWithNames(t *testing.T) {
 	}
 }
 
-// The name of a definer may be any word, and an index is one of its table.
+// TestNamesBeforeTheKind: the name of a definer may be any word, and an index belongs to a table.
 func TestNamesBeforeTheKind(t *testing.T) {
 	for text, want := range map[string]insert.Change{
 		"CREATE DEFINER=server@localhost PROCEDURE p() SQL SECURITY INVOKER BEGIN DO 1; INSERT INTO orders (customer) VALUES (1); END": {Program: true},

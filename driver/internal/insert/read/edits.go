@@ -7,9 +7,9 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/lex"
 )
 
-// What reading an INSERT notes in the plan.
+// Recording an INSERT in the plan.
 
-// A planOfOne is a plan with room for what most plans of one INSERT hold: one allocation.
+// A planOfOne is a plan with room for the contents of most plans of one INSERT, in one allocation.
 type planOfOne struct {
 	insert.Plan
 	inserts [1]insert.Insert
@@ -17,7 +17,7 @@ type planOfOne struct {
 	texts   [1]string
 }
 
-// preallocate makes the plan once it is known that it will hold an INSERT.
+// preallocate allocates the plan when it is certain to have an INSERT.
 func (r *reader) preallocate() {
 	if r.Edits == nil {
 		p := &planOfOne{}
@@ -59,20 +59,20 @@ func (r *reader) replaceText(kind insert.EditKind, pos, end int, text string) {
 	r.Texts = append(r.Texts, text)
 }
 
-// spaceBehind keeps the key apart from a word that follows at once.
+// spaceBehind separates the key from a word that follows it directly.
 func (w *insertReader) spaceBehind() {
 	if w.tok.Pos == w.prevEnd && w.tok.Kind == lex.Word {
 		w.insertText(insert.Filled, w.prevEnd, " ")
 	}
 }
 
-// gap notes a row without a key, which goes to text[pos:end].
+// gap records a row without a key, and that the key replaces text[pos:end].
 func (w *insertReader) gap(kind insert.EditKind, pos, end int) {
 	w.edit(kind, pos, end, w.params)
 	w.Lacking++
 }
 
-// paramsBefore is how many placeholders stand before this token.
+// paramsBefore returns the number of placeholders in front of this token.
 func (w *insertReader) paramsBefore() int {
 	if w.tok.Kind == lex.Param {
 		return w.params - 1
@@ -80,18 +80,18 @@ func (w *insertReader) paramsBefore() int {
 	return w.params
 }
 
-// endSource notes that the source ends here.
+// endSource records that the source ends here.
 func (w *insertReader) endSource() {
 	w.source.to, w.sourceInput, w.tailEdit = w.prevEnd, w.params, len(w.Edits)
 }
 
-// forget undoes what was noted of a statement.
+// forget removes the statement's edits from the plan.
 func (w *insertReader) forget() {
 	w.Edits = w.Edits[:w.firstEdit]
 	w.Texts = w.Texts[:w.firstText]
 }
 
-// newName is a name that the text does not hold.
+// newName returns a name that does not occur in the query.
 func (r *reader) newName() string {
 	if r.alias == "" {
 		r.alias = "leafsql_key"

@@ -8,8 +8,8 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/insert"
 )
 
-// TestEnds: a text is cut behind each statement with something behind it, so that the server
-// runs the parts one by one as it would run the text.
+// TestEnds: a query is cut after each statement that is followed by something, so that the server runs
+// the parts one by one as it would run the query.
 func TestEnds(t *testing.T) {
 	for _, tt := range []struct{ text, parts string }{
 		{"INSERT INTO orders (total) VALUES (1)", "INSERT INTO orders (total) VALUES (1)"},
@@ -67,7 +67,7 @@ func TestEndsOfSingleStatements(t *testing.T) {
 	}
 }
 
-// cutAtEnds returns the parts of a text with a | between them.
+// cutAtEnds returns the parts of a query with a | between them.
 func cutAtEnds(text string, ends []int) string {
 	var parts []string
 	begin := 0
@@ -78,8 +78,8 @@ func cutAtEnds(text string, ends []int) string {
 	return strings.Join(append(parts, text[begin:]), "|")
 }
 
-// TestBackslashKnown: if it is known whether a backslash escapes, the session need not be
-// asked for that. It is asked if something else decides, too.
+// TestBackslashKnown: if it is known whether a backslash escapes, the session's settings need not be
+// read for it. They are read if something else depends on them.
 func TestBackslashKnown(t *testing.T) {
 	for _, tt := range []struct {
 		text                   string
@@ -89,7 +89,7 @@ func TestBackslashKnown(t *testing.T) {
 		{`INSERT INTO orders (customer) VALUES ('\'')`, false, true},
 		{`INSERT INTO orders (customer) VALUES ("a\"")`, true, true},
 		{`INSERT INTO orders (customer) VALUES ("a")`, true, true},
-		{"INSERT INTO orders (customer) VALUES ('\xe9\\')", true, true}, // perhaps one character
+		{"INSERT INTO orders (customer) VALUES ('\xe9\\')", true, true}, // may be one character
 		{`SET sql_mode = 'NO_BACKSLASH_ESCAPES'; INSERT INTO orders (customer) VALUES ('\'')`, true, true},
 	} {
 		for _, known := range []bool{true, false} {

@@ -12,7 +12,7 @@ import (
 	"github.com/leafsql/leafsql/testutil/stopwatch"
 )
 
-// modes are the settings a text is fuzzed under.
+// modes are the settings under which a query is fuzzed.
 var modes = []string{"", "mysql", "ansi", "nobackslash", "ansi nobackslash", "unknown", "unknown", "result", "latin1", "gbk", "big5 ansi", "sjis"}
 
 func FuzzParse(f *testing.F) {
@@ -20,7 +20,7 @@ func FuzzParse(f *testing.F) {
 		f.Add(text)
 	}
 	f.Add("INSERT INTO orders (total) SELECT 1 FROM x ON DUPLICATE KEY UPDATE total = orders.") // ends in a name
-	f.Add("INSERT größe 0")                                                                     // refused, and in need of the session's character set
+	f.Add("INSERT größe 0")                                                                     // refused, and the session's character set is needed
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, m := range modes {
 			checkText(t, text, m)
@@ -28,7 +28,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// checkText holds what is true of every text.
+// checkText checks properties that hold for every query.
 func checkText(t *testing.T, text, set string) {
 	mode, schema := settings(set)
 	p, unknown, err := Parse(text, mode, schema)
@@ -88,8 +88,8 @@ func checkText(t *testing.T, text, set string) {
 		}
 	}
 
-	// A text that was filled lacks no key. What numbers the rows of a select is
-	// nothing a user writes.
+	// A filled query has no row without a key. Users do not write the expression that numbers the rows
+	// of a select.
 	for _, in := range p.Inserts {
 		if len(in.ArgKeys) > 0 {
 			return
@@ -97,22 +97,22 @@ func checkText(t *testing.T, text, set string) {
 	}
 	_, schema = settings(set + " result") // a marker is an expression
 	if p, unknown, err = Parse(text, mode, schema); unknown || err != nil {
-		return // it reads differently now
+		return // now the query is read differently
 	}
 	filled := p.Text(fills)
 	q, unknown, err := Parse(filled, mode, schema)
 	if unknown && strings.Contains(set, "unknown") {
-		return // its values are looked at now
+		return // now its values are examined
 	}
 	if r, ok := err.(*insert.Refusal); ok && (strings.Contains(r.Reason, "version comment") || strings.HasPrefix(r.Reason, "the statement cannot be read")) {
-		return // its values are looked at now; what cannot be read no server can
+		return // now its values are examined; if they cannot be read, no server can read them
 	}
 	if err != nil || unknown {
 		t.Fatalf("%s: %q: filled it comes to %v, %v: %q", set, text, unknown, err, filled)
 	}
 	conditional := slices.ContainsFunc(p.Inserts, func(in insert.Insert) bool { return in.Conditional })
 	for _, in := range q.Inserts {
-		// A select of too few values is for the server to refuse, and staged.
+		// A select of too few values is staged, and the server refuses it.
 		if in.Lacking > 0 || len(in.ArgKeys) > 0 || in.Staging != nil && !conditional {
 			t.Fatalf("%s: %q: filled it lacks a key still: %q", set, text, filled)
 		}
@@ -122,7 +122,7 @@ func checkText(t *testing.T, text, set string) {
 	}
 }
 
-// checkStage holds what is true of every staged statement.
+// checkStage checks properties that hold for every staged statement.
 func checkStage(t *testing.T, text, set string, p *insert.Plan) {
 	in := &p.Inserts[0]
 	s := in.Staging
@@ -137,7 +137,7 @@ func checkStage(t *testing.T, text, set string, p *insert.Plan) {
 	staged.Copy(in, "`shop`.`stage`", "", insert.Block{First: 201, N: 1})
 }
 
-// Time and stack must grow no faster than the text.
+// TestLongTexts: time and stack grow no faster than the length of the query.
 func TestLongTexts(t *testing.T) {
 	const n, longest = 1 << 20, 5 * time.Second
 	took := stopwatch.Start(t)
@@ -180,7 +180,7 @@ func TestLongTexts(t *testing.T) {
 				p.Text(fills)
 				p.Template(fills)
 			}
-			if d := took() - before; d > longest { // were it to grow as the square, it would take minutes
+			if d := took() - before; d > longest { // quadratic growth would take minutes
 				t.Errorf("%.40s… of %d bytes takes %v", text, len(text), d)
 			}
 		}

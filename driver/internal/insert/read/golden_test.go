@@ -18,16 +18,16 @@ import (
 
 var update = flag.Bool("update", false, "write what the plans come to into testdata")
 
-// A goldenCase is a text and what becomes of it. In testdata:
+// A goldenCase is a query and the expected result. In testdata:
 //
-//	@ settings up to the next empty line, where they are not MariaDB's defaults
-//	< the text, a Go string where it begins with "
-//	> the text with ids from 201, with ? where it has arguments; = for no change;
-//	  the texts of a stage: what fills it, looks at it and copies two rows of it;
-//	/ the text up to where it is cut
-//	| what the plan says of each statement
+//	@ settings up to the next empty line, if they differ from MariaDB's defaults
+//	< the query, a Go string if it begins with "
+//	> the query with ids from 201, with ? if it has arguments; = for no change;
+//	  the statements of a stage: they fill it, read it and copy two of its rows;
+//	/ the query up to the cut
+//	| the plan of each statement
 //	! the refusal
-//	~ the session has to be asked first
+//	~ the session's settings have to be read first
 type goldenCase struct {
 	comment  []string
 	settings string
@@ -127,7 +127,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// settings reads the settings of a case.
+// settings parses the settings of a case.
 func settings(s string) (insert.Settings, Schema) {
 	m := insert.Settings{SessionKnown: true, MariaDB: true, Version: 101119, Charset: "utf8mb4"}
 	var programs insert.Effects
@@ -185,7 +185,7 @@ func settings(s string) (insert.Settings, Schema) {
 	}
 }
 
-// outcome is what testdata says of a text.
+// outcome returns the lines of testdata for a query.
 func outcome(text, set string) []string {
 	mode, schema := settings(set)
 	p, unknown, err := Parse(text, mode, schema)

@@ -13,35 +13,35 @@ import (
 type insertReader struct {
 	*reader
 	insert.Insert
-	head      span   // the bytes up to the target
-	target    string // the table as the statement names it
-	lastName  string // its last part
-	rowName   string // the row's alias as written, where it names no columns
-	verbEnd   int    // where INSERT or REPLACE ends
-	targetEnd int    // where the target and PARTITION (…) end
-	listEnd   int    // where the list of columns ends, or the last assignment of SET
+	head      span   // the bytes in front of the target
+	target    string // the table as written in the statement
+	lastName  string // the last part of the target
+	rowName   string // the row's alias as written, if it lists no columns
+	verbEnd   int    // end of INSERT or REPLACE
+	targetEnd int    // end of the target and PARTITION (…)
+	listEnd   int    // end of the column list, or of the last assignment of SET
 
 	form      form
-	columns   cursor // the token before the first column that is listed
-	width     int    // columns listed or, without a list, the table's
-	keyColumn int    // which of them is the key, -1: none, it is appended
+	columns   cursor // the token in front of the first listed column
+	width     int    // number of columns listed or, without a list, of the table's columns
+	keyColumn int    // index of the key in them; -1 if it is not listed and has to be appended
 
-	queryAt     cursor // the first token of its select
-	source      span   // the bytes of VALUES …, SET …, the select or what follows LOAD DATA's table
-	sourceInput int    // placeholders up to its end
+	queryAt     cursor // the first token of its SELECT
+	source      span   // the bytes of VALUES …, SET …, the SELECT, or the text after LOAD DATA's table
+	sourceInput int    // placeholders up to the end of the source
 	firstEdit   int    // index of its first edit
 	firstText   int    // index of its first text
 	listEdits   int    // edits made in the column list
-	tailEdit    int    // index of the first edit behind the source
+	tailEdit    int    // index of the first edit after the source
 
-	rowCalls idCalls // those read in the rows; afterwards cursor.calls collects those of the tail
+	rowCalls idCalls // calls in the rows; after the rows, cursor.calls has those of the tail
 
-	nameErr     error    // a name of the table's cannot be written
-	staged      bool     // only the server knows the rows
-	named       bool     // the update list may name columns other than in VALUES()
-	sources     []string // tables that it may name them of, as written
-	namesTarget bool     // the update list has the table's name before a column
-	loaded      []string // LOAD DATA: the columns it writes
+	nameErr     error    // the error if a name of the table's cannot be written
+	staged      bool     // only the server can see the rows
+	named       bool     // the update list may name columns of other tables outside of VALUES()
+	sources     []string // the tables in front of such columns, as written
+	namesTarget bool     // the update list has the table's name in front of a column
+	loaded      []string // columns that LOAD DATA writes
 }
 
 type span struct{ from, to int }
@@ -72,7 +72,7 @@ func (r *reader) insert() error {
 	return w.end(w.statement())
 }
 
-// load reads LOAD DATA, whose rows only the server sees.
+// load reads LOAD DATA. Only the server can see its rows.
 func (r *reader) load() error {
 	w := r.newInsert()
 	w.staged = true
@@ -89,7 +89,7 @@ func (r *reader) load() error {
 		switch {
 		case w.is("replace"):
 			w.Duplicates = insert.Replace
-		case w.isAny("ignore", "local") && w.Duplicates == insert.Fail: // a file that the client sends is read to its end: errors are warnings
+		case w.isAny("ignore", "local") && w.Duplicates == insert.Fail: // with LOCAL, the server reads the whole file and turns errors into warnings
 			w.Duplicates = insert.Ignore
 		}
 		w.next()
@@ -108,8 +108,8 @@ func (r *reader) load() error {
 	return w.end(err)
 }
 
-// readTarget reads the name of the table and says whether it is configured. If
-// not, it goes to the statement's end.
+// readTarget reads the name of the table and reports whether it is configured. If it is not, the
+// caller skips the statement.
 func (w *insertReader) readTarget() (bool, error) {
 	if !w.atName() && w.tok.Kind != '.' {
 		return false, w.refuseNamed("a table named in an unknown form", plainForm)
@@ -117,7 +117,7 @@ func (w *insertReader) readTarget() (bool, error) {
 	w.head = span{w.began.tok.Pos, w.tok.Pos}
 	headParams, runs := w.params, w.Runs
 	n, written, ok := w.tableName()
-	w.Runs = runs // a list of columns behind it is no call
+	w.Runs = runs // a column list after the name is not a call
 	if !ok {
 		return false, nil
 	}
@@ -151,7 +151,7 @@ func (w *insertReader) readTarget() (bool, error) {
 	return true, nil
 }
 
-// end takes what reading the statement came to.
+// end completes the statement after its parts were read. err is their error.
 func (w *insertReader) end(err error) error {
 	w.selects = false
 	err = cmp.Or(err, w.nameErr)
@@ -161,13 +161,13 @@ func (w *insertReader) end(err error) error {
 	case err != nil || w.invalid:
 		w.forget()
 		return nil
-	case w.s.Seen&lex.SeenCode != 0: // what begins in one may end in another part of the statement
+	case w.s.Seen&lex.SeenCode != 0: // a part that begins in a version comment may end in another part of the statement
 		return w.Table.Refuse("a part of it stands in a version comment", "write it without that comment")
 	}
 	return w.finish()
 }
 
-// statement reads from behind the target to the end.
+// statement reads the text after the target, up to the end.
 func (w *insertReader) statement() error {
 	if w.accept("partition") {
 		if w.tok.Kind != '(' || !w.parens() {
@@ -191,7 +191,7 @@ func (w *insertReader) statement() error {
 	return w.rows()
 }
 
-// rows reads the rows and what follows them.
+// rows reads the rows and the text after them.
 func (w *insertReader) rows() (err error) {
 	switch isQuery := w.tok.Kind == '(' || w.isAny("select", "with", "table"); {
 	case w.isAny("values", "value"):
@@ -213,7 +213,7 @@ func (w *insertReader) rows() (err error) {
 	return w.tail()
 }
 
-// tail reads what follows the rows.
+// tail reads the text after the rows.
 func (w *insertReader) tail() error {
 	w.endSource()
 	w.rowCalls, w.calls = w.calls, noIDCalls
@@ -222,7 +222,7 @@ func (w *insertReader) tail() error {
 		if err := w.rowAlias(); err != nil {
 			return err
 		}
-		w.calls = noIDCalls // an alias with columns is no call
+		w.calls = noIDCalls // an alias with columns is not a call
 	}
 	if w.is("on") {
 		if err := w.duplicate(); err != nil {
@@ -239,10 +239,9 @@ func (w *insertReader) tail() error {
 	return nil
 }
 
-// rowAlias reads MySQL's row alias, which names either no column or all of
-// them.
+// rowAlias reads MySQL's row alias, which lists either no columns or all of them.
 func (w *insertReader) rowAlias() error {
-	if !w.atName() || w.form == empty { // of rows without values it names all columns of the table, which are not listed
+	if !w.atName() || w.form == empty { // for rows without values the alias would have to list all columns of the table, which the statement does not list
 		return w.unreadable(w.Table)
 	}
 	name := w.str()
@@ -259,14 +258,14 @@ func (w *insertReader) rowAlias() error {
 	case columns:
 		w.insertText(insert.Filled, w.prevEnd-len(")"), ", "+w.newName())
 	default:
-		// The alias would get a column named as the key, and a bare mention of the
-		// key in the update list a second meaning.
+		// The alias would get a column with the key's name, and the bare name of the key in the update
+		// list would become ambiguous.
 		w.insertText(insert.Filled, w.prevEnd, "("+quote.Names(w.columnNames())+", "+w.newName()+")")
 	}
 	return nil
 }
 
-// finish notes the statement in the plan.
+// finish records the statement in the plan.
 func (w *insertReader) finish() error {
 	if w.Update == insert.NoUpdate && w.calls.sets >= 0 {
 		w.Update = insert.UserUpdate
@@ -310,16 +309,15 @@ func (w *insertReader) planID() error {
 	case !fits && w.Table.ID != insert.NoID && w.Lacking+len(w.ArgKeys) > 0:
 		w.Way, w.InBulk = insert.SetAfter, insert.SetAfter
 	case fits && (max(w.rowCalls.reads, w.rowCalls.stored, w.calls.reads, w.calls.stored) >= 0 || w.Runs):
-		w.Way, w.InBulk = insert.IDInText, insert.SetAfter // perhaps it reads the id, or ROW_COUNT(), from before
+		w.Way, w.InBulk = insert.IDInText, insert.SetAfter // it may read the id or ROW_COUNT() of the previous statement
 	case fits:
 		w.Way, w.InBulk = insert.IDInText, insert.SetBefore
 	}
 	return err
 }
 
-// markerFits says whether no call stands behind the marker that would read it or,
-// in a select without a table, is one of a stored function or sets the session's id
-// itself.
+// markerFits reports whether the marker can be placed: no call after it would read it or set the
+// session's id. In a select without a table, direct calls that only read the id do not count.
 func (w *insertReader) markerFits() (bool, error) {
 	place := w.markerPlace()
 	called := w.rowCalls.sets
@@ -333,8 +331,8 @@ func (w *insertReader) markerFits() (bool, error) {
 	return !reads, err
 }
 
-// markerPlace is the first place in the text at which the marker may come to
-// stand. Which row is the last one filled may depend on arguments.
+// markerPlace returns the first possible offset of the marker. Which row is the last filled one may
+// depend on arguments.
 func (w *insertReader) markerPlace() int {
 	place := -1
 	for _, e := range w.Edits[w.firstEdit:] {

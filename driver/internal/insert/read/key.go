@@ -5,11 +5,11 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/lex"
 )
 
-// maxKeyTokens is the most tokens a key's value may have that is looked at
-// closely. Longer ones are expressions.
+// maxKeyTokens is the maximum number of tokens in a key's value that is examined. Longer values are
+// expressions.
 const maxKeyTokens = 12
 
-// keyValue reads the key's value in a row and notes what it needs.
+// keyValue reads the key's value in a row and records the edits for it.
 func (w *insertReader) keyValue(follows func() bool) error {
 	var tokens [maxKeyTokens]lex.Token
 	params := w.paramsBefore()
@@ -25,8 +25,8 @@ func (w *insertReader) keyValue(follows func() bool) error {
 	return nil
 }
 
-// noteKey notes what a key's value of n tokens, which was read, means for its
-// row, and says whether it is known.
+// noteKey records the effect of a key's value, which has n tokens and was read, on its row. It reports
+// whether the value's meaning is known.
 func (w *insertReader) noteKey(tokens []lex.Token, n, params int) bool {
 	w.OwnKey = 0
 	if n > len(tokens) {
@@ -34,10 +34,10 @@ func (w *insertReader) noteKey(tokens []lex.Token, n, params int) bool {
 	}
 	value := tokens[:n]
 	for len(value) > 2 && value[0].Kind == '(' && value[len(value)-1].Kind == ')' {
-		value = value[1 : len(value)-1] // (1)+(2) becomes nothing that has a meaning
+		value = value[1 : len(value)-1] // the rest of (1)+(2) has no meaning
 	}
 	if len(value) == 1 && n > 1 && value[0].Kind == lex.Word && lex.Is(w.text[value[0].Pos:value[0].End], "default") {
-		w.invalid = true // in parentheses it is no value
+		w.invalid = true // DEFAULT in parentheses is not a value
 		return true
 	}
 	if t := value[0]; len(value) == 1 && t.Kind == lex.Param {
@@ -67,7 +67,7 @@ func (w *insertReader) noteKey(tokens []lex.Token, n, params int) bool {
 	return true
 }
 
-// tokensMeaning judges a value without outer parentheses.
+// tokensMeaning returns the meaning of a value without outer parentheses, as Table.KeyMeaning does.
 func (w *insertReader) tokensMeaning(t []lex.Token) (m insert.Meaning, floor int64, exact bool) {
 	first := w.text[t[0].Pos:t[0].End]
 	switch kind := t[0].Kind; {
@@ -84,9 +84,9 @@ func (w *insertReader) tokensMeaning(t []lex.Token) (m insert.Meaning, floor int
 	return insert.Unclear, 0, false
 }
 
-// isComputed says whether a value is bytes, or is computed: a key of another type than
-// an integer is what it comes to. A name, DEFAULT(…) and a string in parts may ask for
-// one.
+// isComputed reports whether a value is bytes or is computed, so that its result is the key if the key
+// is not an integer. The value of a name, DEFAULT(…) or a string in parts may still require a generated
+// key.
 func (w *insertReader) isComputed(t []lex.Token) bool {
 	first := w.text[t[0].Pos:t[0].End]
 	switch t[0].Kind {
@@ -104,8 +104,8 @@ func (w *insertReader) isComputed(t []lex.Token) bool {
 	return false
 }
 
-// zeroMode cuts the text, or refuses the statement, if its own text sets the sql_mode that decides
-// what a 0 in the key's place means.
+// zeroMode cuts the query, or refuses the statement, if the query itself sets the sql_mode that decides
+// the meaning of a 0 as a key.
 func (w *insertReader) zeroMode() error {
 	switch {
 	case w.Table.ZeroKey != insert.BySession || !w.Zero && len(w.ArgKeys) == 0 && !(w.staged && (w.keyColumn >= 0 || w.loaded != nil)):

@@ -1,25 +1,24 @@
-// Package read makes a plan of a SQL text.
+// Package read makes the plan of a query.
 //
 //	plan, unknown, err := read.Parse(text, settings, schema)
 //
-// It is pure: no I/O, no generators, no database/sql. It does not parse SQL:
-// it finds the places of the keys among the tokens, and refuses a statement
-// that would write a configured table in a form it cannot read. A statement
-// whose rows only the server knows (INSERT … SELECT, LOAD DATA) gets a Staging,
-// by which package staged puts the rows into a temporary table first.
+// It is pure: no I/O, no generators, no database/sql. It does not parse SQL: it finds the places of the
+// keys among the tokens, and refuses a statement that would write a configured table in a form it
+// cannot read. A statement whose rows only the server can see (INSERT … SELECT, LOAD DATA) gets a
+// Staging, by which package staged writes the rows to a temporary table first.
 //
-// The files, in the order in which a text goes through them:
+// The files, in the order in which they read a query:
 //
-//	schema.go                what the reader asks of others
-//	parse.go                 Parse, and when the session has to be asked how it reads texts
-//	charset.go               in which character sets a text may have other tokens
+//	schema.go                the functions that the reader calls for facts about names
+//	parse.go                 Parse, and when the session's settings have to be read first
+//	charset.go               character sets in which a query may have other tokens
 //	statement.go, ddl.go     which statement begins; those that are not INSERTs
 //	insert.go                one INSERT, REPLACE or LOAD DATA from its first word to its end
 //	columns.go, values.go    its columns; rows in the text
-//	source.go, selection.go  rows from a query or a file, and how they are staged; the names that a query has for them
+//	source.go, selection.go  rows from a SELECT or a file, and how they are staged; the names that a SELECT has for them
 //	key.go                   the key of a row
 //	upsert.go                its update list
-//	edits.go                 what of it is noted in the plan
+//	edits.go                 recording it in the plan
 //	targets.go               which tables a stored program inserts into
 //	reader.go                tokens, names and expressions
 package read
@@ -33,11 +32,11 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/lex"
 )
 
-// Parse plans a text. Where the text means something else under other settings of the
-// session, and those are not known, there is no plan: unknown says that the session
-// has to be asked first. The error is an *insert.Refusal, or what a function of schema
-// returned. An error in the SQL is none of Parse's concern: what no server would run
-// is planned as nothing to do.
+// Parse returns the plan of a query. If the query has another meaning under other settings of the
+// session, and the settings are not known, there is no plan: unknown is set, and the caller has to read
+// the settings and call Parse again. The error is an *insert.Refusal, or an error of a function of
+// schema. Parse reports no SQL errors: a query that is invalid on every server gets a plan without
+// changes. It is safe for concurrent use if the functions of schema are.
 func Parse(text string, settings insert.Settings, schema Schema) (plan *insert.Plan, unknown bool, err error) {
 	if len(text) > math.MaxInt32 {
 		plan = new(insert.Plan)
@@ -55,7 +54,7 @@ func Parse(text string, settings insert.Settings, schema Schema) (plan *insert.P
 	*r = reader{}
 	readers.Put(r)
 	switch {
-	case unknown: // what is refused now may be read in another way then
+	case unknown: // a refusal may not hold under the session's real settings
 		return nil, true, nil
 	case err != nil:
 		return nil, false, err
@@ -63,14 +62,14 @@ func Parse(text string, settings insert.Settings, schema Schema) (plan *insert.P
 	return plan, false, nil
 }
 
-// readers are those that read nothing now, and are zero.
+// readers are unused readers, all zero.
 var readers = sync.Pool{New: func() any { return new(reader) }}
 
-// decide looks whether a text may mean something else than was read: whether its
-// session has to be asked first, or the text is refused.
+// decide checks whether the query may have a meaning other than the one that was read. It reports
+// whether the session's settings have to be read first, or refuses the query.
 func (r *reader) decide(p *insert.Plan, unknown bool, err error) (bool, error) {
 	seen, odd := r.s.Seen, otherBytes(r.text)
-	first := odd // from where on it may be read in another way
+	first := odd // offset from which the query may be read differently
 	if seen&lex.SeenDoubleQuote != 0 || seen&lex.SeenBackslash != 0 && (!r.settings.BackslashKnown || r.setsMode) {
 		first = min(first, strings.IndexAny(r.text, "\\\""))
 	}
@@ -78,9 +77,9 @@ func (r *reader) decide(p *insert.Plan, unknown bool, err error) (bool, error) {
 		first = min(first, strings.Index(r.text, "/*!"))
 	}
 	refusal, refused := err.(*insert.Refusal)
-	refused = refused && !refusal.Passing // which is not for what was read
+	refused = refused && !refusal.Passing // a transient refusal does not depend on the query
 	switch {
-	case err != nil && !refused && !r.settings.SessionKnown && first < len(r.text): // of a word that may be no table
+	case err != nil && !refused && !r.settings.SessionKnown && first < len(r.text): // err may come from a word that is not a table
 		return true, nil
 	case err != nil && !refused, err == nil && r.decided <= first && strings.IndexByte(r.text[first:], ';') < 0:
 		return unknown, err

@@ -6,8 +6,8 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/insert"
 )
 
-// TestRefusalsOfTables: why a table is refused as it stands now is told as it is, also for a
-// text that might be read in another way.
+// TestRefusalsOfTables: a transient refusal of a table is returned unchanged, even if the query might
+// be read differently.
 func TestRefusalsOfTables(t *testing.T) {
 	unfit := &insert.Refusal{Of: insert.TableName{DB: "shop", Table: "orders"}, Reason: "no primary key", Passing: true}
 	schema := Schema{Table: func(_, name string) (*insert.Table, error) { return nil, unfit }}

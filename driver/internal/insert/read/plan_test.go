@@ -10,7 +10,7 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/staged"
 )
 
-// The tables of the tests. The database in use is shop.
+// Tables of the tests. The database in use is shop.
 var tables = map[string]*insert.Table{
 	"orders": {Key: "id", Columns: []string{"id", "customer", "total"}, IntegerKey: true},
 	"items":  {Key: "item_id", Columns: []string{"order_id", "item_id", "qty"}, IntegerKey: true},
@@ -56,7 +56,7 @@ func mustParse(t testing.TB, text string) *insert.Plan {
 	return p
 }
 
-// blocksFor fills every row that may lack a key.
+// blocksFor returns blocks that fill every row that may lack a key.
 func blocksFor(p *insert.Plan, first int64) []insert.Block {
 	fills := make([]insert.Block, len(p.Inserts))
 	for i, in := range p.Inserts {
@@ -124,7 +124,7 @@ func TestTemplateArguments(t *testing.T) {
 	}
 }
 
-// idOf makes arguments of numbers.
+// idOf returns an id function for AppendArgs that converts integers.
 func idOf[T any](number func(int64) T) func(int, *insert.Block, int) T {
 	return func(_ int, b *insert.Block, k int) T { return number(b.First + int64(k)) }
 }
@@ -133,7 +133,7 @@ func same64(n int64) int64 { return n }
 
 func anyText(id int64) any { return strconv.FormatInt(id, 10) }
 
-// A batch that just fits must go on working.
+// TestTooManyPlaceholders: a batch that just fits still works.
 func TestTooManyPlaceholders(t *testing.T) {
 	for _, c := range []struct {
 		columns string
@@ -144,7 +144,7 @@ func TestTooManyPlaceholders(t *testing.T) {
 		{"customer", "(?)", 32767, false}, // 65,534
 		{"customer", "(?)", 32768, true},  // 65,536
 		{"customer", "(?)", 65535, true},
-		{"id,customer", "(?,?)", 32767, false}, // the mark's distance is the 65,535th
+		{"id,customer", "(?,?)", 32767, false}, // the 65,535th is the distance in the marker
 		{"customer,id", "(?,?)", 32767, false},
 		{"id,customer,total", "(?,?,?)", 21845, true}, // 65,535 of the user's
 		{"id,customer", "(?,?),(NULL,?)", 21845, true},
@@ -161,7 +161,7 @@ func TestTooManyPlaceholders(t *testing.T) {
 		if len(got) != s.NumInput || strings.Count(s.Text, "?") != s.NumInput {
 			t.Errorf("%d rows of %s: %d arguments, %d placeholders, NumInput %d", c.rows, c.row, len(got), strings.Count(s.Text, "?"), s.NumInput)
 		}
-		// Put the arguments into the text: every id must be there once.
+		// Put the arguments into the query: every id must be there once.
 		ids := map[int64]bool{}
 		next := int64(1001)
 		for _, id := range got {
@@ -172,7 +172,7 @@ func TestTooManyPlaceholders(t *testing.T) {
 		if !c.literal {
 			for ; ids[next]; next++ {
 			}
-			// The last row's id is the mark: first and distance.
+			// The last row's id is the marker: first and distance.
 			if want := int64(1001 + fills[0].N - 1); next != want {
 				t.Errorf("%d rows of %s: ids up to %d, want %d", c.rows, c.row, next, want)
 			}
@@ -202,7 +202,7 @@ func TestTemplatesAreBounded(t *testing.T) {
 	}
 }
 
-// A plan is shared by connections.
+// TestTemplatesConcurrently: a plan is shared by connections.
 func TestTemplatesConcurrently(t *testing.T) {
 	p := mustParse(t, "INSERT INTO orders (id) VALUES (?),(?),(?),(NULL),(?)")
 	var wg sync.WaitGroup

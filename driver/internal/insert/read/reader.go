@@ -11,42 +11,42 @@ import (
 	"github.com/leafsql/leafsql/internal/quote"
 )
 
-// A cursor is a place in the tokens of a text.
+// A cursor is a position among the tokens of a query.
 type cursor struct {
 	s       lex.Scanner
-	tok     lex.Token // the token at the place
+	tok     lex.Token // the token at the position
 	prevEnd int       // end of the token before it
-	params  int       // placeholders up to and with it
+	params  int       // placeholders up to and including it
 
-	calls idCalls // read so far, since they were forgotten
+	calls idCalls // calls read since the last reset
 }
 
-// idCalls are the places where the last calls began that have to do with
-// the session's id, each of them -1 for none.
+// idCalls are the offsets of the last calls of each kind that involve the session's id, or -1 if there
+// is none.
 type idCalls struct {
 	reads  int // without an argument
-	stored int // of what may read it: a stored function, or a select that may name a view
+	stored int // calls that may read it: a stored function, or a select that may name a view
 	sets   int // with an argument, which becomes the id
 }
 
 var noIDCalls = idCalls{-1, -1, -1}
 
-// A reader reads a text once, under one interpretation. It never goes back but
-// to retry a statement in another form.
+// A reader reads a query once, under one interpretation. It goes back only to retry a statement in
+// another form.
 type reader struct {
 	cursor
 	text     string
 	settings insert.Settings
 	schema   Schema
-	unknown  bool // the session's settings have to be known
-	decided  int  // where it is known that the last statement so far writes no configured table and has no effects
+	unknown  bool // the session's settings have to be read first
+	decided  int  // offset at which it is certain that the last statement so far writes no configured table and has no effects
 
-	insert.Findings // what becomes the plan; Use: what USE said so far
+	insert.Findings // the results; Use is the database of the last USE so far
 	spare           *insert.Plan
-	modeSet         bool // it sets sql_mode
-	setsMode        bool // it may set sql_mode to one that reads quotes in another way
+	modeSet         bool // the query sets sql_mode
+	setsMode        bool // the query may set an sql_mode that reads quotes differently
 
-	compound    bool   // in a compound statement, up to the end of the text
+	compound    bool   // in a compound statement, up to the end of the query
 	program     bool   // a stored program was defined
 	invalid     bool   // no server runs the rest of the text
 	alias       string // a name that the text does not hold
@@ -75,7 +75,7 @@ func (r *reader) next() {
 		if prev.Kind == '(' && r.selects && r.isAny("select", "table", "with") {
 			r.calls.stored = r.tok.Pos
 		}
-		r.Runs = r.Runs || r.schema.Temporary != nil && r.is("select") // from a view, perhaps, that calls a function
+		r.Runs = r.Runs || r.schema.Temporary != nil && r.is("select") // it may select from a view that calls a function
 	case lex.Var:
 		switch name := r.s.SystemVariable(r.tok); {
 		case lex.IsIDVariable(name):
@@ -86,7 +86,7 @@ func (r *reader) next() {
 	}
 }
 
-// noteIDCall notes a call of lex.IDFunction, if the name is one's here.
+// noteIDCall records a call of lex.IDFunction, if the word is followed by a parenthesis.
 func (r *reader) noteIDCall() {
 	s := r.s
 	switch {
@@ -100,14 +100,14 @@ func (r *reader) noteIDCall() {
 
 func (r *reader) str() string { return r.text[r.tok.Pos:r.tok.End] }
 
-// is says whether the token is the unquoted word given in lower case.
+// is reports whether the token is an unquoted word. word is in lower case.
 func (r *reader) is(word string) bool {
 	return r.tok.Kind == lex.Word && lex.Is(r.text[r.tok.Pos:r.tok.End], word)
 }
 
 func (r *reader) isAny(words ...string) bool { return slices.ContainsFunc(words, r.is) }
 
-// accept goes past the given word if it is there.
+// accept skips the given word if it is the current token, and reports whether it was.
 func (r *reader) accept(word string) bool {
 	if r.is(word) {
 		r.next()
@@ -116,7 +116,7 @@ func (r *reader) accept(word string) bool {
 	return false
 }
 
-// skip goes past the given punctuation if it is there.
+// skip skips the given punctuation if it is the current token, and reports whether it was.
 func (r *reader) skip(kind lex.Kind) bool {
 	if r.tok.Kind == kind {
 		r.next()
@@ -125,14 +125,13 @@ func (r *reader) skip(kind lex.Kind) bool {
 	return false
 }
 
-// atEnd says whether the statement ends here.
+// atEnd reports whether the statement ends here.
 func (r *reader) atEnd() bool { return r.tok.Kind == ';' || r.ended() }
 
-// ended says whether the text ends here, or cannot be cut into tokens from here
-// on.
+// ended reports whether the query ends here, or has no valid token here.
 func (r *reader) ended() bool { return r.tok.Kind == lex.EOF || r.tok.Kind == lex.Bad }
 
-// toEnd goes past the rest of the statement without looking at it.
+// toEnd skips the rest of the statement without checking it.
 func (r *reader) toEnd() {
 	for !r.atEnd() {
 		r.next()
@@ -150,20 +149,20 @@ func (r *reader) peekIs(word string) bool {
 	return t.Kind == lex.Word && lex.Is(r.text[t.Pos:t.End], word)
 }
 
-// atName says whether the token can be a name.
+// atName reports whether the token can be a name.
 func (r *reader) atName() bool { return r.tok.Kind == lex.Word || r.tok.Kind == lex.Name }
 
-// name returns the name the token is, without its quotes.
+// name returns the current token as a name without quotes.
 func (r *reader) name() string { return lex.Unquote(r.str()) }
 
-// stringContent is what stands between the quotes of a string.
+// stringContent returns the text between the quotes of a string.
 func stringContent(s string) string {
 	s = strings.TrimLeft(s, "nN")
 	return s[1 : len(s)-1]
 }
 
-// tableName reads [db.]table, of which the first token is a name or MariaDB's
-// dot (in this database), and returns it as written too.
+// tableName reads [db.]table. The first token is a name or MariaDB's dot (in this database). It also
+// returns the name as written.
 func (r *reader) tableName() (n insert.TableName, written string, ok bool) {
 	n.DB = r.Use
 	if r.skip('.') && !r.atName() {
@@ -181,8 +180,7 @@ func (r *reader) tableName() (n insert.TableName, written string, ok bool) {
 	return n, written, true
 }
 
-// column reads the name of a column, which may be qualified, and returns its
-// last part as written.
+// column reads the name of a column, which may be qualified, and returns its last part as written.
 func (r *reader) column() (string, bool) {
 	r.skip('.')
 	for {
@@ -197,7 +195,7 @@ func (r *reader) column() (string, bool) {
 	}
 }
 
-// parens goes past a group in parentheses and reports whether it ends.
+// parens skips a group in parentheses and reports whether it is closed.
 func (r *reader) parens() bool {
 	depth := 0
 	for {
@@ -216,11 +214,10 @@ func (r *reader) parens() bool {
 	}
 }
 
-// expr goes past an expression, up to the comma, the parenthesis or the end that
-// closes it. In a list without parentheses (SET, ON DUPLICATE KEY UPDATE) follows says
-// which words, such as AS and RETURNING, end it too. An expression without a token makes
-// the text invalid. It returns how many tokens the expression has, and copies as many of
-// them into first as that holds.
+// expr skips an expression, up to the comma, parenthesis or end that closes it. In a list without
+// parentheses (SET, ON DUPLICATE KEY UPDATE), follows reports whether a word such as AS or RETURNING
+// ends it as well. An expression without tokens makes the query invalid. expr returns the number of
+// tokens, and copies the first ones into first, as many as fit.
 func (r *reader) expr(follows func() bool, first []lex.Token) (n int) {
 	if r.tok.Kind == ',' || r.tok.Kind == ')' {
 		r.invalid = true
@@ -253,8 +250,7 @@ func (r *reader) expr(follows func() bool, first []lex.Token) (n int) {
 	}
 }
 
-// closesList says whether a word ends the assignments of SET or of an update
-// list.
+// closesList reports whether a word ends the assignments of SET or of an update list.
 func (r *reader) closesList() bool {
 	switch r.text[r.tok.Pos] | 0x20 {
 	case 'o':
@@ -267,30 +263,29 @@ func (r *reader) closesList() bool {
 	return false
 }
 
-// operand says whether a token that ends in c can end an expression.
+// operand reports whether a token that ends in c can end an expression.
 func operand(c byte) bool {
 	return c >= 0x80 || strings.IndexByte("=<>+-*/%&|^!~,(.", c) < 0
 }
 
-// mentions says whether a text holds one of some words in lower case, in any case.
+// mentions reports whether text, in lower case, contains one of words.
 func mentions(text string, words ...string) bool {
 	text = strings.ToLower(text)
 	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
 }
 
-// plainForm is the way out for a statement of an unknown form.
+// plainForm is the hint for a statement of an unknown form.
 const plainForm = "send it as a statement of its own, in a plain form"
 
-// writes says whether the word is one that begins a statement we care for, not
-// the name of a function.
+// writes reports whether the word begins a statement that can write rows, and is not the name of a
+// function.
 func (r *reader) writes() bool {
 	return r.is("load") || r.isAny("insert", "replace") && r.peek().Kind != '('
 }
 
-// refuseNamed refuses a statement for a reason if the rest of it names a
-// configured table.
+// refuseNamed refuses a statement with a reason if the rest of it names a configured table.
 func (r *reader) refuseNamed(reason, fix string) error {
-	var failed error // of a word that is no table, perhaps
+	var failed error // may come from a word that is not a table
 	for !r.atEnd() {
 		if !r.atName() {
 			r.next()
@@ -309,9 +304,9 @@ func (r *reader) refuseNamed(reason, fix string) error {
 	return failed
 }
 
-// unreadable ends the reading of a statement that goes on in a way not known.
-// Where the text ends in the middle of a statement no server runs it, and its
-// own error says most; all else is refused.
+// unreadable ends the reading of a statement that continues in an unknown form. If the query ends in
+// the middle of a statement, no server runs it, and the server's error describes it best; anything else
+// is refused.
 func (r *reader) unreadable(t *insert.Table) error {
 	if r.atEnd() {
 		r.invalid = true
@@ -320,8 +315,8 @@ func (r *reader) unreadable(t *insert.Table) error {
 	return &insert.Refusal{Of: t.Name, Reason: "the statement cannot be read at " + r.near(), Fix: "write it in a simpler form, or with an explicit " + quote.Name(t.Key), Unreadable: true}
 }
 
-// near quotes the token at the place for a message, no string or number, which
-// may be private.
+// near quotes the current token for a message. Strings and numbers are left out, since they may be
+// private.
 func (r *reader) near() string {
 	switch r.tok.Kind {
 	case lex.String, lex.HexString, lex.BitString, lex.Number:
@@ -334,8 +329,8 @@ func (r *reader) near() string {
 	return "`" + s + "`"
 }
 
-// errInvalid marks a statement that no server runs.
+// errInvalid marks a statement that is invalid on every server.
 var errInvalid = errors.New("invalid statement")
 
-// errCut ends the reading of a text that has to be cut before this statement.
+// errCut ends the reading of a query that has to be cut in front of this statement.
 var errCut = errors.New("the text is cut here")

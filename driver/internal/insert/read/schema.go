@@ -2,29 +2,28 @@ package read
 
 import "github.com/leafsql/leafsql/driver/internal/insert"
 
-// A Schema says what names in a text mean. Names come unquoted, otherwise as written,
-// and the database of a bare one without a USE before it in the same text is "".
-// Errors are returned by Parse untouched.
+// A Schema has functions that resolve the names in a query. Names are passed without quotes, otherwise
+// as written. The database of an unqualified name is "" unless a USE precedes it in the same query.
+// Parse returns their errors unchanged.
 type Schema struct {
-	// Table returns the configured table that a name means, nil where that table is
-	// not configured.
+	// Table returns the configured table that a name refers to, or nil if that table is not configured.
 	Table func(db, name string) (*insert.Table, error)
 
-	// Temporary, unless nil, says that the session has temporary tables, and whether a
-	// name means one: Plan.Runs is wanted.
+	// Temporary, unless nil, reports whether a name refers to a temporary table. It is set if the
+	// session has temporary tables; Plan.Runs is then needed.
 	Temporary func(insert.TableName) bool
 
-	// Stager stages statements whose rows only the server knows.
+	// Stager stages statements if only the server can see their rows.
 	Stager Stager
 }
 
-// A Stager decides what stored programs and several steps do to a statement; package staged has one. An empty db is
-// the database in use.
+// A Stager decides how stored programs and staging affect a statement; package staged has one. An empty
+// db is the database in use.
 type Stager interface {
-	// Stage completes the staging of a statement, or refuses it. source is the text of its source, in which bare names
-	// are of db.
+	// Stage completes the staging of a statement, or refuses it. source is the text of its source.
+	// Unqualified names in source are in db.
 	Stage(in *insert.Insert, db, source string) error
 
-	// ReadsID reports whether a stored function or a view that a text may name reads the session's id.
+	// ReadsID reports whether a stored function or a view that text may name reads the session's id.
 	ReadsID(db, text string) (bool, error)
 }

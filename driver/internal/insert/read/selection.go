@@ -9,26 +9,26 @@ import (
 	"github.com/leafsql/leafsql/internal/quote"
 )
 
-// A selection is what a query lists, and from where: the names by which an update
-// list may call the source of an INSERT … SELECT.
+// A selection has the columns that a query (a SELECT or VALUES) lists, and its tables: the names by
+// which an update list may refer to the source of an INSERT … SELECT.
 //
 //	SELECT k, s.n * 2 FROM shop.s                      s, with the column k
 //	SELECT * FROM (SELECT k, SUM(n) AS n FROM …) AS d  d, with the columns k and n
 //	SELECT * FROM (VALUES ROW(1, 2)) AS v(k, n)        v, with the columns k and n
 //	SELECT a.k, b.n FROM a JOIN b …                    a, with the column k, or b, with the column n
 type selection struct {
-	columns []string   // the names of columns that it lists as they are, "" for an expression
-	tables  []string   // the table before each of these, "" where none is
-	outputs []string   // as columns, or what follows AS
+	columns []string   // names of columns that it lists unchanged; "" for an expression
+	tables  []string   // the table in front of each of these; "" if there is none
+	outputs []string   // output names: as columns, or the name after AS
 	star    bool       // it lists *
-	alias   string     // of its only table, as written; "" where there are several, or the list does not see it
-	joined  bool       // there are several, and the list sees them
-	seen    []string   // the tables that the list sees
-	open    bool       // an ON after the query is a condition of its last join
-	derived *selection // the table, where it is derived
+	alias   string     // alias of its only table, as written; "" if there are several, or if the update list cannot refer to it
+	joined  bool       // there are several tables, and the update list can refer to them
+	seen    []string   // the tables that the update list can refer to
+	open    bool       // an ON after the query would be a condition of its last join
+	derived *selection // the query of the table, if it is a derived table
 }
 
-// nameSource names the source for the update list, if it has one name there.
+// nameSource sets the name of the source for the update list, if it has exactly one name there.
 func (w *insertReader) nameSource(s *insert.Staging) {
 	r := insertReader{reader: &reader{text: w.text, cursor: w.queryAt, settings: w.settings}}
 	sel := r.selection()
@@ -53,7 +53,7 @@ func (w *insertReader) nameSource(s *insert.Staging) {
 		}
 	}
 	names := sel.columns
-	for d := sel; d != nil && d.star; { // the columns of other tables may have changed unseen
+	for d := sel; d != nil && d.star; { // the columns of other tables may have changed
 		names = nil
 		if d = d.derived; d != nil {
 			names = d.outputs
@@ -64,30 +64,30 @@ func (w *insertReader) nameSource(s *insert.Staging) {
 	}
 	s.Alias, s.Names = sel.alias, make([]string, len(names))
 	for i, name := range names {
-		if find(names, name) == i { // which has the same value
+		if find(names, name) == i { // columns of the same name have the same value
 			s.Names[i] = name
 		}
 	}
 }
 
-// joins are the words that may follow a table and are no name for it.
+// joins are the words that may follow a table and are not its alias.
 var joins = []string{"join", "inner", "left", "right", "cross", "natural", "straight_join", "using", "partition", "use", "force", "ignore", "on"}
 
-// inParens reads the query in these parentheses; nil where they hold something else.
+// inParens reads the query in these parentheses. It returns nil if they contain something else.
 func (w *insertReader) inParens() *selection {
 	s := w.within().selection()
 	w.parens()
 	return s
 }
 
-// within returns a reader of what follows this token.
+// within returns a reader of the text after this token.
 func (w *insertReader) within() *insertReader {
 	r := &insertReader{reader: &reader{text: w.text, cursor: w.cursor, settings: w.settings}}
 	r.next()
 	return r
 }
 
-// columnsBehind reads the list of columns that may follow a name.
+// columnsBehind reads the column list that may follow a name.
 func (w *insertReader) columnsBehind() (names []string) {
 	for w.tok.Kind == '(' || names != nil && w.tok.Kind == ',' {
 		if w.next(); !w.atName() {
@@ -102,7 +102,7 @@ func (w *insertReader) columnsBehind() (names []string) {
 	return names
 }
 
-// selection reads a query, as far as its names go; nil where it is something else.
+// selection reads the names in a query. It returns nil if there is no query.
 func (w *insertReader) selection() (s *selection) {
 	if w.accept("with") {
 		for !w.atEnd() && !w.isAny("select", "values") {
@@ -131,10 +131,10 @@ func (w *insertReader) selection() (s *selection) {
 		return nil
 	}
 	for s != nil && !w.atEnd() && w.tok.Kind != ')' && !w.endsQuery() {
-		if w.isAny("group", "having", "union", "except", "intersect", "minus") { // an update list sees no column behind these
+		if w.isAny("group", "having", "union", "except", "intersect", "minus") { // an update list cannot refer to a column of such a query
 			s.alias, s.joined, s.seen = "", false, nil
 		}
-		if w.accept("from") { // a later select of a UNION
+		if w.accept("from") { // in a later select of a UNION
 			var last selection
 			w.from(&last)
 			s.open = last.open
@@ -145,10 +145,10 @@ func (w *insertReader) selection() (s *selection) {
 	return s
 }
 
-// from reads the tables from which a query selects.
+// from reads the tables after FROM.
 func (w *insertReader) from(s *selection) {
 	w.joinedTable(s)
-	open := 0 // joins without a condition so far
+	open := 0 // number of joins without a condition so far
 	for !w.atEnd() && w.tok.Kind != ')' && !w.endsItem() {
 		switch natural := w.is("natural"); {
 		case w.skip(','):
@@ -172,7 +172,7 @@ func (w *insertReader) from(s *selection) {
 	s.open = open > 0 && w.endsQuery()
 }
 
-// joinedTable reads one table from which a query selects.
+// joinedTable reads one table of FROM.
 func (w *insertReader) joinedTable(s *selection) {
 	switch r := w.within(); {
 	case w.tok.Kind == '(':
@@ -210,7 +210,7 @@ func (w *insertReader) joinedTable(s *selection) {
 	}
 }
 
-// list notes an entry of the select's list.
+// list records an item of the select list.
 func (s *selection) list(w *insertReader, t []lex.Token) {
 	text := func(i int) string { return w.text[t[i].Pos:t[i].End] }
 	name := func(i int) bool { return i >= 0 && i < len(t) && (t[i].Kind == lex.Word || t[i].Kind == lex.Name) }
@@ -236,12 +236,12 @@ func (s *selection) list(w *insertReader, t []lex.Token) {
 	s.columns, s.tables, s.outputs = append(s.columns, column), append(s.tables, table), append(s.outputs, output)
 }
 
-// endsQuery says whether a word outside parentheses follows the query.
+// endsQuery reports whether a word outside parentheses follows the query.
 func (w *insertReader) endsQuery() bool {
 	return w.is("on") && w.peekIs("duplicate") || w.settings.MariaDB && w.is("returning") && operand(w.text[w.prevEnd-1])
 }
 
-// endsItem says whether a word follows an expression of a select.
+// endsItem reports whether a word follows an expression of a select.
 func (w *insertReader) endsItem() bool { return w.isAny(clauses...) || w.endsQuery() }
 
 // clauses are the words that follow an expression of a select.

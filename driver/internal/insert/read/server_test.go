@@ -23,7 +23,7 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// The tables of the corpus. %s is AUTO_INCREMENT or nothing.
+// schema has the tables of the corpus. %s is AUTO_INCREMENT or empty.
 const schema = `
 CREATE TABLE orders (id BIGINT NOT NULL %[1]s PRIMARY KEY, customer VARCHAR(60) UNIQUE, total INT DEFAULT 5) DEFAULT CHARSET utf8mb4;
 CREATE TABLE items (order_id INT, item_id BIGINT NOT NULL %[1]s PRIMARY KEY, qty INT);
@@ -39,8 +39,8 @@ CREATE TABLE x (t INT);`
 
 var schemaTables = []string{"orders", "items", "hidden", "`we``ird`", "1a", "größe", "codes", "zeros", "other", "customers", "x"}
 
-// A twin is one of two databases with the same tables, one of which numbers
-// its rows itself. Both are used under the name shop.
+// A twin is one of two databases with the same tables. In one of them the tables are AUTO_INCREMENT.
+// Both are used under the name shop.
 type twin struct {
 	t    testing.TB
 	conn *sql.Conn
@@ -80,7 +80,7 @@ func (w *twin) must(text string) {
 	}
 }
 
-// named returns the tables that a text may touch.
+// named returns the tables that a query may use.
 func named(text string) []string {
 	return slices.DeleteFunc(slices.Clone(schemaTables), func(table string) bool {
 		return !strings.Contains(text, table)
@@ -98,7 +98,7 @@ func (w *twin) reset(tables []string) {
 	w.must(b.String())
 }
 
-// exec runs a text and returns the ids of its answers.
+// exec runs a query and returns the ids of its results.
 func (w *twin) exec(text string) (ids []int64, err error) {
 	w.conn.Raw(func(c any) error {
 		var res driver.Result
@@ -111,7 +111,7 @@ func (w *twin) exec(text string) (ids []int64, err error) {
 	return ids, err
 }
 
-// dump is what tables hold, and LAST_INSERT_ID().
+// dump returns the rows of tables, and LAST_INSERT_ID().
 func (w *twin) dump(tables []string) []string {
 	w.t.Helper()
 	lines := w.query("SELECT LAST_INSERT_ID()")
@@ -157,7 +157,7 @@ func (w *twin) prepare(text string) error {
 	return err
 }
 
-// number is the server's number of an error, 0 for none.
+// number returns the server's number of an error, or 0.
 func number(err error) uint16 {
 	if err == nil {
 		return 0
@@ -168,7 +168,7 @@ func number(err error) uint16 {
 	return 1
 }
 
-// mine names the twin's own database where a text says shop.
+// mine replaces the database shop in a query by the twin's database.
 func mine(text, dsn string) string {
 	cfg, _ := mysql.ParseDSN(dsn)
 	for _, shop := range []string{"shop.", "shop .", "`shop`.", "USE shop"} {
@@ -177,9 +177,9 @@ func mine(text, dsn string) string {
 	return text
 }
 
-// The whole corpus, run by a server: the text as it is on tables that number
-// themselves, what becomes of it on plain tables. The tables must be equal
-// after it, and the errors, and what LAST_INSERT_ID() says.
+// TestServer runs the whole corpus on a server: the original queries on AUTO_INCREMENT tables, and the
+// changed queries on plain tables. Afterwards the tables, the errors and LAST_INSERT_ID() must be
+// equal.
 func TestServer(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		t.Run(target.Name, func(t *testing.T) {
@@ -208,7 +208,7 @@ func TestServer(t *testing.T) {
 	}
 }
 
-// The same with statements from a grammar.
+// TestServerGenerated does the same with statements from a grammar.
 func TestServerGenerated(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		t.Run(target.Name, func(t *testing.T) {
@@ -239,7 +239,7 @@ func TestServerGenerated(t *testing.T) {
 	}
 }
 
-// skipOnServer says whether a text does what the test cannot undo or compare.
+// skipOnServer reports whether a query has effects that the test cannot undo or compare.
 func skipOnServer(text string) bool {
 	for _, word := range []string{"USE ", "CREATE ", "GRANT", "REVOKE", "ALTER", "HANDLER", "zeros", "codes", "other", "LOCK TABLES", "HELP", "SLEEP", "FOR JOIN", "UUID", "DELAYED", "sql_mode"} {
 		if strings.Contains(text, word) {
@@ -263,7 +263,7 @@ func checkOnServer(t *testing.T, file, text string, p *insert.Plan, auto, plain 
 		fills[i].First = 201 + next[in.Table]
 		next[in.Table] += int64(fills[i].N)
 	}
-	upsert := false // or what else leaves LAST_INSERT_ID() another value
+	upsert := false // or another reason for a different LAST_INSERT_ID()
 	for _, in := range p.Inserts {
 		upsert = upsert || in.Duplicates >= insert.Ignore || in.Way != insert.IDInText || in.Lacking+len(in.ArgKeys) == 0
 	}
@@ -284,7 +284,7 @@ func checkOnServer(t *testing.T, file, text string, p *insert.Plan, auto, plain 
 		t.Errorf("%s: %s\nwas not filled", file, text)
 	}
 	if a == 1869 {
-		return // an AUTO_INCREMENT's own rule
+		return // a rule of AUTO_INCREMENT alone
 	}
 	if a != b && len(p.Inserts) > 0 {
 		t.Errorf("%s: %s\nerror %v, with keys %v:\n%s", file, text, errAuto, errPlain, filled)
@@ -304,8 +304,7 @@ func checkOnServer(t *testing.T, file, text string, p *insert.Plan, auto, plain 
 	}
 }
 
-// checkInParts is checkOnServer for a text that runs in several: cut, or
-// through a stage.
+// checkInParts is like checkOnServer, for a query that runs in several parts: cut, or through a stage.
 func checkInParts(t *testing.T, file, text string, p *insert.Plan, auto, plain *twin, autoDSN, plainDSN string) {
 	t.Helper()
 	_, errAuto := auto.exec(mine(text, autoDSN))
@@ -314,8 +313,9 @@ func checkInParts(t *testing.T, file, text string, p *insert.Plan, auto, plain *
 	if errPlain == errUnclear {
 		return
 	}
-	// Of several errors another may come first. An update list that names a
-	// column of the source is refused. MySQL does not let one assign an AUTO_INCREMENT key that it has generated (1869).
+	// If there are several errors, another one may come first. An update list that names a column of
+	// the source is refused. MySQL does not allow it to set an AUTO_INCREMENT key that was generated
+	// (1869).
 	column := p.Cut == 0 && p.Inserts[0].Duplicates >= insert.Update
 	if a, b := number(errAuto), number(errPlain); (a == 0) != (b == 0) && !((a == 1054 || b == 1054 || a == 1869) && column) {
 		t.Errorf("%s: %s\nerror %v, in parts %v", file, text, errAuto, errPlain)
@@ -329,7 +329,7 @@ func checkInParts(t *testing.T, file, text string, p *insert.Plan, auto, plain *
 	}
 }
 
-// inParts runs a text as its plan says.
+// inParts runs a query as its plan requires.
 func (w *twin) inParts(p *insert.Plan, text, dsn string, next *int64) error {
 	settings := insert.Settings{SessionKnown: true, Version: 90704}
 	var version string
@@ -391,13 +391,13 @@ func (w *twin) inParts(p *insert.Plan, text, dsn string, next *int64) error {
 	return err
 }
 
-// errUnclear says that a statement is refused for a key that only the column can judge.
+// errUnclear is the error for a key if its meaning depends on the column.
 var errUnclear = errors.New("unclear")
 
 var generated = regexp.MustCompile(`\{2\d\d true\}`)
 
-// renumber takes the gaps out of the generated ids: an AUTO_INCREMENT may skip
-// the number of a row that was not stored.
+// renumber removes the gaps in the generated ids: AUTO_INCREMENT may skip the number of a row that was
+// not stored.
 func renumber(rows []string) []string {
 	next := 200
 	for i, row := range rows {

@@ -8,12 +8,10 @@ import (
 	"github.com/leafsql/leafsql/internal/quote"
 )
 
-// What gives an INSERT its rows other than VALUES and SET: a query, or the file of
-// LOAD DATA.
+// Sources of an INSERT's rows other than VALUES and SET: a SELECT, or the file of LOAD DATA.
 
-// query reads the source of INSERT … SELECT, … TABLE and the like, and what
-// follows it. A select without a table gives one row at most, and gets the key
-// in its own list; what others give is staged.
+// query reads the source of INSERT … SELECT, … TABLE and similar forms, and the text after it. A select
+// without a table returns at most one row, and the key is added to its list; other sources are staged.
 func (w *insertReader) query() error {
 	start := w.cursor
 	w.source.from = w.tok.Pos
@@ -39,10 +37,9 @@ func (w *insertReader) query() error {
 	return nil
 }
 
-// tablelessSelect reads SELECT list [FROM DUAL] [WHERE …] [ORDER BY …]
-// [LIMIT …] whose key is missing or of a known meaning, and notes where it
-// goes. Anything else is not for it: grouping may give a row more, or none
-// where the marker was evaluated.
+// tablelessSelect reads SELECT list [FROM DUAL] [WHERE …] [ORDER BY …] [LIMIT …] with a missing key or
+// a key of known meaning, and records the key's place. It returns false for any other form: grouping
+// may add a row, or return none after the marker was evaluated.
 func (w *insertReader) tablelessSelect() bool {
 	if !w.accept("select") {
 		return false
@@ -63,7 +60,7 @@ func (w *insertReader) tablelessSelect() bool {
 		}
 		columns++
 	}
-	if columns != w.width { // the server has an error for it
+	if columns != w.width { // the server returns an error for it
 		return false
 	}
 	if w.keyColumn < 0 {
@@ -92,8 +89,8 @@ func (w *insertReader) tablelessSelect() bool {
 	return true
 }
 
-// keyItem notes the key's value in a select and says whether its meaning is
-// known. That of an expression is not; where the key is no integer, it is a key.
+// keyItem records the key's value in a select and reports whether its meaning is known. The meaning of
+// an expression is not known, except that it is a key if the key is not an integer.
 func (w *insertReader) keyItem(tokens []lex.Token, n, params int) bool {
 	for _, t := range tokens[:min(n, len(tokens))] {
 		if t.Kind == lex.Name || t.Kind == lex.Word && !lex.Is(w.text[t.Pos:t.End], "null") {
@@ -103,8 +100,8 @@ func (w *insertReader) keyItem(tokens []lex.Token, n, params int) bool {
 	return w.noteKey(tokens, n, params)
 }
 
-// file reads what follows LOAD DATA's table: how the file is written, and the columns
-// variables that its fields go to. The statement gets a list of all columns where it has none.
+// file reads the text after LOAD DATA's table: the format of the file, and the columns and variables to
+// which its fields are assigned. A statement without a column list gets a list of all columns.
 func (w *insertReader) file() error {
 	w.source.from = w.targetEnd
 	for !w.atEnd() && w.tok.Kind != '(' && !w.is("set") {
@@ -159,7 +156,7 @@ func (w *insertReader) file() error {
 
 const intoOwnTable = "load the file into a table of its own, and insert from there"
 
-// stage notes what runs instead of a statement whose rows only the server knows.
+// stage records the steps that run instead of a statement if only the server can see its rows.
 func (w *insertReader) stage() error {
 	source := w.text[w.source.from:w.source.to]
 	verb, into, target := w.text[w.head.from:w.verbEnd], w.text[w.verbEnd:w.head.to], w.text[w.head.to:w.targetEnd]
@@ -189,15 +186,15 @@ func (w *insertReader) stage() error {
 		s.Tail = " " + strings.TrimLeft(w.text[w.source.to:w.prevEnd], " ")
 		s.MarkedTail = " " + strings.TrimLeft(w.edited(w.source.to, w.prevEnd, w.Edits[w.tailEdit:]), " ")
 	}
-	w.forget()     // the rows go another way than by edits
-	in := w.Insert // a copy, so that w needs no allocation
+	w.forget()     // the rows are written by staging, not by edits
+	in := w.Insert // a copy, so that w is not allocated on the heap
 	in.Columns, in.Staging = s.Columns, s
 	err := w.schema.Stager.Stage(&in, w.Use, source)
 	w.Inserts = append(w.Inserts, in)
 	return err
 }
 
-// edited returns a piece of the text with edits of fixed texts.
+// edited returns a part of the query with the fixed texts of edits inserted.
 func (w *insertReader) edited(from, to int, edits []insert.Edit) string {
 	var b strings.Builder
 	for _, e := range edits {

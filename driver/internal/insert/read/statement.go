@@ -8,13 +8,13 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/lex"
 )
 
-// seenHere is what counts for one statement.
+// seenHere are the flags that apply to one statement.
 const seenHere = lex.SeenComment | lex.SeenCode
 
-// statements reads all statements of the text.
+// statements reads all statements of the query.
 func (r *reader) statements() error {
 	r.next()
-	behind := 0 // the semicolon that ended the last statement: servers take no further ones, but at the text's end
+	behind := 0 // end of the semicolon after the last statement: servers accept further semicolons only at the end of the query
 	for !r.ended() && !r.invalid && r.Cut == 0 {
 		if r.tok.Kind == ';' {
 			if behind == 0 {
@@ -46,21 +46,21 @@ func (r *reader) statements() error {
 		r.Results++
 	}
 	if r.s.Seen&lex.SeenComment != 0 && !r.settings.Single {
-		r.Results++ // nothing but a comment answers too
+		r.Results++ // a comment alone returns a result too
 		if behind > 0 && !r.compound {
 			r.Ends = append(r.Ends, behind)
 		}
 	}
-	for r.tok.Kind != lex.EOF { // placeholders count even in what is invalid
+	for r.tok.Kind != lex.EOF { // placeholders count even in an invalid query
 		r.next()
 	}
 	return nil
 }
 
-// ofStatement returns the error of the statement that began last. A refusal gets the statement's text.
+// ofStatement adds the text of the last statement to its error, if that is a refusal.
 func (r *reader) ofStatement(err error) error {
 	refusal, ok := err.(*insert.Refusal)
-	if r.toEnd(); !ok || r.Use != "" || r.Results == 0 && r.tok.Kind != ';' { // after a USE its names mean other tables
+	if r.toEnd(); !ok || r.Use != "" || r.Results == 0 && r.tok.Kind != ';' { // after a USE the statement's names would mean other tables
 		return err
 	}
 	of := *refusal // others may hold it
@@ -71,14 +71,15 @@ func (r *reader) ofStatement(err error) error {
 	return &of
 }
 
-// isolate cuts the text so that a statement has a text of its own.
+// isolate cuts the query so that a statement is a query by itself.
 func (r *reader) isolate() {
 	if r.Results > 0 {
 		r.cutAt(r.began.prevEnd, r.began.params)
 		return
 	}
 	at, n := r.cursor, 0
-	// Servers take semicolons and blanks off the end, and allow one more semicolon before comments and a NUL.
+	// Servers remove semicolons and blanks at the end, and allow one more semicolon in front of
+	// comments and a NUL.
 	last := len(strings.TrimRight(r.text, "; \t\n\v\f\r"))
 	for ; r.tok.Kind == ';'; r.next() {
 		if r.tok.Pos < last {
@@ -98,16 +99,16 @@ func (r *reader) cutAt(pos, params int) {
 	}
 }
 
-// statement reads one statement, up to its end. One that begins with a word
-// which does not matter here is skipped: see rest.
+// statement reads one statement, up to its end. If the first word is of no interest, the statement is
+// skipped: see rest.
 func (r *reader) statement() error {
 	switch {
-	case r.tok.Kind == '<': // a label of Oracle's kind
+	case r.tok.Kind == '<': // a label in Oracle's syntax
 		return r.compoundStatement()
 	case r.tok.Kind != lex.Word:
 		return r.rest()
 	}
-	var lower [len("truncate") + 1]byte // a longer word is none of these
+	var lower [len("truncate") + 1]byte // longer words match none of these
 	word := lower[:copy(lower[:], r.str())]
 	for i := range word {
 		word[i] |= 0x20
@@ -139,7 +140,7 @@ func (r *reader) statement() error {
 	case "if", "case", "loop", "repeat", "while", "for", "declare":
 		return r.compoundStatement()
 	case "explain", "desc", "describe", "show", "grant", "revoke", "help":
-		return nil // it mentions statements without running them
+		return nil // these statements mention other statements without running them
 	}
 	if r.peek().Kind == ':' { // a label
 		return r.compoundStatement()
@@ -149,7 +150,7 @@ func (r *reader) statement() error {
 	return r.rest()
 }
 
-// set reads SET, and MariaDB's SET STATEMENT … FOR before a statement.
+// set reads SET, and MariaDB's SET STATEMENT … FOR in front of a statement.
 func (r *reader) set() error {
 	r.next()
 	if !r.accept("statement") {
@@ -172,9 +173,9 @@ func (r *reader) set() error {
 	return nil
 }
 
-// setsSession notes whether a SET names what decides how texts are read, and whether it
-// may set a mode that reads quotes in another way: one that it names, or any that is not
-// written as a string.
+// setsSession records whether a SET names a setting that decides how queries are read. It also records
+// whether the SET may choose a mode that reads quotes differently: a named one, or any value that is
+// not written as a string.
 func (r *reader) setsSession() {
 	mode, literal := false, false
 	s, t := r.s, r.tok
@@ -193,16 +194,14 @@ func (r *reader) setsSession() {
 	r.setsMode = r.setsMode || mode && (!literal || mentions(r.text[from:t.Pos], "ansi", "no_backslash", "oracle", "db2", "mssql", "maxdb", "postgresql"))
 }
 
-// compoundStatement reads MariaDB's IF, LOOP, BEGIN NOT ATOMIC and the like
-// outside of a stored program. Where it ends is not read: what follows in the
-// same text is treated as part of it.
+// compoundStatement reads MariaDB's IF, LOOP, BEGIN NOT ATOMIC and similar statements outside of a
+// stored program. Their end is not read: the rest of the query is treated as part of them.
 func (r *reader) compoundStatement() error {
 	r.compound, r.Opaque = true, true
 	return r.rest()
 }
 
-// rest goes past the rest of a statement, in which an INSERT would stand at a
-// place that is not known.
+// rest skips the rest of a statement. An INSERT in it would be at an unknown place.
 func (r *reader) rest() error {
 	start := r.cursor
 	prev := lex.Token{}
@@ -232,10 +231,9 @@ func (r *reader) rest() error {
 	return nil
 }
 
-// stored reads PREPARE … FROM and EXECUTE [IMMEDIATE], from its first word, and
-// refuses one whose text holds a statement that writes a configured table. A
-// text in a variable is not seen, one that is put together only as far as its
-// literals go.
+// stored reads PREPARE … FROM and EXECUTE [IMMEDIATE], from the first word, and refuses them if their
+// string contains a statement that writes a configured table. A string in a variable is not seen, and a
+// concatenated one only as far as its literals.
 func (r *reader) stored() error {
 	form := "PREPARE"
 	if r.is("execute") {

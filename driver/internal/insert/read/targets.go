@@ -5,9 +5,9 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/lex"
 )
 
-// Targets returns the tables that INSERT, REPLACE and LOAD write in the text of a stored
-// program, each as often as it is named. db is what bare names in it mean. Strings count as
-// text if the program runs texts: EXECUTE could run them.
+// Targets returns the tables that INSERT, REPLACE and LOAD write in the text of a stored program, once
+// for each mention. db is the database of unqualified names. Strings are read as SQL if the program has
+// EXECUTE or PREPARE, since EXECUTE could run them.
 func Targets(text, db string, settings insert.Settings) []insert.TableName {
 	var targets []insert.TableName
 	var strs []string
@@ -24,9 +24,9 @@ func Targets(text, db string, settings insert.Settings) []insert.TableName {
 			strs = append(strs, stringContent(r.str()))
 		case r.tok.Kind == lex.Word && prev.Kind != '.':
 			executes = executes || r.isAny("execute", "prepare")
-			if r.writes() && !lex.Is(before, "or") { // CREATE OR REPLACE is no REPLACE
+			if r.writes() && !lex.Is(before, "or") { // CREATE OR REPLACE is not REPLACE
 				at := r.cursor
-				_ = r.statement() // looks up its table, and no other
+				_ = r.statement() // it looks up the target of this statement only
 				r.cursor = at
 			}
 		}
@@ -40,7 +40,7 @@ func Targets(text, db string, settings insert.Settings) []insert.TableName {
 	return targets
 }
 
-// programReader returns a reader in front of a stored program's first token.
+// programReader returns a reader positioned in front of a stored program's first token.
 func programReader(text, db string, settings insert.Settings) *reader {
 	r := &reader{text: text, settings: settings, Findings: insert.Findings{Use: db}}
 	r.s = settings.Scanner(text)

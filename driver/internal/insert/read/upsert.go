@@ -10,7 +10,7 @@ import (
 	"github.com/leafsql/leafsql/internal/quote"
 )
 
-// The update list of an upsert: what it makes of the key, and where it carries a marker.
+// The update list of an upsert: its effect on the key, and the place of the marker.
 
 // duplicate reads ON DUPLICATE KEY UPDATE and its list.
 func (w *insertReader) duplicate() error {
@@ -25,7 +25,7 @@ func (w *insertReader) duplicate() error {
 	} else {
 		w.Duplicates = insert.Update
 	}
-	sets, brought := false, false // the list sets the key, and as the last to what the row brought
+	sets, brought := false, false // the list sets the key, and the last assignment sets it to the row's explicit key
 	var itself lex.Token          // the value of key = key
 	for more := true; more; more = w.skip(',') {
 		name, ok := w.column()
@@ -64,10 +64,10 @@ func (w *insertReader) duplicate() error {
 	column := w.target + "." + quote.Name(w.Table.Key)
 	marker := insert.UpsertMarker(column)
 	if w.keyColumn >= 0 && (w.staged || w.Rows > 1 && w.Lacking < w.Rows) {
-		// A row of the batch that names its own key and finds it says nothing
-		// of the rows that are filled.
+		// A row of the batch that finds its explicit key in use must not set the session's id, since
+		// it is not one of the filled rows.
 		brought := "VALUES(" + quote.Name(w.Table.Key) + ")"
-		if w.rowName != "" { // MySQL warns of VALUES()
+		if w.rowName != "" { // MySQL warns about VALUES()
 			brought = w.rowName + "." + quote.Name(w.Table.Key)
 		}
 		marker = "IF(" + brought + " = " + column + ", " + column + ", " + marker + ")"
@@ -83,8 +83,8 @@ func (w *insertReader) duplicate() error {
 	return nil
 }
 
-// isBrought says whether the value of an assignment, from its first token to this one,
-// is VALUES() of the key, the key of the row's alias, or the row's key once more.
+// isBrought reports whether the value of an assignment, from its first token to this one, is VALUES()
+// of the key, the key of the row's alias, or the row's key repeated.
 func (w *insertReader) isBrought(value cursor) bool {
 	v := reader{cursor: value, text: w.text}
 	if v.tok.Kind == lex.Number {
@@ -104,8 +104,8 @@ func (w *insertReader) isBrought(value cursor) bool {
 	return ok && w.isKey(name) && v.prevEnd == w.prevEnd
 }
 
-// callsAtUpsertMarker says whether some call would read the upsert's marker, or set
-// what that does. A select, and an only row, are evaluated before the update list.
+// callsAtUpsertMarker reports whether a call would read the upsert's marker, or override it. The
+// source's select, and an only row, are evaluated before the update list.
 func (w *insertReader) callsAtUpsertMarker() (bool, error) {
 	if w.calls.reads >= 0 || w.calls.sets >= 0 || w.rowCalls.sets >= 0 || w.Rows > 1 && w.rowCalls.reads >= 0 {
 		return true, nil
@@ -116,8 +116,8 @@ func (w *insertReader) callsAtUpsertMarker() (bool, error) {
 	return false, nil
 }
 
-// noteOthers notes whether the value of an assignment, from its first token to this
-// one, names columns, other than in VALUES(), that may be none of the table's, and of which tables.
+// noteOthers records whether the value of an assignment, from its first token to this one, names
+// columns outside of VALUES() that may not be the table's, and the tables in front of these columns.
 func (w *insertReader) noteOthers(value cursor) {
 	v := reader{cursor: value, text: w.text}
 	for v.tok.Pos < w.tok.Pos && !v.ended() {
@@ -144,8 +144,8 @@ func (w *insertReader) noteOthers(value cursor) {
 	}
 }
 
-// isItself says whether the value of an assignment, from its first token to
-// this one, is the key of the row there already: not that of the row alias.
+// isItself reports whether the value of an assignment, from its first token to this one, is the key of
+// the existing row, and not that of the row alias.
 func (w *insertReader) isItself(value cursor) bool {
 	v := reader{cursor: value, text: w.text}
 	if !v.atName() {

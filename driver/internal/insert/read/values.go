@@ -8,9 +8,10 @@ import (
 	"github.com/leafsql/leafsql/internal/quote"
 )
 
-// Rows whose values stand in the text: VALUES and SET.
+// Rows that are written in the query: VALUES and SET.
 
-// values reads the rows of VALUES. isQuery says that they begin a query, to MariaDB.
+// values reads the rows of VALUES. isQuery reports whether MariaDB reads them as the start of a query
+// expression.
 func (w *insertReader) values() (isQuery bool, err error) {
 	start := w.tok.Pos
 	w.source.from = w.tok.Pos
@@ -30,18 +31,18 @@ func (w *insertReader) values() (isQuery bool, err error) {
 		if !w.skip(',') {
 			break
 		}
-		if w.Rows == 1 && w.Lacking == 1 { // the others are about as long
+		if w.Rows == 1 && w.Lacking == 1 { // the other rows are about as long
 			w.Edits = slices.Grow(w.Edits, min(1000, (len(w.text)-w.tok.Pos)/(w.tok.Pos-w.source.from)))
 		}
 	}
 	return w.isAny("union", "except", "intersect", "limit", "order"), nil
 }
 
-// row reads a row, whose first parenthesis was read.
+// row reads a row after its opening parenthesis.
 func (w *insertReader) row() error {
 	switch noValues := w.tok.Kind == ')'; {
 	case noValues != (w.form == empty):
-		return errInvalid // a row of another length
+		return errInvalid // a row of different length
 	case noValues:
 		w.gap(insert.Key, w.tok.Pos, w.tok.Pos)
 		w.next()
@@ -62,7 +63,7 @@ func (w *insertReader) row() error {
 		return w.unreadable(w.Table)
 	}
 	if n != w.width && w.form != positional {
-		return errInvalid // positional: the server tells (1136)
+		return errInvalid // positional: the server reports error 1136
 	}
 	if w.keyColumn < 0 {
 		w.gap(insert.CommaKey, w.tok.Pos, w.tok.Pos)
@@ -71,7 +72,7 @@ func (w *insertReader) row() error {
 	return nil
 }
 
-// assignments reads INSERT … SET and what follows it.
+// assignments reads INSERT … SET and the text after it.
 func (w *insertReader) assignments() error {
 	w.source.from = w.tok.Pos
 	w.columns = w.cursor
