@@ -1,9 +1,9 @@
-// Package inserttest makes texts to try package insert with.
+// Package inserttest generates queries for tests of package insert.
 //
 //	g := inserttest.NewGenerator(seed)
 //	text := g.Text()
 //
-// It does not know what the texts should come to.
+// It does not return the expected plans.
 package inserttest
 
 import (
@@ -12,20 +12,19 @@ import (
 	"strings"
 )
 
-// A Generator writes texts from a grammar: statements that write a table
-// orders (id, customer, total) of a database shop in all usual ways, among
-// others that do not.
+// A Generator generates queries from a grammar: statements that write the table orders (id, customer,
+// total) of the database shop in all usual forms, and some that do not write it. It is not safe for
+// concurrent use.
 type Generator struct{ *rand.Rand }
 
-// NewGenerator returns a generator that writes the same texts for the same
-// seed.
+// NewGenerator returns a generator that returns the same queries for the same seed.
 func NewGenerator(seed uint64) Generator {
 	return Generator{rand.New(rand.NewPCG(seed, 0))}
 }
 
 func (g Generator) one(of ...string) string { return of[g.IntN(len(of))] }
 
-// maybe is s in one of n cases.
+// maybe returns s in one of n cases, and "" otherwise.
 func (g Generator) maybe(n int, s string) string {
 	if g.IntN(n) == 0 {
 		return s
@@ -45,7 +44,7 @@ func (g Generator) space() string {
 	return g.one(" ", " ", " ", " ", "  ", "\t", "\n", "/**/", " /* a */ ", " # b\n", "-- c\n")
 }
 
-// Text returns a text of one to three statements.
+// Text returns a query of one to three statements.
 func (g Generator) Text() string {
 	var b strings.Builder
 	for i := range 1 + g.IntN(3) {
@@ -62,7 +61,7 @@ func (g Generator) Text() string {
 	return b.String() + g.one("", "", ";", " ;", "")
 }
 
-// Insert returns an INSERT or REPLACE.
+// Insert returns an INSERT or REPLACE without a semicolon.
 func (g Generator) Insert() string {
 	var b strings.Builder
 	b.WriteString(g.one("INSERT", "insert", "REPLACE") + g.space())
