@@ -12,10 +12,11 @@ import (
 	"github.com/leafsql/leafsql/internal/servererr"
 )
 
-// What texts do to the session and to tables, apart from writing rows: it is noted
-// once they ran, and what is known no more is looked at again.
+// Effects of queries on the session and on tables, apart from the rows that they write. They are
+// recorded after a query has run, and outdated facts are read again.
 
-// After notes what a text did to the session and to the tables.
+// After records the effects of a statement on the session and on tables. err is the result of the
+// statement.
 func (p *Planner) After(st *Statement, err error) {
 	plan := st.Plan
 	if plan.Role && p.Permitted != nil { // its roles may not be those of other sessions of its account
@@ -24,7 +25,7 @@ func (p *Planner) After(st *Statement, err error) {
 	if plan.Opaque {
 		p.AfterOpaque()
 	}
-	if len(plan.Changes) > 0 && !nothingRan(plan, err) { // whose bare names are of the database before a USE in the text
+	if len(plan.Changes) > 0 && !nothingRan(plan, err) { // unqualified names are in the database from before a USE in the query
 		p.noteChanges(st, err != nil)
 	}
 	switch {
@@ -46,8 +47,9 @@ func (p *Planner) After(st *Statement, err error) {
 	}
 }
 
-// nothingRan reports whether the server denied the text, or could not read it, before it did anything. It may have run a part
-// of a text of several statements, and of one whose statements are not all written in it.
+// nothingRan reports whether the server denied the query, or could not read it, before it changed
+// anything. A query of several statements, or with statements that are not written in it, may have run
+// in part.
 func nothingRan(plan *insert.Plan, err error) bool {
 	if plan.Results != 1 || plan.Opaque {
 		return false
@@ -66,10 +68,11 @@ func (p *Planner) DoubtDatabase(st *Statement) {
 	}
 }
 
-// errUnread stands for what the answers may tell that are still to be read.
+// errUnread is passed to After in place of the errors that unread results may contain.
 var errUnread = errors.New("leafsql: answers are still to be read")
 
-// Unread is the error to be noted of a statement that answers with rows.
+// Unread returns the error to pass to After for a statement that returns rows. err is the error of
+// executing it.
 func (st *Statement) Unread(err error) error {
 	if err == nil && st.Plan.Results > 1 {
 		return errUnread
@@ -77,9 +80,8 @@ func (st *Statement) Unread(err error) error {
 	return err
 }
 
-// AfterOpaque notes that statements ran whose texts were not seen: in a routine, or
-// prepared by SQL. They can change the database in use on MariaDB alone, since
-// 10.6.2, where EXECUTE may run a USE.
+// AfterOpaque records that unseen statements ran: in a routine, or prepared in SQL. They can change the
+// database in use only on MariaDB 10.6.2 and later, as EXECUTE may run a USE there.
 func (p *Planner) AfterOpaque() {
 	p.opaque = true
 	if p.Permitted != nil { // its roles may have changed
@@ -91,12 +93,12 @@ func (p *Planner) AfterOpaque() {
 	p.DoubtTemporary()
 }
 
-// noteChanges forgets what is known of tables that a text changes. A temporary
-// table is this connection's alone.
+// noteChanges discards the facts about tables that a query changes. A change of a temporary table
+// affects this connection only.
 func (p *Planner) noteChanges(st *Statement, failed bool) {
-	ofOwn, like := false, catalog.Name{} // the text has named a temporary table, made LIKE that one
+	ofOwn, like := false, catalog.Name{} // whether the query has named a temporary table, and the table that this one was created LIKE
 	for _, change := range st.Plan.Changes {
-		if change.Program { // which any statement may run
+		if change.Program { // any statement may run the program
 			p.tables.Forget(func(catalog.Name) bool { return true })
 			continue
 		}
@@ -106,7 +108,7 @@ func (p *Planner) noteChanges(st *Statement, failed bool) {
 			change.Like.DB = cmp.Or(change.Like.DB, st.db)
 		}
 		name := p.nameOf(change.TableName)
-		gone := name // perhaps, and with it rows that ids come from
+		gone := name // the table may be gone, and with it rows that ids come from
 		if anyDB {
 			gone.DB = ""
 		}
@@ -128,8 +130,8 @@ func (p *Planner) noteChanges(st *Statement, failed bool) {
 	}
 }
 
-// verify looks again at the tables of a statement, after a routine ran that may have
-// changed their columns, or made temporary tables of their names.
+// verify reads the tables of a statement again after a routine ran that may have changed their columns,
+// or created temporary tables with their names.
 func (p *Planner) verify(ctx context.Context, text string, st *Statement) (*Statement, error) {
 	for i := range st.Plan.Inserts {
 		t := st.Plan.Inserts[i].Table

@@ -10,8 +10,8 @@ import (
 	"github.com/leafsql/leafsql/internal/servererr"
 )
 
-// judged returns the error for a statement that is refused: the server's own if it refuses the statement too, for a
-// guarded session whatever its reason is, else if it cannot read it either.
+// judged returns the error for a refused statement: the server's error if the server refuses the
+// statement too. For a guarded session any error of the server counts, otherwise only a syntax error.
 func (p *Planner) judged(ctx context.Context, refusal *insert.Refusal, text string) error {
 	if p.Permitted == nil && (!refusal.Unreadable || strings.Contains(text, ";")) {
 		return refusal
@@ -27,8 +27,9 @@ func (p *Planner) judged(ctx context.Context, refusal *insert.Refusal, text stri
 	return err
 }
 
-// unseen returns the error for a statement into a table that the catalog does not show, and that is no temporary one of this
-// session: the server's own, 1142 or 1146, or else the refusal for a table that leafsql's own account may not see.
+// unseen returns the error for a statement that writes a table which is neither in the catalog nor a
+// temporary table of this session. It is the server's error, 1142 or 1146, or else the refusal for a
+// table that leafsql's account may not see.
 func (p *Planner) unseen(ctx context.Context, text string, name catalog.Name) error {
 	if strings.Contains(text, ";") {
 		text = emptyInsert(name)
@@ -40,8 +41,9 @@ func (p *Planner) unseen(ctx context.Context, text string, name catalog.Name) er
 		Reason: "leafsql's own account may not see the table", Fix: "GRANT SELECT, INSERT ON " + name.Quoted() + " to the account in leafsql's DSN"}
 }
 
-// tryPrepare is TryPrepare. A text that the server cannot prepare is judged by an INSERT of no columns into its table, and so is LOAD
-// DATA: MariaDB requires UPDATE for its SET when it prepares it, and not when it runs it.
+// tryPrepare is like TryPrepare, but replaces a query that the server cannot prepare by an INSERT of no
+// columns into its table. A LOAD DATA that is denied is replaced as well: for its SET, MariaDB requires
+// UPDATE when it prepares the statement, but not when it runs it.
 func (p *Planner) tryPrepare(ctx context.Context, text string, name catalog.Name) error {
 	err := p.TryPrepare(ctx, text)
 	load := strings.EqualFold(text[:min(len(text), len("LOAD"))], "LOAD")

@@ -10,22 +10,24 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/lex"
 )
 
-// A session whose account is not leafsql's own may have fewer privileges than leafsql. Before leafsql does anything for one
-// of its statements that others can notice, such as drawing ids, the server has to show that the session may run the
-// statement: it prepares this one now, or it prepared one of the same shape on this table within permittedFor, for this
-// session or for another one of its account.
+// A session with an account other than leafsql's may have fewer privileges than leafsql. Before leafsql
+// does anything for its statement that others can notice, such as drawing ids, the server must have
+// shown that the session may run the statement. Either the server prepares it now, or within
+// permittedFor it prepared one of the same shape on this table, for this session or for another one of
+// the same account.
 
 const (
 	permittedFor = time.Minute
-	maxPermitted = 1 << 16 // shapes of all accounts
+	maxPermitted = 1 << 16 // shapes of all accounts together
 )
 
-// Permissions are the shapes of statements that the server has permitted the sessions of guarded planners, each with the time
-// until which that counts. They are safe for concurrent use.
+// Permissions are the statement shapes that the server has permitted to the sessions of guarded
+// planners, each with the time at which the permission expires. They are safe for concurrent use, and
+// the zero value is empty.
 type Permissions struct {
 	mu       sync.Mutex
 	until    map[shape]time.Time
-	sessions uint64 // that share nothing
+	sessions uint64 // number of sessions that share nothing
 }
 
 // A shape is the hash of an account, a table and the parts of a statement that decide which privileges it needs there: its
@@ -35,21 +37,21 @@ type shape uint64
 
 var shapeSeed = maphash.MakeSeed()
 
-// holds reports whether statements of the shape are permitted.
+// holds reports whether statements of the shape are currently permitted.
 func (p *Permissions) holds(s shape) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return time.Now().Before(p.until[s])
 }
 
-// grant notes that the server permitted a shape.
+// grant records that the server permitted a shape.
 func (p *Permissions) grant(s shape) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.until == nil {
 		p.until = make(map[shape]time.Time)
 	}
-	for old := range p.until { // any one makes room: it is asked for again
+	for old := range p.until { // evict arbitrary shapes; the server judges them again
 		if len(p.until) < maxPermitted {
 			break
 		}
@@ -58,26 +60,26 @@ func (p *Permissions) grant(s shape) {
 	p.until[s] = time.Now().Add(permittedFor)
 }
 
-// revoke notes that the server denied a shape.
+// revoke records that the server denied a shape.
 func (p *Permissions) revoke(s shape) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.until, s)
 }
 
-// Guard makes the server judge the statements of a session before leafsql acts on them. Sessions of one account share
-// what the server has permitted; with an account of "" the session shares nothing.
+// Guard makes the planner request the server's permission before leafsql acts on a statement of the
+// session. Sessions of one account share permissions; with an account of "" the session shares nothing.
 func (p *Planner) Guard(account string) {
 	p.Permitted, p.account = &p.shared.permitted, account
 	if p.Alone = account == ""; p.Alone {
 		p.Permitted.mu.Lock()
 		defer p.Permitted.mu.Unlock()
 		p.Permitted.sessions++
-		p.account = "\x00" + strconv.FormatUint(p.Permitted.sessions, 10) // no server has an account of this name
+		p.account = "\x00" + strconv.FormatUint(p.Permitted.sessions, 10) // no server has an account with this name
 	}
 }
 
-// shape returns the shape of a statement that is filled or staged.
+// shape returns the shape of a filled or staged statement.
 func (p *Planner) shape(in *insert.Insert) shape {
 	var h maphash.Hash
 	h.SetSeed(shapeSeed)

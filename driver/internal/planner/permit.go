@@ -11,13 +11,15 @@ import (
 	"github.com/leafsql/leafsql/internal/servererr"
 )
 
-// ErrTemporary is the error of Permit if a temporary table hides the statement's table: the statement is to be planned again.
+// ErrTemporary is returned by Permit if a temporary table hides the statement's table: plan the
+// statement again.
 var ErrTemporary = errors.New("leafsql: a temporary table hides the table")
 
-// Permit asks the server whether the session of a guarded planner may run a statement that is filled or staged, unless
-// that is known. The error is ErrTemporary, the server's, or a refusal if the account lacks a privilege on the key column
-// alone. Of a staged statement it is unproven then that its copy may write the key. The statement is executed for this many rows
-// at once, or 1.
+// Permit checks with the server whether the session of a guarded planner may run a filled or staged
+// statement, unless a permission of its shape is cached. The error is ErrTemporary, the server's error,
+// or a refusal if the account lacks a privilege only on the key column. unproven is set for a staged
+// statement if it is still uncertain whether its copy may write the key. rows is the number of
+// executions that run at once, at least 1.
 func (p *Planner) Permit(ctx context.Context, st *Statement, text string, rows int) (unproven bool, err error) {
 	in, staged := &st.Plan.Inserts[0], st.Way == Staged
 	if in.Diagnostics && !p.Settings.MariaDB {
@@ -27,8 +29,8 @@ func (p *Planner) Permit(ctx context.Context, st *Statement, text string, rows i
 	if in.Table.Keyless || p.Permitted.holds(s) {
 		return false, nil
 	}
-	// The server judges the table that the session sees. A question would change the counts that some texts read, so that these are judged
-	// without it if they have no other effect than one id.
+	// The server judges the table that the session sees. A query for it would change the counts that
+	// some statements read. These are judged without the query if their only effect is one id.
 	counts := session.MayReadCounts(text)
 	if !counts || in.Lacking*rows != 1 || len(in.ArgKeys) > 0 || in.Floor > 0 {
 		hidden, err := p.askTemporary(ctx, text, in.Table.Name)
@@ -40,11 +42,11 @@ func (p *Planner) Permit(ctx context.Context, st *Statement, text string, rows i
 		}
 	}
 	switch {
-	case p.DB != st.db: // its bare names mean other tables than when it was prepared
-		if err = p.TryPrepare(ctx, in.Probe(true)); err != nil && !servererr.Denied(err) { // of the probe's own form, perhaps
+	case p.DB != st.db: // unqualified names mean other tables than when it was prepared
+		if err = p.TryPrepare(ctx, in.Probe(true)); err != nil && !servererr.Denied(err) { // the probe's form may be the cause
 			err = p.TryPrepare(ctx, emptyInsert(in.Table.Name))
 		}
-	case !staged || in.Staging.Source != insert.File: // which MySQL cannot prepare
+	case !staged || in.Staging.Source != insert.File: // MySQL cannot prepare LOAD DATA
 		err = p.tryPrepare(ctx, st.Likely(text), in.Table.Name)
 	}
 	if err == nil && in.Columns != nil {
@@ -60,17 +62,17 @@ func (p *Planner) Permit(ctx context.Context, st *Statement, text string, rows i
 	return staged, err
 }
 
-// probe returns the error for an account that may not write the columns of a statement.
+// probe returns the server's error if the account may not write the columns of a statement.
 func (p *Planner) probe(ctx context.Context, in *insert.Insert, filled bool) error {
 	err := p.TryPrepare(ctx, in.Probe(filled))
 	if _, answered := err.(*mysql.MySQLError); answered && !servererr.Denied(err) {
-		return nil // of the probe's own form
+		return nil // caused by the probe's form
 	}
 	return err
 }
 
-// Denial returns the error for a statement that the server denied when it was prepared with its keys: the server's own, if the
-// account may not run the client's text either.
+// Denial returns the error for a statement that the server denied when it was prepared with its keys:
+// the server's error if the account may not run the client's query either, and a refusal otherwise.
 func (p *Planner) Denial(ctx context.Context, st *Statement, text string, err error) error {
 	in := &st.Plan.Inserts[0]
 	moved := p.DB != st.db
@@ -84,10 +86,11 @@ func (p *Planner) Denial(ctx context.Context, st *Statement, text string, err er
 	return cmp.Or(own, in.KeyDenied(servererr.Message(err)))
 }
 
-// Ran notes how a statement that is filled or staged ended, and returns its error: the server's, if leafsql refuses a text that was not
-// judged before and that the server denies. The copy of a staged one has shown what it may write.
+// Ran records the result of a filled or staged statement and returns its error. If leafsql refused a
+// staged statement that the server has not judged, and the server denies it, that is the server's
+// error. If unproven is set, a successful copy has shown that it may write the key.
 func (p *Planner) Ran(ctx context.Context, st *Statement, text string, unproven bool, err error) error {
-	_, answered := err.(*mysql.MySQLError) // not the answer to leafsql's own account
+	_, answered := err.(*mysql.MySQLError) // false for an error from a connection of leafsql's account
 	refusal, refused := err.(*insert.Refusal)
 	switch in := &st.Plan.Inserts[0]; {
 	case answered && servererr.Denied(err):

@@ -1,16 +1,16 @@
-// Package planner says how a text is to be run on a connection, and is told what happened to
-// the session, so that it is right about the next one.
+// Package planner decides how a query is run on a connection, and records the effects of each query on
+// the session for the plan of the next one.
 //
 //	p := planner.New(session, set, plans)
-//	st, err := p.Statement(ctx, text) // how: st.Way; what its rows need: st.Plan
+//	st, err := p.Statement(ctx, text) // st.Way: how to run it; st.Plan: the keys that its rows need
 //	…                                 // it runs
 //	p.After(st, err)                  // if st.Effects is set, or the statement failed
 //
-// If something other than a statement changed the session, such as a command of MySQL's
-// protocol, the caller says so by Use, ForgetSettings, DoubtTemporary or AfterOpaque.
+// If something other than a statement changed the session, such as a command of MySQL's protocol, the
+// caller has to call Use, ForgetSettings, DoubtTemporary or AfterOpaque.
 //
-// The package draws no ids and runs no statement of the application. It asks the session
-// for its settings if the meaning of a text depends on them.
+// The package draws no ids and runs no statement of the application. It reads the session's settings if
+// the meaning of a query depends on them.
 package planner
 
 import (
@@ -31,43 +31,44 @@ import (
 	"github.com/leafsql/leafsql/internal/servererr"
 )
 
-// A Planner is of one connection, and is used by one goroutine at a time, as that is.
+// A Planner belongs to one connection. Like the connection, it is not safe for concurrent use.
 type Planner struct {
 	session.Session
 	tables *tables.Set
 
 	shared  *Plans
 	schema  *tables.Schema
-	plans   *plancache.Cache[*Statement] // of schema and of what is known of the session
-	planned int                          // the session's Changes that they are of
+	plans   *plancache.Cache[*Statement] // plans for schema and the known state of the session
+	planned int                          // the session's Changes when plans was chosen
 
-	temporary map[catalog.Name]temporaryTable // plans that saw one are the connection's own
+	temporary map[catalog.Name]temporaryTable // plans that depend on one are not shared
 
-	// A routine or a stored text ran, and may have made temporary tables or changed
-	// others; those looked at since then are verified.
+	// opaque is set after a routine or a dynamic statement ran, which may have created temporary tables
+	// or changed others. verified are the tables that were read again since.
 	opaque   bool
 	verified []catalog.Name
 
-	// Permitted are the statements that the server has permitted; nil if the session has leafsql's own account. Those of
-	// this session's account count, and its own if it is Alone.
+	// Permitted are the statements that the server has permitted, or nil if the session has leafsql's
+	// account. The permissions of account apply; if Alone is set, they are this session's alone.
 	Permitted *Permissions
 	Alone     bool
 	account   string
 
-	// The last text and its statement: most connections run one text many times.
+	// The last query and its statement: most connections run one query many times.
 	lastText string
 	last     *Statement
 }
 
-// New returns the planner of a connection. The connections of a set share the plans.
+// New returns the planner of a connection. All connections of set have to pass the same plans.
 func New(s session.Session, set *tables.Set, shared *Plans) Planner {
 	return Planner{Session: s, tables: set, shared: shared}
 }
 
-// maxMemo keeps a connection from holding on to a large text.
+// maxMemo, in bytes, prevents a connection from keeping a large query in memory.
 const maxMemo = 4096
 
-// Statement finds what a text comes to. The error may be a refusal.
+// Statement returns the plan of a query. The error may be an *insert.Refusal, or an error of the server
+// or of a look-up.
 func (p *Planner) Statement(ctx context.Context, text string) (*Statement, error) {
 	if p.last != nil && text == p.lastText && p.planned == p.Changes && p.schema == p.tables.Schema.Load() {
 		return p.last, nil
@@ -81,8 +82,8 @@ func (p *Planner) Statement(ctx context.Context, text string) (*Statement, error
 	}
 	st, kept, err := p.plan(ctx, text)
 	if err == nil && p.DBUnknown && slices.ContainsFunc(st.Plan.Changes, func(ch insert.Change) bool { return ch.DB == "" && !ch.Program }) {
-		err = p.KnowDatabase(ctx, text) // to know whose tables it changes
-		st.db = p.DB                    // this plan is not shared
+		err = p.KnowDatabase(ctx, text) // to find the tables that it changes
+		st.db = p.DB                    // the database in use was unknown, so this plan is not shared
 	}
 	if err == nil && p.opaque && len(st.Plan.Inserts) > 0 && (st.positional() || p.Permitted != nil || !session.MayReadCounts(text)) {
 		planned := st
@@ -104,9 +105,9 @@ func (p *Planner) Statement(ctx context.Context, text string) (*Statement, error
 	return st, nil
 }
 
-// plan plans a text, or finds the plan made before. Where the session decides what the
-// text means it is asked, and the answer kept until a text may change it. kept says
-// whether the plan will do the next time without a question.
+// plan returns the cached plan of a query, or makes one. If the meaning of the query depends on the
+// session's settings, these are read, and cached until a query may change them. kept reports whether
+// the plan can be used next time without a look-up.
 func (p *Planner) plan(ctx context.Context, text string) (st *Statement, kept bool, err error) {
 	for {
 		p.follow()
@@ -117,7 +118,7 @@ func (p *Planner) plan(ctx context.Context, text string) (st *Statement, kept bo
 			if st, err = p.parse(ctx, text); err != nil {
 				return nil, false, err
 			}
-			if p.follow(); p.plans == plans && !unknown { // else a look-up changed what plans are kept under
+			if p.follow(); p.plans == plans && !unknown { // otherwise a look-up changed the state that plans are cached for
 				plans.Put(text, st, st.Plan.Memory())
 			}
 		}
@@ -130,8 +131,8 @@ func (p *Planner) plan(ctx context.Context, text string) (st *Statement, kept bo
 	}
 }
 
-// replan takes the plans that fit the schema, the database in use and what is known of
-// the session. A connection with temporary tables keeps its own for itself.
+// replan selects the plans for the schema, the database in use and the known state of the session. A
+// connection with temporary tables of configured names does not share its plans.
 func (p *Planner) replan() {
 	p.last, p.planned = nil, p.Changes
 	if p.ownPlans() {
@@ -141,16 +142,16 @@ func (p *Planner) replan() {
 	p.plans = p.shared.of(p.tables, p.schema, planKey{db: p.DB, settings: p.Settings})
 }
 
-// follow is replan where what is known of the session has changed.
+// follow calls replan if the known state of the session has changed.
 func (p *Planner) follow() {
 	if p.planned != p.Changes {
 		p.replan()
 	}
 }
 
-// Replanned is the statement for one more try, nil for none: somebody else changed
-// a table since it was looked at, and the server found that a column is
-// missing or one too many, which it does before it writes a row.
+// Replanned returns the statement for a second attempt, or nil if there is none. It applies if another
+// session changed a table after it was read, and the server reports a missing column or a wrong number
+// of values; it does so before it writes a row.
 func (p *Planner) Replanned(ctx context.Context, st *Statement, text string, err error) *Statement {
 	if err == nil || !servererr.Is(err, servererr.UnknownColumn, servererr.ColumnCount) || !st.positional() {
 		return nil
@@ -163,18 +164,18 @@ func (p *Planner) Replanned(ctx context.Context, st *Statement, text string, err
 	return again
 }
 
-// A reading is one reading of a text.
+// A reading is the state of reading a query once.
 type reading struct {
 	staged.Judge
 	p    *Planner
 	ctx  context.Context
 	text string
 
-	mayFill bool         // it names a table that a rule means and that has nothing to fill
-	place   catalog.Name // of that table
+	mayFill bool         // the query names a table that a rule includes and that has nothing to fill
+	place   catalog.Name // name of that table
 }
 
-// table returns the configured table that a name means.
+// table returns the configured table that a name refers to, or nil.
 func (r *reading) table(db, name string) (*insert.Table, error) {
 	t, err := r.p.lookup(r.ctx, r.text, db, name)
 	if n := r.p.nameOf(insert.TableName{DB: db, Table: name}); t == nil && r.p.schema.Configured(n) {
@@ -183,7 +184,7 @@ func (r *reading) table(db, name string) (*insert.Table, error) {
 	return t, err
 }
 
-// called returns what stored programs do.
+// called returns the effects of stored programs.
 func (r *reading) called(db string, calls, views []insert.TableName) (insert.Effects, error) {
 	if db == "" {
 		if err := r.p.KnowDatabase(r.ctx, r.text); err != nil {
@@ -194,8 +195,8 @@ func (r *reading) called(db string, calls, views []insert.TableName) (insert.Eff
 	return r.p.tables.Programs().Called(r.ctx, db, calls, views)
 }
 
-// parse plans a text. Errors come from looking tables up, and are not kept. A refusal
-// may be for what was found of stored programs.
+// parse makes the plan of a query. Errors come from look-ups of tables, and are not cached. A refusal
+// may depend on stored programs, so its statement expires.
 func (p *Planner) parse(ctx context.Context, text string) (*Statement, error) {
 	r := &reading{p: p, ctx: ctx, text: text}
 	r.Judge = staged.Judge{Settings: p.Settings, Called: r.called}
@@ -221,7 +222,7 @@ func (p *Planner) parse(ctx context.Context, text string) (*Statement, error) {
 	return st, nil
 }
 
-// lookup says which configured table a name in a text means on this connection.
+// lookup returns the configured table that a name in a query refers to on this connection, or nil.
 func (p *Planner) lookup(ctx context.Context, text, db, table string) (*insert.Table, error) {
 	if !utf8.ValidString(db) || !utf8.ValidString(table) {
 		return nil, &insert.Refusal{Of: insert.TableName{Table: strings.ToValidUTF8(table, "?")}, Reason: "its name is not in UTF-8, so it cannot be told whether it is configured",
@@ -235,7 +236,7 @@ func (p *Planner) lookup(ctx context.Context, text, db, table string) (*insert.T
 			return nil, err
 		}
 		if db = p.DB; db == "" {
-			return nil, nil // the server answers 1046
+			return nil, nil // the server returns error 1046
 		}
 	}
 	name := p.tables.Name(db, table)
@@ -250,10 +251,10 @@ func (p *Planner) lookup(ctx context.Context, text, db, table string) (*insert.T
 	switch {
 	case servererr.Is(err, servererr.NoSuchTable) && p.Permitted != nil:
 		return nil, p.unseen(ctx, text, name)
-	case own, err != nil: // the server's own error: 1146
+	case own, err != nil: // the server's error, 1146
 		return nil, err
 	}
-	if t, err = p.schema.Lookup(ctx, name); err == tables.ErrUnseen { // else it came to be just now, elsewhere
+	if t, err = p.schema.Lookup(ctx, name); err == tables.ErrUnseen { // otherwise another session has just created the table
 		err = p.unseen(ctx, text, name)
 	}
 	return t, err

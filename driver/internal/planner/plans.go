@@ -9,14 +9,14 @@ import (
 )
 
 const (
-	planEntries = 4096    // texts in one plan cache
-	planBytes   = 4 << 20 // bytes of these and their plans
-	planCaches  = 64      // databases in use and settings with a cache of their own
-	maxOwnPlans = 64      // that a connection keeps for itself
+	planEntries = 4096    // queries in one plan cache
+	planBytes   = 4 << 20 // size of these queries and their plans
+	planCaches  = 64      // number of caches, one for each database in use and settings
+	maxOwnPlans = 64      // plans in a cache that is not shared
 )
 
-// Plans are what the connections of a set share: the plans made from what is known of the
-// tables now.
+// Plans are the plan caches that the connections of a set share, for the current facts about tables.
+// The zero value is empty. Plans are safe for concurrent use.
 type Plans struct {
 	mu     sync.Mutex
 	schema *tables.Schema
@@ -25,14 +25,14 @@ type Plans struct {
 	permitted Permissions
 }
 
-// planKey is what the reading of a text depends on besides the tables.
+// planKey has the state on which a plan depends, except for the tables.
 type planKey struct {
 	db       string
 	settings insert.Settings
 }
 
-// of returns the plans of sessions with the same database and settings. They begin anew with
-// each schema; a connection that has not gone over to the newest one yet has its own till then.
+// of returns the cache for sessions with the same database and settings. The caches are replaced with
+// each schema. A connection that still uses an older schema gets a cache that is not shared.
 func (s *Plans) of(set *tables.Set, schema *tables.Schema, key planKey) *plancache.Cache[*Statement] {
 	if schema != set.Schema.Load() {
 		return plancache.New[*Statement](maxOwnPlans, planBytes/planCaches)
@@ -44,7 +44,7 @@ func (s *Plans) of(set *tables.Set, schema *tables.Schema, key planKey) *plancac
 	}
 	c, ok := s.caches[key]
 	if !ok {
-		if len(s.caches) >= planCaches { // a database for each tenant, say: any one goes
+		if len(s.caches) >= planCaches { // evict an arbitrary cache; there may be a database for each tenant
 			for k := range s.caches {
 				delete(s.caches, k)
 				break

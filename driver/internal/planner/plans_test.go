@@ -9,9 +9,9 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/tables"
 )
 
-// TestPlansAreShared: sessions that read texts alike share their plans, as long as what is
-// known of the tables stays. A session that has not gone over to what is known now gets
-// plans of its own, and takes none from the others.
+// TestPlansAreShared: sessions that read queries in the same way share their plans until the facts
+// about tables change. A session with older facts gets plans that are not shared, and takes none from
+// the others.
 func TestPlansAreShared(t *testing.T) {
 	set := tables.New(rules.Config{}, catalog.New(nil), nil, nil)
 	var plans Plans

@@ -13,45 +13,46 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/tables"
 )
 
-// A Prepared is a text that was prepared: what it means was settled then, and its plan
-// follows what is known of the tables.
+// A Prepared is a query that was prepared: its meaning was fixed then, and its plan follows changes of
+// the tables. Like its Planner, it is not safe for concurrent use.
 type Prepared struct {
 	Text      string
 	Statement *Statement
-	NumInput  int  // the user's own placeholders
-	Fixed     bool // it writes no table that a rule means: what it runs never changes
+	NumInput  int  // number of placeholders in the user's query
+	Fixed     bool // it writes no table that a rule includes: its execution never changes
 
 	p       *Planner
-	table   insert.TableName // that it fills; zero: none
-	reads   bool             // sql_mode or the character set decide what its text means
-	meaning meaning          // when it was prepared
+	table   insert.TableName // table that it fills; zero if there is none
+	reads   bool             // the meaning depends on sql_mode or the character set
+	meaning meaning          // meaning at the time of preparing
 	schema  *tables.Schema
 	plans   *plancache.Cache[*Statement]
 }
 
-// A meaning is what a session's texts mean: the database in use and, where a text could
-// be read in several ways, how the session reads it.
+// A meaning is the state that the meaning of a query depends on: the database in use and, if the query
+// can be read in several ways, the session's way of reading.
 type meaning struct{ db, reading string }
 
-// Prepare settles what a text means that is about to be prepared, with the statement that
-// it comes to. The value is valid also with an error.
+// Prepare returns the Prepared of a query that is about to be prepared, and records its current
+// meaning. st is its statement. The result is valid even if err is not nil.
 func (p *Planner) Prepare(ctx context.Context, st *Statement, text string) (s Prepared, err error) {
 	s = Prepared{Text: text, Statement: st, NumInput: st.Plan.NumInput, p: p, schema: p.schema, plans: p.plans}
 	if len(st.Plan.Inserts) > 0 {
 		s.table = st.Plan.Inserts[0].Table.Name
 	}
 	if s.Fixed = s.table.Table == "" && !st.MayFill; !s.Fixed {
-		// The server keeps the meaning of what is prepared now, and not of what is
-		// prepared of the same text later.
+		// The server keeps the meaning of the query that is prepared now. If the same query is prepared
+		// later, it may have another meaning.
 		s.reads = !readsOneWay(text)
 		s.meaning, err = s.now(ctx)
 	}
 	return s, err
 }
 
-// Refresh plans the text again when what was known of the tables has changed.
+// Refresh plans the query again if the facts about tables have changed. args is the number of
+// arguments; a wrong number is an error. The error may also be an *insert.Refusal.
 func (s *Prepared) Refresh(ctx context.Context, args int) error {
-	if args != s.NumInput { // database/sql sees to it, others may not
+	if args != s.NumInput { // database/sql checks this, other callers may not
 		return fmt.Errorf("leafsql: the statement takes %d arguments, got %d", s.NumInput, args)
 	}
 	p := s.p
@@ -63,13 +64,13 @@ func (s *Prepared) Refresh(ctx context.Context, args int) error {
 		return nil
 	}
 	same := false
-	if !p.DBUnknown || !session.MayReadCounts(s.Text) || s.Statement.positional() { // else asking would change what it stores
+	if !p.DBUnknown || !session.MayReadCounts(s.Text) || s.Statement.positional() { // otherwise the look-up would change a count that the query stores
 		var err error
 		if same, err = s.sameMeaning(ctx); err != nil {
 			return err
 		}
 	}
-	if !same { // it means what it meant when it was prepared
+	if !same { // the prepared query keeps its original meaning
 		if slices.ContainsFunc(s.Statement.Plan.Inserts, func(in insert.Insert) bool { return in.Zero }) {
 			return s.changed("sql_mode decides whether the 0 that it writes is a key")
 		}
@@ -83,8 +84,8 @@ func (s *Prepared) Refresh(ctx context.Context, args int) error {
 	return nil
 }
 
-// now is what the text would mean if it was prepared now. What is not known of that is
-// asked for.
+// now returns the meaning that the query would have if it were prepared now. Unknown settings are read
+// from the session.
 func (s *Prepared) now(ctx context.Context) (m meaning, err error) {
 	if err = s.p.KnowDatabase(ctx, s.Text); err == nil && s.reads {
 		err = s.p.KnowSettings(ctx, s.Text)
@@ -94,14 +95,14 @@ func (s *Prepared) now(ctx context.Context) (m meaning, err error) {
 	return m, err
 }
 
-// sameMeaning says whether the text still means what it did when it was prepared.
+// sameMeaning reports whether the query still has the meaning from the time of preparing.
 func (s *Prepared) sameMeaning(ctx context.Context) (bool, error) {
 	now, err := s.now(ctx)
 	return now == s.meaning, err
 }
 
-// KeepsMeaning refuses a text that would not mean now what the user's meant when it was
-// prepared.
+// KeepsMeaning returns a refusal if a query prepared now would have another meaning than the user's
+// prepared query.
 func (s *Prepared) KeepsMeaning(ctx context.Context) error {
 	if s.Fixed {
 		return nil
@@ -112,8 +113,8 @@ func (s *Prepared) KeepsMeaning(ctx context.Context) error {
 	return s.changed("these arguments need a text that was not prepared then")
 }
 
-// keepsPlace refuses a statement whose table a temporary one has come in the place of, or
-// was in the place of: its rows need keys now and did not then, or the other way round.
+// keepsPlace refuses a statement if a temporary table now hides its table, or no longer hides it: rows
+// that needed no keys need them now, or the other way round.
 func (s *Prepared) keepsPlace() error {
 	place, filled := s.Statement.place, len(s.Statement.Plan.Inserts) > 0
 	if filled {
@@ -134,9 +135,8 @@ func (s *Prepared) changed(why string) error {
 	}
 }
 
-// readsOneWay says whether a text means the same under every sql_mode and every
-// character set: it has no quotes but around plain literals, no operators that
-// a mode gives another meaning, and no characters but ASCII.
+// readsOneWay reports whether a query has the same meaning in every sql_mode and character set: quotes
+// enclose plain literals only, no operator depends on a mode, and all characters are ASCII.
 func readsOneWay(text string) bool {
 	return !strings.ContainsAny(text, "\"\\|![-") && !strings.Contains(text, "''") && !strings.Contains(strings.ToLower(text), "not") &&
 		!strings.ContainsFunc(text, func(r rune) bool { return r >= utf8.RuneSelf })

@@ -11,30 +11,30 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/insert"
 )
 
-// A Statement is what a text comes to: a plan, or why it is refused.
+// A Statement is the result of planning a query: a plan or a refusal.
 type Statement struct {
 	Way     Way
 	Plan    *insert.Plan
-	Effects bool // on the session or on tables, to be noted when it ran
-	MayFill bool // it writes a table that a rule means and that has nothing to fill now, such as a temporary one
+	Effects bool // it has effects on the session or on tables, to be passed to After
+	MayFill bool // it writes a table that a rule includes, but that has nothing to fill now, such as a temporary table
 
-	Accepted atomic.Bool // the copy of a staged statement ran, so that the server finds the names in it
+	Accepted atomic.Bool // the copy of a staged statement ran before: the server resolves the names in it
 
-	db      string          // the database in use, in which names are read also if a prepared statement runs in another one
-	place   catalog.Name    // of the table that MayFill means
-	unknown bool            // no plan: the session's settings decide
-	refusal *insert.Refusal // no plan
-	expires time.Time       // when it is to be planned anew; zero: it holds as long as the schema
+	db      string          // database in use when planned; names are read in it even if a prepared statement runs in another database
+	place   catalog.Name    // name of the table that MayFill refers to
+	unknown bool            // no plan: it depends on the session's settings
+	refusal *insert.Refusal // refusal, without a plan
+	expires time.Time       // time at which it must be planned again; zero: valid as long as the schema
 }
 
-// A Way is how a statement is executed.
+// A Way is a way to execute a statement.
 type Way uint8
 
 const (
-	PassedThrough Way = iota // to the inner driver as it is
-	Filled                   // with keys in its text or among its arguments
+	PassedThrough Way = iota // sent to the inner driver unchanged
+	Filled                   // with keys in the query or in its arguments
 	Staged                   // through a temporary table
-	InParts                  // as two texts
+	InParts                  // as two queries
 )
 
 func newStatement(p *insert.Plan) *Statement {
@@ -50,25 +50,27 @@ func newStatement(p *insert.Plan) *Statement {
 	return st
 }
 
-// passThrough is every text's statement where nothing is configured.
+// passThrough is the statement of every query if no table is configured.
 var passThrough = newStatement(new(insert.Plan))
 
-// positional says whether some insert relies on the columns that the catalog told:
-// it lists none, or its rows go through a stage.
+// positional reports whether an insert relies on the columns that the catalog returned: it lists none,
+// or its rows are staged.
 func (st *Statement) positional() bool {
 	return st.Way == Staged || slices.ContainsFunc(st.Plan.Inserts, func(in insert.Insert) bool { return in.Positional })
 }
 
-// Fills reports whether the text is not sent as it is.
+// Fills reports whether the query is sent with changes.
 func (st *Statement) Fills() bool { return st.Way != PassedThrough }
 
-// Prepares reports whether the text writes a table that a rule means, though perhaps a temporary one at this time.
+// Prepares reports whether the query writes a table that a rule includes, even if that is a temporary
+// table at present.
 func (st *Statement) Prepares() bool { return st.Fills() || st.MayFill }
 
-// HasEffects reports whether the planner has to know how the statement ended.
+// HasEffects reports whether After has to be called with the result of the statement.
 func (st *Statement) HasEffects() bool { return st.Effects }
 
-// Parts returns the statements of the text if it is filled, more than one if each has to be planned and run by itself.
+// Parts returns the statements of the query, in order. There is more than one only if the query is
+// filled and each statement has to be planned and run by itself.
 func (st *Statement) Parts(text string) []string {
 	if !st.Fills() || len(st.Plan.Ends) == 0 {
 		return []string{text}
@@ -82,8 +84,9 @@ func (st *Statement) Parts(text string) []string {
 	return append(parts, text[begin:])
 }
 
-// Likely returns the text that most executions of a statement send: each row that may get a key gets one. A statement that
-// runs in several steps, or has more keys than a statement may have placeholders, is judged by its own text.
+// Likely returns the query that most executions of a statement send: each row that may get a key gets
+// one. For a statement that runs in several steps, or that needs more placeholders than a statement may
+// have, it returns text.
 func (st *Statement) Likely(text string) string {
 	if st.Way != Filled {
 		return text

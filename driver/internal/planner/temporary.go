@@ -12,26 +12,26 @@ import (
 	"github.com/leafsql/leafsql/internal/servererr"
 )
 
-// Temporary tables belong to the server: one connection alone sees them, so that
-// nothing can collide. A name that is known to be one is left alone.
+// Temporary tables are left to the server: only one connection sees them, so ids cannot collide. A name
+// that is known to be a temporary table gets no keys.
 
-// A temporaryTable is what a connection knows of one that it has.
+// A temporaryTable is the known state of one of the connection's temporary tables.
 type temporaryTable struct {
-	// known is false once something may have dropped it unseen: it is asked for before
-	// a statement relies on it.
+	// known is false after a statement may have dropped the table unnoticed: the server is queried
+	// before a statement relies on it.
 	known bool
-	like  catalog.Name // made LIKE that table, and not given AUTO_INCREMENT since; else zero
+	like  catalog.Name // table that it was created LIKE, unless it was given AUTO_INCREMENT since; else zero
 }
 
-// isTemporary says whether a name means a temporary table of this connection that a
-// text or a question has shown, and what is to be filled of it: mostly nothing.
+// isTemporary reports whether a name refers to a temporary table of this connection that a statement or
+// a look-up has shown. It also returns the table to fill, which is nil for most temporary tables.
 func (p *Planner) isTemporary(ctx context.Context, text string, name catalog.Name) (bool, *insert.Table, error) {
 	t, ok := p.temporary[name]
 	if !ok {
 		return false, nil, nil
 	}
 	if !t.known {
-		// Where it hides no table that is to be filled, the server has an error for one that is gone.
+		// If it hides no table to fill, no look-up is needed: the server returns an error for a dropped table.
 		hidden, err := p.schema.Lookup(ctx, name)
 		if hidden != nil || err != nil && err != tables.ErrUnseen || t.like != (catalog.Name{}) {
 			is, err := p.askTemporary(ctx, text, name)
@@ -56,8 +56,8 @@ func (p *Planner) isTemporary(ctx context.Context, text string, name catalog.Nam
 	return true, desc, err
 }
 
-// askTemporary asks whether a name means a temporary table on this connection. The error
-// is the server's own, 1146 where there is no such table.
+// askTemporary queries the server, and reports whether a name refers to a temporary table on this
+// connection. The error is a refusal or the server's, 1146 if there is no such table.
 func (p *Planner) askTemporary(ctx context.Context, text string, name catalog.Name) (bool, error) {
 	if err := session.MayAsk(text, "temporary tables", "drop the temporary table"); err != nil {
 		return false, err
@@ -67,7 +67,7 @@ func (p *Planner) askTemporary(ctx context.Context, text string, name catalog.Na
 	switch {
 	case err == nil && len(row) > 1:
 		made = inASCII.Replace(row[1])
-	case servererr.Is(err, servererr.TableDenied): // a temporary one may always be shown
+	case servererr.Is(err, servererr.TableDenied): // a temporary table is never denied
 		err = nil
 	case !servererr.Is(err, servererr.NoSuchTable):
 		return false, err
@@ -87,11 +87,11 @@ func (p *Planner) askTemporary(ctx context.Context, text string, name catalog.Na
 	return is, err
 }
 
-// inASCII undoes what a session's character_set_results makes of letters, which have several bytes in some, and of spaces, which
-// MariaDB's filename escapes.
+// inASCII reverts the effect of a session's character_set_results: in some character sets letters have
+// several bytes, and MariaDB's filename escapes spaces.
 var inASCII = strings.NewReplacer("\x00", "", "@0020", " ")
 
-// setTemporary notes a temporary table.
+// setTemporary records a temporary table.
 func (p *Planner) setTemporary(name catalog.Name, t temporaryTable) {
 	if p.temporary == nil {
 		p.temporary = make(map[catalog.Name]temporaryTable)
@@ -100,7 +100,7 @@ func (p *Planner) setTemporary(name catalog.Name, t temporaryTable) {
 	p.replan()
 }
 
-// ownPlans says whether plans depend on temporary tables.
+// ownPlans reports whether plans depend on temporary tables.
 func (p *Planner) ownPlans() bool {
 	for name, t := range p.temporary {
 		if p.schema.Configured(name) || p.schema.Configured(t.like) {
@@ -110,8 +110,7 @@ func (p *Planner) ownPlans() bool {
 	return false
 }
 
-// DoubtTemporary notes that something ran which may have dropped or made temporary
-// tables unseen.
+// DoubtTemporary records that a statement may have dropped or created temporary tables unnoticed.
 func (p *Planner) DoubtTemporary() {
 	doubt := false
 	for name, t := range p.temporary {
@@ -123,20 +122,19 @@ func (p *Planner) DoubtTemporary() {
 	}
 }
 
-// knowsTemporary says whether a name means a temporary table, as far as is known.
+// knowsTemporary reports whether a name is known to be a temporary table.
 func (p *Planner) knowsTemporary(n insert.TableName) bool {
 	_, ok := p.temporary[p.nameOf(n)]
 	return ok
 }
 
-// changeTemporary notes what a change does to temporary tables, and says whether it
-// concerns nothing else. ofOwn says that the text changes a temporary table, which was
-// made LIKE like.
+// changeTemporary records the effect of a change on temporary tables, and reports whether no other
+// table is affected. ofOwn is set if the query changes a temporary table, which was created LIKE like.
 func (p *Planner) changeTemporary(change insert.Change, name catalog.Name, failed, ofOwn bool, like catalog.Name) bool {
 	t, own := p.temporary[name]
 	switch {
 	case change.Temporary && !change.Drop:
-		t.known = !failed && !own // else it may be as it was: the text says IF NOT EXISTS, perhaps
+		t.known = !failed && !own // otherwise the table may be unchanged, because of IF NOT EXISTS
 		if t.like == (catalog.Name{}) && change.Like.Table != "" {
 			t.like = p.nameOf(change.Like)
 			if of, ok := p.temporary[t.like]; ok {
@@ -147,16 +145,16 @@ func (p *Planner) changeTemporary(change insert.Change, name catalog.Name, faile
 		delete(p.temporary, name)
 		p.replan()
 		return true
-	case own, ofOwn: // what it was renamed to, perhaps
+	case own, ofOwn: // it may be the new name of a renamed temporary table
 		t = temporaryTable{like: cmp.Or(t.like, like)}
 	default:
-		return change.Temporary // of no other table
+		return change.Temporary // DROP TEMPORARY affects no other table
 	}
 	p.setTemporary(name, t)
 	return own || change.Temporary
 }
 
-// nameOf is what a name in a text means, as far as the database in use is known.
+// nameOf returns the table that a name in a query refers to, as far as the database in use is known.
 func (p *Planner) nameOf(n insert.TableName) catalog.Name {
 	if n.DB == "" {
 		n.DB = p.DB
