@@ -7,12 +7,12 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/lex"
 )
 
-// clocks are the words and functions that return the statement's time.
+// clocks are the keywords and functions that return the statement's time.
 var clocks = lex.Words("now current_timestamp localtime localtimestamp sysdate unix_timestamp curdate curtime current_date current_time utc_date utc_time utc_timestamp")
 
-// Words after which tables are named, up to one of those after which none are; words
-// that write one, and what may be in between; and the server's functions that report on
-// other statements, in any quotes.
+// Words after which tables are named, and words that end such a place; words that write a table, and
+// words that may follow them in front of its name; and the server's functions that report on other
+// statements, with or without quotes.
 var (
 	beforeTables = lex.Words("from join straight_join into update table tables insert replace delete truncate for")
 	afterTables  = lex.Words("select where set values value group order having limit return then else do begin end if when case")
@@ -31,13 +31,13 @@ func skipHeader(s *lex.Scanner) {
 // effectsOf returns the effects of a piece of SQL, in which bare names stay bare.
 func effectsOf(s lex.Scanner) (e insert.Effects) {
 	var prev lex.Token
-	var word string           // the token before, in lower case, if it is a word or a name
-	var atVar bool            // the last variable is in the place of one that SET assigns
-	var name insert.TableName // the name that is read
-	var outside []bool        // the state around each open parenthesis
+	var word string           // the previous token, in lower case, if it is a word or a name
+	var atVar bool            // the last variable is at a place where SET assigns one
+	var name insert.TableName // the name being read
+	var outside []bool        // the value of tables outside of each open parenthesis
 	tables := false           // tables may be named here
-	first := false            // and the name that is read is one
-	results := false          // a word that sets variables was read
+	first := false            // the name being read is a table's
+	results := false          // a word that may set variables was read
 	listed := false           // a comma is in front of the name
 	out := false              // after INTO or CALL
 	for t := s.Next(); t.Kind != lex.EOF && t.Kind != lex.Bad; t = s.Next() {
@@ -67,7 +67,7 @@ func effectsOf(s lex.Scanner) (e insert.Effects) {
 		case ';':
 			tables, out = false, false
 		case '.':
-			word = before // the word before db.t is the one before t
+			word = before // for t, the word in front of db.t counts
 		case lex.Word, lex.Name:
 			text := lex.Unquote(s.Text[t.Pos:t.End])
 			word = strings.ToLower(text)
@@ -130,9 +130,9 @@ func keyword(e *insert.Effects, word, before string, call, argument, counts bool
 	return true
 }
 
-// writes reports whether one of the writing words is a verb.
+// writes reports whether word, which is in writing, is a verb.
 func writes(word, before string, call bool) bool {
-	if word == "update" { // no function
+	if word == "update" { // UPDATE is not a function
 		return before != "key" && before != "for"
 	}
 	return !call

@@ -10,7 +10,7 @@ import (
 
 var mariaDB = &insert.Settings{SessionKnown: true, MariaDB: true, Version: 101119}
 
-// TestEffects: what a piece of SQL reads and changes apart from its rows.
+// TestEffects: effectsOf returns what a piece of SQL reads and changes apart from its rows.
 func TestEffects(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"SELECT f(a), shop.g(b), `h` (1), COUNT (1), COUNT(1) FROM s", "calls [.f shop.g .h .COUNT] tables [.s]"},
@@ -89,7 +89,7 @@ func TestEffects(t *testing.T) {
 	}
 }
 
-// TestSetsKey: whether a trigger may set the key.
+// TestSetsKey: SetsKey reports whether a trigger may set the key.
 func TestSetsKey(t *testing.T) {
 	for body, want := range map[string]bool{
 		"SET NEW.id = 5": true,

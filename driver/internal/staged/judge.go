@@ -9,20 +9,22 @@ import (
 	"github.com/leafsql/leafsql/internal/versions"
 )
 
-// A Judge decides which statements may run in several steps, while one text is read: the server runs them as one, and
-// nothing in them or in what they call may notice the difference. It is the reader's Stager.
+// A Judge decides, while one query is read, which statements may run in several steps: the server runs
+// such a statement as one, so neither the statement nor the programs that it calls may notice the
+// difference. It is the reader's Stager. It is not safe for concurrent use.
 type Judge struct {
 	Settings insert.Settings
 
-	// Called returns what the stored routines of some names do, and the views among some names, with all that these
-	// call. Bare names are of db, "" for the database in use. If Called is nil, there are none.
+	// Called returns the effects of the stored routines in calls and of the views in views, including
+	// all that they call. Names that are not views have no effects. Unqualified names are in db, or in
+	// the database in use if db is "". If Called is nil, there are none.
 	Called func(db string, calls, views []insert.TableName) (insert.Effects, error)
 
-	Looked bool // Called was used: somebody may change its answer unseen
+	Looked bool // Called was used: its result may change unnoticed
 }
 
-// called returns the effects of what a piece of SQL runs without showing it: stored functions, and views with their
-// functions.
+// called returns the effects of the code that a piece of SQL runs indirectly: stored functions, and
+// views with their functions.
 func (j *Judge) called(db string, e insert.Effects) (insert.Effects, error) {
 	if len(e.Calls) == 0 && len(e.Tables) == 0 || j.Called == nil {
 		return insert.Effects{}, nil
@@ -31,13 +33,15 @@ func (j *Judge) called(db string, e insert.Effects) (insert.Effects, error) {
 	return j.Called(db, e.Calls, e.Tables)
 }
 
-// ReadsID reports whether a stored function or a view that a text may name reads the session's id.
+// ReadsID reports whether a stored function or a view that text may name reads the session's id. Errors
+// are those of Called.
 func (j *Judge) ReadsID(db, text string) (bool, error) {
 	run, err := j.called(db, effectsOf(j.Settings.Scanner(text)))
 	return run.Does.Any(insert.ReadsID | insert.Hidden), err
 }
 
-// Stage decides which steps a statement needs, or refuses it.
+// Stage adds the steps that a statement needs, or returns its refusal. Other errors are those of
+// Called.
 func (j *Judge) Stage(in *insert.Insert, db, source string) error {
 	t, s := in.Table, in.Staging
 	switch {
@@ -64,9 +68,10 @@ func (j *Judge) Stage(in *insert.Insert, db, source string) error {
 	return nil
 }
 
-// Nulled returns the refusal of a statement whose rows come from a source on a server with the bug MDEV-36026, and nil on
-// others. The bug spares AUTO_INCREMENT keys, and a LOAD DATA that the server runs itself. If there may be a trigger that
-// this user does not see, the statement is refused too.
+// Nulled returns the refusal of a statement with rows from a source on a server with the bug
+// MDEV-36026, and nil on other servers. The bug does not affect AUTO_INCREMENT keys of an INSERT …
+// SELECT, or a LOAD DATA that is not staged. If there may be a trigger that this user cannot see, the
+// statement is refused too.
 func Nulled(t *insert.Table, settings insert.Settings, source insert.Source) error {
 	fixed, has := versions.NullsColumns(settings.MariaDB, settings.Version)
 	server := versions.Name(settings.MariaDB, settings.Version)
@@ -80,9 +85,10 @@ func Nulled(t *insert.Table, settings insert.Settings, source insert.Source) err
 	return nil
 }
 
-// check looks at what the source does and depends on, and at what runs with each row. The source runs to its end before
-// the first row is stored: if anything could notice that, the statement is refused. What it calls is judged coarsely.
-// Triggers are not refused for what they call, and may notice: that is documented.
+// check examines the effects and dependencies of the source, and of the code that runs with each row.
+// The source runs to its end before the first row is stored: if anything could notice that, the
+// statement is refused. Called programs are judged coarsely. Calls in triggers are not refused and may
+// notice; this is documented.
 func (j *Judge) check(t *insert.Table, s *insert.Staging, db, text string) error {
 	source, tail := effectsOf(j.Settings.Scanner(text)), effectsOf(j.Settings.Scanner(s.Tail))
 	called, err := j.called(db, source)
@@ -93,7 +99,8 @@ func (j *Judge) check(t *insert.Table, s *insert.Staging, db, text string) error
 	if err != nil {
 		return err
 	}
-	// The time can be set if nothing such as SET STATEMENT … FOR is in front of the verb, and no hint after it.
+	// The time can be set if nothing such as SET STATEMENT … FOR precedes the verb, and no hint follows
+	// it.
 	settable := s.Source == insert.Query && len(s.Head[0]) <= len("REPLACE") && !strings.Contains(s.Head[1], "/*+")
 	if settable && (source.Does.Any(insert.ReadsClock) || len(source.Calls) > 0) {
 		s.Needs |= insert.OneTime

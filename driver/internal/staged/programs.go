@@ -13,16 +13,16 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/lex"
 )
 
-// Programs reads what stored programs do that a statement runs without showing it. Each is looked up by its
-// name, and only if a text or a trigger leads to it.
+// Programs reads the effects of stored programs that a statement runs indirectly. A program is looked
+// up by name, and only if a query or a trigger leads to it. It is safe for concurrent use.
 type Programs struct {
 	Catalog *catalog.Catalog
 	Server  insert.Settings
 }
 
-// Called returns the effects of the stored functions that a statement calls, and of those that
-// the views call that it names; db is the database of bare names. A view reads tables as the
-// statement itself would.
+// Called returns the effects of the stored functions that a statement calls, and of the functions that
+// its views call. db is the database of unqualified names. Tables in views are not included: a view
+// reads tables as the statement itself would. An error of a look-up is a *catalog.Failure.
 func (p *Programs) Called(ctx context.Context, db string, calls, views []insert.TableName) (all insert.Effects, err error) {
 	ctx, cancel := context.WithTimeout(ctx, catalog.Timeout)
 	defer cancel()
@@ -38,31 +38,32 @@ func (p *Programs) Called(ctx context.Context, db string, calls, views []insert.
 	return all, p.follow(ctx, &all)
 }
 
-// Trigger returns the effects of a trigger of a table in the database db, and of what it leads to.
+// Trigger returns the effects of a trigger of a table in the database db, and of the programs that it
+// leads to. An error of a look-up is a *catalog.Failure.
 func (p *Programs) Trigger(ctx context.Context, db string, t catalog.Trigger) (insert.Effects, error) {
 	e := p.Effects(db, p.Server.Under(t.SQLMode).Scanner(t.Text))
 	sets := e.Sets
 	err := p.follow(ctx, &e)
-	if e.Sets = sets; !t.Before { // it cannot set any
+	if e.Sets = sets; !t.Before { // a trigger after the row cannot set columns
 		e.Sets = nil
 	}
 	return e, err
 }
 
-// Effects returns the effects of the text of a stored program, without what it calls. db is the
-// program's database.
+// Effects returns the effects of the text of a stored program, without those of the programs that it
+// calls. db is the program's database.
 func (p *Programs) Effects(db string, text lex.Scanner) insert.Effects {
 	e := effectsOf(text)
 	p.resolve(&e, db)
 	return e
 }
 
-// follow adds to the effects of a stored program those of the routines that it calls,
-// of views that it reads, of the triggers of tables that it may write, and of what
-// these lead to. A routine is Hidden if this user may not see its text.
+// follow adds the effects of the routines that a stored program calls, of the views that it reads, of
+// the triggers of tables that it may write, and of the programs that these lead to. The effects include
+// insert.Hidden if this user may not see the text of a routine.
 func (p *Programs) follow(ctx context.Context, all *insert.Effects) error {
 	hadCalls, hadTables := make(map[catalog.Name]bool), make(map[catalog.Name]bool)
-	var written []catalog.Name // perhaps, once something is
+	var written []catalog.Name // tables that may be written, if there is a writing effect
 	for {
 		calls, tables := unseen(all.Calls, hadCalls), unseen(all.Tables, hadTables)
 		if len(calls)+len(tables) == 0 {
@@ -103,7 +104,7 @@ func (p *Programs) follow(ctx context.Context, all *insert.Effects) error {
 	}
 }
 
-// addViews adds the effects of those of some tables that are views.
+// addViews adds the effects of the views among names.
 func (p *Programs) addViews(ctx context.Context, names []catalog.Name, all *insert.Effects) error {
 	byDB := make(map[string][]string)
 	for _, n := range names {
@@ -121,7 +122,7 @@ func (p *Programs) addViews(ctx context.Context, names []catalog.Name, all *inse
 	return nil
 }
 
-// unseen returns the names that are not in had, and adds them to it.
+// unseen returns the names with a database that are not in had, and adds all names to had.
 func unseen(names []insert.TableName, had map[catalog.Name]bool) []catalog.Name {
 	return lo.FilterMap(names, func(n insert.TableName, _ int) (catalog.Name, bool) {
 		isNew := n.DB != "" && !had[n]
@@ -130,8 +131,8 @@ func unseen(names []insert.TableName, had map[catalog.Name]bool) []catalog.Name 
 	})
 }
 
-// resolve gives bare names a database. On MariaDB the name before the dot of a call
-// may be a package.
+// resolve sets the database of unqualified names. On MariaDB the name in front of the dot of a call may
+// be a package.
 func (p *Programs) resolve(e *insert.Effects, db string) {
 	for i, call := range e.Calls {
 		if e.Calls[i].DB = cmp.Or(call.DB, db); call.DB != "" && p.Server.MariaDB {

@@ -8,10 +8,12 @@ import (
 	"github.com/leafsql/leafsql/internal/servererr"
 )
 
-// A refusal is why a staged statement is not run, and what to write instead, with the names of values in braces.
+// A refusal is the reason why a staged statement is not run, and a hint, with the names of values in
+// braces.
 type refusal struct{ reason, fix string }
 
-// on returns the refusal of a statement that writes a table. values are names and what they stand for.
+// on returns the refusal of a statement that writes a table. values are pairs of a name in braces and
+// its value.
 func (r refusal) on(t *insert.Table, values ...string) error {
 	fill := strings.NewReplacer(values...)
 	return t.Refuse(fill.Replace(r.reason), fill.Replace(r.fix))
@@ -25,7 +27,7 @@ const (
 	granted = " to this user: it counts at once, but rights on *.* and roles only for new connections"
 )
 
-// What is found when the statement is planned.
+// Refusals when the statement is planned.
 var (
 	returning    = refusal{"RETURNING beside rows that only the server knows", read + ", or SELECT them afterwards"}
 	tooOld       = refusal{"a statement whose rows only the server knows needs MySQL 8.0 or MariaDB 10.2, and this is {server}", read}
@@ -40,7 +42,7 @@ var (
 	countsBefore = refusal{"{call} would tell of leafsql's own statements, since this one runs as several", "put it into a user variable first"}
 )
 
-// What the server shows when it runs.
+// Refusals when the statement runs.
 var (
 	unknownColumn = refusal{"its update list names a column of the source that leafsql does not find among the selected ones ({message})",
 		"list the column as it is and not by *, with its table's name if tables are joined, and name one table's columns alone; or use VALUES(column of the insert)"}
@@ -49,22 +51,22 @@ var (
 	setsGTID          = refusal{"gtid_next is set, and its first statement would use it up", "run it between BEGIN and COMMIT"}
 )
 
-// noStage are the fixes for errors of the statement that creates the stage.
+// noStage are the hints for errors of the statement that creates the stage.
 var noStage = []struct {
 	fix     string
-	message string // a part of the error's message, "" any
+	message string // a part of the error's message; "" matches any
 	errors  []uint16
 }{
 	{"GRANT CREATE TEMPORARY TABLES ON {database}.*" + granted, "", []uint16{servererr.DatabaseDenied}},
 	{"GRANT SELECT ON {table}" + granted, "", []uint16{servererr.TableDenied, servererr.ColumnDenied}},
 	{"run it outside of the XA transaction, or SET xa_detach_on_prepare = OFF", "", []uint16{servererr.XA}},
 	{"use binlog_format=ROW", "", []uint16{servererr.GTIDCreate, servererr.GTIDCreateOld}},
-	{"list the columns that the defaults of others are made of, too", "default value", []uint16{servererr.UnknownColumn}}, // of MySQL
+	{"list the columns that the defaults of others are made of, too", "default value", []uint16{servererr.UnknownColumn}}, // on MySQL
 	{"write fewer columns in one statement", "", []uint16{servererr.CannotCreate, servererr.TooManyColumns, servererr.RowTooLarge, servererr.TooManyFields}},
 }
 
-// createError returns the refusal of a statement if the server refuses its stage by an error, or else the error. Nothing of
-// the statement ran.
+// createError returns a refusal if the error of creating the stage has a hint, and err otherwise. No
+// part of the statement has run.
 func createError(t *insert.Table, err error) error {
 	for _, known := range noStage {
 		if servererr.Is(err, known.errors...) && strings.Contains(servererr.Message(err), known.message) {

@@ -1,12 +1,13 @@
-// Package staged has everything about statements whose rows only the server knows, such as INSERT … SELECT and
-// LOAD DATA: their rows go through a temporary table, the stage, where those that lack a key get one.
+// Package staged runs statements whose rows only the server can see, such as INSERT … SELECT and LOAD
+// DATA. Their rows are written to a temporary table, the stage, and rows without a key get one there.
 //
-// When a statement is planned, a Judge decides whether it may run in several steps, and which. An execution is a Run:
+// When a statement is planned, a Judge decides whether it may run in several steps, and which. An
+// execution is a Run:
 //
 //	run := staged.Run{Stage: &st, Session: s, Insert: in, Args: args}
 //	err := run.Do(ctx) // then run.Result, run.Block and run.ID
 //
-// In the order in which they build on one another:
+// The files, each based on those above it:
 //
 //	effects.go      what a piece of SQL reads and changes apart from its rows
 //	programs.go     the same of stored programs, with all that they lead to
@@ -16,7 +17,7 @@
 //	run.go          the steps, and rights that are granted while the session lasts
 //	transaction.go  how a run leaves the session as it found it
 //
-// Package read finds the parts of a statement, an insert.Staging.
+// Package read finds the parts of a statement, which are an insert.Staging.
 package staged
 
 import (
@@ -39,63 +40,65 @@ import (
 	"github.com/leafsql/leafsql/internal/servererr"
 )
 
-// A Stage holds what is kept of the runs on one connection.
+// A Stage has the state that one connection keeps between runs. It is not safe for concurrent use.
 type Stage struct {
 	Server *Server
 
-	runs int      // that began a transaction or a savepoint
-	left []string // names of this connection's stages that are still there, as SQL writes them
+	runs int      // number of runs that began a transaction or a savepoint
+	left []string // names of this connection's stages that still exist, quoted as in SQL
 }
 
-// A Server holds what the runs on all connections to one server share.
+// A Server has the state that the runs on all connections to one server share.
 type Server struct {
 	Catalog *catalog.Catalog
 
-	replaced atomic.Int64 // when a connection was last closed because it lacked a right, in Unix nanoseconds
+	replaced atomic.Int64 // time when a connection was last closed because it lacked a right, in Unix nanoseconds
 }
 
-// A Run is one execution of a statement whose rows only the server knows, in
-// three steps on the application's own connection:
+// A Run is one execution of a statement whose rows only the server can see, in three steps on the
+// application's connection:
 //
 //  1. fill    the user's source, unchanged, fills the stage, a temporary table
-//  2. number  rows that lack a key are counted there, and get ids
-//  3. copy    all are written to the target
+//  2. number  rows without a key are counted there, and get ids
+//  3. copy    all rows are written to the target
 //
-// All of it is one transaction: the application's, from a savepoint on, or one of
-// its own that ends with the copy.
+// The steps are one transaction: the application's, after a savepoint, or an internal one that ends
+// with the copy. Do is called once for each Run.
 type Run struct {
 	*Stage
 	Session   *session.Session
 	Insert    *insert.Insert
 	Args      []driver.NamedValue
 	Prepared  bool         // the user prepared the statement
-	FoundRows bool         // affected counts are of rows found
-	Accepted  *atomic.Bool // of the plan: its copy ran, so that the server finds the names in it
-	Unproven  bool         // the server has not shown that this account may write the rows, with their keys
+	FoundRows bool         // affected counts include unchanged rows, as with clientFoundRows
+	Accepted  *atomic.Bool // whether a copy of the plan ran before, so that the server resolves the names in it
+	Unproven  bool         // the server has not confirmed that this account may write the rows with their keys
 
 	Result driver.Result
-	Source driver.Result // of the step that filled the stage
-	Block  insert.Block  // the ids it gave
-	ID     int64         // the statement's id, for the result
+	Source driver.Result // result of the step that filled the stage
+	Block  insert.Block  // the ids of the rows
+	ID     int64         // the statement's id, in place of the one in Result
 
-	name   string // the stage, as SQL writes it
-	open   bool   // the transaction is, or the savepoint is made
-	own    bool   // the transaction is this run's own
-	note   string // assignments for the SET that opens it
-	hint   string // after each verb, on MySQL: makes all statements have one time
-	prefix string // before each statement, on MariaDB: the same
+	name   string // the stage's name, quoted as in SQL
+	open   bool   // the transaction is open, or the savepoint exists
+	own    bool   // the transaction is internal
+	note   string // assignments for the SET that opens the transaction
+	hint   string // for MySQL, after each verb: sets the same time for all statements
+	prefix string // for MariaDB, in front of each statement: the same
 
-	rows   int64  // that the source had
+	rows   int64  // number of rows of the source
 	marked bool   // the copy carried the marker
-	setID  string // the assignment that makes the session's id what one statement leaves; "" if it is already
+	setID  string // assignment that sets the session's id as one statement would leave it; "" if it is already set
 }
 
-// stageTable is the stage's name, in the target's database.
+// stageTable is the stage's name. The stage is in the target's database.
 const stageTable = "leafsql_stage"
 
 const dropStage = "DROP TEMPORARY TABLE IF EXISTS "
 
-// Do runs the statement once.
+// Do executes the statement. The error is the server's, an *insert.Refusal, or an error of drawing ids.
+// After an error the statement is rolled back. If the connection failed during the commit, the rows may
+// be stored.
 func (s *Run) Do(ctx context.Context) error {
 	s.name = quote.In(s.Insert.Table.Name.DB, stageTable)
 	s.DropLeft(ctx, s.Session)
@@ -108,8 +111,8 @@ func (s *Run) Do(ctx context.Context) error {
 	return s.end(ctx)
 }
 
-// checkCopy copies while there are no rows: once for a plan if only the server can resolve the names in the update list,
-// and before ids are drawn for an account that may not be allowed to write them.
+// checkCopy copies the empty stage: once for a plan if only the server can resolve the names in the
+// update list, and before ids are drawn if the account may lack the right to write them.
 func (s *Run) checkCopy(ctx context.Context) error {
 	if !s.Unproven && (!s.Insert.Staging.Needs.Any(insert.NamesTried) || s.Accepted.Load()) {
 		return nil
@@ -122,7 +125,7 @@ func (s *Run) checkCopy(ctx context.Context) error {
 	return err
 }
 
-// store writes the rows to the target, also if there are none: an empty copy may still fail.
+// store writes the rows to the target. It copies even if there are none, since an empty copy may fail.
 func (s *Run) store(ctx context.Context) error {
 	s.Result = driver.RowsAffected(0)
 	if s.rows == 0 && s.Insert.Staging.Source == insert.File {
@@ -155,7 +158,7 @@ func (s *Run) store(ctx context.Context) error {
 	return s.Insert.Table.Skip(ctx, s.Session, s.Block.Late, nil)
 }
 
-// copy writes the stage's rows to the target.
+// copy copies the stage's rows to the target.
 func (s *Run) copy(ctx context.Context, b insert.Block) (err error) {
 	var text string
 	text, s.marked = Copy(s.Insert, s.name, s.hint, b)
@@ -203,13 +206,13 @@ func (s *Run) create(ctx context.Context) error {
 			err = s.Session.ExecText(ctx, text)
 		}
 	}
-	if !slices.Contains(s.left, s.name) { // also after an error: the answer may be lost
+	if !slices.Contains(s.left, s.name) { // also after an error: the stage may exist if the response was lost
 		s.left = append(s.left, s.name)
 	}
 	return createError(t, err)
 }
 
-// clock pins NOW() to one value for all steps, if the source reads it.
+// clock sets NOW() to one value for all steps, if the source reads it.
 func (s *Run) clock(ctx context.Context) error {
 	switch {
 	case !s.Insert.Staging.Needs.Any(insert.OneTime):
@@ -234,9 +237,9 @@ func (s *Run) fill(ctx context.Context) (err error) {
 	return err
 }
 
-// number draws ids for the rows that lack a key, above the highest key that others
-// bring. If none lacks one, the counter moves above that key after the rows are stored. It is compared with the
-// table's keys before that, because the new ones would look like keys that it missed.
+// number draws ids for the rows without a key, above the highest key of the other rows. If all rows
+// have keys, the counter moves above the highest one after the rows are stored. The counter is compared
+// with the table's keys before that, because the new keys would look like keys that it missed.
 func (s *Run) number(ctx context.Context) (err error) {
 	s.Block.N = int(s.rows)
 	if s.rows > 0 && s.Insert.Staging.Key >= 0 {
@@ -253,8 +256,7 @@ func (s *Run) number(ctx context.Context) (err error) {
 	return err
 }
 
-// look counts the rows that lack a key, and finds the highest key that the
-// others bring.
+// look counts the rows without a key, and finds the highest key of the others.
 func (s *Run) look(ctx context.Context) error {
 	_, row, err := session.Row(ctx, s.Session.Conn, Look(s.Insert, s.name, s.Insert.Table.Highest))
 	if err != nil {
@@ -266,7 +268,7 @@ func (s *Run) look(ctx context.Context) error {
 	if s.Block.N, err = strconv.Atoi(row[0]); err != nil {
 		return err
 	}
-	s.Block.Late, _ = strconv.ParseInt(row[1], 10, 64) // NULL: none to follow
+	s.Block.Late, _ = strconv.ParseInt(row[1], 10, 64) // NULL: no key that the counter has to pass
 	given, _ := strconv.Atoi(row[2])
 	if t := s.Insert.Table; s.Block.N+given > int(s.rows) && t.ZeroIn(t.ZeroKey == insert.BySession && row[3] != "0") == insert.Given {
 		s.Block.KeepZero, s.Block.N = true, int(s.rows)-given
@@ -274,10 +276,9 @@ func (s *Run) look(ctx context.Context) error {
 	return nil
 }
 
-// named returns an error about the stage, which the application does not know, as one about the
-// target.
+// named replaces the stage's name in an error, which the application cannot know, by the target's.
 func (s *Run) named(err error) error {
-	e, ok := err.(*mysql.MySQLError) // not one of leafsql's own account
+	e, ok := err.(*mysql.MySQLError) // an error from a connection of leafsql's account has another type
 	if !ok || !strings.Contains(e.Message, stageTable) {
 		return err
 	}

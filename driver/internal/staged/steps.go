@@ -14,20 +14,20 @@ import (
 	"github.com/leafsql/leafsql/internal/quote"
 )
 
-// The statements that run instead of a staged one. stage is the name of the stage, as SQL writes it, and hint follows the
-// verb. The stage has a column leafsql_n that numbers its rows in their order.
+// The statements that run in place of a staged one. stage is the name of the stage, quoted as in SQL,
+// and hint follows the verb. The stage's column leafsql_n numbers its rows in their order.
 //
 //	INSERT INTO stage (a, b) SELECT …                      Fill
 //	SELECT …, MAX(id) FROM stage FOR UPDATE                Look, if the key is listed
 //	INSERT INTO t (a, b, id) SELECT a, b, … FROM stage     Copy
 
-// Fill returns the text that puts the rows into a stage, which is the user's source byte for byte.
+// Fill returns the statement that writes the rows to a stage. The user's source is in it byte for byte.
 func Fill(s *insert.Staging, stage, hint string) string {
 	return s.Fill[0] + hint + s.Fill[1] + stage + s.Fill[2]
 }
 
-// Look returns the query for how many rows lack a key if a 0 is none, the highest key below
-// a limit that rows bring along, how many rows have another key than NULL, and whether the
+// Look returns the query for four values: the number of rows without a key if a 0 is no key, the
+// highest explicit key below a limit, the number of rows with a key other than NULL, and whether the
 // session keeps a 0.
 func Look(in *insert.Insert, stage string, below int64) string {
 	key := quote.Name(in.Staging.Columns[in.Staging.Key])
@@ -42,8 +42,8 @@ func Look(in *insert.Insert, stage string, below int64) string {
 	return "SELECT COALESCE(SUM(" + lacks(in.Table, key, false) + "), 0), MAX(" + highest + "), COUNT(" + key + "), FIND_IN_SET('NO_AUTO_VALUE_ON_ZERO', @@sql_mode) FROM " + stage + " LIMIT 1 FOR UPDATE"
 }
 
-// lacks returns the condition of a row that has no key in an expression. A comparison of a text key
-// with a number would compare numbers.
+// lacks returns the condition, on the expression key, that a row has no key. A text key is not compared
+// with a number, since that would be a numeric comparison.
 func lacks(t *insert.Table, key string, keepZero bool) string {
 	switch {
 	case keepZero, t.ZeroKey == insert.Given:
@@ -60,7 +60,7 @@ func lacks(t *insert.Table, key string, keepZero bool) string {
 	return "(" + key + " IS NULL OR " + key + " = '0')"
 }
 
-// id returns the expression for the id of a row, k of which are before it.
+// id returns the expression for the id of a row after k filled rows.
 func id(form insert.UUIDForm, b insert.Block, k string, marked bool) string {
 	switch {
 	case marked:
@@ -76,8 +76,8 @@ func id(form insert.UUIDForm, b insert.Block, k string, marked bool) string {
 	return "LOWER(CONCAT('" + text[:len("00000000-0000-0000-")] + "', LEFT(" + low + ", 4), '-', RIGHT(" + low + ", 12)))"
 }
 
-// Copy returns the text that writes the rows of a stage to the table, with the ids
-// of a block for those that lack a key, in the stage's order. marked reports whether it carries the marker.
+// Copy returns the statement that copies the rows of a stage to the table, in the stage's order, with
+// the ids of a block for rows without a key. marked reports whether the statement carries the marker.
 func Copy(in *insert.Insert, stage, hint string, b insert.Block) (text string, marked bool) {
 	s := in.Staging
 	columns := quote.Names(s.Columns)
@@ -94,8 +94,8 @@ func Copy(in *insert.Insert, stage, hint string, b insert.Block) (text string, m
 		}
 	}
 	marked = in.Way == insert.IDInText && b.N > 0
-	// count numbers the rows that lack a key. With a window in the select
-	// itself MySQL reads VALUES() of a view's columns as the stored ones.
+	// count returns an expression for the number of earlier rows without a key. If the window were in
+	// the outer select, MySQL would read VALUES() of a view's columns as the stored values.
 	count := func(rows string) string {
 		switch {
 		case b.N == 1: // a window costs half as much as the rest of the copy

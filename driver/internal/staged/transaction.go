@@ -16,32 +16,30 @@ import (
 	"github.com/leafsql/leafsql/internal/servererr"
 )
 
-// How a Run leaves the session as it found it: the transaction that its
-// statements are, the session's id and the stage.
+// How a Run restores the session: its transaction, the session's id and the stage.
 
-// start runs the first statement of a run, and before it what opens its
-// transaction, or makes a savepoint where one is open or autocommit is off.
-// START TRANSACTION would not do: it ends LOCK TABLES.
+// start runs the first statement of a run. Before that, it opens a transaction, or makes a savepoint if
+// one is open or autocommit is off. START TRANSACTION is not used, since it ends LOCK TABLES.
 func (s *Run) start(ctx context.Context, text string) error {
 	if s.open {
 		return s.Session.ExecText(ctx, text)
 	}
 	s.runs++
-	marker := "@leafsql_run = " + strconv.Itoa(s.runs) // an assignment, and later the question whether it was made
+	marker := "@leafsql_run = " + strconv.Itoa(s.runs) // an assignment, and later the condition that it was made
 	note := marker + ", " + insert.SaveID + s.note
-	// A SET makes all its assignments or none.
+	// A SET makes either all its assignments or none.
 	outside := "autocommit = IF(@@autocommit AND NOT @@in_transaction, 0, 2)"
 	if !s.Session.Settings.MariaDB {
 		switch shows, err := s.Server.Catalog.ShowsTransactions(ctx); {
 		case err != nil:
 			return err
-		case !shows: // it could not be told from one of the application's
+		case !shows: // an open transaction could be the application's
 			return hidesTransactions.on(s.Insert.Table)
 		}
 		outside = catalog.FailsInTransaction + ", autocommit = IF(@@autocommit, 0, 2)"
 	}
 	err := s.execAll(ctx, "SET "+outside+", "+note, text)
-	if servererr.Is(err, servererr.OwnsGTID) { // and no transaction is open
+	if servererr.Is(err, servererr.OwnsGTID) { // raised only if no transaction is open
 		if off, unknown := s.holds(ctx, "@@autocommit = 0"); !off {
 			return cmp.Or(unknown, setsGTID.on(s.Insert.Table))
 		}
@@ -50,14 +48,14 @@ func (s *Run) start(ctx context.Context, text string) error {
 	if !s.own {
 		err = s.execAll(ctx, "SAVEPOINT "+savepoint, "SET "+note, text)
 	}
-	if s.open = err == nil; !s.open { // perhaps of what ran behind it, or of the connection
+	if s.open = err == nil; !s.open { // the error may come from the statement that followed, or from the connection
 		s.open, _ = s.holds(ctx, marker)
 	}
 	return err
 }
 
-// execAll runs texts one after the other until one fails. MariaDB takes them in one round
-// trip, except under sql_mode ORACLE, where it runs none of a block.
+// execAll runs statements in order until one fails. MariaDB runs them in one round trip, except under
+// sql_mode ORACLE, which runs no part of such a block.
 func (s *Run) execAll(ctx context.Context, texts ...string) (err error) {
 	if s.Session.Settings.MariaDB {
 		if err = s.Session.ExecText(ctx, "BEGIN NOT ATOMIC "+strings.Join(texts, "; ")+"; END"); !servererr.Is(err, servererr.Parse) {
@@ -72,8 +70,8 @@ func (s *Run) execAll(ctx context.Context, texts ...string) (err error) {
 	return err
 }
 
-// holds asks after an error for a condition that tells how far the statements came. A
-// connection that does not answer is closed.
+// holds queries, after an error, a condition that shows how far the statements came. If the connection
+// does not respond, it is closed.
 func (s *Run) holds(ctx context.Context, condition string) (yes bool, err error) {
 	err = session.Insist(ctx, func(ctx context.Context) error {
 		v, err := session.Value(ctx, s.Session.Conn, condition)
@@ -86,22 +84,21 @@ func (s *Run) holds(ctx context.Context, condition string) (yes bool, err error)
 	return yes, err
 }
 
-// savepoint has a name that no application uses for its own.
+// savepoint is a name that no application is expected to use.
 const savepoint = "leafsql_savepoint"
 
-// end commits, where the transaction is this run's own, sets the session's id and drops
-// the stage.
+// end commits if the transaction is internal, sets the session's id and drops the stage.
 //
-// SET autocommit = 1 commits, and where it cannot it leaves autocommit off: so that
-// tells, behind an error, whether the rows are stored. It does not end what SET
-// TRANSACTION said of one transaction. An empty COMMIT does, and on MySQL, where that
-// would be one more round trip, setting the session's own once more.
+// SET autocommit = 1 commits, and leaves autocommit off if it cannot: after an error, @@autocommit
+// therefore shows whether the rows are stored. The SET does not end the effect of SET TRANSACTION on
+// one transaction. An empty COMMIT does, and so does setting the session's values again, which saves a
+// round trip on MySQL.
 func (s *Run) end(ctx context.Context) error {
 	if !s.own {
 		if s.setID != "" {
 			s.Session.PutBack(ctx, "SET "+s.setID)
 		}
-		return nil // the stage stays: dropping it would change what ROW_COUNT() says
+		return nil // the stage stays, since dropping it would change ROW_COUNT()
 	}
 	commit := "SET autocommit = 1"
 	if s.setID != "" {
@@ -121,7 +118,7 @@ func (s *Run) end(ctx context.Context) error {
 			s.undo(ctx, err)
 			return err
 		}
-		s.Session.PutBack(ctx, texts...) // what of them did not run
+		s.Session.PutBack(ctx, texts...) // runs those that did not run
 	} else if drop != nil {
 		s.left = slices.DeleteFunc(s.left, func(name string) bool { return name == s.name })
 	}
@@ -129,10 +126,9 @@ func (s *Run) end(ctx context.Context) error {
 	return nil
 }
 
-// undo leaves the session as it was before the statement that failed, and nothing of
-// it stored. In a transaction that SET TRANSACTION made read only nothing was: SET
-// autocommit = 1 ends it, and the application's next one is read only still, which it
-// would not be after a ROLLBACK.
+// undo restores the session after a failed statement, and rolls back its changes. A transaction that
+// SET TRANSACTION made read only has no changes: SET autocommit = 1 ends it, and the application's next
+// transaction is still read only, unlike after a ROLLBACK.
 func (s *Run) undo(ctx context.Context, err error) {
 	switch {
 	case !s.open:
@@ -145,8 +141,8 @@ func (s *Run) undo(ctx context.Context, err error) {
 	}
 }
 
-// DropLeft drops the stages of earlier runs on a connection. One that the
-// server does not let it drop now stays for another time.
+// DropLeft drops the stages of earlier runs on a connection. A stage that the server does not drop now
+// is dropped at a later call.
 func (st *Stage) DropLeft(ctx context.Context, s *session.Session) {
 	for len(st.left) > 0 && s.Always(ctx, dropStage+st.left[0]) == nil {
 		st.left = st.left[1:]
