@@ -1,4 +1,3 @@
-// Package oracle judges the scanner of package insert by a real parser,
-// TiDB's. It is a module of its own, so that the grammar is no dependency of
-// applications; it holds tests only.
+// Package oracle tests the scanner and the reader against a real parser, TiDB's. It is a separate
+// module, so that applications do not depend on the grammar. It has only tests.
 package oracle

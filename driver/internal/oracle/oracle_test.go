@@ -32,25 +32,25 @@ func lookup(db, name string) (*insert.Table, error) {
 
 var mode = insert.Settings{SessionKnown: true, Version: 80035}
 
-// anything stages every statement: TiDB judges none of them.
+// anything stages every statement: TiDB judges none of the stages.
 type anything struct{}
 
 func (anything) Stage(*insert.Insert, string, string) error { return nil }
 func (anything) ReadsID(string, string) (bool, error)       { return false, nil }
 
-// judge fails the test unless TiDB sees the same statements in a text and in
-// what becomes of it, but for the keys.
+// judge fails the test unless TiDB reads the same statements in a query and in the filled query, except
+// for the keys.
 func judge(t *testing.T, p *parser.Parser, text string) {
 	t.Helper()
 	if !utf8.ValidString(text) {
-		return // it trims bytes that are white space in latin1
+		return // TiDB trims bytes that are white space in latin1
 	}
 	before, _, err := p.Parse(text, "", "")
 	if err != nil {
-		return // row aliases, RETURNING and MariaDB's own are unknown to it
+		return // TiDB does not support row aliases, RETURNING and MariaDB's syntax
 	}
 	if strings.Contains(text, "/*!") || strings.Contains(text, "/*T!") || strings.Contains(text, "/*M!") || strings.Contains(text, `\N`) {
-		return // it runs other version comments than a server does, and knows \N
+		return // TiDB runs other version comments than a server does, and supports \N
 	}
 	plan, unknown, err := read.Parse(text, mode, read.Schema{Table: lookup, Stager: anything{}})
 	if _, refused := err.(*insert.Refusal); refused {
@@ -64,7 +64,7 @@ func judge(t *testing.T, p *parser.Parser, text string) {
 		judge(t, p, text[plan.Cut:])
 		return
 	}
-	if plan.Results != len(before) && plan.Results != len(before)+1 { // it drops comments, which answer
+	if plan.Results != len(before) && plan.Results != len(before)+1 { // TiDB drops comments; a server returns a result for one
 		t.Fatalf("%q: %d statements, TiDB sees %d", text, plan.Results, len(before))
 	}
 	fills := make([]insert.Block, len(plan.Inserts))
@@ -110,8 +110,8 @@ func judge(t *testing.T, p *parser.Parser, text string) {
 	}
 }
 
-// checkUnplanned fails the test if TiDB sees a row without a key in a
-// statement that is not in the plan.
+// checkUnplanned fails the test if TiDB reads a row without a key in a statement that is not in the
+// plan.
 func checkUnplanned(t *testing.T, text string, plan *insert.Plan, statements []ast.StmtNode) {
 	t.Helper()
 	db := ""
@@ -135,7 +135,7 @@ func checkUnplanned(t *testing.T, text string, plan *insert.Plan, statements []a
 			width = len(orders.Columns)
 		}
 		if slices.ContainsFunc(in.Lists, func(row []ast.ExprNode) bool { return len(row) != width }) {
-			continue // the server's own error
+			continue // the server returns an error
 		}
 		at := keyAt(in)
 		for _, row := range in.Lists {
@@ -154,7 +154,7 @@ func isNull(e ast.ExprNode) bool {
 	return false
 }
 
-// keyAt returns which value of a row is the key, -1 for none.
+// keyAt returns the index of the key in a row, or -1.
 func keyAt(s *ast.InsertStmt) int {
 	if len(s.Columns) == 0 && !s.Setlist {
 		return 0
@@ -162,8 +162,8 @@ func keyAt(s *ast.InsertStmt) int {
 	return slices.IndexFunc(s.Columns, func(c *ast.ColumnName) bool { return c.Name.L == "id" })
 }
 
-// withoutKey takes from a statement what filling may change: the key's column
-// and values, the column list if it is the table's, and the upsert mark.
+// withoutKey removes from a statement the parts that filling may change: the key's column and values,
+// the column list if it is the table's, and the upsert's marker.
 func withoutKey(s *ast.InsertStmt, in insert.Insert) {
 	at := keyAt(s)
 	if at >= 0 {
