@@ -1,4 +1,5 @@
-// Package control has what only package driver does with a generator of package segment, which is not for applications.
+// Package control gives package driver access to methods of package segment's generators that are not
+// for applications.
 //
 //	c := control.Of(generator)
 //	c.Fit(highest)
@@ -10,27 +11,30 @@ import (
 	"github.com/leafsql/leafsql/idgen"
 )
 
-// Of returns the control of a *segment.Generator. Package segment sets it.
+// Of returns the control of a *segment.Generator, and panics for other generators. Package segment sets
+// it.
 var Of func(idgen.Generator) Control
 
-// A Control ties a generator to the tables whose keys its ids are. Its methods are safe for concurrent use.
+// A Control connects a generator to the tables that use its ids as keys. Its methods are safe for
+// concurrent use.
 type Control interface {
-	// Above returns an id above all that the generator knows to be taken.
+	// Above returns an id above all ids that the generator knows to be in use.
 	Above(ctx context.Context) (int64, error)
 
-	// DropInUse discards the ids in memory that rows of a table have. highest is the table's highest key, and below returns the
-	// highest one below a limit.
+	// DropInUse discards the ids in memory that are already keys of a table. highest is the table's
+	// highest key, and below returns the highest key below a limit. The error is that of below.
 	DropInUse(highest int64, below func(limit int64) (int64, error)) error
 
-	// Far reports whether a key would take more than half of the room left in a column that ends at highest.
+	// Far reports whether a key would take more than half of the ids left in a column that ends at
+	// highest.
 	Far(key, highest int64) bool
 
-	// Fit adds a column that holds no id above highest to those that the ids go to.
+	// Fit adds a column that holds ids up to highest to the columns that the ids have to fit.
 	Fit(highest int64)
 
-	// Look returns the state of the tag's row, and moves nothing.
+	// Look returns max_id and step of the tag's row without changing it.
 	Look(ctx context.Context) (maxID, step int64, err error)
 
-	// Restart discards the ids in memory and everything known of the row.
+	// Restart discards the ids in memory and the cached state of the row.
 	Restart()
 }
