@@ -26,15 +26,15 @@ func (l *textLog) note(_ context.Context, text string) error {
 	return nil
 }
 
-// since are the texts from one on, and how many there are.
+// since returns the recorded queries from index n on, and their total number.
 func (l *textLog) since(n int) ([]string, int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.texts[n:], len(l.texts)
 }
 
-// readsRights reports whether the server has the bug MDEV-36026. Then a look also reads this user's rights, by two
-// questions, and the pool that looks logs in anew for each of its questions, which is a SET more.
+// readsRights reports whether the server has the bug MDEV-36026. Then looking up a table takes two more queries, for
+// the user's rights, and a new login for each query of the internal pool, which sends a SET more.
 func readsRights(t *testing.T, db *sql.DB) bool {
 	t.Helper()
 	var version string
@@ -45,8 +45,8 @@ func readsRights(t *testing.T, db *sql.DB) bool {
 	return has
 }
 
-// TestProgramsAreAskedByName: looks at a server's tables and programs name them. Whose
-// text is read is what a statement or a trigger leads to, and nothing else.
+// TestProgramsAreAskedByName: queries for tables and stored programs name them. The text of a program is
+// read only if a statement or a trigger leads to it.
 func TestProgramsAreAskedByName(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		var log textLog
@@ -87,7 +87,7 @@ func TestProgramsAreAskedByName(t *testing.T) {
 				case strings.Contains(lower, "routine") || strings.Contains(lower, "mysql.proc") || strings.Contains(lower, "parameters") || strings.Contains(lower, "event_def"):
 					t.Errorf("%s: %s asks %s", target.Name, step.text, text)
 				case rights && strings.Contains(lower, "from information_schema.user_privileges"):
-				case strings.Contains(lower, "`leaf_alloc`"): // which server answers
+				case strings.Contains(lower, "`leaf_alloc`"): // identifies the server
 				case strings.Count(lower, "information_schema.") > strings.Count(lower, "table = ?")+strings.Count(lower, "table_name = ?")+strings.Count(lower, "table_name in (?"):
 					t.Errorf("%s: %s asks without a table's name: %s", target.Name, step.text, text)
 				case shown && !strings.Contains(text, "SHOW CREATE TABLE") && !strings.Contains(" "+step.reads+" ", " "+name+" "):
@@ -99,12 +99,12 @@ func TestProgramsAreAskedByName(t *testing.T) {
 }
 
 // TestTemporaryTablesInUse: an application that works with temporary tables sends
-// hardly a statement more than through the plain driver.
+// hardly more statements than through the plain driver.
 func TestTemporaryTablesInUse(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		var sent atomic.Int64
 		leaf := openWrapped(t, target, func(inner driver.Connector) driver.Connector { return counting(inner, &sent) }, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)", "INSERT INTO t (a) VALUES (0)")
-		conn, err := leaf.Conn(t.Context()) // where it is returned to the pool, what is wrapped may reset it
+		conn, err := leaf.Conn(t.Context()) // held, since a wrapped driver may reset connections that are returned to the pool
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -116,7 +116,7 @@ func TestTemporaryTablesInUse(t *testing.T) {
 				texts = append(texts, "INSERT INTO t (a) VALUES (1)", "INSERT INTO t SET a = 2", "INSERT INTO x (a) VALUES (1), (2)")
 			}
 			texts = append(texts, "DROP TEMPORARY TABLE t")
-			for range 15 { // a select could have dropped t, which would be asked
+			for range 15 { // a select could have dropped t, which would take a query
 				texts = append(texts, "INSERT INTO x (a) VALUES (1)", "SELECT COUNT(*), NOW(6) FROM x", "INSERT INTO t (a) VALUES (1)")
 			}
 			for _, text := range append(texts, "DROP TEMPORARY TABLE x", "INSERT INTO t (a) VALUES (1)") {

@@ -15,27 +15,27 @@ import (
 	"github.com/leafsql/leafsql/internal/servererr"
 )
 
-// A bulk is one execution of a statement for many rows at once.
+// A bulk is one execution of a prepared statement for many rows. It implements fill.Bulk.
 type bulk struct {
 	stmt driver.Stmt
 	args []int
 
 	of     *stmt
-	in     insert.Insert // as if its rows were the execution's
-	lacks  []bool        // of each argument of each row that may be a key, from the next on: an id takes its place
+	in     insert.Insert // the statement's INSERT, with Rows multiplied by the number of executions
+	lacks  []bool        // whether an id replaces each remaining argument that may be a key, row by row
 	blocks []insert.Block
-	used   int          // ids of the first of them
-	all    insert.Block // from the first id to the last
+	used   int          // number of ids used of the first block
+	all    insert.Block // range from the first id to the last
 }
 
 func (b *bulk) Stmt() driver.Stmt { return b.stmt }
 func (b *bulk) Args() []int       { return b.args }
 
-// drawnAtOnce is how many consecutive ids a bulk takes at a time: a snowflake has no more than
-// 2^sequence of them, and the ids of a bulk need not be consecutive.
+// drawnAtOnce is the maximum number of consecutive ids that a bulk draws at a time. Snowflakes allow at most
+// 2^sequence consecutive ids, and the ids of a bulk need not be consecutive.
 const drawnAtOnce = 1024
 
-// Bulk draws the ids for an execution for that many rows.
+// Bulk draws the ids for an execution with the given number of rows.
 func (s *stmt) Bulk(ctx context.Context, rows, room int, arg func(row, i int) driver.Value) (fill.Bulk, error) {
 	if b, err := s.bulk(ctx, rows, room, arg); b != nil || err != nil {
 		return b, s.c.connector.refused(err)
@@ -75,7 +75,7 @@ func (s *stmt) bulk(ctx context.Context, rows, room int, arg func(row, i int) dr
 		}
 	}
 	b.in.Rows *= rows
-	if leastText(wanted)-8*(len(b.lacks)+b.in.Lacking*rows-wanted) >= room { // a key that a row brings may get 8 bytes shorter as text
+	if leastText(wanted)-8*(len(b.lacks)+b.in.Lacking*rows-wanted) >= room { // an explicit key may become up to 8 bytes shorter as text
 		return nil, &mysql.MySQLError{Number: servererr.PacketTooLarge, SQLState: [5]byte([]byte("08S01")), Message: "Got a packet bigger than 'max_allowed_packet' bytes"}
 	}
 
@@ -98,17 +98,17 @@ func (s *stmt) bulk(ctx context.Context, rows, room int, arg func(row, i int) dr
 	return b, b.draw(ctx, wanted, floor)
 }
 
-// leastText returns how many bytes n different ids take at least in a command: their digits, and a length for each.
+// leastText returns the minimum number of bytes that n different ids take in a command: their digits and a length byte each.
 func leastText(n int) (bytes int) {
 	bytes = n
-	for from := 1; from <= n; from *= 10 { // as many as have one more digit than those below
+	for from := 1; from <= n; from *= 10 { // the ids from here on have one more digit
 		bytes += n - from + 1
 	}
 	return bytes
 }
 
-// draw takes the ids, above the keys that rows bring. The session's id is set before
-// if it can be: a statement after would change what the session reports of this one.
+// draw draws the ids, above the explicit keys of the rows. If possible it sets the session's id now:
+// a SET after the statement would change the statement's counts in the session.
 func (b *bulk) draw(ctx context.Context, wanted int, floor int64) error {
 	c, t := b.of.c, b.in.Table
 	c.connector.tables.Used.Store(true)

@@ -9,7 +9,7 @@ import (
 	"github.com/leafsql/leafsql/internal/fill"
 )
 
-// TestBulk: each row's arguments are its own or ids, in the rows' order.
+// TestBulk: each argument is the row's own or an id, and ids follow the order of the rows.
 func TestBulk(t *testing.T) {
 	s, inner := attached(t, fill.Login{Database: "shop"})
 	ids := func(text string, keys ...any) (args []int, got []any, id int64, err error) {
@@ -43,7 +43,7 @@ func TestBulk(t *testing.T) {
 	}
 	inner.last = ""
 	args, got, id, err = ids("INSERT INTO t (id, a) VALUES (?, ?)", int64(600), int64(700))
-	if want := []any{nil, nil, nil, nil}; err != nil || !reflect.DeepEqual(args, []int{0, 1}) || !reflect.DeepEqual(got, want) || id != 1 || inner.last != "" { // the server's
+	if want := []any{nil, nil, nil, nil}; err != nil || !reflect.DeepEqual(args, []int{0, 1}) || !reflect.DeepEqual(got, want) || id != 1 || inner.last != "" { // the id that the server returned
 		t.Errorf("%v, %v, %d, %v, %s", args, got, id, err, inner.last)
 	}
 	if _, _, _, err := ids("INSERT INTO t (id, a) VALUES (?, ?)", nil, []byte("seven")); !errors.Is(err, ErrRefused) {

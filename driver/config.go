@@ -17,95 +17,97 @@ import (
 	"github.com/leafsql/leafsql/idgen/worker"
 )
 
-// Config is what a DSN says, and what a DSN cannot carry. Start from
-// [NewConfig] or [ParseDSN], change fields, and hand it to [NewConnector] or
-// [Wrap], which copy it. The comments name the DSN's parameter.
+// Config holds the parameters of a DSN, and settings that a DSN cannot express.
+// Start from [NewConfig] or [ParseDSN], change fields, and pass it to
+// [NewConnector] or [Wrap], which copy it. Comments give the DSN parameter of
+// each field in parentheses.
 type Config struct {
-	// MySQL is the inner driver's own configuration, free of leaf parameters.
-	// Wrap uses it only to learn the database's name and the flags
-	// ClientFoundRows and InterpolateParams; it may be nil there.
+	// MySQL configures go-sql-driver, without leaf parameters. NewConnector
+	// requires it. Wrap accepts nil, and otherwise reads only the database's name and
+	// address, ClientFoundRows and InterpolateParams.
 	MySQL *mysql.Config
 
-	// Tables are the rules (leafTables). Without any, every table is filled that has
-	// a row in leaf_alloc (leafTables=auto).
+	// Tables are the rules (leafTables). If empty, every table with a row in
+	// leaf_alloc is filled (leafTables=auto).
 	Tables []Rule
-	// None fills nothing (leafTables=none). It goes with no Tables.
+	// None disables filling (leafTables=none). Tables has to be empty then.
 	None bool
 
-	// Store (leafStore) is the DSN of the database that holds leaf_alloc and
-	// t_sequence, "" for the same one.
+	// Store is the DSN of the database that holds leaf_alloc and t_sequence
+	// (leafStore). "" means the application's database.
 	Store      string
 	AllocTable string // leafAllocTable: [db.]table
 	Create     bool   // leafCreate
-	// SegmentStore replaces leaf_alloc as the source of segments. Store,
-	// AllocTable and Create then mean nothing, and Tables have to name tables.
+	// SegmentStore, if not nil, replaces leaf_alloc as the source of segments.
+	// Store, AllocTable and Create do not apply to segments then, and Tables must not
+	// be empty unless None is set.
 	SegmentStore segment.Store
 
-	// Worker is the source of worker ids for snowflakes, name(address)
-	// (leafWorker): static(7), env(VAR), ordinal(), mysql(), which keeps leases in
-	// the table leaf_worker beside leaf_alloc, or one whose package is imported,
-	// such as nacos(h1:8848,h2:8848). "" is mysql().
+	// Worker is the source of worker ids for snowflakes, as name(address)
+	// (leafWorker): static(7), env(VAR), ordinal(), mysql(), or a source whose
+	// package is imported, such as nacos(h1:8848,h2:8848). mysql() keeps leases in
+	// the table leaf_worker next to leaf_alloc. "" is mysql().
 	Worker string
-	// WorkerOptions are the source's own parameters, without leaf and its name:
-	// leafNacosGroup=x is Group: x.
+	// WorkerOptions are the source's parameters, without the prefix of leaf and
+	// the source's name: leafNacosGroup=x is Group: x.
 	WorkerOptions map[string]string
-	// WorkerSource, when set, is used instead of Worker: it opens a source in Go,
-	// such as nacos.Open with the clients of a registered service. It is called
+	// WorkerSource, if not nil, is used instead of Worker. It opens a source in
+	// Go, such as nacos.Open with the clients of a registered service. It is called
 	// when the first id is drawn, and again after a failure. Each Connector then
-	// has a worker id of its own; those of one process with an equal Worker share
-	// one.
+	// has its own worker id. Connectors of a process with equal Worker share one.
 	WorkerSource func(context.Context) (worker.Source, error)
-	// NewRegistry declares that the registry of worker ids is new and nobody is
-	// running, so that this start need not wait out unknown history, which takes
-	// one and a quarter leases plus 60 s: 135 s by default (leafNewRegistry). For a
-	// first roll-out; not to be left on.
+	// NewRegistry declares that the registry of worker ids is new and that no
+	// other process uses it (leafNewRegistry). This start then skips the wait for
+	// unknown earlier leases, 1.25 leases plus 60 s (135 s by default). Set it for
+	// the first rollout only.
 	NewRegistry bool
 
-	// AnyClock has a worker id taken though this machine's clock is more than a
-	// minute ahead of the registry's (leafAnyClock). It is for a registry whose own
-	// clock is wrong.
+	// AnyClock allows taking a worker id if this machine's clock is more than a
+	// minute ahead of the registry's (leafAnyClock). Set it if the registry's clock
+	// is wrong.
 	AnyClock bool
-	// Snowflake is the layout (leafSnowflake); the zero value is snowflake.Leaf.
+	// Snowflake is the layout (leafSnowflake). The zero value is snowflake.Leaf.
 	Snowflake snowflake.Layout
-	// State is a directory for static, env and ordinal (leafState), which guards
-	// against a clock set back and a second process on the host. It must be on a
-	// local disk that is never copied or rolled back. "": none. Other sources
-	// keep nothing there.
+	// State is a directory in which static, env and ordinal guard against a clock
+	// that is set back and a second process on the host (leafState). It must be on a
+	// local disk that is never copied or rolled back. "" disables the guard. Other
+	// sources ignore it.
 	State string
-	// Lease is how long a worker id is held without the registry (leafLease),
-	// 6 s … 1 h; one for all processes of a registry. 0 is 60 s.
+	// Lease is how long a worker id stays valid without contact to the registry
+	// (leafLease), from 6 s to 1 h. All processes of a registry need the same
+	// value. 0 is 60 s.
 	Lease time.Duration
 
-	// ResultOnly leaves SQL's LAST_INSERT_ID() alone: statements carry their ids
-	// as plain values, and only the Result knows them (leafLastInsertID=result).
+	// ResultOnly leaves SQL's LAST_INSERT_ID() unchanged: statements contain ids
+	// as plain values, and only the Result returns them (leafLastInsertID=result).
 	ResultOnly bool
 	// RefuseAutoIncrement refuses a key column that still has AUTO_INCREMENT,
-	// instead of a warning (leafAutoIncrement=refuse).
+	// instead of logging a warning (leafAutoIncrement=refuse).
 	RefuseAutoIncrement bool
-	// Zero is what a 0 in the key column means (leafZero): "fill" generates a key, "keep"
-	// stores the 0 as under NO_AUTO_VALUE_ON_ZERO, and "" leaves that to the session's
-	// sql_mode, as an AUTO_INCREMENT column does. A column that still is AUTO_INCREMENT
-	// leaves "keep" to the session, too: the server would replace the 0.
+	// Zero is the meaning of a 0 in the key column (leafZero): "fill" generates a key,
+	// "keep" stores the 0 as under NO_AUTO_VALUE_ON_ZERO, and "" follows the session's
+	// sql_mode, as an AUTO_INCREMENT column does. If the column still has AUTO_INCREMENT,
+	// "keep" follows the session, too, since the server would replace the 0.
 	Zero string
-	// UUID says how a column holds the keys of a uuid7 rule where its type does
-	// not tell (leafUUID): "text", "binary", or "" to refuse such a column.
+	// UUID is how a column stores the keys of a uuid7 rule if its type leaves that
+	// open (leafUUID): "text", "binary", or "" to refuse such a column.
 	UUID string
-	// KeepExplicit leaves the counter where it is when a row brings its own key,
+	// KeepExplicit leaves the counter unchanged when a row has an explicit key,
 	// instead of moving it above that key (leafExplicit=keep). A generated id may
-	// meet that key later. Nor is the counter held against keys of 2^40 and above
-	// when the table is first used.
+	// collide with that key later. When the table is first used, keys of 2^40 and
+	// above are ignored as well.
 	KeepExplicit bool
 
-	// Logger gets the few warnings of background events; nil: slog.Default().
+	// Logger receives the few warnings about background events. nil is slog.Default().
 	Logger *slog.Logger
 
-	name string // leafConfig, kept for FormatDSN
+	name string // leafConfig, for FormatDSN
 }
 
-// A Kind is a kind of generator.
+// Kind is a kind of generator.
 type Kind = rules.Kind
 
-// The kinds of generator that a Rule can name.
+// Kinds of generators for a Rule.
 const (
 	Segment   = rules.Segment
 	Snowflake = rules.Snowflake
@@ -113,26 +115,27 @@ const (
 	Sequence  = rules.Sequence
 )
 
-// A Rule names tables, their key column and its generator: one entry of
+// Rule names tables, their key column and its generator. It is one entry of
 // leafTables, [db.]table[:column[:generator]] or ![db.]table. Database and Table
-// may hold *, Kind is Segment, Sequence, Snowflake or UUID7, Tag is the biz_tag or
-// the sequence's name, Exclude takes the tables out, and a Generator makes the ids
-// instead of Kind and Tag. A rule with * in Table leaves out tables that have no
-// single-column integer key, unless it names the Column.
+// may contain *. Kind is Segment (also if empty), Sequence, Snowflake or UUID7. Tag is the
+// biz_tag or the name of the sequence. Exclude excludes the tables from all
+// rules. Generator, if not nil, is used instead of Kind and Tag. A rule with * in
+// Table skips tables without a single-column integer key, unless it names the
+// Column.
 type Rule = rules.Rule
 
-// defaultLease is leafLease's default.
+// defaultLease is the default of leafLease.
 const defaultLease = 60 * time.Second
 
-// NewConfig returns the defaults: the inner driver's, and leafTables=auto.
+// NewConfig returns a Config with go-sql-driver's defaults and leafTables=auto.
 func NewConfig() *Config {
 	return &Config{MySQL: mysql.NewConfig(), AllocTable: "leaf_alloc", Lease: defaultLease}
 }
 
-// Auto reports whether every table is filled that has a row in leaf_alloc (leafTables=auto).
+// Auto reports whether every table with a row in leaf_alloc is filled (leafTables=auto).
 func (c *Config) Auto() bool { return !c.None && len(c.Tables) == 0 }
 
-// Clone returns a copy that shares nothing that can be changed with c.
+// Clone returns a copy. Changes to its fields, MySQL, Tables and WorkerOptions do not affect c.
 func (c *Config) Clone() *Config {
 	cp := *c
 	if c.MySQL != nil {
@@ -143,7 +146,7 @@ func (c *Config) Clone() *Config {
 	return &cp
 }
 
-// check finds what is wrong with a Config before anything connects.
+// check returns a *ConfigError if cfg is invalid. It does not connect.
 func check(cfg *Config) error {
 	if cfg.None && len(cfg.Tables) > 0 {
 		return configError("leafTables", "none with rules", "set Config.None to false, or Config.Tables to nil")
@@ -165,10 +168,11 @@ func (c *Config) logger() *slog.Logger {
 
 var registered sync.Map // name -> *Config
 
-// RegisterConfig gives cfg a name that DSNs use as leafConfig=name, for what
-// a string cannot carry: generators, a store, a source of worker ids, a logger. A parameter
-// that stands in the DSN as well counts there. Its MySQL part is not used. A second
-// call with the same name counts for pools that are opened afterwards.
+// RegisterConfig registers a copy of cfg for DSNs with leafConfig=name. Use it for
+// settings that a DSN cannot express: generators, a store, a source of worker ids, a
+// logger. Parameters in the DSN take precedence, and cfg.MySQL is ignored. A later
+// call with the same name replaces the Config for pools that are opened afterwards.
+// RegisterConfig is safe for concurrent use.
 func RegisterConfig(name string, cfg *Config) {
 	registered.Store(name, cfg.Clone())
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/staged"
 )
 
-// innerConn is the inner driver's connection. conn embeds it by its Session, so that what
-// it does not override, such as BeginTx and Ping, is the inner driver's own.
+// innerConn is a connection of the inner driver. conn embeds it through its Session, so the
+// inner driver implements the methods that conn does not override, such as BeginTx and Ping.
 type innerConn = ownpool.Conn
 
 var (
@@ -22,29 +22,29 @@ var (
 	_ driver.Queryer = (*conn)(nil)
 )
 
-// conn is a connection that fills INSERTs. Like every driver.Conn it is used
-// by one goroutine at a time.
+// conn is a connection that fills INSERTs. Like every driver.Conn it is not safe for
+// concurrent use.
 type conn struct {
 	planner.Planner
 	connector      *Connector
-	closeConnector bool // it has the connector to itself
-	foundRows      bool // affected counts are of rows found
+	closeConnector bool // Close closes the connector, which has no other connection
+	foundRows      bool // affected counts include rows that were found but not changed
 
 	stage staged.Stage
 
-	blocks []insert.Block      // scratch
-	args   []driver.NamedValue // scratch
+	blocks []insert.Block      // scratch space
+	args   []driver.NamedValue // scratch space
 }
 
-// Raw returns the inner driver's connection, for what only it can do. What is
-// sent through it is not filled.
+// Raw returns the inner driver's connection, for methods that conn lacks. Statements
+// sent through it are not filled.
 func (c *conn) Raw() driver.Conn {
 	c.AfterOpaque()
 	c.DBUnknown = true
 	return c.Conn
 }
 
-// Close closes the connection.
+// Close closes the connection, and its connector if sqlDriver.Open made it.
 func (c *conn) Close() error {
 	err := c.Conn.Close()
 	if c.closeConnector {
@@ -53,10 +53,11 @@ func (c *conn) Close() error {
 	return err
 }
 
-// IsValid is false for a connection that must not be used again.
+// IsValid reports whether the connection may be used again.
 func (c *conn) IsValid() bool { return !c.Broken && c.Conn.IsValid() }
 
-// ResetSession is called before the connection is used again.
+// ResetSession prepares the connection for its next use. It returns driver.ErrBadConn
+// if the connection is broken or the connector is closed.
 func (c *conn) ResetSession(ctx context.Context) error {
 	if c.Broken || c.connector.closed.Load() {
 		return driver.ErrBadConn
@@ -64,15 +65,15 @@ func (c *conn) ResetSession(ctx context.Context) error {
 	if err := c.Conn.ResetSession(ctx); err != nil {
 		return err
 	}
-	if c.connector.wrapped { // by what may do more than go-sql-driver does
+	if c.connector.wrapped { // a wrapped driver may reset more than go-sql-driver
 		c.DoubtTemporary()
 	}
 	c.stage.DropLeft(ctx, &c.Session)
 	return nil
 }
 
-// PrepareContext prepares a text; one that may need keys, or that has effects, gets a
-// statement of ours.
+// PrepareContext prepares a query. It returns a *stmt if the query may need keys or has
+// effects on the session, and otherwise the inner driver's statement.
 func (c *conn) PrepareContext(ctx context.Context, text string) (driver.Stmt, error) {
 	st, err := c.Statement(ctx, text)
 	switch {
@@ -90,8 +91,8 @@ func (c *conn) PrepareContext(ctx context.Context, text string) (driver.Stmt, er
 	return nil, c.connector.refused(err)
 }
 
-// Prepare, Exec and Query are for those who go around database/sql. They must
-// fill as well.
+// Prepare, Exec and Query are for callers that bypass database/sql. They fill keys,
+// too.
 
 func (c *conn) Prepare(text string) (driver.Stmt, error) {
 	return c.PrepareContext(context.Background(), text)

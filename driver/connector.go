@@ -23,8 +23,8 @@ import (
 	"github.com/leafsql/leafsql/internal/inspect"
 )
 
-// Name is what the driver is registered as. It begins with "mysql" because
-// libraries pick their dialect by that prefix.
+// Name is the name of the registered driver. It begins with "mysql" because
+// libraries choose their dialect by that prefix.
 const Name = "mysql-leaf"
 
 func init() {
@@ -34,12 +34,12 @@ func init() {
 
 var _ driver.DriverContext = sqlDriver{}
 
-// sqlDriver is the database/sql driver. Applications use it by its Name.
+// sqlDriver is the database/sql driver. Applications refer to it by Name.
 type sqlDriver struct {
-	connector *Connector // of a pool; nil for the registered driver
+	connector *Connector // the pool's connector; nil for the registered driver
 }
 
-// Open connects once, with a connector of its own that lasts as long as the
+// Open opens one connection, with its own connector that is closed with the
 // connection. database/sql calls OpenConnector instead.
 func (d sqlDriver) Open(dsn string) (driver.Conn, error) {
 	c, err := d.OpenConnector(dsn)
@@ -56,7 +56,7 @@ func (d sqlDriver) Open(dsn string) (driver.Conn, error) {
 	return dc, nil
 }
 
-// OpenConnector reads the DSN, and connects to nothing.
+// OpenConnector returns a Connector for the DSN. It does not connect.
 func (sqlDriver) OpenConnector(dsn string) (driver.Connector, error) {
 	cfg, err := ParseDSN(dsn)
 	if err != nil {
@@ -65,8 +65,10 @@ func (sqlDriver) OpenConnector(dsn string) (driver.Connector, error) {
 	return NewConnector(cfg)
 }
 
-// A Connector makes connections that share tables, plans and generators. Use
-// it with sql.OpenDB, whose DB.Close closes it too; the next sql.OpenDB begins anew.
+// A Connector makes connections that share tables, plans and generators. Pass it
+// to sql.OpenDB: closing the DB closes the Connector, too. After Close, the next
+// connection starts with new tables and generators. A Connector is safe for
+// concurrent use.
 type Connector struct {
 	cfg    *Config
 	inner  driver.Connector
@@ -75,19 +77,21 @@ type Connector struct {
 	stages staged.Server
 
 	store      *ids.Store
-	snowflakes *ids.Snowflakes // nil: nothing takes them
+	snowflakes *ids.Snowflakes // nil if no snowflakes are configured
 
 	closed atomic.Bool
-	remake func() (*Connector, error) // makes another
+	remake func() (*Connector, error) // builds the replacement used after Close
 	nextMu sync.Mutex
-	next   *Connector // that connections are made by since Close
+	next   *Connector // replacement used after Close
 
-	wrapped      bool // inner was given to Wrap
-	interpolates bool // the inner driver puts arguments into texts
-	foundRows    bool // affected counts are of rows found, on the connections that Connect makes
+	wrapped      bool // inner was passed to Wrap
+	interpolates bool // the inner driver interpolates arguments into queries
+	foundRows    bool // affected counts of Connect's connections include rows that were found but not changed
 }
 
-// NewConnector returns a connector for go-sql-driver as cfg.MySQL configures it.
+// NewConnector returns a Connector that uses go-sql-driver with cfg.MySQL. It does not
+// connect. The error is a *ConfigError, or go-sql-driver's for cfg.MySQL. The caller
+// has to close the Connector, or the sql.DB that uses it.
 func NewConnector(cfg *Config) (*Connector, error) {
 	if cfg.MySQL == nil {
 		return nil, configError("Config.MySQL", "not set", "start from driver.NewConfig or driver.ParseDSN")
@@ -103,18 +107,19 @@ func NewConnector(cfg *Config) (*Connector, error) {
 	return wrap(inner, own, cfg, storeKey(cfg.MySQL))
 }
 
-// Wrap returns a connector for connections that inner makes: a connector of
-// go-sql-driver with a dial function of one's own, or one that a tracing
-// package put around it. Each connection has to implement what
-// go-sql-driver's do, or Connect says what is missing. Where inner connects to is
-// not known, so it shares its segments, and its worker id of mysql(), with no
-// other Connector unless cfg.Store names where they are.
+// Wrap returns a Connector that fills the connections of inner, such as a
+// go-sql-driver connector with a custom dial function, or one wrapped by a tracing
+// package. Each connection has to implement the interfaces of go-sql-driver's;
+// otherwise Connect returns a *ConfigError with the missing methods. The database of
+// inner is unknown, so unless cfg.Store names one, the Connector shares its segments,
+// and its worker id from mysql(), with no other Connector. Errors and closing are as for
+// [NewConnector].
 func Wrap(inner driver.Connector, cfg *Config) (*Connector, error) {
 	return wrap(inner, nil, cfg, "")
 }
 
-// wrap is Wrap with another connector for connections of ours, unless that is nil. key
-// is equal for those that lead to the same database, "" where that is not known.
+// wrap implements Wrap. own, if not nil, opens internal connections. key identifies the
+// database, and is empty if the database is unknown.
 func wrap(inner, own driver.Connector, cfg *Config, key string) (*Connector, error) {
 	cfg = cfg.Clone()
 	cfg.AllocTable = cmp.Or(cfg.AllocTable, "leaf_alloc")
@@ -123,7 +128,7 @@ func wrap(inner, own driver.Connector, cfg *Config, key string) (*Connector, err
 		return nil, err
 	}
 	if cfg.Auto() && cfg.MySQL != nil && cfg.MySQL.DBName == "" && cfg.Store == "" && !strings.Contains(cfg.AllocTable, ".") {
-		cfg.Tables = []Rule{{Table: "*"}} // no tags tell which INSERTs want ids: each is refused that may
+		cfg.Tables = []Rule{{Table: "*"}} // without tags, every INSERT that might need ids is refused
 	}
 	ours := cmp.Or(own, inner)
 	store, err := openStore(cfg, ours, key)
@@ -144,11 +149,12 @@ func wrap(inner, own driver.Connector, cfg *Config, key string) (*Connector, err
 	return c, nil
 }
 
-// Driver is part of driver.Connector.
+// Driver implements driver.Connector.
 func (c *Connector) Driver() driver.Driver { return sqlDriver{c} }
 
-// Connect makes a connection. The first one also reads what all share, such
-// as leaf_alloc's tags under leafTables=auto.
+// Connect opens a connection. The first call also loads the shared state, such as the
+// tags of leaf_alloc under leafTables=auto, and fails if that fails. Otherwise errors are
+// the inner driver's, or a *ConfigError for a connection that lacks methods.
 func (c *Connector) Connect(ctx context.Context) (driver.Conn, error) {
 	dc, err := c.inner.Connect(ctx)
 	if err != nil {
@@ -159,12 +165,12 @@ func (c *Connector) Connect(ctx context.Context) (driver.Conn, error) {
 		dc.Close()
 		return nil, configError("the wrapped driver", fmt.Sprintf("its connection (%T) lacks %s", dc, lackedMethods(dc)), "wrap go-sql-driver's own connector, or one that passes these on")
 	}
-	var db string // in use, "" for none
+	var db string // database in use, or empty
 	switch c, err = c.open(); {
 	case err != nil:
 	case c.cfg.MySQL != nil:
 		db = c.cfg.MySQL.DBName
-	case !c.tables.Idle(): // else nothing needs it
+	case !c.tables.Idle(): // otherwise the database is not needed
 		db, err = session.Value(ctx, ic, "DATABASE()")
 	}
 	if err == nil {
@@ -181,14 +187,14 @@ func (c *Connector) Connect(ctx context.Context) (driver.Conn, error) {
 	return own, nil
 }
 
-// newConn returns the connection that fills what is sent to another, once Learn has run. db
-// is the database in use.
+// newConn returns a connection that fills statements and sends them to inner. Learn has to
+// run before. db is the database in use.
 func (c *Connector) newConn(inner innerConn, db string, foundRows bool) *conn {
 	return &conn{Planner: planner.New(session.New(inner, db, c.tables.Settings), c.tables, &c.plans),
 		connector: c, foundRows: foundRows, stage: staged.Stage{Server: &c.stages}}
 }
 
-// open is the Connector that makes connections: c, or since Close another.
+// open returns the Connector that makes connections: c, or its replacement after Close.
 func (c *Connector) open() (_ *Connector, err error) {
 	if !c.closed.Load() {
 		return c, nil
@@ -201,15 +207,15 @@ func (c *Connector) open() (_ *Connector, err error) {
 	return c.next, err
 }
 
-// current is the Connector that open made, without making one.
+// current returns the replacement that open made, or c.
 func (c *Connector) current() *Connector {
 	c.nextMu.Lock()
 	defer c.nextMu.Unlock()
 	return cmp.Or(c.next, c)
 }
 
-// Close ends prefetching and gives the worker's lease back, where no other
-// Connector shares them. sql.DB's Close calls it; a second call does nothing.
+// Close stops prefetching and releases the lease of the worker id, unless another
+// Connector shares them. sql.DB.Close calls it. A second call does nothing.
 func (c *Connector) Close() error {
 	if c.closed.Swap(true) {
 		c.nextMu.Lock()
@@ -224,12 +230,12 @@ func (c *Connector) Close() error {
 	c.tables.Close()
 	var err error
 	if c.snowflakes != nil {
-		err = c.snowflakes.Close() // first: its leases may be kept beside the store
+		err = c.snowflakes.Close() // before the store, in which its leases may be kept
 	}
 	return errors.Join(c.store.Close(), err)
 }
 
-// inspectServer is inspect.Server.
+// inspectServer implements inspect.Server.
 func inspectServer(ctx context.Context, dsn string, tags []string) (*inspect.Inspection, error) {
 	cfg, err := ParseDSN(dsn)
 	if err == nil {
@@ -264,7 +270,7 @@ func inspectServer(ctx context.Context, dsn string, tags []string) (*inspect.Ins
 	return i, nil
 }
 
-// lackedMethods names the methods of innerConn that a connection lacks.
+// lackedMethods returns the names of innerConn's methods that dc lacks.
 func lackedMethods(dc driver.Conn) string {
 	var names []string
 	have := reflect.TypeOf(dc)

@@ -20,11 +20,11 @@ var (
 	creationPause = flag.Duration("creation.pause", 0, "how long each connection waits between two INSERTs")
 )
 
-// texts counts the statements that connections send, by how they begin.
+// texts counts the statements that connections send, by their first characters.
 type texts struct {
 	mu     sync.Mutex
 	counts map[string]int
-	before func(ctx context.Context, text string) error // may hold up a text, or fail it
+	before func(ctx context.Context, text string) error // if not nil, may delay a statement or return an error for it
 }
 
 func (s *texts) note(ctx context.Context, text string) error {
@@ -38,7 +38,7 @@ func (s *texts) note(ctx context.Context, text string) error {
 	return nil
 }
 
-// ours counts the statements that are not the application's.
+// ours returns the number of leafsql's statements, and a list of them.
 func (s *texts) ours() (n int, list string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -53,8 +53,8 @@ func (s *texts) ours() (n int, list string) {
 	return n, strings.Join(lines, "\n")
 }
 
-// openRecording opens a pool on tables t0, t1, … of a database without leaf_alloc, whose
-// statements are counted, those of its own pools included.
+// openRecording opens a pool on tables t0, t1, … of a database without leaf_alloc. Its
+// statements are counted, including those of internal pools.
 func openRecording(t *testing.T, target mysqltest.Target, rules string, tables, conns int) (*sql.DB, *texts) {
 	t.Helper()
 	var setup []string
@@ -68,10 +68,10 @@ func openRecording(t *testing.T, target mysqltest.Target, rules string, tables, 
 	return db, sent
 }
 
-// TestCreationCosts: of a process one connection at a time creates a tag, however many
-// want it, and it asks each table that shares the tag for its highest key before and
-// after. The internal statements for a table are its columns, that key twice, the INSERT of
-// the row, the row before, in and after that, and two fetches.
+// TestCreationCosts: however many connections of a process need a tag, one at a time creates it. It
+// queries the highest key of each table with the tag before and after. The internal statements for
+// a table read its columns, read that key twice, insert the row, read the row before, in and after
+// that, and fetch ids twice.
 func TestCreationCosts(t *testing.T) {
 	tables, conns := 40, 16
 	if *creationTime > 0 {
@@ -101,8 +101,8 @@ func TestCreationCosts(t *testing.T) {
 			wg.Wait()
 			n, list := sent.ours()
 			t.Logf("%s, leafTables=%s: %.2f statements of ours a table; the first round took %v\n%s", target.Name, rules, float64(n)/float64(tables), first, list)
-			// A connection comes with two statements or three, and may be the one that finds
-			// that a row is missing before that is known.
+			// Each connection sends two or three statements, and may be one that finds a row
+			// missing before the process has cached that.
 			if limit := 9*tables + 5*conns; *creationTime == 0 && n > limit {
 				t.Errorf("%s, leafTables=%s: %d statements of ours, more than %d", target.Name, rules, n, limit)
 			}
@@ -110,8 +110,8 @@ func TestCreationCosts(t *testing.T) {
 	}
 }
 
-// TestCreationGoesOn: where the context of the connection that creates a tag ends, one of
-// those that wait for it creates the tag.
+// TestCreationGoesOn: if the context of the connection that creates a tag ends, a waiting
+// connection creates the tag.
 func TestCreationGoesOn(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		db, sent := openRecording(t, target, "t*", 2, 2)

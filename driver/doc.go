@@ -8,17 +8,17 @@
 //	res, err := db.ExecContext(ctx, "INSERT INTO orders (customer) VALUES (?)", "ann")
 //	id, err := res.LastInsertId()
 //
-// The SQL stays as it was, and so does what comes back: LastInsertId is the
-// first id that was generated, SELECT LAST_INSERT_ID() on the same connection
-// gives it too, and the other ids of the statement follow it one by one, in
-// row order. A row that names a key of its own keeps it. NULL, DEFAULT and 0
-// in the key column mean "generate", as AUTO_INCREMENT takes them.
+// The application's SQL does not change, and neither do its results: LastInsertId
+// returns the first generated id, and so does SELECT LAST_INSERT_ID() on the same
+// connection. The other ids of the statement are the following integers, in row
+// order. A row with an explicit key keeps it. NULL, DEFAULT and 0 in the key column
+// mean "generate", as with AUTO_INCREMENT.
 //
 // A statement that writes a configured table in a form that cannot be filled
 // is refused with a [RefusedError] and never runs as it is.
 //
-// What the package does not do: it does not parse or check SQL beyond finding
-// the places of keys, it does not route to shards, it does not see rows that
-// triggers, routines or other clients write, and it does not wrap Rows, Tx or
-// the inner driver's errors.
+// Limitations: the package parses SQL only to find the places of keys, and does
+// not check it. It does not route to shards. It does not see rows that triggers,
+// routines or other clients write. It does not wrap Rows, Tx or the inner driver's
+// errors.
 package driver

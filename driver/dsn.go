@@ -19,16 +19,16 @@ import (
 	"github.com/leafsql/leafsql/internal/spec"
 )
 
-// param is one DSN parameter of ours: how it is read into a Config and
-// written from one.
+// param is a leaf parameter of a DSN, with functions that read it into a Config and
+// write it from one.
 type param struct {
 	name  string
 	read  func(c *Config, value string) error
 	write func(c *Config) string
 }
 
-// params are all parameters but the worker sources' own. leafConfig comes
-// first: what follows in the DSN counts over what was registered.
+// params lists all parameters except those of worker sources. leafConfig is
+// first: other parameters override the registered Config.
 var params = []param{
 	{"leafConfig", readConfigName, func(c *Config) string { return c.name }},
 	{"leafTables", readTables, writeTables},
@@ -50,9 +50,10 @@ var params = []param{
 	textParam("leafZero", oneOf("leafZero", "fill", "", "keep"), func(c *Config) *string { return &c.Zero }),
 }
 
-// ParseDSN reads a DSN: go-sql-driver's, with parameters of ours that begin
-// with leaf. The result's MySQL part holds none of them. Errors never show
-// the DSN, which holds a password.
+// ParseDSN parses a DSN: go-sql-driver's, with additional parameters that begin with
+// leaf. The result's MySQL field contains none of these. The error is a *ConfigError for a
+// leaf parameter, or go-sql-driver's. Errors never contain the DSN, which may contain
+// a password.
 func ParseDSN(dsn string) (*Config, error) {
 	if err := swallowed(dsn); err != nil {
 		return nil, err
@@ -71,7 +72,7 @@ func ParseDSN(dsn string) (*Config, error) {
 	own := make(map[string]string)
 	for k, v := range inner.Params {
 		if strings.HasPrefix(k, "leaf") {
-			if strings.Count(dsn, "?"+k+"=")+strings.Count(dsn, "&"+k+"=") > 1 { // the last one would count
+			if strings.Count(dsn, "?"+k+"=")+strings.Count(dsn, "&"+k+"=") > 1 { // go-sql-driver would use the last one
 				return nil, repeated(k)
 			}
 			own[k] = v
@@ -93,11 +94,11 @@ func ParseDSN(dsn string) (*Config, error) {
 	return cfg, cfg.readWorkerOptions(own)
 }
 
-// leafParam finds a parameter of ours, such as "leafTables=", where none belongs.
+// leafParam matches a leaf parameter, such as "leafTables=", in a wrong place.
 var leafParam = regexp.MustCompile(`\bleaf[A-Z][A-Za-z]*=`)
 
-// swallowed finds a leaf parameter that became a part of the user, password,
-// address or database name: go-sql-driver cuts a DSN at its last slash, so an
+// swallowed returns a *ConfigError if a leaf parameter became part of the user,
+// password, address or database name: go-sql-driver cuts a DSN at its last slash, so an
 // unescaped slash in a value moves everything before it to the left.
 func swallowed(dsn string) error {
 	slash := strings.LastIndexByte(dsn, '/')
@@ -109,8 +110,8 @@ func swallowed(dsn string) error {
 	return nil
 }
 
-// readWorkerOptions takes the parameters that belong to the worker source,
-// such as leafNacosGroup with leafWorker=nacos(…). What is left is unknown.
+// readWorkerOptions reads the parameters of the worker source, such as leafNacosGroup
+// with leafWorker=nacos(…). Any other parameter is unknown and an error.
 func (c *Config) readWorkerOptions(own map[string]string) error {
 	name, _, _ := strings.Cut(c.Worker, "(")
 	prefix := "leaf" + name
@@ -123,7 +124,7 @@ func (c *Config) readWorkerOptions(own map[string]string) error {
 		if c.WorkerOptions == nil {
 			c.WorkerOptions = make(map[string]string)
 		}
-		if _, twice := c.WorkerOptions[k[len(prefix):]]; twice { // in another case
+		if _, twice := c.WorkerOptions[k[len(prefix):]]; twice { // differs only in letter case
 			return repeated(k)
 		}
 		c.WorkerOptions[k[len(prefix):]] = own[k]
@@ -133,8 +134,9 @@ func (c *Config) readWorkerOptions(own map[string]string) error {
 
 func repeated(name string) error { return configError(name, "it is there twice", "keep one of them") }
 
-// FormatDSN writes c as a DSN that ParseDSN reads back as an equal Config,
-// but for Go values. It holds the passwords in plain text.
+// FormatDSN returns a DSN that ParseDSN reads back as an equal Config, except for Go
+// values (SegmentStore, WorkerSource, Logger and Rule.Generator). It contains passwords
+// in plain text.
 func (c *Config) FormatDSN() string {
 	inner := mysql.NewConfig()
 	if c.MySQL != nil {
@@ -143,7 +145,7 @@ func (c *Config) FormatDSN() string {
 	if inner.Params == nil {
 		inner.Params = make(map[string]string)
 	}
-	standard := NewConfig() // what a DSN that says nothing means
+	standard := NewConfig() // meaning of a DSN without parameters
 	if registered, ok := registered.Load(c.name); ok {
 		standard = registered.(*Config)
 	}
@@ -160,7 +162,7 @@ func (c *Config) FormatDSN() string {
 	return inner.FormatDSN()
 }
 
-// String describes c for people, without secrets.
+// String returns a description of c without secrets.
 func (c *Config) String() string {
 	s := "leafsql"
 	if c.MySQL != nil {
@@ -169,7 +171,7 @@ func (c *Config) String() string {
 	return s + " leafTables=" + writeTables(c)
 }
 
-// GoString keeps secrets out of %#v as String does out of %v.
+// GoString returns the same as String, so that %#v shows no secrets either.
 func (c *Config) GoString() string { return c.String() }
 
 func readConfigName(c *Config, v string) error {
@@ -226,7 +228,7 @@ func checkWorker(v string) error {
 	return nil
 }
 
-// oneOf checks that a value is one of two. note describes the first one.
+// oneOf returns a check that a value is one or other. note describes one.
 func oneOf(name, one, note, other string) func(string) error {
 	return func(v string) error {
 		if v != one && v != other {
@@ -265,7 +267,7 @@ func textParam(name string, check func(value string) error, field func(*Config) 
 		func(c *Config) string { return *field(c) }}
 }
 
-// choiceParam has two values, the first of which is the default.
+// choiceParam returns a parameter with the values off, the default, and on.
 func choiceParam(name, off, on string, field func(*Config) *bool) param {
 	return param{name,
 		func(c *Config, v string) error {
@@ -275,7 +277,7 @@ func choiceParam(name, off, on string, field func(*Config) *bool) param {
 		func(c *Config) string { return lo.Ternary(*field(c), on, off) }}
 }
 
-// parseRules reads the value of leafTables, other than auto and none.
+// parseRules parses a value of leafTables other than auto and none.
 func parseRules(s string) ([]Rule, error) {
 	var rules []Rule
 	for entry := range strings.SplitSeq(s, ",") {

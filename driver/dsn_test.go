@@ -96,7 +96,7 @@ func TestDSNErrors(t *testing.T) {
 	}
 }
 
-// TestConfigByHand: a Config with nothing but its MySQL part means what a DSN without parameters means.
+// TestConfigByHand: a Config with only its MySQL field set means the same as a DSN without parameters.
 func TestConfigByHand(t *testing.T) {
 	for _, tt := range []struct {
 		cfg  Config
@@ -177,7 +177,7 @@ func FuzzParseDSN(f *testing.F) {
 		}
 		again, err := ParseDSN(cfg.FormatDSN())
 		if err != nil {
-			return // go-sql-driver formats some odd addresses as what it does not read
+			return // go-sql-driver cannot parse some odd addresses that it formats
 		}
 		if a, b := writeTables(cfg), writeTables(again); a != b {
 			t.Errorf("leafTables %q came back as %q", a, b)
@@ -185,7 +185,7 @@ func FuzzParseDSN(f *testing.F) {
 	})
 }
 
-// TestSourceThatIsNotImported: the error names the package and what to get.
+// TestSourceThatIsNotImported: the error names the package to import and the module to get.
 func TestSourceThatIsNotImported(t *testing.T) {
 	db, err := sql.Open(Name, base+"?leafTables=events:id:snowflake&leafWorker=etcd(h1:2379)")
 	if err == nil {

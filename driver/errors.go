@@ -7,21 +7,20 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/insert"
 )
 
-// ErrRefused is what errors.Is finds in every refusal of a statement or a
-// table: the statement did not reach the server and no row was written.
+// ErrRefused matches every *RefusedError with errors.Is: the statement or its table
+// was refused, the statement was not sent to the server, and no row was written.
 var ErrRefused = insert.ErrRefused
 
-// RefusedError says why a statement that writes a configured table was not
-// run: leafsql cannot give its rows their keys, and running it as it is would
-// leave the keys to the server. Either the statement is at fault, or the table
-// cannot be filled at all as things stand: its key column cannot hold the ids,
-// it still has AUTO_INCREMENT under leafAutoIncrement=refuse, or its leaf_alloc
-// row lies behind the table.
+// RefusedError is the error for a statement that writes a configured table and was not
+// run: leafsql cannot generate the keys of its rows, and without leafsql the server would
+// generate them. The cause is the form of the statement, or a table that cannot be
+// filled at present: its key column cannot hold the ids, it still has AUTO_INCREMENT
+// under leafAutoIncrement=refuse, or its leaf_alloc row is below the table's keys.
 type RefusedError struct {
-	Table  string // as far as it is known: db.table or table
-	Column string // the key column, where the table is at fault and it could be named; else ""
+	Table  string // db.table or table; empty if unknown
+	Column string // key column if the table is the cause and the column is known, otherwise empty
 	Reason string
-	Fix    string // what to do instead; often the SQL that mends the table
+	Fix    string // what to do instead; often SQL that fixes the table
 }
 
 func (e *RefusedError) Error() string {
@@ -29,8 +28,8 @@ func (e *RefusedError) Error() string {
 	return r.Error()
 }
 
-// refused makes the errors of this package of those of the rooms below, and counts the
-// statement that was not run; other errors stay as they are.
+// refused converts errors of internal packages to exported errors, and counts the
+// statement as not run. It returns other errors unchanged.
 func (c *Connector) refused(err error) error {
 	if err != nil {
 		c.tables.Counts.Note(err)
@@ -39,7 +38,7 @@ func (c *Connector) refused(err error) error {
 	return err
 }
 
-// public gives an error of a room below as one of this package's.
+// public returns err with an *insert.Refusal converted to a *RefusedError.
 func public(err error) error {
 	if r, ok := errors.AsType[*insert.Refusal](err); ok {
 		return &RefusedError{Table: r.On(), Column: r.Column, Reason: r.Reason, Fix: r.Fix}
@@ -47,18 +46,18 @@ func public(err error) error {
 	return err
 }
 
-// Is makes errors.Is(err, ErrRefused) true.
+// Is reports whether target is ErrRefused.
 func (e *RefusedError) Is(target error) bool { return target == ErrRefused }
 
-// A FillError is the error of a statement that was not run because no ids could
-// be had for its rows, or because the counter could not be moved above a key that
-// a row brings. Table is db.table; Rows is the number of ids requested, or Key the
-// row's key. It unwraps to Err, the generator's error, so that errors.Is finds
-// context.DeadlineExceeded and errors.As the generator's own types.
+// FillError is the error for a statement that was not run because no ids were
+// available, or because the counter could not be moved above a row's explicit
+// key. Table is db.table. Rows is the number of ids requested; if it is 0, Key is the
+// explicit key. FillError unwraps to Err, the generator's error, for errors.Is with
+// context.DeadlineExceeded and errors.As with the generator's error types.
 type FillError = counters.FillError
 
-// A ConfigError names the parameter of a DSN, or the field of a Config, that is
-// wrong: Param, with the Reason and a Fix.
+// ConfigError is the error for an invalid DSN parameter or Config field. Param is its
+// name, Reason the cause, and Fix a hint.
 type ConfigError = counters.ConfigError
 
 func configError(param, reason, fix string) error {

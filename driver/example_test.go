@@ -32,7 +32,7 @@ func Example() {
 	fmt.Println("orders", first, "and", first+1)
 }
 
-// Two shards that share their ids.
+// Two shards share one leaf_alloc, so an id is never in both.
 func Example_shards() {
 	const ids = "&leafStore=app:secret@tcp(ids:3306)%2Fleaf" // the one leaf_alloc of all shards
 	var shards [2]*sql.DB
@@ -46,7 +46,7 @@ func Example_shards() {
 	}
 }
 
-// All ids of the statements under a context.
+// Collect all ids that statements generate.
 func ExampleWithGeneratedIDs() {
 	var ids []driver.GeneratedIDs
 	ctx := driver.WithGeneratedIDs(context.Background(), &ids)
@@ -58,7 +58,7 @@ func ExampleWithGeneratedIDs() {
 	}
 }
 
-// Generators, a store or a logger of one's own go into a Config.
+// Set a custom generator, store or logger in a Config.
 func ExampleNewConnector() {
 	cfg, err := driver.ParseDSN("app:secret@tcp(127.0.0.1:3306)/shop")
 	if err != nil {
@@ -76,7 +76,7 @@ func ExampleNewConnector() {
 	// Output: idle
 }
 
-// What a DSN says, as a Config.
+// Parse a DSN into a Config.
 func ExampleParseDSN() {
 	cfg, err := driver.ParseDSN("app:secret@tcp(127.0.0.1:3306)/shop?leafTables=orders,events:id:snowflake")
 	if err != nil {
@@ -92,7 +92,7 @@ func ExampleParseDSN() {
 	// leafsql tcp(127.0.0.1:3306)/shop leafTables=orders,events:id:snowflake
 }
 
-// The defaults, to change and to write as a DSN.
+// Change the defaults, and format them as a DSN.
 func ExampleNewConfig() {
 	cfg := driver.NewConfig()
 	cfg.MySQL.User, cfg.MySQL.Net, cfg.MySQL.Addr, cfg.MySQL.DBName = "app", "tcp", "db0:3306", "shop"
@@ -101,7 +101,7 @@ func ExampleNewConfig() {
 	// Output: app@tcp(db0:3306)/shop?leafTables=order_%2A%3Aid
 }
 
-// What a string cannot carry, under a name for DSNs.
+// Register settings that a DSN cannot express under a name for DSNs.
 func ExampleRegisterConfig() {
 	driver.RegisterConfig("quiet", &driver.Config{Tables: []driver.Rule{{Table: "orders"}}, Logger: slog.New(slog.DiscardHandler)})
 	cfg, err := driver.ParseDSN("app:secret@tcp(127.0.0.1:3306)/shop?leafConfig=quiet")
@@ -112,7 +112,7 @@ func ExampleRegisterConfig() {
 	// Output: [orders]
 }
 
-// What a pool believes and has done.
+// Read the statistics of a pool.
 func ExampleStatsOf() {
 	db, err := sql.Open("mysql-leaf", "app:secret@tcp(127.0.0.1:3306)/shop?leafTables=orders")
 	if err != nil {
@@ -127,7 +127,7 @@ func ExampleStatsOf() {
 	// Output: 0 tables were written
 }
 
-// Connections that another connector makes, here one of go-sql-driver with a dial function.
+// Wrap another connector, here go-sql-driver's with a dial function.
 func ExampleWrap() {
 	cfg := driver.NewConfig()
 	cfg.MySQL.User, cfg.MySQL.Net, cfg.MySQL.Addr, cfg.MySQL.DBName = "app", "tcp", "db0:3306", "shop"

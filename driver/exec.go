@@ -17,7 +17,7 @@ import (
 	"github.com/leafsql/leafsql/internal/servererr"
 )
 
-// ExecContext runs a text, with keys for the rows it writes.
+// ExecContext executes a query, with generated keys for the rows that it writes.
 func (c *conn) ExecContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Result, error) {
 	st, err := c.Statement(ctx, text)
 	if err == nil && st.Way == planner.PassedThrough && !st.Effects {
@@ -32,8 +32,8 @@ func (c *conn) ExecContext(ctx context.Context, text string, args []driver.Named
 	return nil, c.connector.refused(err)
 }
 
-// QueryContext runs a text that answers with rows, such as INSERT … RETURNING. They
-// say the ids themselves.
+// QueryContext executes a query that returns rows, such as INSERT … RETURNING. The rows
+// contain the ids.
 func (c *conn) QueryContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Rows, error) {
 	st, err := c.Statement(ctx, text)
 	if err == nil && st.Way == planner.PassedThrough && !st.Effects {
@@ -48,25 +48,25 @@ func (c *conn) QueryContext(ctx context.Context, text string, args []driver.Name
 	return nil, c.connector.refused(err)
 }
 
-// An execution is one run of a text or of a prepared statement, for its result or for the rows
-// that it answers with.
+// An execution is one run of a query or of a prepared statement, for its result or for the rows
+// that it returns.
 type execution struct {
 	c        *conn
-	stmt     *stmt // nil: by text
+	stmt     *stmt // nil for a query
 	st       *planner.Statement
 	text     string
 	args     []driver.NamedValue
 	wantRows bool
-	client   bool // for a client of MySQL's protocol, which gets rows if the statement answers with rows
+	client   bool // for a client of MySQL's protocol, which gets rows if the statement returns rows
 
 	result driver.Result
 	rows   driver.Rows
-	source driver.Result // of the step that read a staged statement's source
+	source driver.Result // result of reading a staged statement's source
 }
 
-// run plans the text unless it is planned, reserves ids for the rows that lack a key, sends the statement with
-// them, and sets them in its result. A statement whose ids cannot be had is not sent. It is sent once more if its table
-// has changed since it was planned.
+// run plans the query unless it is planned, reserves ids for the rows that lack a key, sends the statement with
+// them, and sets them in its result. If no ids are available, nothing is sent. If the table has changed since
+// planning, the statement is planned and sent once more.
 func (e *execution) run(ctx context.Context) (err error) {
 	c := e.c
 	switch {
@@ -88,8 +88,8 @@ func (e *execution) run(ctx context.Context) (err error) {
 		switch {
 		case e.st.Way == planner.PassedThrough:
 			return e.passThrough(ctx)
-		// database/sql has the error for a wrong number of arguments, and returns it when it is told to prepare. Rows outlive this
-		// call, and so would a statement that was prepared for them here: database/sql prepares one that it closes.
+		// After ErrSkip, database/sql prepares the query, and reports a wrong number of arguments. It also closes that
+		// statement after the rows, which outlive this call: a statement prepared here would have to stay open as long.
 		case len(e.args) > 0 && (len(e.args) != e.st.Plan.NumInput || e.wantRows && !c.connector.interpolates):
 			return driver.ErrSkip
 		case e.st.Way == planner.InParts:
@@ -104,7 +104,7 @@ func (e *execution) run(ctx context.Context) (err error) {
 		guarded := c.Permitted != nil && len(plan.Inserts) > 0
 		if guarded {
 			if unproven, err = c.Permit(ctx, e.st, e.text, 1); err == planner.ErrTemporary {
-				e.st = nil // it is planned again
+				e.st = nil // run plans it again
 				return e.run(ctx)
 			}
 		}
@@ -122,7 +122,7 @@ func (e *execution) run(ctx context.Context) (err error) {
 		}
 		if err != nil || e.st.Effects {
 			e.note(err)
-			if e.stmt != nil { // MariaDB runs a prepared USE in the database of its Prepare, and may go back from there
+			if e.stmt != nil { // MariaDB runs a prepared USE in the database of its Prepare, and may leave that one again
 				c.DoubtDatabase(e.st)
 			}
 		}
@@ -143,7 +143,7 @@ func (e *execution) run(ctx context.Context) (err error) {
 	}
 }
 
-// passThrough sends a text as it is.
+// passThrough sends the query unchanged.
 func (e *execution) passThrough(ctx context.Context) (err error) {
 	if e.wantRows {
 		e.rows, err = e.c.Conn.QueryContext(ctx, e.text, e.args)
@@ -156,7 +156,7 @@ func (e *execution) passThrough(ctx context.Context) (err error) {
 	return err
 }
 
-// note notes how the statement ended.
+// note records the outcome of the statement.
 func (e *execution) note(err error) {
 	if e.wantRows {
 		err = e.st.Unread(err)
@@ -164,34 +164,34 @@ func (e *execution) note(err error) {
 	e.c.After(e.st, err)
 }
 
-// runStaged runs a statement whose rows only the server knows. It has no rows to answer with. The account is not known
-// to be allowed to write the rows if unproven is set.
+// runStaged runs a statement with rows that only the server has. The statement returns no rows. unproven is set if the
+// account may lack the right to write the rows.
 func (e *execution) runStaged(ctx context.Context, unproven bool) ([]insert.Block, error) {
-	// A value of its own: only such statements are to allocate one.
+	// A separate variable, so that only staged statements allocate a Run.
 	in := &e.st.Plan.Inserts[0]
 	r := staged.Run{Stage: &e.c.stage, Session: &e.c.Session, Insert: in, Args: e.args,
 		Prepared: e.stmt != nil, FoundRows: e.c.foundRows, Accepted: &e.st.Accepted, Unproven: unproven}
 	err := r.Do(ctx)
 	if err == nil {
 		e.result, e.rows, e.source = &result{Result: r.Result, id: r.ID}, noRows{}, r.Source
-		if e.stmt == nil && e.st.Plan.Results > 1 { // a comment after the statement has an answer too
+		if e.stmt == nil && e.st.Plan.Results > 1 { // the server returns a result for a comment after the statement, too
 			e.result = joined(e.result, driver.RowsAffected(0))
 		}
 	}
 	return []insert.Block{r.Block}, err
 }
 
-// noRows are the answer of a statement that has none.
+// noRows is an empty driver.Rows.
 type noRows struct{}
 
 func (noRows) Columns() []string         { return nil }
 func (noRows) Close() error              { return nil }
 func (noRows) Next([]driver.Value) error { return io.EOF }
 
-// send sends the statement with the ids of blocks in it.
+// send sends the statement with the ids of blocks.
 func (e *execution) send(ctx context.Context, blocks []insert.Block) (err error) {
 	c, s := e.c, e.stmt
-	var inner session.Stmt // nil: a text is sent
+	var inner session.Stmt // nil if a query is sent
 	var text string
 	var args []driver.NamedValue
 	if s == nil && len(e.args) == 0 {
@@ -221,7 +221,7 @@ func (e *execution) send(ctx context.Context, blocks []insert.Block) (err error)
 	case inner != nil:
 		e.result, err = inner.ExecContext(ctx, args)
 	case e.wantRows:
-		e.rows, err = c.Conn.QueryContext(ctx, text, args) // if ErrSkip, database/sql prepares, and these ids are lost
+		e.rows, err = c.Conn.QueryContext(ctx, text, args) // after ErrSkip, database/sql prepares, and these ids are lost
 	case s != nil:
 		e.result, err = c.ExecArgs(ctx, text, args, true)
 	default:
@@ -238,11 +238,11 @@ func (e *execution) send(ctx context.Context, blocks []insert.Block) (err error)
 	return err
 }
 
-// maxScratch keeps a connection from holding on to a large batch's arguments.
+// maxScratch is the maximum number of arguments in the buffer that a connection keeps between statements.
 const maxScratch = 1024
 
-// withIDs is the result of an executed text with the ids that it gave. The inner driver's
-// result stays what it is where it says them itself.
+// withIDs returns the result of a statement with its generated ids. It returns the inner
+// driver's result if that contains them already.
 func (e *execution) withIDs(ctx context.Context, blocks []insert.Block) driver.Result {
 	c, res := e.c, e.result
 	switch {
@@ -252,7 +252,7 @@ func (e *execution) withIDs(ctx context.Context, blocks []insert.Block) driver.R
 		return c.results(ctx, e.st.Plan, blocks, res)
 	}
 	in, b := &e.st.Plan.Inserts[0], &blocks[0]
-	affected, _ := res.RowsAffected() // go-sql-driver gives no errors here
+	affected, _ := res.RowsAffected() // go-sql-driver returns no errors here
 	server, _ := res.LastInsertId()
 	if in.Conditional && affected == 0 && in.Duplicates <= insert.Replace {
 		b.N = 0 // its WHERE clause matched no row
@@ -267,12 +267,12 @@ func (e *execution) withIDs(ctx context.Context, blocks []insert.Block) driver.R
 	return &result{Result: res, id: id}
 }
 
-// reserve decides for each statement which rows lack a key and takes a block
-// of ids for them, after the counters were moved above all keys that the text
-// gives: none of its ids must meet one of those.
+// reserve finds for each statement the rows that lack a key, and draws a block of
+// ids for them. Before that, it moves the counters above all explicit keys of the
+// query, so that no id collides with one of them.
 func (e *execution) reserve(ctx context.Context) ([]insert.Block, error) {
 	c, p := e.c, e.st.Plan
-	if used := &c.connector.tables.Used; !used.Load() { // a store at each statement would slow down all connections
+	if used := &c.connector.tables.Used; !used.Load() { // an atomic store for each statement would slow down all connections
 		used.Store(true)
 	}
 	c.blocks = slices.Grow(c.blocks[:0], len(p.Inserts))[:len(p.Inserts)]
@@ -286,8 +286,8 @@ func (e *execution) reserve(ctx context.Context) ([]insert.Block, error) {
 		*b = insert.Block{N: in.Lacking, OwnKey: in.OwnKey}
 		floor := in.Floor
 		for k, key := range in.ArgKeys {
-			// Without arguments a placeholder is a syntax error, for the
-			// server to tell: nothing needs to be drawn for it.
+			// Without arguments a placeholder is a syntax error, which the
+			// server reports: no id is drawn for it.
 			m, f, exact := insert.Given, int64(0), false
 			if len(e.args) > 0 {
 				var err error
@@ -311,7 +311,7 @@ func (e *execution) reserve(ctx context.Context) ([]insert.Block, error) {
 		switch {
 		case b.OwnKey == 0:
 		case b.OwnKey > in.Table.Highest || in.Table.AutoIncrement:
-			b.OwnKey = 0 // it is clipped or refused; or, of AUTO_INCREMENT, the server says it
+			b.OwnKey = 0 // the server clips or refuses the key; with AUTO_INCREMENT, the server returns it
 		case in.KeyArg > 0 && len(e.args) > 0:
 			_, key, exact := in.Table.KeyMeaning(e.args[in.KeyArg-1].Value)
 			b.Moved = !exact || key != b.OwnKey
@@ -337,8 +337,8 @@ func (e *execution) reserve(ctx context.Context) ([]insert.Block, error) {
 	return c.blocks, nil
 }
 
-// keyMeaning judges an argument in the place of a key. The session is asked for its sql_mode if that
-// decides. A value that only the server could judge is refused.
+// keyMeaning returns the meaning of an argument in the place of a key. It queries the session's sql_mode if the
+// meaning depends on it. It refuses a value with a meaning that only the server could decide.
 func (c *conn) keyMeaning(ctx context.Context, in *insert.Insert, text string, v driver.Value) (m insert.Meaning, floor int64, exact bool, err error) {
 	switch m, floor, exact = in.Table.KeyMeaning(v); m {
 	case insert.BySession:
@@ -346,7 +346,7 @@ func (c *conn) keyMeaning(ctx context.Context, in *insert.Insert, text string, v
 		m = in.Table.ZeroIn(c.Settings.KeepsZero)
 	case insert.Unclear:
 		kind := fmt.Sprintf("of the type %T ", v)
-		if _, client := v.(interface{ KeyValue() any }); client { // whose types are not Go's
+		if _, client := v.(interface{ KeyValue() any }); client { // Go type names mean nothing to a client of the protocol
 			kind = ""
 		}
 		err = &insert.Refusal{Of: in.Table.Name, Column: in.Table.Key, Reason: "what a key " + kind + "with this value means depends on the column and the session",
@@ -355,7 +355,7 @@ func (c *conn) keyMeaning(ctx context.Context, in *insert.Insert, text string, v
 	return m, floor, exact, err
 }
 
-// idValue is the k-th id of a block as an argument.
+// idValue returns the k-th id of a block as an argument.
 func idValue(form insert.UUIDForm, b *insert.Block, k int) driver.Value {
 	switch form {
 	case insert.UUIDText:
@@ -367,10 +367,10 @@ func idValue(form insert.UUIDForm, b *insert.Block, k int) driver.Value {
 	return b.First + int64(k)
 }
 
-// explain looks at the error of a statement that was sent. A syntax error is
-// given as the server words it for the user's own text: preparing executes
-// nothing. A generated key that is in use tells that keys came to the table
-// unseen: the next ids are above them.
+// explain returns the error to report for a statement that was sent. For a syntax
+// error it returns the server's message for the user's original query, by preparing
+// that. After a duplicate key it moves the counter above keys that were added to the
+// table unseen.
 func (c *conn) explain(ctx context.Context, st *planner.Statement, text string, blocks []insert.Block, err error) error {
 	switch {
 	case servererr.Is(err, servererr.DuplicateKey):
@@ -387,7 +387,7 @@ func (c *conn) explain(ctx context.Context, st *planner.Statement, text string, 
 	return err
 }
 
-// named gives arguments their ordinals.
+// named returns the arguments with their ordinals.
 func named(args []driver.Value) []driver.NamedValue {
 	return lo.Map(args, func(v driver.Value, i int) driver.NamedValue { return driver.NamedValue{Ordinal: i + 1, Value: v} })
 }

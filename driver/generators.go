@@ -25,8 +25,8 @@ import (
 	"github.com/leafsql/leafsql/internal/spec"
 )
 
-// storeKey is equal for configurations of connections to the same database, ""
-// where a function of the application's decides which that is.
+// storeKey returns a key that is equal for configurations of the same database. It
+// is empty if a function of the application chooses the database.
 func storeKey(cfg *mysql.Config) string {
 	if cfg.DialFunc != nil {
 		return ""
@@ -34,9 +34,8 @@ func storeKey(cfg *mysql.Config) string {
 	return cfg.FormatDSN() + "|"
 }
 
-// openStore opens or shares the leaf_alloc that cfg names, with own as the
-// connector for the application's database, whose storeKey is key. Nothing
-// connects yet.
+// openStore opens or shares the leaf_alloc that cfg names. own is the connector for
+// the application's database, and key its storeKey. openStore does not connect.
 func openStore(cfg *Config, own driver.Connector, key string) (*ids.Store, error) {
 	of := cfg.MySQL
 	store := ids.StoreConfig{Connector: own, Table: cfg.AllocTable, Key: key, Replacement: cfg.SegmentStore, Logger: cfg.logger()}
@@ -50,7 +49,7 @@ func openStore(cfg *Config, own driver.Connector, key string) (*ids.Store, error
 			return nil, configError("leafStore", err.Error(), "it takes a go-sql-driver DSN")
 		}
 		store.Key, store.Home.Named = storeKey(of), true
-		if of.DBName != "" && !strings.Contains(store.Table, ".") { // SQL in errors means the same on any connection
+		if of.DBName != "" && !strings.Contains(store.Table, ".") { // the SQL in errors then works on any connection
 			store.Table = of.DBName + "." + store.Table
 		}
 	}
@@ -67,7 +66,7 @@ func openStore(cfg *Config, own driver.Connector, key string) (*ids.Store, error
 	return ids.OpenStore(store)
 }
 
-// server is where connections lead to, "" where that is not known.
+// server returns the network and address of the server, or "" if cfg is nil.
 func server(cfg *mysql.Config) string {
 	if cfg == nil {
 		return ""
@@ -75,7 +74,7 @@ func server(cfg *mysql.Config) string {
 	return fmt.Sprintf("%s(%s)", cfg.Net, cfg.Addr)
 }
 
-// describe names a database for people, without secrets.
+// describe returns a description of a database without secrets.
 func describe(cfg *mysql.Config) string {
 	if cfg == nil {
 		return "MySQL"
@@ -83,11 +82,11 @@ func describe(cfg *mysql.Config) string {
 	return "MySQL " + server(cfg) + "/" + cfg.DBName
 }
 
-// defaultWorker is the source of worker ids where leafWorker names none.
+// defaultWorker is the source of worker ids if leafWorker is empty.
 const defaultWorker = "mysql()"
 
-// openSnowflakes opens or shares the generator on the source that cfg names, or on
-// the database that store is in; nil where nothing takes snowflakes.
+// openSnowflakes opens or shares the generator with the source that cfg names, or with
+// the database of store. It returns nil if no snowflakes are configured.
 func openSnowflakes(cfg *Config, store *ids.Store) (*ids.Snowflakes, error) {
 	if cfg.Worker == "" && cfg.WorkerSource == nil && !slices.ContainsFunc(cfg.Tables, func(r Rule) bool { return r.Kind == Snowflake && r.Generator == nil && !r.Exclude }) {
 		return nil, nil
@@ -110,7 +109,7 @@ func openSnowflakes(cfg *Config, store *ids.Store) (*ids.Snowflakes, error) {
 			}
 			return nil, configError("leafWorker", part.Text(err), "")
 		}
-		flakes.Source = fmt.Sprintf("%q %q %q", cfg.Worker, cfg.State, cfg.WorkerOptions) // a map in the order of its keys
+		flakes.Source = fmt.Sprintf("%q %q %q", cfg.Worker, cfg.State, cfg.WorkerOptions) // %q prints maps in key order
 	case address != "" || len(cfg.WorkerOptions) > 0:
 		return nil, configError("leafWorker", "mysql() takes no address and no parameters", "its table is beside leaf_alloc: name that with leafAllocTable, and its database with leafStore")
 	}
@@ -126,7 +125,8 @@ func openSnowflakes(cfg *Config, store *ids.Store) (*ids.Snowflakes, error) {
 	return s, nil
 }
 
-// Tags reads all rows of leaf_alloc, ordered by tag.
+// Tags queries all rows of leaf_alloc, ordered by tag. With Config.SegmentStore it returns
+// a *ConfigError.
 func (c *Connector) Tags(ctx context.Context) ([]segment.Row, error) {
 	if c = c.current(); c.store.Alloc == nil {
 		return nil, errNoAlloc
@@ -138,9 +138,10 @@ func (c *Connector) Tags(ctx context.Context) ([]segment.Row, error) {
 	return rows, nil
 }
 
-// Tag reads one row of leaf_alloc, without taking an id. A tag without one is
-// a *segment.UnknownTagError. Names compare as the table's collation says: the
-// row's own name may be written in another case.
+// Tag queries one row of leaf_alloc, without drawing an id. It returns a
+// *segment.UnknownTagError if the tag has no row, and a *ConfigError with
+// Config.SegmentStore. Names are compared with the table's collation, so the name in
+// the row may differ in letter case.
 func (c *Connector) Tag(ctx context.Context, tag string) (segment.Row, error) {
 	if c = c.current(); c.store.Alloc == nil {
 		return segment.Row{}, errNoAlloc
@@ -150,19 +151,19 @@ func (c *Connector) Tag(ctx context.Context, tag string) (segment.Row, error) {
 
 var errNoAlloc = configError("Config.SegmentStore", "it replaces leaf_alloc, whose rows cannot be read then", "ask the store itself")
 
-// Segment returns the generator of a tag, for ids without an INSERT: the one
-// that tables with this tag draw from. It ends with the Connector. No server is
-// asked before the first id, and a tag without a row is an error then. Each name
-// ever asked for is kept in memory: ask [Connector.Tag] first where names come
-// from outside.
+// Segment returns the generator of a tag, for ids without an INSERT. Tables with
+// this tag use the same generator. It is closed with the Connector. Nothing is
+// queried before the first id; Next then fails with *segment.UnknownTagError if the tag
+// has no row. Each name is kept in memory, so check names from untrusted sources with
+// [Connector.Tag] first.
 func (c *Connector) Segment(tag string) idgen.Generator {
 	return c.current().store.Counter(ids.Tag{Name: tag}).Generator
 }
 
-// Snowflake returns the generator of snowflakes, for ids without an INSERT: the
-// one that tables draw from. It ends with the Connector, and is nil where no
-// source of worker ids is configured. A worker id is leased when the first id is
-// drawn.
+// Snowflake returns the generator of snowflakes, for ids without an INSERT. Tables
+// use the same generator. It is closed with the Connector. It is nil if Config
+// has no rule with Kind Snowflake, no Worker and no WorkerSource. A worker id is leased
+// when the first id is drawn.
 func (c *Connector) Snowflake() idgen.Generator {
 	if c = c.current(); c.snowflakes == nil {
 		return nil
@@ -170,9 +171,9 @@ func (c *Connector) Snowflake() idgen.Generator {
 	return c.snowflakes
 }
 
-// Worker says what is known of the worker id that snowflakes of this Connector
-// are made with: its Phase is "idle" and its Worker -1 as long as no id
-// was needed, or none can be.
+// Worker returns the status of the worker id for snowflakes of this Connector. Until the
+// first id is drawn, or if no snowflakes are configured, Phase is "idle" and Worker
+// is -1. Worker does not query the registry.
 func (c *Connector) Worker() worker.Status {
 	if c = c.current(); c.snowflakes == nil {
 		return worker.Status{Phase: "idle", Worker: -1}
@@ -180,8 +181,8 @@ func (c *Connector) Worker() worker.Status {
 	return c.snowflakes.Worker()
 }
 
-// newTables are the tables that a configuration means. store and snowflakes are nil where none
-// takes ids.
+// newTables returns the tables that cfg configures. store and snowflakes are nil if no ids are
+// drawn.
 func newTables(cfg *Config, ours driver.Connector, store *ids.Store, snowflakes *ids.Snowflakes) *tables.Set {
 	of := rules.Config{
 		Auto: cfg.Auto(), Rules: cfg.Tables, KeepExplicit: cfg.KeepExplicit, UUID: cfg.UUID, Create: cfg.Create,

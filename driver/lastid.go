@@ -17,9 +17,9 @@ import (
 
 var _, _ mysql.Result = (*result)(nil), (*results)(nil)
 
-// result is the inner driver's with the id that leafsql gave. It stays a
-// mysql.Result, whose AllLastInsertIds programs read for multi-statement
-// texts.
+// result is the inner driver's result with the id that leafsql generated. It implements
+// mysql.Result, since applications read AllLastInsertIds for queries with several
+// statements.
 type result struct {
 	driver.Result
 	id int64
@@ -32,12 +32,12 @@ func (r *result) AllRowsAffected() []int64 {
 	if m, ok := r.Result.(mysql.Result); ok {
 		return m.AllRowsAffected()
 	}
-	n, _ := r.RowsAffected() // an error shows in RowsAffected, which passes through
+	n, _ := r.RowsAffected() // the caller gets the error from RowsAffected
 	return []int64{n}
 }
 
-// results are those of a text of several statements; the last counts, as with the
-// inner driver.
+// results holds the results of a query with several statements. LastInsertId and RowsAffected
+// return the last one's, as with the inner driver.
 type results struct{ ids, affected []int64 }
 
 func (r *results) LastInsertId() (int64, error) { return lo.LastOrEmpty(r.ids), nil }
@@ -45,7 +45,7 @@ func (r *results) RowsAffected() (int64, error) { return lo.LastOrEmpty(r.affect
 func (r *results) AllLastInsertIds() []int64    { return slices.Clone(r.ids) }
 func (r *results) AllRowsAffected() []int64     { return slices.Clone(r.affected) }
 
-// joined is the result of a text that ran in two parts.
+// joined returns the result of a query that ran in two parts.
 func joined(first, second driver.Result) driver.Result {
 	r := new(results)
 	for _, part := range []driver.Result{first, second} {
@@ -60,7 +60,7 @@ func joined(first, second driver.Result) driver.Result {
 	return r
 }
 
-// results is withIDs for a text of several statements.
+// results does the same as withIDs for a query with several statements.
 func (c *conn) results(ctx context.Context, p *insert.Plan, blocks []insert.Block, res driver.Result) driver.Result {
 	all, ok := res.(mysql.Result)
 	if !ok {
@@ -77,9 +77,9 @@ func (c *conn) results(ctx context.Context, p *insert.Plan, blocks []insert.Bloc
 	return &results{ids, affected}
 }
 
-// settleID sets the session's id after a statement that could not carry it, and puts it back after one that changed
-// it for its answer. It returns id or, if ask is set, the session's id: a trigger has set the answer's to 0.
-// The rows are written: an error of leafsql's own statement must not look like theirs.
+// settleID sets the session's id after a statement that could not set it, and restores it after a statement that
+// changed it for its result. It returns id or, if ask is set, the session's id: a trigger has set the result's id to 0.
+// The rows are stored: an error of leafsql's statement must not be reported as a failed INSERT.
 func (c *conn) settleID(ctx context.Context, in *insert.Insert, b *insert.Block, affected, server, id int64, ask bool) int64 {
 	if b.N == 0 && in.Update == insert.AlwaysUpdate && server != 0 {
 		c.Always(ctx, "SET "+insert.RestoreID)
@@ -90,7 +90,7 @@ func (c *conn) settleID(ctx context.Context, in *insert.Insert, b *insert.Block,
 	if !ask {
 		return id
 	}
-	s, _ := c.Value(ctx, insert.SessionID) // "" if it cannot be had
+	s, _ := c.Value(ctx, insert.SessionID) // "" on error
 	id, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || in.Rows > 1 && id != b.First {
 		return 0
@@ -98,15 +98,15 @@ func (c *conn) settleID(ctx context.Context, in *insert.Insert, b *insert.Block,
 	return id
 }
 
-// GeneratedIDs are the ids that one statement gave to its rows: First,
-// First+1, … in row order, counting only rows that had none. Under INSERT
+// GeneratedIDs holds the ids that were generated for one statement: N ids First,
+// First+1, … in row order, one for each row without an explicit key. Under INSERT
 // IGNORE and ON DUPLICATE KEY UPDATE some of them may not have been stored.
 type GeneratedIDs struct {
 	Table string // db.table
 	First int64
 	N     int
 
-	// UUIDs are the keys of a uuid7 rule, N of them; First is 0 then.
+	// UUIDs holds the N keys of a uuid7 rule. First is 0 then.
 	UUIDs []uuid.UUID
 }
 
@@ -117,14 +117,14 @@ type generatedTo struct {
 	ids *[]GeneratedIDs
 }
 
-// WithGeneratedIDs returns a context under which each statement that was run
-// adds to ids what it generated. The slice may be read once those calls have
-// returned.
+// WithGeneratedIDs returns a context that records generated ids: each successful
+// statement executed with it appends its ids to *ids. Concurrent statements may share the
+// context. Read the slice only after these calls have returned.
 func WithGeneratedIDs(ctx context.Context, ids *[]GeneratedIDs) context.Context {
 	return context.WithValue(ctx, generatedKey{}, &generatedTo{ids: ids})
 }
 
-// collect adds what an executed text generated.
+// collect appends the ids that were generated for a statement.
 func (to *generatedTo) collect(p *insert.Plan, blocks []insert.Block) {
 	to.mu.Lock()
 	defer to.mu.Unlock()

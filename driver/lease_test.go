@@ -22,7 +22,7 @@ import (
 
 const insertT = "INSERT INTO t (a, b) VALUES (1, 2)"
 
-// leased is a Config over noop whose table takes snowflakes with a worker id
+// leased returns a Config for noop with a table that uses snowflakes, and a worker id
 // from spec.
 func leased(spec string) *Config {
 	cfg := NewConfig()
@@ -44,7 +44,7 @@ func wrapNoop(t *testing.T, cfg *Config) *Connector {
 	return c
 }
 
-// A Connector closed by its pool and by hand lets go once of what others share.
+// TestConnectorClosedTwice: a Connector closed by its pool and by the caller releases shared resources only once.
 func TestConnectorClosedTwice(t *testing.T) {
 	one, two := wrapNoop(t, leased("static(901)")), wrapNoop(t, leased("static(901)"))
 	db := sql.OpenDB(two)
@@ -59,7 +59,7 @@ func TestConnectorClosedTwice(t *testing.T) {
 	}
 }
 
-// A Connector of Wrap that serves the next sql.OpenDB still is one.
+// TestConnectorServesAgain: a Connector from Wrap still wraps after Close, when the next sql.OpenDB uses it.
 func TestConnectorServesAgain(t *testing.T) {
 	c := wrapNoop(t, leased("static(903)"))
 	sql.OpenDB(c).Close()
@@ -70,7 +70,7 @@ func TestConnectorServesAgain(t *testing.T) {
 	}
 }
 
-// counted opens a source on slots and counts how often.
+// counted returns a function that opens a source on slots and counts its calls.
 func counted(slots worker.Slots, opened *atomic.Int32) func(context.Context) (worker.Source, error) {
 	return func(context.Context) (worker.Source, error) {
 		opened.Add(1)
@@ -80,15 +80,15 @@ func counted(slots worker.Slots, opened *atomic.Int32) func(context.Context) (wo
 
 var sourceNames atomic.Int32
 
-// bySource gives a source a name, by which pools share it.
+// bySource registers a source under a name, by which pools share it, and returns a Config for it.
 func bySource(open func(context.Context) (worker.Source, error)) *Config {
 	name := fmt.Sprint("test", sourceNames.Add(1))
 	worker.Register(name, func(string, worker.Options) (func(context.Context) (worker.Source, error), error) { return open, nil })
 	return leased(name + "()")
 }
 
-// A worker id is leased at the first INSERT that needs one, and not before;
-// pools that name the same source share it, and the last one gives it back.
+// TestWorkerIDOfTwoPools: a worker id is leased at the first INSERT that needs one. Pools that
+// name the same source share it, and the last one releases it.
 func TestWorkerIDOfTwoPools(t *testing.T) {
 	var opened atomic.Int32
 	slots := &workertest.Memory{}
@@ -128,7 +128,7 @@ func TestWorkerIDOfTwoPools(t *testing.T) {
 	}
 }
 
-// Each pool on a source in Go has a worker id of its own.
+// TestWorkerSource: each pool with a WorkerSource has its own worker id.
 func TestWorkerSource(t *testing.T) {
 	var opened atomic.Int32
 	slots := &workertest.Memory{}
@@ -161,7 +161,7 @@ func TestWorkerSource(t *testing.T) {
 	}
 }
 
-// A layout that can't be used takes no worker id, and says why in each error.
+// TestLayoutThatHasNotBegun: no worker id is leased for an unusable layout, and each error states the cause.
 func TestLayoutThatHasNotBegun(t *testing.T) {
 	var opened atomic.Int32
 	slots := &workertest.Memory{}
@@ -180,8 +180,8 @@ func TestLayoutThatHasNotBegun(t *testing.T) {
 	}
 }
 
-// A pool opened while an equal one closes waits for its worker id, and so does
-// a third when the second is closed meanwhile.
+// TestReopenWhileClosing: a pool opened while an equal one closes waits for its worker id.
+// A third pool waits as well if the second is closed meanwhile.
 func TestReopenWhileClosing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))) // after the layout's epoch
@@ -226,7 +226,7 @@ func TestReopenWhileClosing(t *testing.T) {
 	})
 }
 
-// The same with a real lock on local state.
+// TestReopenStatic: the same with a real lock on local state.
 func TestReopenStatic(t *testing.T) {
 	cfg := leased("static(904)")
 	cfg.State = t.TempDir()
@@ -246,15 +246,15 @@ func TestReopenStatic(t *testing.T) {
 	closing.Wait()
 }
 
-// leafLease makes no other source: a pool on an equal one that wants another lease
-// would silently have the first one's, and is refused.
+// TestLeaseOfASharedSource: pools with equal sources but different leafLease share the source. The
+// second would silently use the first one's lease, so it is refused.
 func TestLeaseOfASharedSource(t *testing.T) {
 	for _, spec := range []string{"static(902)", ""} { // "" is mysql()
 		cfg := leased(spec)
 		cfg.Store = "app@tcp(127.0.0.1:1)/lease_of_a_shared_source"
 		first := wrapNoop(t, cfg)
 		same := cfg.Clone()
-		same.Lease = time.Minute // the default, in words
+		same.Lease = time.Minute // the default, set explicitly
 		wrapNoop(t, same).Close()
 		other := cfg.Clone()
 		other.Lease = 30 * time.Second
@@ -263,13 +263,13 @@ func TestLeaseOfASharedSource(t *testing.T) {
 			t.Errorf("%q: %v", spec, err)
 		}
 		first.Close()
-		wrapNoop(t, other) // nobody has the source
+		wrapNoop(t, other) // the source is not in use
 	}
 }
 
-// INSERTs in an outage: they wait for the first search, and then fail at once
-// with what the last one found and when the next is. The reason is once in the
-// log, and they go on when the registry is back.
+// TestInsertsInAnOutage: INSERTs wait for the first search. Later ones fail immediately with
+// the result of the last search and the time of the next. The cause is logged once, and
+// INSERTs work again when the registry is back.
 func TestInsertsInAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)))
@@ -325,9 +325,9 @@ func TestInsertsInAnOutage(t *testing.T) {
 	})
 }
 
-// TestStoreIsSharedWhereItIsTheSame: Connectors share a leaf_alloc where their
-// configurations name the same one. Where a function of the application's decides
-// what is connected to they do not: it may be another server.
+// TestStoreIsSharedWhereItIsTheSame: Connectors share a leaf_alloc if their
+// configurations name the same one. If a function of the application dials, they do
+// not, since it may connect to another server.
 func TestStoreIsSharedWhereItIsTheSame(t *testing.T) {
 	named, dialed := NewConfig(), NewConfig()
 	named.Store = "root@tcp(ids:3306)/ids"

@@ -9,7 +9,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	slog.SetDefault(slog.New(slog.DiscardHandler)) // the tests make tables that leafsql warns of
-	mysql.SetLogger(&mysql.NopLogger{})            // and cut connections
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // the tests create tables that leafsql warns about
+	mysql.SetLogger(&mysql.NopLogger{})            // and close connections
 	os.Exit(m.Run())
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// noop is an inner driver that does nothing at once, so that what is measured
-// over it is leafsql. Its catalog knows one table.
+// noop is an inner driver that returns immediately, so that measurements show only
+// leafsql. Its catalog has one table.
 type noop struct{}
 
 func (noop) Connect(context.Context) (driver.Conn, error) { return &noopConn{}, nil }
@@ -92,7 +92,7 @@ func (r *noopRows) Next(dest []driver.Value) error {
 	return nil
 }
 
-// counter is a generator that only counts.
+// counter is a generator that counts up.
 type counter struct{ n atomic.Int64 }
 
 func (c *counter) Next(_ context.Context, n int) (int64, error) {
@@ -118,7 +118,7 @@ var overheads = []struct {
 	name string
 	text string
 	args []any
-	// allocations over the bare driver's that are allowed
+	// maximum number of allocations in addition to the bare driver's
 	allocs float64
 }{
 	{"insert with arguments", "INSERT INTO t (a, b) VALUES (?, ?)", []any{int64(1), int64(2)}, 2},
@@ -128,10 +128,10 @@ var overheads = []struct {
 	{"insert elsewhere", "INSERT INTO other (a, b) VALUES (?, ?)", []any{int64(1), int64(2)}, 0},
 }
 
-// BenchmarkOverhead is db.ExecContext over an inner driver that does nothing,
-// bare and with leafsql around it in turns, so that both see the same noise:
-// the medians, what leafsql adds, and the ratio. Allocations are held by
-// TestAllocations.
+// BenchmarkOverhead measures db.ExecContext with an inner driver that does nothing,
+// alternately without and with leafsql, so that both see the same noise. It reports
+// the medians, their difference and their ratio. TestAllocations limits the
+// allocations.
 func BenchmarkOverhead(b *testing.B) {
 	bare, leaf := openNoop(b)
 	ctx := b.Context()
@@ -160,7 +160,7 @@ func BenchmarkOverhead(b *testing.B) {
 	}
 }
 
-// inTurns times two calls in alternating runs of 1,000.
+// inTurns measures two calls in alternating runs of 1,000.
 func inTurns(b *testing.B, bare, leaf func() error) {
 	const run = 1000
 	took := [2][]float64{}
@@ -182,7 +182,7 @@ func inTurns(b *testing.B, bare, leaf func() error) {
 	b.ReportMetric(y, "leaf-ns")
 	b.ReportMetric(y-x, "added-ns")
 	b.ReportMetric(y/x, "ratio")
-	b.ReportMetric(0, "ns/op") // of a run of both, which means nothing
+	b.ReportMetric(0, "ns/op") // hides the meaningless time of both together
 }
 
 func TestAllocations(t *testing.T) {
@@ -202,8 +202,8 @@ func TestAllocations(t *testing.T) {
 	}
 }
 
-// TestNothingIsKeptOfArguments: the connection's scratch must not hold on to
-// what a statement carried.
+// TestNothingIsKeptOfArguments: the connection's scratch space keeps no arguments of a
+// statement alive.
 func TestNothingIsKeptOfArguments(t *testing.T) {
 	_, leaf := openNoop(t)
 	leaf.SetMaxOpenConns(1)
@@ -225,8 +225,8 @@ func TestNothingIsKeptOfArguments(t *testing.T) {
 	})
 }
 
-// TestStatementsKeepTablesKnown: what no statement uses is forgotten after a while; an INSERT
-// whose rows bring their keys uses its table too.
+// TestStatementsKeepTablesKnown: cached tables that no statement uses are evicted after a while. An
+// INSERT with explicit keys uses its table, too.
 func TestStatementsKeepTablesKnown(t *testing.T) {
 	_, leaf := openNoop(t)
 	c, err := connectorOf(leaf)

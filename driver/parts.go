@@ -9,13 +9,13 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/session"
 )
 
-// runInParts runs a text that has to be cut: what is behind the cut can
-// be planned only when what is before it has run. The rows of its first part could not be
-// had with those of the rest: it must be an INSERT without any, of those that take a text of their own.
+// runInParts runs a query that has to be cut: the second part can be planned only after
+// the first part has run. If rows are requested, only those of the last statement can be
+// returned, so the first part must be an INSERT that needs its own query and returns no rows.
 func (e *execution) runInParts(ctx context.Context) error {
 	c, p := e.c, e.st.Plan
 	if len(e.args) > 0 && !c.connector.interpolates {
-		return driver.ErrSkip // the server has an error for it
+		return driver.ErrSkip // the server reports an error when it is prepared
 	}
 	if err := c.mayCut(ctx, e.text); err != nil {
 		return err
@@ -37,7 +37,7 @@ func (e *execution) runInParts(ctx context.Context) error {
 		return err
 	}
 	switch err := rest.run(ctx); {
-	case err == driver.ErrSkip: // which would have the whole text prepared
+	case err == driver.ErrSkip: // it would make database/sql prepare the whole query
 		return errors.New("leafsql: a text that runs in parts: an argument cannot be put into the text; write its statements one by one")
 	case err != nil:
 		return err
@@ -48,8 +48,8 @@ func (e *execution) runInParts(ctx context.Context) error {
 	return nil
 }
 
-// mayCut says that a text may be sent in parts: only where the server would run its
-// statements, so that none runs that a connection for single ones is safe from.
+// mayCut returns nil if a query may be sent in parts, which requires a connection that allows several
+// statements. Otherwise a single-statement connection would run statements that its server rejects.
 func (c *conn) mayCut(ctx context.Context, text string) error {
 	if several, err := c.AllowsSeveral(ctx, text); several || err != nil {
 		return err
@@ -57,9 +57,9 @@ func (c *conn) mayCut(ctx context.Context, text string) error {
 	return c.prepareError(ctx, text)
 }
 
-// prepareError is the server's error for a text of several statements, which preparing
-// it has always, and runs none. Should the server read one statement, it is none that
-// is filled.
+// prepareError returns the server's error for a query with several statements. Preparing
+// such a query always fails, and runs nothing. If the server reads the query as one statement, it is
+// refused.
 func (c *conn) prepareError(ctx context.Context, text string) error {
 	if err := c.TryPrepare(ctx, text); err != nil {
 		return err

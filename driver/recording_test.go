@@ -12,15 +12,15 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/ownpool"
 )
 
-// recording makes connections that tell of the texts they send: before, where an error
-// keeps them from the server, and once they were sent. Either may be nil.
+// recording makes connections that call before and sent for each statement. An error of
+// before is returned instead of sending the statement. Either function may be nil.
 type recording struct {
 	driver.Connector
 	before func(ctx context.Context, text string) error
 	sent   func(text string)
 }
 
-// counting is a recording that counts.
+// counting returns a recording that counts statements in n.
 func counting(inner driver.Connector, n *atomic.Int64) recording {
 	return recording{Connector: inner, sent: func(string) { n.Add(1) }}
 }
@@ -38,7 +38,7 @@ type recordingConn struct {
 	to recording
 }
 
-// tell calls the server. What it answers with ErrSkip was not sent.
+// tell calls the server and records the statement. After ErrSkip it records nothing, since nothing was sent.
 func (c *recordingConn) tell(ctx context.Context, text string, call func() error) error {
 	if c.to.before != nil {
 		if err := c.to.before(ctx, text); err != nil {
@@ -76,8 +76,8 @@ func (c *recordingConn) PrepareContext(ctx context.Context, text string) (st dri
 	return st, err
 }
 
-// openRecorded opens a pool on a database, in which setup has run, whose texts are
-// recorded, those of its own pools included.
+// openRecorded opens a pool on a database in which setup has run. Its statements are
+// recorded, including those of internal pools.
 func openRecorded(t *testing.T, dsn, params string, setup []string, record func(driver.Connector) recording) (*sql.DB, *Connector) {
 	t.Helper()
 	cfg, err := ParseDSN(dsn + "?" + params)

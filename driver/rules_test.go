@@ -10,7 +10,7 @@ func TestParseRules(t *testing.T) {
 	for _, tt := range []struct {
 		in   string
 		want []Rule
-		back string // String of the first, where it differs from in
+		back string // String of the first rule, if it differs from in
 		err  string
 	}{
 		{in: "orders", want: []Rule{{Table: "orders", Kind: Segment}}},

@@ -16,7 +16,7 @@ func init() {
 	}
 }
 
-// A client is the session of a client of MySQL's protocol, a fill.Session.
+// A client is the session of a client of MySQL's protocol. It implements fill.Session.
 type client struct{ *conn }
 
 // attach returns the session of a connection that is logged in.
@@ -37,7 +37,7 @@ func (c *Connector) attach(ctx context.Context, inner driver.Conn, login fill.Lo
 	return s, nil
 }
 
-// begin makes the connection of a session that begins with a login.
+// begin initializes the session's connection after a login.
 func (s *client) begin(c *Connector, inner innerConn, login fill.Login) {
 	s.conn = c.newConn(inner, login.Database, login.FoundRows)
 	s.SetSeveral(login.Several)
@@ -52,7 +52,7 @@ func (s *client) Plan(ctx context.Context, text string) (fill.Plan, error) {
 	return fill.Plan{Text: text, Statement: st}, s.connector.refused(err)
 }
 
-// statementOf returns the statement that a text was planned as.
+// statementOf returns the planned statement of p.
 func statementOf(p fill.Plan) *planner.Statement { return p.Statement.(*planner.Statement) }
 
 func (s *client) Sent(p fill.Plan, prepared bool, err error) {
@@ -69,7 +69,7 @@ func (s *client) Run(ctx context.Context, p fill.Plan) (fill.Answer, error) {
 	return e.answer(ctx)
 }
 
-// answer runs the statement.
+// answer runs the statement and returns its outcome.
 func (e *execution) answer(ctx context.Context) (fill.Answer, error) {
 	if err := e.run(ctx); err != nil {
 		return fill.Answer{}, e.c.connector.refused(err)
@@ -81,7 +81,7 @@ func (e *execution) answer(ctx context.Context) (fill.Answer, error) {
 	if r, ok := e.result.(*result); ok {
 		a.Result, a.ID = r.Result, r.id
 	} else {
-		_, a.ID = session.Counts(e.result) // the inner connection's own
+		_, a.ID = session.Counts(e.result) // the id of the inner connection's result
 	}
 	return a, nil
 }
@@ -110,7 +110,7 @@ func (s *client) UseDatabase(name string) {
 }
 
 func (s *client) Reset(login fill.Login, knownDB bool) {
-	alone := s.Alone && !knownDB // COM_RESET_CONNECTION leaves the roles as they are
+	alone := s.Alone && !knownDB // COM_RESET_CONNECTION does not change roles
 	s.begin(s.connector, s.Conn, login)
 	if alone {
 		s.Guard("")

@@ -11,7 +11,7 @@ import (
 	"github.com/leafsql/leafsql/internal/fill"
 )
 
-// attached returns a session over a connection that does nothing.
+// attached returns a session with a connection that does nothing.
 func attached(t testing.TB, login fill.Login) (*client, *noopConn) {
 	t.Helper()
 	cfg := NewConfig()
@@ -39,7 +39,7 @@ func (s *client) mustPlan(t testing.TB, text string) fill.Plan {
 	return p
 }
 
-// TestSessionRuns: what is filled is run with ids, and says the connection's own result and the id.
+// TestSessionRuns: a filled statement runs with ids, and its Answer has the connection's result and the id.
 func TestSessionRuns(t *testing.T) {
 	s, inner := attached(t, fill.Login{Database: "shop"})
 	if p := s.mustPlan(t, "SELECT 1"); p.Fills() || p.HasEffects() || p.Prepares() {
@@ -64,12 +64,12 @@ func TestSessionRuns(t *testing.T) {
 	}
 }
 
-// clientValue is an argument as a client of the protocol sent it.
+// clientValue is an argument from a client of the protocol.
 type clientValue struct{ key any }
 
 func (v clientValue) KeyValue() any { return v.key }
 
-// TestSessionJudgesKeys: an argument's KeyValue says whether it is a key.
+// TestSessionJudgesKeys: an argument's KeyValue decides whether it is a key.
 func TestSessionJudgesKeys(t *testing.T) {
 	s, _ := attached(t, fill.Login{Database: "shop"})
 	prepared, err := s.Prepare(t.Context(), s.mustPlan(t, "INSERT INTO t (id, a) VALUES (?, 1)"))
@@ -81,7 +81,7 @@ func TestSessionJudgesKeys(t *testing.T) {
 		id  int64
 	}{{nil, 1}, {int64(7), 7}, {int64(0), 2}, {[]byte("9"), 9}, {uint64(8), 8}} {
 		a, err := prepared.Run(t.Context(), []driver.NamedValue{{Ordinal: 1, Value: clientValue{tt.key}}})
-		if err != nil || tt.key != nil && a.ID != 1 && a.ID != tt.id { // noop's own answer is 1
+		if err != nil || tt.key != nil && a.ID != 1 && a.ID != tt.id { // noop returns 1
 			t.Errorf("%v: %+v, %v", tt.key, a, err)
 		}
 	}
@@ -90,8 +90,8 @@ func TestSessionJudgesKeys(t *testing.T) {
 	}
 }
 
-// TestSessionCuts: a text of several statements that is filled is to be run one by one, on
-// connections that take such texts. On others it is the server's error.
+// TestSessionCuts: the statements of a filled query are run one by one if the connection
+// allows several statements. Otherwise the server's error is returned.
 func TestSessionCuts(t *testing.T) {
 	const text = "SELECT 1; INSERT INTO t (a) VALUES (1); SELECT 2"
 	s, _ := attached(t, fill.Login{Database: "shop", Several: true})
@@ -102,12 +102,12 @@ func TestSessionCuts(t *testing.T) {
 		t.Errorf("%q", p.Parts(p.Text))
 	}
 	s.SetSeveral(false)
-	if _, err := s.Plan(t.Context(), text); !errors.Is(err, ErrRefused) { // noop's server would have taken it for one
+	if _, err := s.Plan(t.Context(), text); !errors.Is(err, ErrRefused) { // noop would have prepared it as one statement
 		t.Error(err)
 	}
 }
 
-// TestSessionFollows: what commands of the protocol change decides about the texts behind them.
+// TestSessionFollows: state that commands of the protocol change applies to the queries after them.
 func TestSessionFollows(t *testing.T) {
 	s, _ := attached(t, fill.Login{Database: "other"})
 	fills := func() bool { return s.mustPlan(t, `INSERT INTO t (a) VALUES (1)`).Fills() }
@@ -125,7 +125,7 @@ func TestSessionFollows(t *testing.T) {
 	}
 	for _, off := range []bool{false, true, false} {
 		s.SetNoBackslashEscapes(off, true)
-		if got := s.mustPlan(t, `INSERT INTO t (a) VALUES ('\'), ('\')`).Fills(); got != off { // else the text does not end
+		if got := s.mustPlan(t, `INSERT INTO t (a) VALUES ('\'), ('\')`).Fills(); got != off { // otherwise the string does not end
 			t.Errorf("NO_BACKSLASH_ESCAPES %v: filled %v", off, got)
 		}
 	}
@@ -135,7 +135,7 @@ func TestSessionFollows(t *testing.T) {
 	}
 }
 
-// TestSessionNeedsAConn: what is attached has to be a connection that can run all of it.
+// TestSessionNeedsAConn: an attached connection has to implement all methods of innerConn.
 func TestSessionNeedsAConn(t *testing.T) {
 	s, _ := attached(t, fill.Login{})
 	_, err := s.connector.attach(context.Background(), bareConn{}, fill.Login{})

@@ -16,13 +16,13 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// A fault is how a call of the server fails.
+// A fault is a way in which a call to the server fails.
 type fault struct {
 	name   string
 	runs   bool // the call runs before it fails
-	part   bool // of a block the first statement alone does
-	lost   bool // the connection is gone then
-	always bool // the calls behind it fail as well
+	part   bool // only the first statement of a block runs
+	lost   bool // the connection is closed
+	always bool // the calls after it fail as well
 }
 
 var faults = []fault{
@@ -36,15 +36,15 @@ var faults = []fault{
 	{name: "lost within", runs: true, part: true, lost: true},
 }
 
-// failing makes connections whose calls may fail.
+// failing makes connections on which calls may fail.
 type failing struct{ driver.Connector }
 
 type failingConn struct {
 	innerConn
-	fault  *fault // nil for none
-	at     int    // the call that fails
-	calls  int    // so far
-	commit bool   // one that failed had committed
+	fault  *fault // nil for no fault
+	at     int    // number of the call that fails
+	calls  int    // number of calls
+	commit bool   // a call that failed had committed
 }
 
 func (f failing) Connect(ctx context.Context) (driver.Conn, error) {
@@ -94,7 +94,7 @@ func (c *failingConn) QueryContext(ctx context.Context, text string, args []driv
 	return rows, err
 }
 
-// openWrapped opens a new database through mysql-leaf over connections that are wrapped, with table t configured, and runs texts.
+// openWrapped opens a new database through mysql-leaf with wrapped connections and table t configured, and executes texts.
 func openWrapped(t *testing.T, target mysqltest.Target, wrap func(inner driver.Connector) driver.Connector, texts ...string) *sql.DB {
 	t.Helper()
 	cfg, err := ParseDSN(target.Database(t) + "?leafTables=t&leafCreate=true")
@@ -119,9 +119,9 @@ func openWrapped(t *testing.T, target mysqltest.Target, wrap func(inner driver.C
 	return db
 }
 
-// TestStagedFaults: each call of the server that a staged statement makes fails in
-// each way. What the caller is told is true, and the session is as it was, or its
-// connection is closed. Without a fault the calls are as few as the documents say.
+// TestStagedFaults: each call to the server that a staged statement makes fails in
+// each way. The reported outcome is true, and the session is unchanged or its
+// connection is closed. Without a fault the number of calls is the documented one.
 func TestStagedFaults(t *testing.T) {
 	roundTrips := map[string]int{"mariadb": 4, "mysql": 6}
 	for _, target := range mysqltest.Targets(t) {
@@ -144,8 +144,8 @@ func TestStagedFaults(t *testing.T) {
 	}
 }
 
-// failAt stages three rows behind another one, while one call fails, and tells
-// how many calls the staging had.
+// failAt inserts a row and stages three more, while one call fails, and returns
+// the number of calls of the staging.
 func failAt(t *testing.T, db *sql.DB, begin, end string, f *fault, at int) (calls int) {
 	t.Helper()
 	ctx := t.Context()
@@ -168,7 +168,7 @@ func failAt(t *testing.T, db *sql.DB, begin, end string, f *fault, at int) (call
 		return n
 	}
 	exec("DELETE FROM t")
-	exec("INSERT INTO t (a) SELECT a FROM s WHERE FALSE") // the first one looks the table up
+	exec("INSERT INTO t (a) SELECT a FROM s WHERE FALSE") // the first statement looks the table up
 	exec(begin)
 	exec("INSERT INTO t (id, a) VALUES (1, 100)")
 	exec("DO LAST_INSERT_ID(777)")
@@ -223,7 +223,7 @@ func failAt(t *testing.T, db *sql.DB, begin, end string, f *fault, at int) (call
 	return calls
 }
 
-// yielding connects to a server that takes within a transaction what MySQL does not.
+// yielding connects to a server that allows in a transaction a statement that MySQL does not.
 type yielding struct{ driver.Connector }
 
 type yieldingConn struct{ innerConn }
@@ -240,7 +240,7 @@ func (c yieldingConn) ExecContext(ctx context.Context, text string, args []drive
 	return c.innerConn.ExecContext(ctx, strings.ReplaceAll(text, catalog.FailsInTransaction, "@leafsql_x = 1"), args)
 }
 
-// TestStagedWhereTransactionsDoNotShow: where it can't be told whether a transaction is open nothing is staged, and what is open stays.
+// TestStagedWhereTransactionsDoNotShow: if an open transaction cannot be detected, nothing is staged, and the transaction stays open.
 func TestStagedWhereTransactionsDoNotShow(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		db := openWrapped(t, target, func(inner driver.Connector) driver.Connector { return yielding{inner} }, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")

@@ -19,44 +19,43 @@ import (
 	"github.com/leafsql/leafsql/internal/spec"
 )
 
-// Stats is what a Connector believes and has done since it was made: counts
-// rise, the rest is as it stands now. Reading it asks no server.
+// Stats is a snapshot of a Connector's counters, which only rise, and of its current
+// state. Reading it does not query a server.
 type Stats struct {
-	Tables []TableStats // that statements named, by name
-	Tags   []TagStats   // that ids came from, by name; of all Connectors that share the store
-	Worker *WorkerStats // of the worker id for snowflakes; nil: no source is configured
+	Tables []TableStats // tables that statements have named, sorted by name
+	Tags   []TagStats   // tags in use, sorted by name; includes other Connectors that share the store
+	Worker *WorkerStats // worker id for snowflakes; nil if no snowflakes are configured
 }
 
-// TableStats are of one configured table, or of refused statements whose table
-// is not known (Name is "" then): its generator and the highest key that its column
-// can hold, the statements that got ids and the ids that they got, and the refused
+// TableStats holds statistics of one configured table, or, with an empty Name, of refused
+// statements with an unknown table: the generator, the highest key that the column can
+// hold, the number of filled statements and their ids, and the number of refused
 // statements with the last refusal.
 type TableStats = counters.Stats
 
-// TagStats are of one row of leaf_alloc, or of t_sequence.
+// TagStats holds statistics of one row of leaf_alloc or t_sequence.
 type TagStats struct {
-	Tag      string // or the sequence's name
+	Tag      string // biz_tag, or name of the sequence
 	Sequence bool
 	segment.Stats
 }
 
-// WorkerStats are the status of the worker id that snowflakes are made with. Values that are not
-// known are zero.
+// WorkerStats is the status of the worker id for snowflakes. Unknown values are zero.
 type WorkerStats struct {
 	worker.Status
 	Source string // leafWorker's name without its address, such as "nacos"; "custom" for a WorkerSource
 	Layout snowflake.Layout
 }
 
-// statsTimeout bounds the wait for a connection of a pool whose driver is
-// wrapped.
+// statsTimeout is the maximum wait for a connection of a pool with a wrapped
+// driver.
 const statsTimeout = 5 * time.Second
 
-// StatsOf returns the Stats of a pool that was opened through mysql-leaf: by
-// sql.Open, or by sql.OpenDB with a Connector. Through a package that wraps the
-// driver (otelsql and the like) it borrows a connection of the pool for a
-// moment to find out; it waits 5 s at most for one. The error says that the
-// pool is not one of mysql-leaf's, or that none could be had.
+// StatsOf returns the Stats of a pool that uses mysql-leaf, opened by sql.Open, or by
+// sql.OpenDB with a Connector. If another package such as otelsql wraps the driver,
+// StatsOf briefly takes a connection from the pool, and waits at most 5 s for it. It
+// returns an error if the pool does not use mysql-leaf, or the pool's error if it
+// has no connection.
 func StatsOf(db *sql.DB) (Stats, error) {
 	c, err := connectorOf(db)
 	if err != nil {
@@ -65,7 +64,7 @@ func StatsOf(db *sql.DB) (Stats, error) {
 	return c.Stats(), nil
 }
 
-// connectorOf finds the Connector of a pool.
+// connectorOf returns the Connector of a pool.
 func connectorOf(db *sql.DB) (*Connector, error) {
 	if d, ok := db.Driver().(sqlDriver); ok && d.connector != nil {
 		return d.connector, nil
@@ -83,7 +82,7 @@ func connectorOf(db *sql.DB) (*Connector, error) {
 			switch c := inner.(type) {
 			case *conn:
 				found = c.connector
-			case interface{ Raw() driver.Conn }: // of otelsql, for one
+			case interface{ Raw() driver.Conn }: // such as otelsql's
 				inner = c.Raw()
 			default:
 				inner = nil
@@ -97,7 +96,7 @@ func connectorOf(db *sql.DB) (*Connector, error) {
 	return found, err
 }
 
-// Stats returns the Connector's.
+// Stats returns a snapshot of the Connector's statistics.
 func (c *Connector) Stats() Stats {
 	c = c.current()
 	tags := lo.Map(c.store.Counters(), func(counter *ids.Counter, _ int) TagStats {

@@ -14,20 +14,20 @@ import (
 var _ session.Stmt = (*stmt)(nil)
 var _ driver.NamedValueChecker = (*stmt)(nil)
 
-// stmt is a prepared statement whose rows may need keys, or that has effects to be
-// noted each time. Where the marker goes depends on which arguments are keys already, so
-// it keeps one statement of the inner driver's for each text that came up; the likely one
-// is made first.
+// stmt is a prepared statement that may need keys, or that has effects on the session. The
+// place of the marker depends on which arguments are keys, so stmt keeps an inner
+// statement for each variant of the query that was needed. The likely variant is prepared
+// first.
 type stmt struct {
 	planner.Prepared
 	c *conn
 
 	inner    map[string]session.Stmt
-	template *insert.Template // of the last execution, and its inner statement
+	template *insert.Template // template of the last execution; last is its inner statement
 	last     session.Stmt
 }
 
-// prepare makes a statement of ours, and the inner one that fills every row.
+// prepare returns a stmt, with the likely variant prepared.
 func (c *conn) prepare(ctx context.Context, st *planner.Statement, text string) (*stmt, error) {
 	prepared, err := c.Planner.Prepare(ctx, st, text)
 	s := &stmt{Prepared: prepared, c: c, inner: make(map[string]session.Stmt, 1)}
@@ -36,7 +36,7 @@ func (c *conn) prepare(ctx context.Context, st *planner.Statement, text string) 
 		inner, err = s.variant(ctx, st.Likely(text))
 	}
 	if err == nil {
-		if len(st.Plan.Inserts) == 0 { // its text is the inner one's
+		if len(st.Plan.Inserts) == 0 { // the inner statement has the same text
 			s.Prepared.NumInput = inner.NumInput()
 		}
 		return s, nil
@@ -54,7 +54,7 @@ func (c *conn) prepare(ctx context.Context, st *planner.Statement, text string) 
 	return nil, c.explain(ctx, st, text, nil, err)
 }
 
-// variant returns the inner statement of a text, which has to mean what the user's did.
+// variant returns the inner statement for text, and prepares it if the session still gives the user's query the same meaning.
 func (s *stmt) variant(ctx context.Context, text string) (session.Stmt, error) {
 	if inner, ok := s.inner[text]; ok {
 		return inner, nil
@@ -67,7 +67,7 @@ func (s *stmt) variant(ctx context.Context, text string) (session.Stmt, error) {
 		return nil, err
 	}
 	if len(s.inner) >= maxVariants {
-		for old, stmt := range s.inner { // any one: which is wanted next cannot be told
+		for old, stmt := range s.inner { // evict an arbitrary variant
 			stmt.Close()
 			delete(s.inner, old)
 			break
@@ -78,12 +78,12 @@ func (s *stmt) variant(ctx context.Context, text string) (session.Stmt, error) {
 	return inner, nil
 }
 
-// maxVariants bounds the statements one prepared statement keeps on the
-// server, which has a limit for all clients together.
+// maxVariants is the maximum number of inner statements of one stmt, since the
+// server limits the number of prepared statements of all clients together.
 const maxVariants = 16
 
-// choose makes the template's statement the one that is sent. A text that has its ids in it
-// serves one execution only, and none is kept.
+// choose sets the template's inner statement as the one to send. A text that contains its ids
+// serves only one execution, so it is not prepared.
 func (s *stmt) choose(ctx context.Context, t *insert.Template, wantRows bool) (err error) {
 	s.template, s.last = nil, nil
 	switch {
@@ -98,15 +98,15 @@ func (s *stmt) choose(ctx context.Context, t *insert.Template, wantRows bool) (e
 	return s.KeepsMeaning(ctx)
 }
 
-// NumInput is the count of the user's own placeholders.
+// NumInput returns the number of placeholders in the user's query.
 func (s *stmt) NumInput() int { return s.Prepared.NumInput }
 
-// CheckNamedValue converts as the inner driver does.
+// CheckNamedValue converts an argument as the inner driver does.
 func (s *stmt) CheckNamedValue(nv *driver.NamedValue) error {
 	return s.c.Conn.CheckNamedValue(nv)
 }
 
-// ExecContext executes the statement, with keys for the rows it writes.
+// ExecContext executes the statement, with generated keys for the rows that it writes.
 func (s *stmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
 	e := execution{c: s.c, stmt: s, args: args}
 	if err := e.run(ctx); err != nil {
@@ -115,7 +115,7 @@ func (s *stmt) ExecContext(ctx context.Context, args []driver.NamedValue) (drive
 	return e.result, nil
 }
 
-// QueryContext is ExecContext for statements that answer with rows.
+// QueryContext executes a statement that returns rows, such as INSERT … RETURNING.
 func (s *stmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
 	e := execution{c: s.c, stmt: s, args: args, wantRows: true}
 	if err := e.run(ctx); err != nil {
@@ -124,7 +124,7 @@ func (s *stmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driv
 	return e.rows, nil
 }
 
-// Close closes all statements on the server.
+// Close closes all inner statements.
 func (s *stmt) Close() error {
 	var errs []error
 	for _, inner := range s.inner {
@@ -134,7 +134,7 @@ func (s *stmt) Close() error {
 	return errors.Join(errs...)
 }
 
-// Exec and Query are for those who go around database/sql.
+// Exec and Query are for callers that bypass database/sql.
 
 func (s *stmt) Exec(args []driver.Value) (driver.Result, error) {
 	return s.ExecContext(context.Background(), named(args))

@@ -8,8 +8,8 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestTableSwappedIn: a table with higher keys that another session gives the name of a known one is seen by the refresh, by its time of
-// creation. Then the counter is compared with the keys again.
+// TestTableSwappedIn: if another session gives a table with higher keys the name of a cached one, the refresh notices its new creation
+// time. Then the counter is compared with the keys again.
 func TestTableSwappedIn(t *testing.T) {
 	const columns = " (id BIGINT PRIMARY KEY, a VARCHAR(9))"
 	for _, server := range mysqltest.Targets(t) {
@@ -41,7 +41,7 @@ func TestTableSwappedIn(t *testing.T) {
 				exec(plain, "CREATE TABLE leaf_alloc (biz_tag VARCHAR(128) PRIMARY KEY, max_id BIGINT, step INT)", "INSERT INTO leaf_alloc VALUES ('t', 1, 100)",
 					"CREATE TABLE t"+columns)
 				exec(leaf, "INSERT INTO t (a) VALUES ('app')")
-				exec(plain, "DO SLEEP(1.1)", "CREATE TABLE green"+columns, // times of creation are whole seconds
+				exec(plain, "DO SLEEP(1.1)", "CREATE TABLE green"+columns, // creation times are whole seconds
 					"INSERT INTO green WITH RECURSIVE n AS (SELECT 1 AS id UNION ALL SELECT id + 1 FROM n WHERE id < 900) SELECT id, 'green' FROM n",
 					"RENAME TABLE t TO blue, green TO t")
 				if err := c.tables.Refresh(); err != nil {

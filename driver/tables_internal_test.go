@@ -14,8 +14,8 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// openCounting opens a pool whose statements are counted, those of its own
-// pools included.
+// openCounting opens a pool and counts its statements, including those of internal
+// pools.
 func openCounting(t *testing.T, rules string, setup ...string) (db *sql.DB, c *Connector, sent *atomic.Int64) {
 	t.Helper()
 	setup = append(setup, "CREATE TABLE leaf_alloc (biz_tag VARCHAR(128) NOT NULL PRIMARY KEY, max_id BIGINT NOT NULL, step INT NOT NULL)")
@@ -30,8 +30,8 @@ func openCounting(t *testing.T, rules string, setup ...string) (db *sql.DB, c *C
 	return db, c, sent
 }
 
-// TestTemporaryTablesCostNothing: other people's temporary tables must not make
-// connections look at anything again.
+// TestTemporaryTablesCostNothing: temporary tables of other sessions must not make
+// connections look up anything again.
 func TestTemporaryTablesCostNothing(t *testing.T) {
 	db, _, sent := openCounting(t, "t", "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
 	db.SetMaxIdleConns(4)
@@ -61,14 +61,14 @@ func TestTemporaryTablesCostNothing(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	// A few for connecting and for ids.
+	// A few statements are for connecting and for ids.
 	if extra := sent.Load() - before - 4*inserts; extra > 4*inserts*3/100 {
 		t.Errorf("%d statements for %d of the application's", 4*inserts+extra, 4*inserts)
 	}
 }
 
-// TestTablesAreLookedUpOnce, however many connections need them, and refreshed
-// by one query in a hundred.
+// TestTablesAreLookedUpOnce: tables are looked up once, however many connections need them,
+// and one query refreshes a hundred of them.
 func TestTablesAreLookedUpOnce(t *testing.T) {
 	const tables, conns = 120, 16
 	setup := make([]string, tables)
@@ -93,7 +93,7 @@ func TestTablesAreLookedUpOnce(t *testing.T) {
 		wg.Wait()
 		return sent.Load() - before - conns*tables
 	}
-	// Columns, the highest key, the row, which the generator knows then, two
+	// The columns, the highest key, the row, which the generator caches, and two
 	// fetches.
 	each, refresh := int64(5), int64(3)
 	if readsRights(t, db) {
@@ -120,9 +120,9 @@ func TestTablesAreLookedUpOnce(t *testing.T) {
 	}
 }
 
-// TestLookingAgainKeepsFreeIDs: a table that is looked at again goes on with the ids in
-// memory, also where rows are above them with ids that other processes fetched, and
-// gives up those that rows have.
+// TestLookingAgainKeepsFreeIDs: a table that is looked up again continues with the ids in
+// memory, also if rows above them have ids that other processes fetched. Ids that rows
+// have are skipped.
 func TestLookingAgainKeepsFreeIDs(t *testing.T) {
 	db, c, sent := openCounting(t, "t", "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
 	other, err := sql.Open("mysql", c.cfg.MySQL.FormatDSN())
@@ -152,13 +152,13 @@ func TestLookingAgainKeepsFreeIDs(t *testing.T) {
 		}
 	}
 	for i, step := range []struct {
-		row       int64 // of another process
+		row       int64 // key of a row that another process inserts
 		id, extra int64
 	}{
 		{0, 21, 3},      // columns, the highest key, the row
 		{5000, 22, 4},   // and the highest key in memory
-		{300, 301, 4},   // from 301 on they are free
-		{1016, 5001, 5}, // none is: a range is fetched
+		{300, 301, 4},   // ids from 301 on are free
+		{1016, 5001, 5}, // no id is free: a range is fetched
 	} {
 		if step.row > 0 {
 			if _, err := other.Exec("INSERT INTO t VALUES (?, 2)", step.row); err != nil {
@@ -177,11 +177,11 @@ func TestLookingAgainKeepsFreeIDs(t *testing.T) {
 	}
 }
 
-// perQuery is catalog's.
+// perQuery is the number of tables that package catalog refreshes in one query.
 const perQuery = 100
 
-// TestRefreshFindsChanges: an ALTER of another client that only moves columns
-// gives no error; the refresh finds it.
+// TestRefreshFindsChanges: an ALTER by another client that only moves columns causes
+// no error, so the refresh has to find it.
 func TestRefreshFindsChanges(t *testing.T) {
 	db, c, _ := openCounting(t, "t,u", "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT, b INT)", "CREATE TABLE u (id BIGINT PRIMARY KEY, a INT)")
 	other, err := sql.Open("mysql", c.cfg.MySQL.FormatDSN())

@@ -8,8 +8,8 @@ import (
 	"github.com/leafsql/leafsql/testutil/calltrace"
 )
 
-// ways are the one-row INSERTs whose table and text are known, and the most functions and files that each may pass: what a
-// reader has to follow to see what leafsql does to them.
+// ways lists one-row INSERTs with cached table and plan, and the maximum number of functions and files that each may pass. A
+// reader has to follow these to see how leafsql fills the INSERT.
 var ways = []struct {
 	name             string
 	prepared         bool
@@ -22,7 +22,7 @@ var ways = []struct {
 	{"prepared", true, "INSERT INTO t (a, b) VALUES (?, ?)", []any{int64(1), int64(2)}, 12, 6},
 }
 
-// TestWayOfACachedInsert bounds the functions that an INSERT passes, without what the pool asks before and after it.
+// TestWayOfACachedInsert limits the functions that an INSERT passes, without the pool's calls before and after it.
 func TestWayOfACachedInsert(t *testing.T) {
 	if !calltrace.Inside(t) {
 		return
