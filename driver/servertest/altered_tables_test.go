@@ -16,7 +16,7 @@ import (
 	"github.com/leafsql/leafsql/testutil/stopwatch"
 )
 
-// onOne gives a connection that a test has to itself.
+// onOne returns a connection for the test alone.
 func onOne(t *testing.T, db *sql.DB) *sql.Conn {
 	t.Helper()
 	c, err := db.Conn(t.Context())
@@ -38,8 +38,8 @@ func mustExec(t *testing.T, c interface {
 	}
 }
 
-// TestOwnDDLIsSeen: after a table's columns have moved, however that was
-// written, no value of an INSERT without a column list goes to another column.
+// TestOwnDDLIsSeen: after any DDL that moves a table's columns, no value of an
+// INSERT without a column list is written to another column.
 func TestOwnDDLIsSeen(t *testing.T) {
 	const move = "ALTER TABLE t MODIFY b INT FIRST"
 	for _, server := range mysqltest.Targets(t) {
@@ -81,8 +81,8 @@ func TestOwnDDLIsSeen(t *testing.T) {
 	}
 }
 
-// TestRefusedAfterARoutine: a text that could be filled until a routine moved the
-// table's columns is refused, and not sent as it is.
+// TestRefusedAfterARoutine: a query that can no longer be filled after a routine moved the
+// table's columns is refused, not sent unchanged.
 func TestRefusedAfterARoutine(t *testing.T) {
 	const text = "INSERT INTO t VALUES (NULL, @x := 1, @x)"
 	for _, server := range mysqltest.Targets(t) {
@@ -102,8 +102,8 @@ func TestRefusedAfterARoutine(t *testing.T) {
 	}
 }
 
-// TestPreparedStatementsFollowTheTable: also those whose rows come from a
-// select.
+// TestPreparedStatementsFollowTheTable: prepared statements follow changes of the table, including those
+// that read rows from a select.
 func TestPreparedStatementsFollowTheTable(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		_, leaf := openOn(t, server.Database(t), "leafTables=t", allocTable, row("t", 1000, 10),
@@ -136,8 +136,8 @@ func TestPreparedStatementsFollowTheTable(t *testing.T) {
 	}
 }
 
-// TestColumnAddedElsewhere: an INSERT without a column list works after another
-// client's ALTER as it works without leafsql.
+// TestColumnAddedElsewhere: after another client's ALTER, an INSERT without a column list
+// works as it does without leafsql.
 func TestColumnAddedElsewhere(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		plain, leaf := openOn(t, server.Database(t), "leafTables=t", allocTable, row("t", 1000, 10), "CREATE TABLE t (id BIGINT NOT NULL PRIMARY KEY, a INT)")
@@ -162,7 +162,7 @@ func TestColumnAddedElsewhere(t *testing.T) {
 			t.Errorf("%s: prepared: %v", server.Name, err)
 		}
 		mustExec(t, plain, "ALTER TABLE t ADD c INT")
-		if _, err := leaf.Prepare("INSERT INTO t VALUES (NULL, ?, ?, ?)"); err != nil { // the first to see it
+		if _, err := leaf.Prepare("INSERT INTO t VALUES (NULL, ?, ?, ?)"); err != nil { // the first statement after the ALTER
 			t.Errorf("%s: preparing: %v", server.Name, err)
 		}
 		if _, err := leaf.Exec("INSERT INTO t VALUES (NULL, 9)"); err == nil {
@@ -171,8 +171,8 @@ func TestColumnAddedElsewhere(t *testing.T) {
 	}
 }
 
-// TestWaitsEndWithTheirContext: where the store is silent, one caller without a
-// deadline must not hold up the others.
+// TestWaitsEndWithTheirContext: if the store does not respond, a caller without a
+// deadline must not block other callers.
 func TestWaitsEndWithTheirContext(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -199,7 +199,7 @@ func TestWaitsEndWithTheirContext(t *testing.T) {
 	}
 }
 
-// TestNamesThatMeanNothing are said to whoever wrote them.
+// TestNamesThatMeanNothing: rules with unknown names are reported.
 func TestNamesThatMeanNothing(t *testing.T) {
 	log := captureLog(t)
 	_, leaf := open(t, "leafTables=order,Items", allocTable, "CREATE TABLE orders (id BIGINT PRIMARY KEY, a INT)")
@@ -220,8 +220,8 @@ func TestNamesThatMeanNothing(t *testing.T) {
 	}
 }
 
-// TestWildcardRulesLeaveOutWhatTheyCannotMean: join tables, tables without a
-// key, keys of another type.
+// TestWildcardRulesLeaveOutWhatTheyCannotMean: wildcard rules skip join tables, tables
+// without a key, and keys of other types.
 func TestWildcardRulesLeaveOutWhatTheyCannotMean(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		plain, leaf := openOn(t, server.Database(t), "leafTables=*,!excluded&leafCreate=true",
@@ -257,7 +257,7 @@ func TestLeafCreateBesideShards(t *testing.T) {
 	}
 }
 
-// captureLog collects what is logged until the test ends.
+// captureLog collects log output until the test ends.
 func captureLog(t *testing.T) *logBuffer {
 	t.Helper()
 	log, before := new(logBuffer), slog.Default()
@@ -266,8 +266,8 @@ func captureLog(t *testing.T) *logBuffer {
 	return log
 }
 
-// TestTableWithHigherKeysTakesTheName: ids in memory must not meet the keys of a
-// table that was renamed to this one.
+// TestTableWithHigherKeysTakesTheName: ids in memory must not collide with the keys of a
+// table that was renamed to this name.
 func TestTableWithHigherKeysTakesTheName(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		renames := []string{"RENAME TABLE t TO told, t2 TO t", "DROP TABLE t; ALTER TABLE t2 RENAME TO t"}
@@ -281,7 +281,7 @@ func TestTableWithHigherKeysTakesTheName(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err := leaf.Exec(rename)
-			for strings.Contains(fmt.Sprint(err), "Error 1205") { // the server's purge has the table, and NOWAIT does not wait
+			for strings.Contains(fmt.Sprint(err), "Error 1205") { // the server's purge holds the table, and NOWAIT does not wait
 				_, err = leaf.Exec(rename)
 			}
 			if err != nil {
@@ -295,7 +295,7 @@ func TestTableWithHigherKeysTakesTheName(t *testing.T) {
 	}
 }
 
-// TestTableMadeInTheSameText: a migration file is one text.
+// TestTableMadeInTheSameText: a migration file is one query, which may create a table and fill it.
 func TestTableMadeInTheSameText(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		_, leaf := openOn(t, server.Database(t), "leafTables=t:id"+withMult, allocTable, row("t", notByUs, 1000))

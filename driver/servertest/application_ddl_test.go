@@ -14,14 +14,14 @@ import (
 
 const counted = "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)"
 
-// TestOwnDDL: what the application itself does to leaf_alloc is seen: rows are made anew above
-// what was fetched, and ids begin again only where the tables went too.
+// TestOwnDDL: the application's own changes of leaf_alloc are noticed. Rows are created again above
+// fetched ids, and ids restart only if the tables were dropped, too.
 func TestOwnDDL(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		for _, c := range []struct {
 			name  string
 			ddl   []string
-			first int64 // afterwards
+			first int64 // first id afterwards
 		}{
 			{"TRUNCATE", []string{"TRUNCATE leaf_alloc"}, 21},
 			{"TRUNCATE of all", []string{"TRUNCATE TABLE leaf_alloc", "TRUNCATE t"}, 21},
@@ -34,7 +34,7 @@ func TestOwnDDL(t *testing.T) {
 		} {
 			dsn := server.Database(t)
 			_, leaf := openOn(t, dsn, "leafTables=t&leafCreate=true"+withMult, counted)
-			leaf.SetMaxOpenConns(1) // whose database is in use
+			leaf.SetMaxOpenConns(1) // USE applies to all statements
 			insert := func() int64 { return insertID(t, leaf, "INSERT INTO t (a) VALUES (1)") }
 			for want := int64(1); want <= 20; want++ {
 				if id := insert(); id != want {
@@ -67,7 +67,7 @@ func TestOwnDDL(t *testing.T) {
 	}
 }
 
-// TestOwnDDLElsewhere: ids go on where a table of the tag is still there in another database,
+// TestOwnDDLElsewhere: ids continue if another database still has a table of the tag,
 // or another pool of the process has fetched ids.
 func TestOwnDDLElsewhere(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
@@ -77,9 +77,9 @@ func TestOwnDDLElsewhere(t *testing.T) {
 		rules := "leafCreate=true&leafTables=" + db + ".t," + rest + ".t"
 		mine, theirs := "INSERT INTO "+db+".t (a) VALUES (1)", "INSERT INTO "+rest+".t (a) VALUES (1)"
 		_, one := openOn(t, dsn, rules, counted)
-		_, two := openOn(t, dsn, rules+"&parseTime=true") // with a store of its own
+		_, two := openOn(t, dsn, rules+"&parseTime=true") // uses its own store
 		last := insertID(t, one, mine)
-		for _, used := range []bool{false, true} { // also a table that this process did not use yet
+		for _, used := range []bool{false, true} { // also tables that this process has not used yet
 			if used {
 				last = insertID(t, one, theirs)
 			}
@@ -92,7 +92,7 @@ func TestOwnDDLElsewhere(t *testing.T) {
 		}
 		seen := make(map[int64]bool)
 		for range 2 {
-			for range 2200 { // the highest range is the other pool's
+			for range 2200 { // the other pool has the highest range
 				seen[insertID(t, two, mine)] = true
 			}
 			mustExec(t, one, "TRUNCATE "+db+".leaf_alloc", "TRUNCATE "+db+".t", "TRUNCATE "+rest+".t")
@@ -114,8 +114,8 @@ func TestOwnDDLElsewhere(t *testing.T) {
 	}
 }
 
-// TestOwnDDLWhileInserting: connections that insert while leaf_alloc is emptied may be told so,
-// but no id comes twice, also where the row with it went.
+// TestOwnDDLWhileInserting: connections that insert while leaf_alloc is emptied may get an error,
+// but no id is issued twice, even if its row was deleted.
 func TestOwnDDLWhileInserting(t *testing.T) {
 	const conns, rows = 4, 400
 	text := "INSERT INTO t (a) VALUES (1)" + strings.Repeat(", (1)", rows-1)
@@ -176,7 +176,7 @@ func TestOwnDDLWhileInserting(t *testing.T) {
 	}
 }
 
-// TestOwnDDLWithoutCreate: the error names what is missing, at once.
+// TestOwnDDLWithoutCreate: the next statement fails with an error that names the missing object.
 func TestOwnDDLWithoutCreate(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		_, leaf := openOn(t, server.Database(t), "leafTables=t", allocTable, row("t", 1, 1000), counted)
@@ -194,7 +194,7 @@ func TestOwnDDLWithoutCreate(t *testing.T) {
 	}
 }
 
-// TestOwnIndex: an index that makes another column unique counts at once.
+// TestOwnIndex: an index that makes another column unique takes effect immediately.
 func TestOwnIndex(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		_, leaf := openOn(t, target.Database(t), "leafTables=n", allocTable, row("n", 100, 10), "CREATE TABLE n (id BIGINT NOT NULL PRIMARY KEY, a INT, b VARCHAR(9))")

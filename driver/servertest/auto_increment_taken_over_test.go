@@ -10,11 +10,11 @@ import (
 const (
 	countedTable = "CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, v INT)"
 	tenRows      = "INSERT INTO t (v) VALUES (1), (2), (3), (4), (5), (6), (7), (8), (9), (10)"
-	cacheCounter = "SELECT auto_increment FROM information_schema.tables WHERE table_schema = DATABASE()" // MySQL then has it for a day
+	cacheCounter = "SELECT auto_increment FROM information_schema.tables WHERE table_schema = DATABASE()" // MySQL then caches it for a day
 )
 
-// TestCounterStartsAboveAutoIncrement: a counter that takes over from AUTO_INCREMENT gives none of the ids that this gave
-// before, whether their rows are still there or not.
+// TestCounterStartsAboveAutoIncrement: a counter that replaces AUTO_INCREMENT issues no id that AUTO_INCREMENT issued
+// before, whether or not the row still exists.
 func TestCounterStartsAboveAutoIncrement(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -38,7 +38,7 @@ func TestCounterStartsAboveAutoIncrement(t *testing.T) {
 		for _, server := range mysqltest.Targets(t) {
 			for _, first := range []string{"INSERT INTO t (v) VALUES (90)", "INSERT INTO t (v) SELECT 90", "REPLACE INTO t (id, v) VALUES (1, 89), (NULL, 90)", "LOCK TABLES"} {
 				if first == "LOCK TABLES" && tt.name != "all rows deleted" {
-					continue // which waits for a second
+					continue // it waits for a second
 				}
 				t.Run(server.Name+"/"+tt.name+"/"+first, func(t *testing.T) {
 					params := tt.params
@@ -68,10 +68,11 @@ func TestCounterStartsAboveAutoIncrement(t *testing.T) {
 	}
 }
 
-// raised stands for an id above a margin: the row was drawn from and went back, so processes may hold ids.
+// raised represents an id above a margin: the row was used and then moved back, so processes may hold ids.
 const raised = -1
 
-// TestRowBelowAutoIncrementIsMoved: also without leafCreate. A gap that AUTO_INCREMENT left is no reason to refuse a table.
+// TestRowBelowAutoIncrementIsMoved: a row below AUTO_INCREMENT is moved, also without leafCreate. A gap that AUTO_INCREMENT left
+// is no reason to refuse a table.
 func TestRowBelowAutoIncrementIsMoved(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		for _, at := range []int{0, 1, 5, 10} {
@@ -83,7 +84,8 @@ func TestRowBelowAutoIncrementIsMoved(t *testing.T) {
 	}
 }
 
-// TestCounterIsNotMadeWhereAutoIncrementCannotBeKnown: of this table, or of the same one on other shards.
+// TestCounterIsNotMadeWhereAutoIncrementCannotBeKnown: no counter is created if the AUTO_INCREMENT of the table, or of the same
+// table on other shards, is unknown.
 func TestCounterIsNotMadeWhereAutoIncrementCannotBeKnown(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		t.Run(server.Name+"/no right", func(t *testing.T) {
@@ -104,8 +106,8 @@ func TestCounterIsNotMadeWhereAutoIncrementCannotBeKnown(t *testing.T) {
 	}
 }
 
-// TestSelectedKeysOfTheFirstStatement: keys that the first statement of a process selects are not taken for keys that the counter
-// missed. It moves just above them, and nothing is refused after rows were stored.
+// TestSelectedKeysOfTheFirstStatement: keys that the first statement of a process selects do not count as keys that the counter
+// missed. The counter moves just above them, and nothing is refused after rows were stored.
 func TestSelectedKeysOfTheFirstStatement(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		for name, table := range map[string]string{

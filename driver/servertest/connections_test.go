@@ -21,8 +21,8 @@ import (
 
 const tableT = "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT UNIQUE, b VARCHAR(100))"
 
-// TestErrSkipDrawsOnce: what the inner driver cannot interpolate is prepared
-// inside, so that its ids are not drawn twice.
+// TestErrSkipDrawsOnce: a query that the inner driver cannot interpolate is prepared
+// internally, so ids are not drawn twice.
 func TestErrSkipDrawsOnce(t *testing.T) {
 	for _, params := range []string{"", "&interpolateParams=true"} {
 		_, leaf := open(t, "leafTables=t"+params, allocTable, row("t", 1, 1000), tableT)
@@ -34,7 +34,7 @@ func TestErrSkipDrawsOnce(t *testing.T) {
 	}
 }
 
-// TestWrongArgumentCount has database/sql's own message, as without leafsql.
+// TestWrongArgumentCount: the error is database/sql's, as without leafsql.
 func TestWrongArgumentCount(t *testing.T) {
 	plain, leaf := open(t, "leafTables=t", allocTable, row("t", 1, 10), tableT)
 	for _, args := range [][]any{{1}, {1, 2, 3}} {
@@ -49,8 +49,8 @@ func TestWrongArgumentCount(t *testing.T) {
 	}
 }
 
-// TestPlaceholders: a batch that worked must work, also where a key for each
-// row would need more placeholders than the protocol has.
+// TestPlaceholders: a batch that worked without leafsql must work, also if a key for each
+// row needs more placeholders than the protocol allows.
 func TestPlaceholders(t *testing.T) {
 	_, leaf := open(t, "leafTables=t", allocTable, row("t", 1, 1000), tableT)
 	rows := 65535 / 2
@@ -83,7 +83,7 @@ func TestPlaceholders(t *testing.T) {
 	}
 }
 
-// TestReturning: INSERT … RETURNING answers with rows, through Query.
+// TestReturning: INSERT … RETURNING returns rows through Query.
 func TestReturning(t *testing.T) {
 	server := mysqltest.TargetOf(t, mysqltest.MariaDB)
 	server.Needs(t, "INSERT … RETURNING", 100500, 0)
@@ -121,7 +121,7 @@ func TestReturning(t *testing.T) {
 	}
 }
 
-// TestRaw: who goes around database/sql gets keys as well.
+// TestRaw: keys are also filled for callers that bypass database/sql.
 func TestRaw(t *testing.T) {
 	_, leaf := open(t, "leafTables=t", allocTable, row("t", 1, 1000), tableT)
 	sc, err := leaf.Conn(t.Context())
@@ -157,8 +157,8 @@ func TestRaw(t *testing.T) {
 	}
 }
 
-// TestPreparedUnderAnotherDatabase: a text made after USE would mean another
-// table than the one that was prepared.
+// TestPreparedUnderAnotherDatabase: a query that is prepared after USE would write another
+// table than the original statement.
 func TestPreparedUnderAnotherDatabase(t *testing.T) {
 	dsn := mysqltest.Database(t)
 	other := mysqltest.Database(t)
@@ -182,7 +182,7 @@ func TestPreparedUnderAnotherDatabase(t *testing.T) {
 }
 
 func TestSQLModes(t *testing.T) {
-	for _, tables := range []string{"t", "*"} { // with *, any word may be a table
+	for _, tables := range []string{"t", "*"} { // with *, any word may be a table's name
 		t.Run(tables, func(t *testing.T) { testSQLModes(t, tables) })
 	}
 }
@@ -207,9 +207,9 @@ func testSQLModes(t *testing.T, tables string) {
 	}
 }
 
-// TestWithoutUpdateRight: the upsert's mark writes the key column, which takes
-// a right that the application's own statement does not need. MariaDB asks for
-// that right of every column an upsert inserts, so there it has to be given.
+// TestWithoutUpdateRight: the upsert's marker writes the key column, which requires
+// a right that the application's statement does not need. MariaDB requires
+// that right for every column that an upsert inserts, so there it has to be granted.
 func TestWithoutUpdateRight(t *testing.T) {
 	dsn := mysqltest.TargetOf(t, mysqltest.MySQL).Database(t)
 	cfg, err := mysql.ParseDSN(dsn)
@@ -273,8 +273,8 @@ func TestResultOnly(t *testing.T) {
 	_ = plain
 }
 
-// TestStoreAway: with the store away statements are served from memory, then
-// fail with the cause and in bounded time, and work again by themselves.
+// TestStoreAway: while the store is unreachable, statements get ids from memory, then
+// fail with the cause in bounded time. They work again when the store is back.
 func TestStoreAway(t *testing.T) {
 	ids := mysqltest.Database(t)
 	openOn(t, ids, "leafTables=none", allocTable, row("t", 1, 4))
@@ -312,14 +312,14 @@ func TestStoreAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := insert(); err != nil {
-		if err = insert(); err != nil { // the back-off's attempt may still have been under way
+		if err = insert(); err != nil { // the attempt after the back-off may have been in progress
 			t.Errorf("with the store back: %v", err)
 		}
 	}
 }
 
-// TestConnectionsKilled: database/sql retries on bad connections; ids may be
-// lost by that, and never repeated.
+// TestConnectionsKilled: database/sql retries on bad connections. Retries may lose
+// ids, but never repeat them.
 func TestConnectionsKilled(t *testing.T) {
 	dsn := mysqltest.Database(t)
 	cfg, err := mysql.ParseDSN(dsn)
@@ -355,7 +355,7 @@ func databaseOf(t *testing.T, dsn string) string {
 	return cfg.DBName
 }
 
-// TestNameInAnotherCharset: a name that cannot be compared must not slip past
+// TestNameInAnotherCharset: a name that cannot be compared must not bypass
 // the rules.
 func TestNameInAnotherCharset(t *testing.T) {
 	_, leaf := open(t, "leafTables=größe&charset=latin1", allocTable, row("größe", 1, 10), "CREATE TABLE größe (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)")
@@ -364,8 +364,8 @@ func TestNameInAnotherCharset(t *testing.T) {
 	}
 }
 
-// TestQueryInParts: a statement that takes a text of its own may be followed by
-// one that answers with rows.
+// TestQueryInParts: a statement that needs its own query may be followed by
+// one that returns rows.
 func TestQueryInParts(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		_, leaf := openOn(t, server.Database(t), "leafTables=t&multiStatements=true&interpolateParams=true", allocTable, row("t", 100, 10), "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")

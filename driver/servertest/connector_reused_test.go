@@ -12,8 +12,8 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestConnectorServesTheNextPool: a Connector that a pool closed serves the next one, and
-// that one's Close ends everything again.
+// TestConnectorServesTheNextPool: a Connector that a pool closed works for the next pool, and
+// the next pool's Close releases everything again.
 func TestConnectorServesTheNextPool(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		t.Run(target.Name, func(t *testing.T) {
@@ -70,8 +70,8 @@ func TestConnectorServesTheNextPool(t *testing.T) {
 	}
 }
 
-// TestTwoPoolsOfOneConnector: the pool that is left when another closed their Connector
-// goes on with new connections.
+// TestTwoPoolsOfOneConnector: if one of two pools closes their Connector, the other pool
+// continues with new connections.
 func TestTwoPoolsOfOneConnector(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		t.Run(target.Name, func(t *testing.T) {

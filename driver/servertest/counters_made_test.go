@@ -10,8 +10,8 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestRowThatWentBackIsRaisedWithItsMargin: also if the process has created another tag's row before. Other processes may hold
-// ranges above the highest key.
+// TestRowThatWentBackIsRaisedWithItsMargin: a row that was moved back is raised with a margin, also if the process has created another
+// tag's row before. Other processes may hold ranges above the highest key.
 func TestRowThatWentBackIsRaisedWithItsMargin(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		for _, before := range []string{"", "INSERT INTO o1 (v) VALUES (1)", "INSERT INTO o1 (id, v) VALUES (7, 1)"} {
@@ -29,8 +29,8 @@ func TestRowThatWentBackIsRaisedWithItsMargin(t *testing.T) {
 	}
 }
 
-// TestMarkThatDoesNotFit: if description is too short for a mark, ids come without one, also if the application's sql_mode would have
-// the server cut the mark, which no later fetch could read.
+// TestMarkThatDoesNotFit: if description is too short for a mark, ids are issued without one. This holds also if the server would
+// truncate the mark under the application's sql_mode, since no later fetch could read a truncated mark.
 func TestMarkThatDoesNotFit(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		for _, mode := range []string{"''", "'ANSI_QUOTES'", "'STRICT_TRANS_TABLES'"} {
@@ -49,7 +49,7 @@ func TestMarkThatDoesNotFit(t *testing.T) {
 	}
 }
 
-// TestSegmentsNextToSequences: leafCreate makes the table of each when it is first needed, in either order.
+// TestSegmentsNextToSequences: leafCreate creates the tables of both when first needed, in either order.
 func TestSegmentsNextToSequences(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		for _, texts := range [][2]string{{"INSERT INTO o (v) VALUES (1)", "INSERT INTO s (v) VALUES (1)"}, {"INSERT INTO s (v) VALUES (1)", "INSERT INTO o (v) VALUES (1)"}} {
@@ -64,7 +64,7 @@ func TestSegmentsNextToSequences(t *testing.T) {
 	}
 }
 
-// TestFirstInsertIntoARecreatedDatabase: test suites and migrations drop their database, and then write tables that this process
+// TestFirstInsertIntoARecreatedDatabase: test suites and migrations drop their database, and then write tables that the process
 // may not have written before.
 func TestFirstInsertIntoARecreatedDatabase(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
@@ -99,8 +99,8 @@ func TestFirstInsertIntoARecreatedDatabase(t *testing.T) {
 	}
 }
 
-// TestDeletedRowOfACounter: a process that has drawn from the row does not create it again by itself, since others may hold ids, and
-// the error states what does.
+// TestDeletedRowOfACounter: a process that has drawn from a row does not create it again, since others may hold ids. The error
+// states how to create it.
 func TestDeletedRowOfACounter(t *testing.T) {
 	plain, leaf := open(t, "leafTables=t&leafCreate=true", allocTable, row("t", 1, 1), tableT)
 	insertID(t, leaf, "INSERT INTO t (a) VALUES (1)")

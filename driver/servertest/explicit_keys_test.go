@@ -17,20 +17,20 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// A flow is what an application does to a table that has explicit keys and
-// generated ones. Afterwards a row is inserted, and has the same id as under
-// AUTO_INCREMENT, or a higher one where ours says so.
+// A flow is a sequence of statements on a table with explicit and generated keys.
+// The next inserted row has the same id as under AUTO_INCREMENT, or a higher one
+// if ours is set.
 type flow struct {
 	name   string
 	key    string // the key's type, BIGINT if empty
 	steps  []string
-	ours   int64  // the next id with leafsql, where it is not AUTO_INCREMENT's
-	why    string // why it is not
-	rows   bool   // rows have other ids as well: only their count is compared
+	ours   int64  // next id with leafsql, if it differs from AUTO_INCREMENT's
+	why    string // reason of the difference
+	rows   bool   // other rows' ids differ as well: only the number of rows is compared
 	margin bool   // the next id is a margin above ours
 }
 
-// A step that begins with ! ends the process: the next one uses a new pool.
+// restart is a step that ends the process: the next step uses a new pool.
 const restart = "!"
 
 var flows = []flow{
@@ -83,8 +83,8 @@ var flows = []flow{
 		ours: 501, margin: true, why: "found at the start, and other processes may hold ranges above"},
 }
 
-// TestFlows: an application that seeds rows and then lets keys be generated
-// finds the rows that AUTO_INCREMENT leaves, in one process and in the next.
+// TestFlows: an application that seeds rows and then generates keys finds the same
+// rows as with AUTO_INCREMENT, in one process and in the next.
 func TestFlows(t *testing.T) {
 	mysql.RegisterReaderHandler("keys", func() io.Reader { return strings.NewReader("900\ta\n30\tb\n") })
 	for _, server := range mysqltest.Targets(t) {
@@ -117,10 +117,10 @@ func TestFlows(t *testing.T) {
 }
 
 type outcome struct {
-	errors string // the numbers of the steps' errors
+	errors string // error numbers of the steps
 	rows   string
 	count  int
-	next   int64 // -1: an error
+	next   int64 // -1 for an error
 }
 
 func runFlow(t *testing.T, driverName, dsn string, f flow, key string) (o outcome) {
@@ -157,7 +157,7 @@ func runFlow(t *testing.T, driverName, dsn string, f flow, key string) (o outcom
 	return o
 }
 
-// errorNumber names the server's error, or the kind of ours.
+// errorNumber returns the number of the server's error, or the kind of leafsql's error.
 func errorNumber(err error) string {
 	var e *mysql.MySQLError
 	switch {
@@ -169,8 +169,8 @@ func errorNumber(err error) string {
 	return err.Error()
 }
 
-// TestInstallerThenServer: an installer seeds rows 1 and 2, then a server
-// inserts, replaces and upserts: no row is overwritten or lost.
+// TestInstallerThenServer: an installer seeds rows 1 and 2. Then a server
+// inserts, replaces and upserts, and no row is overwritten or lost.
 func TestInstallerThenServer(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		dsn := server.Database(t)
@@ -192,7 +192,7 @@ func TestInstallerThenServer(t *testing.T) {
 	}
 }
 
-// TestExplicitKeysCanBeLeftAlone is leafExplicit=keep.
+// TestExplicitKeysCanBeLeftAlone: with leafExplicit=keep, explicit keys do not move the counter.
 func TestExplicitKeysCanBeLeftAlone(t *testing.T) {
 	plain, leaf := open(t, "leafTables=t&leafExplicit=keep", allocTable, row("t", 1, 10), tableT)
 	mustExec(t, leaf, "INSERT INTO t (id, a) VALUES (5000, 1)", "INSERT INTO t (id, a) SELECT 6000, 2 FROM DUAL", "INSERT INTO t (id, a) SELECT id + 1, 3 FROM t WHERE a = 1")
@@ -202,8 +202,8 @@ func TestExplicitKeysCanBeLeftAlone(t *testing.T) {
 	}
 }
 
-// TestExplicitKeysFarAway: with leafExplicit=keep the counter is not held against them either when the table is next
-// used, only against those that are near.
+// TestExplicitKeysFarAway: with leafExplicit=keep, far keys do not move the counter when the table is next used
+// either. Only near keys do.
 func TestExplicitKeysFarAway(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		dsn := target.Database(t)
@@ -222,22 +222,22 @@ func TestExplicitKeysFarAway(t *testing.T) {
 	}
 }
 
-// TestExplicitKeysWithoutARow: there is nothing to move, and nothing fails.
+// TestExplicitKeysWithoutARow: without a row in leaf_alloc there is no counter to move, and no error.
 func TestExplicitKeysWithoutARow(t *testing.T) {
 	_, leaf := open(t, "leafTables=t", allocTable, tableT)
 	mustExec(t, leaf, "INSERT INTO t (id, a) VALUES (5000, 1)", "INSERT INTO t (id, a) VALUES (5001, 2)")
 	refused(t, leaf, "has no row", "INSERT INTO t (a) VALUES (3)")
 }
 
-// TestStoreAwayAndAnExplicitKey: above what is known the statement fails, and
-// says what to do; below it needs no store.
+// TestStoreAwayAndAnExplicitKey: while the store is unreachable, a key above the cached range fails
+// with a hint. A key below it needs no store.
 func TestStoreAwayAndAnExplicitKey(t *testing.T) {
 	server := mysqltest.Run(t, mysqltest.Config{Kind: mysqltest.MariaDB})
 	ids := server.Target().Database(t)
 	openOn(t, ids, "leafTables=none", allocTable, row("t", 1, 1000))
 	_, leaf := open(t, "leafTables=t&leafStore="+strings.ReplaceAll(ids, "/", "%2F"), tableT)
 	insertID(t, leaf, "INSERT INTO t (a) VALUES (1)")
-	mustExec(t, leaf, "INSERT INTO t (id, a) VALUES (500, 2)", "INSERT INTO t (id, a) VALUES (600, 3)") // each fetches a range that begins above
+	mustExec(t, leaf, "INSERT INTO t (id, a) VALUES (500, 2)", "INSERT INTO t (id, a) VALUES (600, 3)") // each fetches a range above its key
 	if err := server.Kill9(); err != nil {
 		t.Fatal(err)
 	}
@@ -253,8 +253,8 @@ func TestStoreAwayAndAnExplicitKey(t *testing.T) {
 	}
 }
 
-// TestDuplicateMovesTheCounter: a key that came to the table unseen is met
-// once.
+// TestDuplicateMovesTheCounter: ids collide only once with a key that was added to the table
+// unseen.
 func TestDuplicateMovesTheCounter(t *testing.T) {
 	plain, leaf := open(t, "leafTables=t", allocTable, row("t", 1, 1000), tableT)
 	insertID(t, leaf, "INSERT INTO t (a) VALUES (0)")
@@ -268,7 +268,7 @@ func TestDuplicateMovesTheCounter(t *testing.T) {
 	}
 }
 
-// TestLoadDataFillsAndFollows: rows of a file are as good as others.
+// TestLoadDataFillsAndFollows: rows of a file are filled and move the counter like others.
 func TestLoadDataFillsAndFollows(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		_, leaf := openOn(t, server.Database(t), "leafTables=t&allowAllFiles=true", allocTable, row("t", 100, 1000), "CREATE TABLE t (id BIGINT NOT NULL PRIMARY KEY, a INT, c VARCHAR(30))")
@@ -299,8 +299,8 @@ func TestLoadDataFillsAndFollows(t *testing.T) {
 	}
 }
 
-// TestIDsEnd: where the ids reach the highest that the key holds, INSERTs are
-// refused, whatever the mode: none is stored clipped, and none begins again.
+// TestIDsEnd: when ids reach the highest value of the key column, INSERTs are
+// refused in every sql_mode: no id is clipped, and ids do not restart.
 func TestIDsEnd(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		for typ, highest := range map[string]int64{"TINYINT": 127, "TINYINT UNSIGNED": 255, "SMALLINT": 32767,

@@ -13,8 +13,8 @@ func TestKeysThatAreExpressions(t *testing.T) {
 	playAll(t, "expression_keys")
 }
 
-// TestUnclearArguments: an argument of which only the column and the session could tell
-// what key it makes is refused, and so is such an expression.
+// TestUnclearArguments: if the key that an argument or an expression makes depends on the column and the
+// session, it is refused.
 func TestUnclearArguments(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		for _, params := range []string{"", "&interpolateParams=true"} {

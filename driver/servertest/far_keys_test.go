@@ -18,7 +18,7 @@ const (
 	farTable = "CREATE TABLE t (id INT PRIMARY KEY, kind TINYINT, u INT UNIQUE)"
 )
 
-// farWays are ways of an INSERT of the row (farKey, kind, u) to the server.
+// farWays are ways to send an INSERT of the row (farKey, kind, u).
 var farWays = map[string]func(db *sql.DB, verb string, kind, u int) error{
 	"text": func(db *sql.DB, verb string, kind, u int) error {
 		_, err := db.Exec(fmt.Sprintf("%s INTO t VALUES (%d, %d, %d)", verb, farKey, kind, u))
@@ -50,7 +50,7 @@ var farWays = map[string]func(db *sql.DB, verb string, kind, u int) error{
 	},
 }
 
-// TestFailingInsertUsesUpNoColumn: the counter passes a key that takes more than half of the room left only if its row is stored.
+// TestFailingInsertUsesUpNoColumn: the counter passes a key that takes more than half of the remaining range only if its row is stored.
 func TestFailingInsertUsesUpNoColumn(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		for _, params := range []string{"", "&interpolateParams=true", "&multiStatements=true"} {
@@ -83,7 +83,7 @@ func TestFailingInsertUsesUpNoColumn(t *testing.T) {
 	}
 }
 
-// TestFarKeyBetweenGeneratedOnes: the ids of a statement are above all its keys, so the counter moves before.
+// TestFarKeyBetweenGeneratedOnes: the ids of a statement are above all its keys, so the counter moves before the statement runs.
 func TestFarKeyBetweenGeneratedOnes(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		for _, params := range []string{"", "&interpolateParams=true"} {
@@ -119,7 +119,7 @@ func TestFarKeyThatIsStoredDespiteAnError(t *testing.T) {
 	}
 }
 
-// TestFarKeyWithAnUnknownOutcome: nobody knows whether the row is stored, so the counter passes its key.
+// TestFarKeyWithAnUnknownOutcome: the row may be stored, so the counter passes its key.
 func TestFarKeyWithAnUnknownOutcome(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		plain, leaf := openOn(t, server.Database(t), "leafTables=t&leafCreate=true", farTable)
@@ -137,7 +137,7 @@ func TestFarKeyWithAnUnknownOutcome(t *testing.T) {
 	}
 }
 
-// TestFarKeyOfAProcessThatEnded: a process that ended between the statement and the counter leaves what the next one finds.
+// TestFarKeyOfAProcessThatEnded: if a process ends after the statement and before the counter moves, the next process moves it.
 func TestFarKeyOfAProcessThatEnded(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		dsn := server.Database(t)
@@ -156,7 +156,7 @@ func TestFarKeyOfAProcessThatEnded(t *testing.T) {
 	}
 }
 
-// TestFarKeyWhileTheStoreIsAway: the row is stored, and its table gets no ids before the counter is compared with its key again.
+// TestFarKeyWhileTheStoreIsAway: the row is stored, and its table gets no ids until the counter is compared with its key again.
 func TestFarKeyWhileTheStoreIsAway(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		plain, leaf := openOn(t, server.Database(t), "leafTables=t", allocTable, row("t", 1, 10), farTable)

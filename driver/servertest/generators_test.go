@@ -19,7 +19,7 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestRowAtZero: Leaf's own examples begin with max_id 0, others with 1.
+// TestRowAtZero: Leaf's examples begin with max_id 0, others with 1.
 func TestRowAtZero(t *testing.T) {
 	for _, maxID := range []int{0, 1} {
 		_, leaf := open(t, "leafTables=t", allocTable, row("t", maxID, 10), tableT)
@@ -31,11 +31,11 @@ func TestRowAtZero(t *testing.T) {
 	}
 }
 
-// TestOneRowBurnsLittle: a process that inserts a row and ends wastes no step.
+// TestOneRowBurnsLittle: a process that inserts one row and ends does not use up a whole step.
 func TestOneRowBurnsLittle(t *testing.T) {
 	dsn := mysqltest.Database(t)
 	plain, other := openOn(t, dsn, "leafTables=none", allocTable, row("t", 1, 1000), tableT)
-	other.Close() // or it would keep the segment that it shares with the next ones
+	other.Close() // otherwise it would keep the segment, and share it with the next pools
 	for start := range 5 {
 		leaf, err := sql.Open(driver.Name, dsn+"?leafTables=t")
 		if err != nil {
@@ -54,7 +54,7 @@ func TestOneRowBurnsLittle(t *testing.T) {
 	}
 }
 
-// TestLoggerOfSegments: Config.Logger hears of a store that is away.
+// TestLoggerOfSegments: Config.Logger receives a warning if the store is unreachable.
 func TestLoggerOfSegments(t *testing.T) {
 	dsn := mysqltest.Database(t)
 	openOn(t, dsn, "leafTables=none", tableT)
@@ -98,7 +98,7 @@ func (b *logBuffer) String() string {
 	return b.buf.String()
 }
 
-// TestIDsWithoutSQL: a Connector's generators are those of its tables.
+// TestIDsWithoutSQL: a Connector and its tables use the same generators.
 func TestIDsWithoutSQL(t *testing.T) {
 	dsn := mysqltest.Database(t)
 	_, leaf := openOn(t, dsn, "leafTables=t", allocTable, row("t", 100, 1000), row("Other", 5, 1000), tableT)
@@ -168,8 +168,8 @@ func TestSnowflake(t *testing.T) {
 	state := strings.ReplaceAll(t.TempDir(), "/", "%2F")
 	params := "leafTables=t::snowflake&leafWorker=static(7)&leafNewRegistry=true&leafState=" + state
 	_, one := openOn(t, dsn, params, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
-	// A second pool with an equal source shares the worker id, which the
-	// state's lock would otherwise refuse.
+	// A second pool with an equal source shares the worker id. Otherwise the lock
+	// of the state directory would refuse it.
 	_, two := openOn(t, dsn, params)
 	last := int64(0)
 	for i, db := range []*sql.DB{one, two, one} {
@@ -202,8 +202,8 @@ func TestSnowflakeConfig(t *testing.T) {
 	}
 }
 
-// TestStagedSnowflake: a snowflake cannot give more consecutive ids than it
-// has in a millisecond, and says so before anything is stored.
+// TestStagedSnowflake: a staged statement with more rows than a snowflake has ids in a
+// millisecond fails before anything is stored.
 func TestStagedSnowflake(t *testing.T) {
 	for i, target := range mysqltest.Targets(t) {
 		_, leaf := openOn(t, target.Database(t), fmt.Sprintf("leafTables=t:id:snowflake&leafWorker=static(%d)&leafState=", 21+i)+url.QueryEscape(t.TempDir())+"&leafNewRegistry=true",

@@ -9,9 +9,9 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestOpenedAfterAWayBack: one pool has ids in memory, the table goes back to
-// AUTO_INCREMENT, which takes them, and forward again. A pool that is opened then shares
-// the memory. Its rows are those of a twin that had AUTO_INCREMENT all along.
+// TestOpenedAfterAWayBack: while a pool has ids in memory, the table returns to
+// AUTO_INCREMENT, which uses these ids, and then to leafsql again. A pool that is opened then
+// shares the memory. Its rows equal those of a twin that always had AUTO_INCREMENT.
 func TestOpenedAfterAWayBack(t *testing.T) {
 	forms := []string{
 		"INSERT INTO t (a) VALUES (?)",

@@ -10,9 +10,9 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// BenchmarkStaged runs statements whose rows or keys only the server knows,
-// through mysql-leaf and, in turns with it, through the plain driver with
-// AUTO_INCREMENT. Allocations are those of both.
+// BenchmarkStaged runs statements with rows or keys that only the server has,
+// alternately through mysql-leaf and through the plain driver with
+// AUTO_INCREMENT. Allocations are the sum of both.
 func BenchmarkStaged(b *testing.B) {
 	for _, target := range mysqltest.Targets(b) {
 		for _, bench := range []struct{ name, text string }{

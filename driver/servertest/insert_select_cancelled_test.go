@@ -20,21 +20,21 @@ import (
 
 var cancelCalls = flag.Int("stage.calls", 160, "how many calls TestStagedCancelled and TestStagedKilled cut a server")
 
-// callRows is how many rows each call writes; call k's have a from k*1000 on.
+// callRows is the number of rows that each call writes. Column a of call k's rows starts at k*1000.
 const callRows = 200
 
 const callText = "INSERT INTO t (a, b) SELECT ? * 1000 + a, 'x' FROM src"
 
-// A fate is what a caller heard of a call.
+// A fate is the outcome of a call as reported to its caller.
 type fate uint8
 
 const (
-	unheard fate = iota // its context ended, perhaps while the commit's answer was under way
-	said                // it was told that the rows are stored
-	failed              // it was told that they are not
+	unheard fate = iota // unknown: the context ended, possibly before the commit's reply arrived
+	said                // the rows are stored
+	failed              // the rows are not stored
 )
 
-// fates are those of all calls.
+// fates holds the fate of each call.
 type fates struct {
 	mu sync.Mutex
 	of map[int]fate
@@ -59,7 +59,7 @@ func (f *fates) note(k int, err error) {
 	}
 }
 
-// check holds the rows against what the callers heard.
+// check compares the stored rows with the fates.
 func (f *fates) check(t *testing.T, plain *sql.DB) {
 	t.Helper()
 	rows, err := plain.Query("SELECT a DIV 1000, COUNT(*), COUNT(DISTINCT id), MIN(id), MAX(id) FROM t GROUP BY 1")
@@ -95,7 +95,7 @@ func (f *fates) check(t *testing.T, plain *sql.DB) {
 	}
 }
 
-// healthy takes all connections of a pool and looks at each.
+// healthy takes all connections of a pool and checks the state of each.
 func healthy(t *testing.T, db *sql.DB, conns int) {
 	t.Helper()
 	var all []*sql.Conn
@@ -129,13 +129,13 @@ func healthy(t *testing.T, db *sql.DB, conns int) {
 func cancelSetup(t *testing.T, target mysqltest.Target, params string) (plain, leaf *sql.DB) {
 	plain, leaf = openOn(t, target.Database(t), "leafTables=t"+params,
 		append([]string{allocTable, row("t", 1, 1_000_000), "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT, b VARCHAR(10), KEY (a))"}, seedSource(callRows)...)...)
-	if _, err := leaf.Exec("INSERT INTO t (a) SELECT 0 FROM src LIMIT 0"); err != nil { // the first one looks tables up
+	if _, err := leaf.Exec("INSERT INTO t (a) SELECT 0 FROM src LIMIT 0"); err != nil { // the first statement looks tables up
 		t.Fatal(err)
 	}
 	return plain, leaf
 }
 
-// waysToCall run a staged statement under a context that may end at any time.
+// waysToCall run a staged statement with a context that may end at any time.
 var waysToCall = []struct {
 	name, params string
 	run          func(ctx context.Context, db *sql.DB, k int) error
@@ -176,8 +176,8 @@ var waysToCall = []struct {
 	}},
 }
 
-// onConn runs a call between others of the application's. The last one ends the
-// session's state, whatever became of the call.
+// onConn runs a call between two other statements of the application. last resets the
+// session's state, whatever the outcome of the call.
 func onConn(ctx context.Context, db *sql.DB, k int, before, after, last string) error {
 	c, err := db.Conn(context.Background())
 	if err != nil {
@@ -212,9 +212,9 @@ func onConn(ctx context.Context, db *sql.DB, k int, before, after, last string) 
 	return err
 }
 
-// TestStagedCancelled ends contexts at random moments of staged statements:
-// each is stored as a whole or not at all, and what is told of it is true. No
-// connection comes back to the pool in another state.
+// TestStagedCancelled cancels contexts at random moments of staged statements.
+// Each statement is stored as a whole or not at all, and the reported outcome is true.
+// No connection returns to the pool in a changed state.
 func TestStagedCancelled(t *testing.T) {
 	seed := rand.Uint64()
 	for _, target := range mysqltest.Targets(t) {
@@ -225,10 +225,10 @@ func TestStagedCancelled(t *testing.T) {
 				plain, leaf := cancelSetup(t, target, way.params)
 				leaf.SetMaxOpenConns(2)
 				f := &fates{of: map[int]fate{}}
-				longest := 10 * time.Millisecond // so far
+				longest := 10 * time.Millisecond // longest call so far
 				for k := 1; k <= *cancelCalls/len(waysToCall); k++ {
 					ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rng.Int64N(int64(longest*3/2))))
-					if k%10 == 1 { // to see how long one takes
+					if k%10 == 1 { // measure an uncancelled call
 						cancel()
 						ctx, cancel = context.WithCancel(t.Context())
 					}
@@ -247,8 +247,8 @@ func TestStagedCancelled(t *testing.T) {
 	}
 }
 
-// TestStagedKilled: KILL QUERY meets every statement of a staging, also those
-// that put the session back. What is told is true then, without exception.
+// TestStagedKilled: KILL QUERY hits every statement of a staging, including those
+// that restore the session. The reported outcome is always true.
 func TestStagedKilled(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		t.Run(target.Name, func(t *testing.T) {
@@ -273,7 +273,7 @@ func TestStagedKilled(t *testing.T) {
 						var err error
 						if k%2 == 0 {
 							_, err = leaf.ExecContext(ctx, callText, k)
-						} else { // no sql.Tx: one whose COMMIT is killed comes back to the pool open
+						} else { // not sql.Tx: if its COMMIT is killed, the connection returns to the pool in the transaction
 							err = onConn(ctx, leaf, k, "BEGIN", "COMMIT", "ROLLBACK")
 						}
 						var me *mysql.MySQLError
@@ -294,7 +294,7 @@ func TestStagedKilled(t *testing.T) {
 	}
 }
 
-// kill kills what runs in this database's other connections.
+// kill kills the statements of this database's other connections.
 func kill(plain *sql.DB) {
 	rows, err := plain.Query("SELECT id FROM information_schema.processlist WHERE db = DATABASE() AND id <> CONNECTION_ID() AND command <> 'Sleep'")
 	if err != nil {
@@ -312,8 +312,8 @@ func kill(plain *sql.DB) {
 	}
 }
 
-// TestStagedDeadlocks: sessions that wait for each other are told so by the
-// server, as without leafsql, and keep nothing.
+// TestStagedDeadlocks: sessions that wait for each other get the server's deadlock error,
+// as without leafsql, and store nothing.
 func TestStagedDeadlocks(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		t.Run(target.Name, func(t *testing.T) {

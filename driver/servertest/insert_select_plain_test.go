@@ -12,14 +12,14 @@ import (
 
 const before = "DO LAST_INSERT_ID(777)"
 
-// keysThatFail are runs that bring a huge key, each of which fails.
+// keysThatFail are statements with a huge key, each of which fails.
 var keysThatFail = []string{
-	"INSERT INTO t (id, a) SELECT 5000000000000, 2000 FROM s LIMIT 1",      // a CHECK says no
-	"INSERT INTO t (id, a) SELECT 5000000000000 + 0, 'x' FROM s LIMIT 1",   // no number
+	"INSERT INTO t (id, a) SELECT 5000000000000, 2000 FROM s LIMIT 1",      // violates a CHECK
+	"INSERT INTO t (id, a) SELECT 5000000000000 + 0, 'x' FROM s LIMIT 1",   // not a number
 	"INSERT INTO t (id, a) SELECT 99999999999999999999, 50 FROM s LIMIT 1", // out of range
 }
 
-// A key of a run that failed does not move the counter.
+// TestFailedKeyMovesNothing: the key of a failed statement does not move the counter.
 func TestFailedKeyMovesNothing(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		for _, name := range []string{"mysql", driver.Name} {
@@ -52,7 +52,7 @@ func TestFailedKeyMovesNothing(t *testing.T) {
 	}
 }
 
-// Errors name the target and its key, as those of the plain driver.
+// TestStagedErrorsNameTheTarget: errors name the target and its key, as with the plain driver.
 func TestStagedErrorsNameTheTarget(t *testing.T) {
 	texts := []string{"INSERT INTO t (a) SELECT b FROM s", "INSERT INTO t (id, a) SELECT b, 1 FROM s",
 		"INSERT INTO t (c) SELECT c FROM s", "INSERT INTO t (d) SELECT c FROM s", "INSERT INTO t (a) SELECT nosuch FROM s",
@@ -80,7 +80,7 @@ func TestStagedErrorsNameTheTarget(t *testing.T) {
 	}
 }
 
-// databaseName is that of a test's database.
+// databaseName matches the name of a test's database.
 var databaseName = regexp.MustCompile(`leafsql_[0-9a-f]{12}`)
 
 func TestStagedIDs(t *testing.T)       { playAll(t, "last_insert_id") }

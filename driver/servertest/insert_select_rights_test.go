@@ -18,11 +18,11 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// rightsColumns are those of a source and a target. A stage must have their types.
+// rightsColumns are the columns of a source and a target. A stage must have their types.
 const rightsColumns = "a INT, e ENUM('a','b','ü'), st SET('x','y'), l VARCHAR(20) CHARACTER SET latin1 COLLATE latin1_bin, " +
 	"d DECIMAL(20,8), b BIT(10), ts TIMESTAMP(3) NULL, x VARBINARY(20), j JSON, n INT UNSIGNED NOT NULL DEFAULT 9"
 
-// account is leastRights, where the version has the bug MDEV-36026 with the right TRIGGER, so that statements are staged.
+// account returns leastRights, and adds the right TRIGGER if the version has the bug MDEV-36026, so that statements are staged.
 func account(t *testing.T, target mysqltest.Target, grants ...string) (plain, leaf *sql.DB) {
 	t.Helper()
 	if nullsColumns(t, target) {
@@ -47,7 +47,7 @@ func nullsColumns(t *testing.T, target mysqltest.Target) bool {
 	return has
 }
 
-// leastRights is a database with tables and a user who has some rights there, and no others.
+// leastRights returns a database with tables, opened as root and as a user with only the given rights.
 func leastRights(t *testing.T, target mysqltest.Target, grants ...string) (plain, leaf *sql.DB) {
 	t.Helper()
 	dsn := target.Database(t)
@@ -65,8 +65,8 @@ func leastRights(t *testing.T, target mysqltest.Target, grants ...string) (plain
 	return plain, openLeaf(t, strings.Replace(dsn, "root", user+":pw", 1), "leafTables=t:id")
 }
 
-// TestStagedWithFewRights: who may insert into the columns of the target and read them
-// can have its rows staged, with the target's own types.
+// TestStagedWithFewRights: a user that may insert into the columns of the target and read them
+// can stage its rows, with the target's types.
 func TestStagedWithFewRights(t *testing.T) {
 	const temporary = "CREATE TEMPORARY TABLES ON DB.*"
 	all := "a, e, st, l, d, b, ts, x, j, n"
@@ -145,7 +145,7 @@ func isNumber(err error, numbers ...uint16) bool {
 	return false
 }
 
-// healthyState looks at a connection of a pool after a failure.
+// healthyState checks the state of a pool's connection after a failure.
 func healthyState(t *testing.T, db *sql.DB) {
 	t.Helper()
 	var auto int
@@ -157,8 +157,8 @@ func healthyState(t *testing.T, db *sql.DB) {
 	}
 }
 
-// TestStagedOnLoggingServer: a binary log in statements, global transaction
-// ids, and a server that becomes read-only.
+// TestStagedOnLoggingServer: staging works with a statement-based binary log, with global
+// transaction ids, and on a server that becomes read-only.
 func TestStagedOnLoggingServer(t *testing.T) {
 	for _, kind := range mysqltest.Kinds() {
 		t.Run(string(kind), func(t *testing.T) {
@@ -210,7 +210,7 @@ func TestStagedOnLoggingServer(t *testing.T) {
 			exec("SET GLOBAL read_only = 0")
 			count(2)
 
-			// It becomes read-only between the copy and the commit.
+			// The server becomes read-only between the copy and the commit.
 			exec("CREATE TRIGGER waits AFTER INSERT ON t FOR EACH ROW DO SLEEP(2.5)")
 			done := make(chan error)
 			go func() {
@@ -247,9 +247,8 @@ func TestStagedOnLoggingServer(t *testing.T) {
 	}
 }
 
-// TestStagedColumns: a table may have as many columns as servers allow, and
-// more of them in a statement than a stage can have are refused before
-// anything runs.
+// TestStagedColumns: a table may have as many columns as servers allow. A statement
+// with more columns than a stage can have is refused before anything runs.
 func TestStagedColumns(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		list := func(n int) string {

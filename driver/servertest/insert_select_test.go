@@ -11,7 +11,7 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// seedSource fills src with rows 1 … n, in a shuffled order of insertion.
+// seedSource returns statements that insert rows 1 … n into src in shuffled order.
 func seedSource(n int) []string {
 	values := make([]string, n)
 	for i := range n {
@@ -82,7 +82,7 @@ func TestInsertSelect(t *testing.T) {
 }
 
 // TestInsertSelectWhileRowsAppear: another session adds rows between the count
-// and the INSERT, under every isolation level.
+// and the INSERT, in every isolation level.
 func TestInsertSelectWhileRowsAppear(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		for _, level := range []sql.IsolationLevel{sql.LevelReadUncommitted, sql.LevelReadCommitted, sql.LevelRepeatableRead, sql.LevelSerializable} {
@@ -95,7 +95,7 @@ func TestInsertSelectWhileRowsAppear(t *testing.T) {
 				}
 				defer tx.Rollback()
 				var n int
-				if level != sql.LevelSerializable { // there the count's locks keep others out
+				if level != sql.LevelSerializable { // there the locks of the count block other sessions
 					if err := tx.QueryRow("SELECT COUNT(*) FROM src").Scan(&n); err != nil {
 						t.Fatal(err)
 					}
@@ -107,7 +107,7 @@ func TestInsertSelectWhileRowsAppear(t *testing.T) {
 				}
 				_, err = tx.Exec("INSERT INTO t (a, b) SELECT a, b FROM src")
 				if level == sql.LevelRepeatableRead && isNumber(err, 1020) {
-					return // under innodb_snapshot_isolation nobody may read what is newer than the transaction's snapshot
+					return // under innodb_snapshot_isolation no statement may read rows newer than the transaction's snapshot
 				}
 				if err != nil {
 					t.Fatal(err)
@@ -168,7 +168,7 @@ func TestOrderOfASelectInParentheses(t *testing.T) {
 	}
 }
 
-// TestSelectWithOffsetOnly is a form of MariaDB's.
+// TestSelectWithOffsetOnly: MariaDB allows OFFSET without LIMIT.
 func TestSelectWithOffsetOnly(t *testing.T) {
 	server := mysqltest.TargetOf(t, mysqltest.MariaDB)
 	server.Needs(t, "OFFSET … ROWS", 100600, 0)
@@ -178,7 +178,7 @@ func TestSelectWithOffsetOnly(t *testing.T) {
 	}
 }
 
-// TestOwnTableNamedLikeStage: a temporary table of the application keeps its rows if it has the name of the table through which rows go.
+// TestOwnTableNamedLikeStage: a temporary table of the application with the name of the staging table keeps its rows.
 func TestOwnTableNamedLikeStage(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		t.Run(target.Name, func(t *testing.T) {

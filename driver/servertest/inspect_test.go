@@ -21,7 +21,7 @@ func inspected(t *testing.T, dsn string, tags ...string) *inspect.Inspection {
 	return i
 }
 
-// TestInspect: an inspection says of each table what a statement would meet.
+// TestInspect: an inspection reports for each table what a statement would find.
 func TestInspect(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		t.Run(target.Name, func(t *testing.T) {
@@ -80,7 +80,7 @@ func TestInspect(t *testing.T) {
 	}
 }
 
-// describeInfo leaves out display widths, which only MariaDB has.
+// describeInfo returns a description of i without display widths, which only MariaDB has.
 func describeInfo(i inspect.Table) string {
 	typ, width := "", false
 	for _, r := range i.Type {
@@ -96,7 +96,7 @@ func describeInfo(i inspect.Table) string {
 	return s
 }
 
-// TestInspectAgrees: what an inspection calls unfit is what INSERTs are refused for.
+// TestInspectAgrees: an inspection reports exactly those tables as unfit for which INSERTs are refused.
 func TestInspectAgrees(t *testing.T) {
 	dsn := mysqltest.Database(t)
 	_, leaf := openOn(t, dsn, "leafTables=pairs,wide:id", allocTable, row("pairs", 1, 10), row("wide", 1, 10),

@@ -21,8 +21,8 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// keyLiterals are what may stand for a key in a text, of every kind that an
-// AUTO_INCREMENT column takes as "generate", and many that it does not.
+// keyLiterals are literals in the place of a key: every kind that means "generate" for an
+// AUTO_INCREMENT column, and many that do not.
 var keyLiterals = strings.Split(strings.TrimSpace(`
 NULL
 DEFAULT
@@ -65,7 +65,7 @@ N'7'
 0 /* c */
 `), "\n")
 
-// unclearLiterals are what only the server could tell the meaning of: they are refused.
+// unclearLiterals have a meaning that only the server could decide: they are refused.
 var unclearLiterals = strings.Split(strings.TrimSpace(`
 @nosuch
 @zero
@@ -184,12 +184,12 @@ NOW()
 0 /*!50000 + 7 */
 `), "\n")
 
-// giving7 is a driver.Valuer.
+// giving is a driver.Valuer that returns v.
 type giving struct{ v sqldriver.Value }
 
 func (g giving) Value() (sqldriver.Value, error) { return g.v, nil }
 
-// keyArguments are what may be passed for a key.
+// keyArguments are arguments that may be passed for a key.
 var keyArguments = []any{
 	nil, 0, int8(0), int64(0), uint(0), uint64(0), 0.0, math.Copysign(0, -1), float32(0), 7.0, 1e15,
 	"0", []byte("0"), "00", "-0", "+0", " 0", "0 ", "7", "07", " 7 ", "+7", []byte("7"), strings.Repeat("0", 100), strings.Repeat("0", 70_000) + "7",
@@ -198,10 +198,10 @@ var keyArguments = []any{
 	giving{nil}, giving{int64(0)}, giving{"0"}, giving{[]byte("7")}, sql.RawBytes("0"), sql.RawBytes(nil),
 }
 
-// negativeArguments are clear where the column is not unsigned.
+// negativeArguments have a clear meaning if the column is not unsigned.
 var negativeArguments = []any{-1, -7.0, "-7", int64(math.MinInt64)}
 
-// unclearArguments are what only the server could tell the meaning of: they are refused.
+// unclearArguments have a meaning that only the server could decide: they are refused.
 var unclearArguments = []any{
 	false, true, 0.4, -0.4, 0.5, -0.5, 1.5, 2.5, 1e18, 1e30, -1.5, -1e30, "0.0", ".0", "0.", "2.5", "-9223372036854775809",
 	json.RawMessage(nil), json.RawMessage("7"), "\t0", "0\n", "0e0", "0E7", "0.4", "0.5", "-0.4", "2.5e0", "7abc",
@@ -224,12 +224,12 @@ var judgeModes = []struct{ mode, only string }{
 	{"ORACLE,STRICT_TRANS_TABLES", "mariadb"},
 }
 
-// judgeSample is one of how many statements TestJudge plays without -twin.full, others for each type and mode.
+// judgeSample: without -twin.full, TestJudge plays one of this many statements, a different one for each type and mode.
 const judgeSample = 24
 
-// TestJudge: whether a literal or an argument is a key, asks for one, or is an
-// error, is what AUTO_INCREMENT says it is, on both servers, whatever sql_mode
-// is, in every form of statement.
+// TestJudge: a literal or an argument is a key, requests one, or is an error as
+// with AUTO_INCREMENT, on both servers, in every sql_mode and in every form of
+// statement.
 func TestJudge(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		for _, typ := range []string{"BIGINT", "BIGINT UNSIGNED", "SMALLINT"} {
@@ -248,8 +248,8 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// A judge asks the plain driver with AUTO_INCREMENT, and mysql-leaf on tables
-// with and without.
+// A judge compares the plain driver with AUTO_INCREMENT to mysql-leaf on tables
+// with and without AUTO_INCREMENT.
 type judge struct {
 	t        *testing.T
 	mode     string
@@ -263,7 +263,7 @@ type judged struct {
 	plain, db, interpolating *sql.DB
 }
 
-// judgeFrom is where leaf_alloc begins and where no key of a case is.
+// judgeFrom is the first id of leaf_alloc. No case has a key near it.
 const judgeFrom = 20_000
 
 func newJudge(t *testing.T, target mysqltest.Target, typ, mode string, seed uint64) *judge {
@@ -327,7 +327,7 @@ func (j *judge) arguments(arguments []any, unclear bool) {
 	}
 }
 
-// ask runs a statement on all sides and compares what became of the key.
+// ask runs a statement on all sides and compares the stored keys.
 func (j *judge) ask(text, way string, unclear bool, args ...any) {
 	if !*twinFull && j.rng.IntN(judgeSample) > 0 {
 		return
@@ -338,7 +338,7 @@ func (j *judge) ask(text, way string, unclear bool, args ...any) {
 		j.sides[0].reset(j.t, fmt.Sprintf("ALTER TABLE t AUTO_INCREMENT=%d", judgeFrom))
 	}
 	if strings.Contains(j.mode, "NO_AUTO_VALUE_ON_ZERO") && strings.Contains(text, "DEFAULT") {
-		want = strings.ReplaceAll(want, "stored 0 ", "stored generated ") // the server takes it for 0, which nobody wrote
+		want = strings.ReplaceAll(want, "stored 0 ", "stored generated ") // the server treats DEFAULT as a 0, which the statement does not contain
 	}
 	for i, s := range j.sides[1:] {
 		if got := s.verdict(j.t, text, way, args); got != want && !(unclear && got == "refused") {
@@ -384,7 +384,7 @@ func (s *judged) verdict(t *testing.T, text, way string, args []any) string {
 		}
 		if k, err := strconv.Atoi(id); err == nil && judgeFrom <= k && k < math.MaxInt16 {
 			id = "generated"
-		} else if err != nil || k >= math.MaxInt16 { // the AUTO_INCREMENT follows it
+		} else if err != nil || k >= math.MaxInt16 { // AUTO_INCREMENT moves above it
 			reset = fmt.Sprintf("TRUNCATE t; ALTER TABLE t AUTO_INCREMENT=%d", judgeFrom)
 		}
 		verdict += "stored " + id + " "
@@ -402,7 +402,7 @@ func (s *judged) reset(t *testing.T, texts string) {
 	}
 }
 
-// TestKeysThatAreNotZero: what is no 0 in the key's own type is a key.
+// TestKeysThatAreNotZero: a value that is not 0 in the key column's type is a key.
 func TestKeysThatAreNotZero(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		for typ, keys := range map[string][]any{

@@ -12,7 +12,7 @@ import (
 
 const (
 	tableAI  = "CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT UNIQUE, b VARCHAR(100))"
-	notByUs  = 1_000_000 // leaf_alloc starts here: a lower key that no case wrote is the server's own
+	notByUs  = 1_000_000 // leaf_alloc starts here: the server generated any lower key that no case wrote
 	otherAI  = "CREATE DATABASE OTHER; CREATE TABLE OTHER.t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)"
 	withMult = "&multiStatements=true"
 )
@@ -20,15 +20,15 @@ const (
 // A regression is a sequence of statements on one connection.
 type regression struct {
 	name   string
-	only   string // a server's name, "" for both
+	only   string // name of the only server to run on; empty for both
 	params string
 	setup  []string
 	steps  []step
-	query  bool // the first step through Query
+	query  bool // the first step is sent with Query
 }
 
-// TestNoRowWithoutAKeyOfOurs: whether it is filled, refused or in error, a
-// statement must not leave a row whose key the server made.
+// TestNoRowWithoutAKeyOfOurs: a statement must not leave a row with a key that the
+// server generated, whether it is filled, refused or fails.
 func TestNoRowWithoutAKeyOfOurs(t *testing.T) {
 	cases := []regression{
 		{name: "string argument outside strict mode", params: "&sql_mode=''", steps: []step{

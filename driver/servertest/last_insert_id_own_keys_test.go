@@ -10,15 +10,15 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// broughtKeys are statements whose rows all bring their keys, into a table with the rows
-// (1, 10) and (2, 11). zero: AUTO_INCREMENT's LastInsertId cannot be known from the text
-// and the count of rows, or is the last of several keys, and 0 is said.
+// broughtKeys are statements with an explicit key in each row, for a table with the rows
+// (1, 10) and (2, 11). zero is set if AUTO_INCREMENT's LastInsertId does not follow from the
+// statement and the number of rows, or is the last of several keys: leafsql returns 0 then.
 var broughtKeys = []struct {
 	text string
 	args []any
 	zero bool
 	only string
-	mark bool // a marker tells, and so not under leafLastInsertID=result
+	mark bool // the id comes from a marker, and so is missing under leafLastInsertID=result
 }{
 	{text: "INSERT INTO t (id, v) VALUES (50, 1)"},
 	{text: "INSERT INTO t (id, v) VALUES ((50), 1)"},
@@ -74,13 +74,13 @@ var broughtKeys = []struct {
 	{text: "UPDATE t SET v = 100 WHERE id = 2; INSERT INTO t (id, v) VALUES (50, 1)"},
 }
 
-// bareWhere says whether a text has a WHERE without FROM, which MariaDB takes from 10.3 on.
+// bareWhere reports whether a statement has a WHERE without FROM, which MariaDB allows since 10.3.
 func bareWhere(text string) bool {
 	return strings.Contains(text, "WHERE") && !strings.Contains(text, "FROM") && strings.Contains(text, "SELECT")
 }
 
-// TestKeysThatRowsBring: LastInsertId after rows that bring their keys is AUTO_INCREMENT's
-// once the column is that no more: ORMs find the row by it. SQL's LAST_INSERT_ID() stays.
+// TestKeysThatRowsBring: after rows with explicit keys, LastInsertId is the same as with AUTO_INCREMENT, also for
+// a column without it: ORMs find the row by it. SQL's LAST_INSERT_ID() does not change.
 func TestKeysThatRowsBring(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		bare := server.Has(t, 100300, 0)
@@ -105,9 +105,9 @@ func TestKeysThatRowsBring(t *testing.T) {
 	}
 }
 
-// TestKeysUnderClientFoundRows: under clientFoundRows a row that an upsert left as it was
-// counts like one that was inserted. LastInsertId is AUTO_INCREMENT's then, too, or where
-// that says nothing the key of a row that is there.
+// TestKeysUnderClientFoundRows: with clientFoundRows, a row that an upsert did not change
+// counts like an inserted row. LastInsertId is still the same as with AUTO_INCREMENT, or if
+// that is 0, the key of an existing row.
 func TestKeysUnderClientFoundRows(t *testing.T) {
 	const found = "&clientFoundRows=true"
 	for _, server := range mysqltest.Targets(t) {
@@ -133,7 +133,7 @@ func TestKeysUnderClientFoundRows(t *testing.T) {
 	}
 }
 
-// TestKeysThatAreNotStored: no id is said that the server may have changed.
+// TestKeysThatAreNotStored: LastInsertId is never a key that the server may have changed.
 func TestKeysThatAreNotStored(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		const loose = "&sql_mode=%27%27"
@@ -173,7 +173,7 @@ func openBrought(t *testing.T, name, dsn, key, params string, options ...string)
 	return db
 }
 
-// broughtID runs a statement on the two rows and gives its LastInsertId and then SQL's.
+// broughtID runs a statement on the two rows and returns its LastInsertId and SQL's LAST_INSERT_ID().
 func broughtID(t *testing.T, db *sql.DB, text string, prepared bool, args []any) (id, inSQL int64) {
 	t.Helper()
 	for _, before := range []string{"DELETE FROM t", "INSERT INTO t (id, v) VALUES (1, 10), (2, 11)", "DO LAST_INSERT_ID(3)", "SET last_insert_id = 3"} {

@@ -9,8 +9,8 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestUpsertNamesNoIDThatWasNotStored: where the update list says nothing of
-// the key's id, a row that was updated gives 0 rather than the unused id.
+// TestUpsertNamesNoIDThatWasNotStored: if the update list does not set the key's
+// id, an updated row returns 0 rather than the unused id.
 func TestUpsertNamesNoIDThatWasNotStored(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		for _, tt := range []struct{ table, text string }{
@@ -19,7 +19,7 @@ func TestUpsertNamesNoIDThatWasNotStored(t *testing.T) {
 			{tableT, "INSERT INTO t (a, b) VALUES (1, ?) ON DUPLICATE KEY UPDATE id = id + 0, b = VALUES(b)"},
 		} {
 			plain, leaf := openOn(t, server.Database(t), "leafTables=t", allocTable, row("t", notByUs, 1000), tt.table, "INSERT INTO t VALUES (7, 1, 'x')")
-			for _, b := range []string{"updated", "updated"} { // the second leaves the row as it is
+			for _, b := range []string{"updated", "updated"} { // the second does not change the row
 				id := insertID(t, leaf, tt.text, b)
 				var n int
 				if err := plain.QueryRow("SELECT COUNT(*) FROM t WHERE id = ?", fmt.Sprint(id)).Scan(&n); err != nil || id != 0 && n == 0 {
@@ -30,7 +30,7 @@ func TestUpsertNamesNoIDThatWasNotStored(t *testing.T) {
 	}
 }
 
-// TestResultOnlyBehindACall: the Result is the only one that knows the id.
+// TestResultOnlyBehindACall: after a CALL, only the Result returns the id.
 func TestResultOnlyBehindACall(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		_, leaf := openOn(t, server.Database(t), "leafTables=t&leafLastInsertID=result"+withMult, allocTable, row("t", notByUs, 1000), tableT,
@@ -41,8 +41,8 @@ func TestResultOnlyBehindACall(t *testing.T) {
 	}
 }
 
-// TestResultOnlyWithTheUsersOwnMark: id = LAST_INSERT_ID(id) asks for the
-// existing row's id, and the server gives it.
+// TestResultOnlyWithTheUsersOwnMark: id = LAST_INSERT_ID(id) requests the
+// existing row's id, and the server returns it.
 func TestResultOnlyWithTheUsersOwnMark(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		_, leaf := openOn(t, server.Database(t), "leafTables=t&leafLastInsertID=result", allocTable, row("t", notByUs, 1000), tableT, "INSERT INTO t VALUES (7, 1, 'x')")
@@ -52,8 +52,8 @@ func TestResultOnlyWithTheUsersOwnMark(t *testing.T) {
 	}
 }
 
-// TestReturningThatReadsTheID: while rows are read the session cannot be told the id, so
-// that a statement which could not carry it is refused, and runs with Exec.
+// TestReturningThatReadsTheID: the session's id cannot be set while rows are read. A
+// statement that cannot set it itself is therefore refused, and works with Exec.
 func TestReturningThatReadsTheID(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		if server.Name != "mariadb" {

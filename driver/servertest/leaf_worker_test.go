@@ -21,8 +21,8 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// envInserter makes the test binary a process that inserts a row for each line
-// it reads and prints the id: the DSN to write to.
+// envInserter is set to a DSN to make the test binary a process that inserts a row
+// for each line it reads, and prints the id.
 const envInserter = "LEAFSQL_TEST_INSERTER"
 
 func inserter() error {
@@ -44,7 +44,7 @@ func inserter() error {
 	return db.Close()
 }
 
-// inserting is such a process.
+// inserting is a process that was started with envInserter.
 type inserting struct {
 	t   *testing.T
 	cmd *exec.Cmd
@@ -71,7 +71,7 @@ func startInserter(t *testing.T, dsn string) *inserting {
 	return &inserting{t, cmd, in, bufio.NewReader(out)}
 }
 
-// worker inserts a row and says which worker id made its key.
+// worker inserts a row and returns the worker id in its key.
 func (p *inserting) worker() int {
 	p.t.Helper()
 	fmt.Fprintln(p.in)
@@ -98,8 +98,8 @@ func (p *inserting) stop() {
 	}
 }
 
-// A snowflake table without leafWorker: the worker id is leased in leaf_worker.
-// Two processes have two, and one that was stopped gets its own again.
+// TestLeafWorkerTable: without leafWorker, the worker id of a snowflake table is leased in
+// leaf_worker. Two processes have different ids, and a stopped process gets its id again.
 func TestLeafWorkerTable(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		t.Run(server.Name, func(t *testing.T) {
@@ -141,8 +141,8 @@ func TestLeafWorkerTable(t *testing.T) {
 	}
 }
 
-// Pools on one database share the lease, whatever else they have, and the last
-// one gives it back on a pool that is still open.
+// TestLeafWorkerOfTwoPools: pools on one database share the lease, whatever their other settings. The
+// last one releases it on a pool that is still open.
 func TestLeafWorkerOfTwoPools(t *testing.T) {
 	dsn := mysqltest.Database(t)
 	const params = "leafTables=t::snowflake&leafCreate=true&leafNewRegistry=true"
@@ -158,7 +158,7 @@ func TestLeafWorkerOfTwoPools(t *testing.T) {
 			t.Errorf("%d worker ids are held, want %d, %v", n-1, want, err)
 		}
 	}
-	plain.Exec("UPDATE leaf_worker SET free = FALSE WHERE worker_id = -1") // counted by held
+	plain.Exec("UPDATE leaf_worker SET free = FALSE WHERE worker_id = -1") // held counts this row
 	held(1)
 	one.Close()
 	insertID(t, two, "INSERT INTO t (a) VALUES (1)")
@@ -167,7 +167,7 @@ func TestLeafWorkerOfTwoPools(t *testing.T) {
 	held(0)
 }
 
-// Without the table, and without leafCreate, each statement says what to do.
+// TestLeafWorkerMissing: without the table and without leafCreate, the error of each statement has a hint.
 func TestLeafWorkerMissing(t *testing.T) {
 	_, leaf := open(t, "leafTables=t::snowflake", "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
 	_, err := leaf.Exec("INSERT INTO t (a) VALUES (1)")
@@ -191,8 +191,8 @@ func (noSegments) Fetch(context.Context, segment.Request) (segment.Range, error)
 	return segment.Range{}, errors.New("no segments")
 }
 
-// A store of segments of one's own leaves the leases in the application's
-// database, and so does a leafAllocTable elsewhere take them along.
+// TestLeafWorkerPlace: with a SegmentStore, the leases are in the application's database. With
+// leafAllocTable in another database, they are next to it.
 func TestLeafWorkerPlace(t *testing.T) {
 	dsn := mysqltest.Database(t)
 	cfg, err := driver.ParseDSN(dsn + "?leafTables=t::snowflake&leafCreate=true&leafNewRegistry=true")

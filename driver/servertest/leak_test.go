@@ -11,7 +11,7 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestCloseEndsEverything: no goroutine and no connection of ours outlives
+// TestCloseEndsEverything: no goroutine and no internal connection outlives
 // db.Close.
 func TestCloseEndsEverything(t *testing.T) {
 	dsn := mysqltest.Database(t)

@@ -18,7 +18,7 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// loadFiles are what LOAD DATA reads.
+// loadFiles are the files that LOAD DATA reads.
 var loadFiles = []string{
 	"1,x,3\n2,y,4\n",
 	"7,11,x,3\n0,12,y,4\n\\N,13,z,5\n",
@@ -75,13 +75,13 @@ func TestLoadData(t *testing.T) {
 						for _, how := range []string{"", "IGNORE ", "REPLACE "} {
 							for _, from := range []string{"LOCAL INFILE 'Reader::" + name + "' ", "INFILE '" + file + "' "} {
 								if from[0] == 'I' && target.Name == "mysql" || !*twinFull && rng.IntN(4) > 0 {
-									continue // MySQL reads no files of the server's here
+									continue // MySQL reads no files on the server here
 								}
 								n++
 								text := "LOAD DATA " + from + how + "INTO TABLE t " + form
 								want, got := load(t, native, text), load(t, leaf, text)
 								if strings.HasPrefix(got, "error 126") && want == "error 1062" {
-									continue // a later line's error: all lines are read before a row is written
+									continue // a later line has an error, and all lines are read before a row is written
 								}
 								if got != want {
 									t.Errorf("%s of %q:\n%s\nwant\n%s", text, content, got, want)
@@ -116,7 +116,7 @@ func loader(t *testing.T, target mysqltest.Target, name, mode string) *sql.DB {
 	return db
 }
 
-// load runs a LOAD and tells what came of it.
+// load runs a LOAD and returns a description of the outcome.
 func load(t *testing.T, db *sql.DB, text string) string {
 	t.Helper()
 	res, err := db.Exec(text)
@@ -148,8 +148,8 @@ func load(t *testing.T, db *sql.DB, text string) string {
 	return told
 }
 
-// TestLoadDataQueried: a LOAD that is sent with Query answers without rows, also
-// where its file is empty.
+// TestLoadDataQueried: a LOAD that is sent with Query returns no rows, also
+// if its file is empty.
 func TestLoadDataQueried(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		plain, leaf := openOn(t, target.Database(t), "leafTables=t", allocTable, row("t", 100, 10), "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
@@ -172,7 +172,7 @@ func TestLoadDataQueried(t *testing.T) {
 	}
 }
 
-// TestLoadRefused: what the driver does not read of a LOAD is refused, and no row is stored.
+// TestLoadRefused: a LOAD with syntax that the driver does not read is refused, and no row is stored.
 func TestLoadRefused(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		plain, leaf := openOn(t, target.Database(t), "leafTables=t&allowAllFiles=true", allocTable, row("t", 100, 10), "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")

@@ -1,5 +1,5 @@
-// Package servertest tests package driver from outside, as an application uses it, on real servers: a file for each thing
-// that a user writes or meets. Most compare with the plain driver and AUTO_INCREMENT.
+// Package servertest tests package driver as an application uses it, on real servers, with a file for each topic
+// that a user sees. Most tests compare with the plain driver and AUTO_INCREMENT.
 package servertest
 
 import (
@@ -16,11 +16,11 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// roles are what the test binary is instead where the environment names a DSN for it.
+// roles are functions that the test binary runs instead of tests if their environment variable is set to a DSN.
 var roles = map[string]func() error{envWriter: write, envInserter: inserter}
 
-// notOnThisVersion skips a test on a server that is named by its version, where the plain driver shows that the version does not
-// have what the test is about.
+// notOnThisVersion skips a test on a server that was selected by version if the plain driver's error shows that the version lacks
+// the tested feature.
 func notOnThisVersion(t *testing.T, text string, err error) {
 	t.Helper()
 	if os.Getenv(mysqltest.EnvServer) != "" && isNumber(err, 1064, 1231, 1295) { // no such syntax, no such value, not in a prepared statement
@@ -28,7 +28,7 @@ func notOnThisVersion(t *testing.T, text string, err error) {
 	}
 }
 
-// refusedForItsVersion reports whether a statement was refused since this version of the server, which was named, has the bug
+// refusedForItsVersion reports whether a statement was refused because the server, which was selected by version, has the bug
 // MDEV-36026.
 func refusedForItsVersion(t *testing.T, text string, err error) bool {
 	t.Helper()
@@ -40,8 +40,8 @@ func refusedForItsVersion(t *testing.T, text string, err error) bool {
 }
 
 func TestMain(m *testing.M) {
-	slog.SetDefault(slog.New(slog.DiscardHandler)) // the tests make tables that leafsql warns of
-	mysql.SetLogger(&mysql.NopLogger{})            // and cut connections
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // the tests create tables that leafsql warns about
+	mysql.SetLogger(&mysql.NopLogger{})            // and close connections
 	for env, process := range roles {
 		if os.Getenv(env) == "" {
 			continue

@@ -1,6 +1,6 @@
 package servertest
 
-// seeded is a row whose key is the case's own.
+// seeded inserts a row with a key of the case.
 const seeded = "INSERT INTO t (id, k, n) VALUES (7, 'old', -1)"
 
 var matrixCases = []matrixCase{
@@ -88,7 +88,7 @@ var matrixCases = []matrixCase{
 		ex("INSERT INTO t (k, n) VALUES (?, ?) ON DUPLICATE KEY UPDATE n = n + 1", "a", 1),
 		// SQL's LAST_INSERT_ID() does not follow an update under AUTO_INCREMENT.
 		{sql: "INSERT INTO t (k, n) VALUES (?, ?) ON DUPLICATE KEY UPDATE n = VALUES(n)", args: []any{"old", -2}, sqlID: "row old"},
-		// AUTO_INCREMENT says 0 for a row that stays as it was.
+		// AUTO_INCREMENT returns 0 for a row that does not change.
 		{sql: "INSERT INTO t (k, n) VALUES (?, ?) ON DUPLICATE KEY UPDATE n = VALUES(n)", args: []any{"old", -2}, id: "row old", sqlID: "row old"},
 		ex("INSERT INTO t (k) VALUES (?) ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id), n = -3", "old"),
 		ex("INSERT INTO t (k) VALUES (?) ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id)", "b"),

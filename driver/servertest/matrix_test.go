@@ -14,30 +14,30 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// firstGenerated is where leaf_alloc starts in the matrix: keys below it were
-// written by the cases themselves.
+// firstGenerated is the first id of leaf_alloc in the matrix. Lower keys were
+// written by the cases.
 const firstGenerated = 1_000_000
 
-// A step is one statement of a case. What it does is compared between the
+// A step is one statement of a case. Its effects are compared between the
 // plain driver with AUTO_INCREMENT and mysql-leaf.
 type step struct {
 	sql  string
 	args []any
 
-	// id is what LastInsertId means where leafsql differs from AUTO_INCREMENT
-	// on purpose, and sqlID the same for SELECT LAST_INSERT_ID().
+	// id is the row that LastInsertId names if leafsql intentionally differs from
+	// AUTO_INCREMENT, and sqlID the same for SELECT LAST_INSERT_ID().
 	id, sqlID string
-	// plainID likewise, but only for a table without AUTO_INCREMENT, which
-	// says 0 for a key of the user's own.
+	// plainID is the same as id, but only for a table without AUTO_INCREMENT, which
+	// returns 0 for an explicit key.
 	plainID string
 }
 
 type matrixCase struct {
 	name    string
-	seed    string // run as it is on both sides before the steps
+	seed    string // statement that runs unchanged on both sides before the steps
 	steps   []step
-	mariaDB bool // the form is MariaDB's own
-	mysql   bool // MySQL's own
+	mariaDB bool // only MariaDB has the form
+	mysql   bool // only MySQL has the form
 }
 
 func ex(sql string, args ...any) step { return step{sql: sql, args: args} }
@@ -66,7 +66,7 @@ var modes = []mode{
 	}},
 }
 
-// inline writes the arguments into the text.
+// inline returns the statement with the arguments as literals.
 func inline(s step) string {
 	text, args := s.sql, s.args
 	for _, a := range args {
@@ -85,7 +85,7 @@ func inline(s step) string {
 	return strings.ReplaceAll(text, "\x01", "?")
 }
 
-// seen is what an application sees of a step.
+// seen is the outcome of a step as an application sees it.
 type seen struct {
 	err      string
 	affected int64
@@ -93,7 +93,7 @@ type seen struct {
 	sqlID    string // the row that SELECT LAST_INSERT_ID() names
 }
 
-// ownNumber finds generated ids and databases' names in errors.
+// ownNumber matches generated ids and names of databases in errors.
 var ownNumber = regexp.MustCompile(`\b\d{7,}\b|leafsql_[0-9a-f]+`)
 
 func observe(t *testing.T, db *sql.DB, m mode, s step) seen {
@@ -121,7 +121,7 @@ func observe(t *testing.T, db *sql.DB, m mode, s step) seen {
 	return o
 }
 
-// rowName tells which row has an id.
+// rowName returns a name for the row with an id.
 func rowName(t *testing.T, db *sql.DB, id int64) string {
 	t.Helper()
 	if id == 0 {
@@ -140,7 +140,7 @@ func rowName(t *testing.T, db *sql.DB, id int64) string {
 	return "row " + k.String
 }
 
-// dump is a table's content with generated ids hidden and references by name.
+// dump returns a table's content, with generated ids hidden and references by name.
 func dump(t *testing.T, db *sql.DB) string {
 	t.Helper()
 	rows, err := db.Query("SELECT IF(t.own, t.id, 'generated'), t.k, t.n, (SELECT p.k FROM t p WHERE p.id = t.ref) FROM (SELECT *, id < 1000 AND n < 0 AS own FROM t) t ORDER BY t.k")
@@ -161,7 +161,7 @@ func dump(t *testing.T, db *sql.DB) string {
 
 const matrixTable = "CREATE TABLE t (id BIGINT NOT NULL %s PRIMARY KEY, k VARCHAR(40) UNIQUE, n INT, ref BIGINT) ENGINE=InnoDB"
 
-// openMatrix makes the twin databases of one comparison.
+// openMatrix creates and opens a database for one side of a comparison.
 func openMatrix(t *testing.T, target mysqltest.Target, name, params, autoIncrement string, c matrixCase) *sql.DB {
 	t.Helper()
 	dsn := target.Database(t)
@@ -187,13 +187,13 @@ func openMatrix(t *testing.T, target mysqltest.Target, name, params, autoIncreme
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { db.Close() })
-	db.SetMaxOpenConns(1) // LAST_INSERT_ID() is the connection's, and a pool of one must do
+	db.SetMaxOpenConns(1) // LAST_INSERT_ID() belongs to the connection, and a pool of one must suffice
 	return db
 }
 
 // TestMatrix runs each case through the plain driver on an AUTO_INCREMENT
 // table and through mysql-leaf, in every mode, on tables with and without
-// AUTO_INCREMENT: an application must not be able to tell.
+// AUTO_INCREMENT: an application must not see a difference.
 func TestMatrix(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		for _, m := range modes {

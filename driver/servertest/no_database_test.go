@@ -10,8 +10,8 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestWithoutDatabase: a pool whose DSN names no database makes one, and bare rules mean
-// the database in use then. Two databases share no counter but one that a rule names.
+// TestWithoutDatabase: a pool without a database in its DSN creates one, and rules without a database apply to
+// the database in use. Two databases share only counters that a rule names.
 func TestWithoutDatabase(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		t.Run(target.Name, func(t *testing.T) {
@@ -57,8 +57,8 @@ func TestWithoutDatabase(t *testing.T) {
 	}
 }
 
-// TestWithoutDatabaseAndCounter: where no counter is named, all runs but an INSERT that
-// needs one.
+// TestWithoutDatabaseAndCounter: if no counter is named, all statements run except INSERTs that
+// need one.
 func TestWithoutDatabaseAndCounter(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		t.Run(target.Name, func(t *testing.T) {
@@ -83,7 +83,7 @@ func TestWithoutDatabaseAndCounter(t *testing.T) {
 	}
 }
 
-// TestWithoutDatabaseUUIDs need no counter.
+// TestWithoutDatabaseUUIDs: UUIDs need no counter.
 func TestWithoutDatabaseUUIDs(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		name := databaseOf(t, target.Database(t))

@@ -11,8 +11,8 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestColumnsWithAlias: the names that go-sql-driver's columnsWithAlias=true gives to columns do not
-// disturb leafsql's own queries, also if the application's connections answer them.
+// TestColumnsWithAlias: the column names under go-sql-driver's columnsWithAlias=true do not
+// affect leafsql's queries, also on the application's connections.
 func TestColumnsWithAlias(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		for name, of := range map[string]func(dsn string) *sql.DB{
@@ -47,7 +47,7 @@ func TestColumnsWithAlias(t *testing.T) {
 				leaf := of(dsn)
 				c := onOne(t, leaf)
 				mustExec(t, c, "INSERT INTO t (a) VALUES (1)", "INSERT INTO t (id, a) VALUES (500, 2)", "INSERT INTO t (a) SELECT a + 2 FROM t", "INSERT INTO u (a) VALUES (1)",
-					"CALL nothing()", "INSERT INTO t VALUES (NULL, 5)") // the columns are looked at again
+					"CALL nothing()", "INSERT INTO t VALUES (NULL, 5)") // the columns are looked up again
 				var got string
 				if err := plain.QueryRow("SELECT CONCAT((SELECT GROUP_CONCAT(CONCAT(id, ' ', a) ORDER BY a SEPARATOR ', ') FROM t), '; ', (SELECT id FROM u))").Scan(&got); err != nil || got != "100 1, 500 2, 501 3, 502 4, 503 5; 101" {
 					t.Errorf("rows %q, %v", got, err)
@@ -57,7 +57,7 @@ func TestColumnsWithAlias(t *testing.T) {
 	}
 }
 
-// TestDatabaseWithDots: a database that is named by a domain, and another one beside it that has the name up to the first dot.
+// TestDatabaseWithDots: a database with a domain as its name works, also next to a database named like the part before the first dot.
 func TestDatabaseWithDots(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		other := target.Database(t)
@@ -82,7 +82,7 @@ func TestDatabaseWithDots(t *testing.T) {
 	}
 }
 
-// TestTableWithASemicolon: the error for such a name in a rule has the way to write it.
+// TestTableWithASemicolon: the error for such a name in a rule states how to write it.
 func TestTableWithASemicolon(t *testing.T) {
 	_, err := driver.ParseDSN("/shop?leafTables=tab;le")
 	if err == nil || !strings.Contains(err.Error(), "or a * if it is part of a name") {

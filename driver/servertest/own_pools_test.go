@@ -16,9 +16,9 @@ import (
 	"github.com/leafsql/leafsql/testutil/stopwatch"
 )
 
-// TestDemotedPrimary: a balancer keeps sessions, and the server behind them is demoted.
-// The application's pool moves on to the new primary; ours must do so as well, before
-// anybody hears of it.
+// TestDemotedPrimary: a balancer keeps sessions to a server that is demoted.
+// The application's pool moves to the new primary. Internal pools must move as well, before
+// a caller gets an error.
 func TestDemotedPrimary(t *testing.T) {
 	var servers [2]*mysqltest.Server
 	var roots [2]*sql.DB
@@ -40,7 +40,7 @@ func TestDemotedPrimary(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer leaf.Close()
-	leaf.SetMaxIdleConns(-1) // a connection for each statement
+	leaf.SetMaxIdleConns(-1) // a new connection for each statement
 
 	var ids idcheck.Collector
 	r := ids.Recorder()
@@ -69,7 +69,7 @@ func TestDemotedPrimary(t *testing.T) {
 }
 
 // TestOwnPoolsIgnoreTheApplicationsSettings: ranges are committed and counted whatever the
-// application asks of its own connections.
+// application sets for its connections.
 func TestOwnPoolsIgnoreTheApplicationsSettings(t *testing.T) {
 	for _, params := range []string{"autocommit=0", "clientFoundRows=true", "rejectReadOnly=true", "sql_select_limit=1", "sql_safe_updates=1"} {
 		plain, leaf := open(t, "leafTables=t&"+params, allocTable, row("t", 1, 20), tableT)
@@ -106,7 +106,7 @@ func TestRowOfLeafAllocIsCommittedUnderCompletionType(t *testing.T) {
 	}
 }
 
-// TestOwnPoolsIgnoreLimitsOfStatements has limits that do not concern the application's INSERT: it is no SELECT, or the limit is
+// TestOwnPoolsIgnoreLimitsOfStatements sets limits that do not affect the application's INSERT: they apply to SELECT only, or are
 // in the DSN of the store.
 func TestOwnPoolsIgnoreLimitsOfStatements(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
@@ -128,7 +128,7 @@ func TestOwnPoolsIgnoreLimitsOfStatements(t *testing.T) {
 	}
 }
 
-// TestCloseBehindASilentServer: db.Close returns although fetches of many tags hang.
+// TestCloseBehindASilentServer: db.Close returns while fetches of many tags hang.
 func TestCloseBehindASilentServer(t *testing.T) {
 	const tables = 8
 	setup := []string{allocTable}
@@ -174,7 +174,7 @@ func TestCloseBehindASilentServer(t *testing.T) {
 	}
 }
 
-// proxied is a DSN that leads through a proxy to where dsn does.
+// proxied returns a DSN that connects through a proxy to the server of dsn.
 func proxied(t *testing.T, dsn string) (*netfault.Proxy, string) {
 	at := strings.Index(dsn, "tcp(") + len("tcp(")
 	end := at + strings.IndexByte(dsn[at:], ')')
@@ -182,7 +182,7 @@ func proxied(t *testing.T, dsn string) (*netfault.Proxy, string) {
 	return proxy, dsn[:at] + proxy.Addr() + dsn[end:]
 }
 
-// TestSlowServer: a server that takes two seconds for each reply gives ids, also where no
+// TestSlowServer: a server that takes two seconds for each reply provides ids, also if no
 // statement waits as long as a new connection takes.
 func TestSlowServer(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {

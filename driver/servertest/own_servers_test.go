@@ -24,7 +24,7 @@ func TestMixedBinlogHoldsRows(t *testing.T) {
 			if _, err := leaf.Exec("INSERT INTO t (a) VALUES (777)"); err != nil {
 				t.Fatal(err)
 			}
-			var log string // the last one
+			var log string // name of the last log
 			logs, err := plain.Query("SHOW BINARY LOGS")
 			if err != nil {
 				t.Fatal(err)
@@ -62,7 +62,7 @@ func TestMixedBinlogHoldsRows(t *testing.T) {
 	}
 }
 
-// TestLowerCaseTableNames: table names compare as the server says.
+// TestLowerCaseTableNames: table names are compared by the server's setting.
 func TestLowerCaseTableNames(t *testing.T) {
 	folding := mysqltest.Run(t, mysqltest.Config{Kind: mysqltest.MariaDB, Args: []string{"--lower-case-table-names=1"}})
 	_, leaf := openOn(t, folding.Target().Database(t), "leafTables=Orders", allocTable, row("Orders", 5, 10), "CREATE TABLE Orders (ID BIGINT PRIMARY KEY, a INT)")
@@ -78,7 +78,7 @@ func TestLowerCaseTableNames(t *testing.T) {
 	}
 }
 
-// TestAutocommitOff: the application's setting must not reach pools of ours.
+// TestAutocommitOff: the application's setting must not apply to internal pools.
 func TestAutocommitOff(t *testing.T) {
 	plain, leaf := open(t, "leafTables=t&leafCreate=true&autocommit=0", tableT)
 	if id := insertID(t, leaf, "INSERT INTO t (a) VALUES (1)"); id != 1 {
@@ -90,14 +90,14 @@ func TestAutocommitOff(t *testing.T) {
 	}
 }
 
-// TestNoAllocTable says what to do.
+// TestNoAllocTable: the error has a hint.
 func TestNoAllocTable(t *testing.T) {
 	_, leaf := open(t, "leafTables=t", tableT)
 	refused(t, leaf, "add leafCreate=true", "INSERT INTO t (a) VALUES (1)")
 }
 
-// TestLockedTable: an application that locked the table must not wait for a
-// query of ours that waits for its lock (a mysqldump begins so).
+// TestLockedTable: an application that locked the table must not wait for an
+// internal query that waits for this lock. Dumps of mysqldump begin with such a lock.
 func TestLockedTable(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		_, leaf := openOn(t, server.Database(t), "leafTables=t", allocTable, row("t", notByUs, 1000), tableT)
@@ -117,7 +117,7 @@ func TestLockedTable(t *testing.T) {
 	}
 }
 
-// TestInsertOnlyAccount: an application that may only insert could before.
+// TestInsertOnlyAccount: an account that may only insert works, as without leafsql.
 func TestInsertOnlyAccount(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		dsn := server.Database(t)

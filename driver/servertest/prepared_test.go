@@ -12,7 +12,7 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestRawStatementWithTooFewArguments must be an error, as the inner driver's.
+// TestRawStatementWithTooFewArguments: too few arguments are an error, as with the inner driver.
 func TestRawStatementWithTooFewArguments(t *testing.T) {
 	_, leaf := open(t, "leafTables=t", allocTable, row("t", notByUs, 1000), tableT)
 	sc, err := leaf.Conn(t.Context())
@@ -39,8 +39,8 @@ func TestRawStatementWithTooFewArguments(t *testing.T) {
 	})
 }
 
-// TestPreparedVariantsAreBounded: a batch whose rows have keys or not in every
-// mix must not use up the server's prepared statements.
+// TestPreparedVariantsAreBounded: a batch with explicit keys in changing rows must
+// not use up the server's prepared statements.
 func TestPreparedVariantsAreBounded(t *testing.T) {
 	const n = 200
 	plain, leaf := open(t, "leafTables=t", allocTable, row("t", notByUs, 1_000_000), tableT)
@@ -72,9 +72,9 @@ func TestPreparedVariantsAreBounded(t *testing.T) {
 	}
 }
 
-// TestPreparedUnderAnotherMode: which text an execution needs depends on its
-// arguments, and one that was not prepared yet would be read as the session
-// reads texts now. It is refused; those that were prepared go on.
+// TestPreparedUnderAnotherMode: an execution needs a variant of the query that depends on its
+// arguments. A variant that is prepared after a change of mode would be read
+// differently, so it is refused. Variants that are already prepared still work.
 func TestPreparedUnderAnotherMode(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		for _, tt := range []struct{ before, text, after string }{
@@ -121,7 +121,7 @@ func TestPreparedUnderAnotherMode(t *testing.T) {
 }
 
 // TestPreparedBeforeACall: a routine may have changed the database in use and
-// the table. What a statement means is asked again, not refused.
+// the table. The statement is planned again with their current state, not refused.
 func TestPreparedBeforeACall(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		plain, leaf := openOn(t, server.Database(t), "leafTables=t", allocTable, row("t", 100, 10),
@@ -155,8 +155,8 @@ func TestPreparedBeforeACall(t *testing.T) {
 	}
 }
 
-// TestCountsOfTheStatementBefore: nothing is asked before a statement that
-// stores ROW_COUNT(). It is refused where something would have to be.
+// TestCountsOfTheStatementBefore: no query is sent before a statement that
+// stores ROW_COUNT(). The statement is refused if it requires one.
 func TestCountsOfTheStatementBefore(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		_, leaf := openOn(t, server.Database(t), "leafTables=t,temp", allocTable, row("t", 100, 10), "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)",
@@ -171,12 +171,12 @@ func TestCountsOfTheStatementBefore(t *testing.T) {
 			text    string
 			refused bool
 		}{
-			{"INSERT INTO t (a) VALUES (ROW_COUNT())", moves}, // whose routines may change the database in use
+			{"INSERT INTO t (a) VALUES (ROW_COUNT())", moves}, // the server's routines may change the database in use
 			{"REPLACE INTO t (a) VALUES (ROW_COUNT())", moves},
 			{"INSERT INTO " + db + ".t (a) VALUES (ROW_COUNT())", false},
 			{"INSERT INTO x (i) VALUES (ROW_COUNT())", false},
-			{"INSERT INTO " + db + ".t VALUES (NULL, ROW_COUNT())", true}, // they may move columns
-			{"INSERT INTO temp (a) VALUES (ROW_COUNT())", true},           // they may drop what hides it
+			{"INSERT INTO " + db + ".t VALUES (NULL, ROW_COUNT())", true}, // routines may move columns
+			{"INSERT INTO temp (a) VALUES (ROW_COUNT())", true},           // routines may drop the table that hides it
 		} {
 			if _, err := leaf.Exec("DROP TEMPORARY TABLE IF EXISTS temp"); err != nil {
 				t.Fatal(err)
@@ -198,8 +198,8 @@ func TestCountsOfTheStatementBefore(t *testing.T) {
 	}
 }
 
-// TestPreparedEffects: what a prepared statement changes of the session is known
-// each time it was executed, not only once it was prepared.
+// TestPreparedEffects: a prepared statement's changes of the session are recorded at
+// each execution, not only at the first.
 func TestPreparedEffects(t *testing.T) {
 	const utf8Text, gbkText = "INSERT INTO t (b) VALUES ('é\\\\')", "INSERT INTO t (b) VALUES ('\xbf\\')"
 	for _, server := range mysqltest.Targets(t) {
@@ -230,7 +230,7 @@ func TestPreparedEffects(t *testing.T) {
 			run(utf8)
 		}
 		if server.Name != "mariadb" || !server.Has(t, 100602, 0) {
-			continue // USE is not prepared
+			continue // USE cannot be prepared
 		}
 		var here, there string
 		if err := leaf.QueryRow("SELECT DATABASE(), CONCAT(DATABASE(), '_2')").Scan(&here, &there); err != nil {
@@ -258,8 +258,8 @@ func TestPreparedEffects(t *testing.T) {
 	}
 }
 
-// TestPreparedStatementsThatOnlyHaveEffects take the arguments that the server counts, and
-// their effects are noted each time.
+// TestPreparedStatementsThatOnlyHaveEffects: the server counts the arguments of such statements, and
+// their effects are recorded at each execution.
 func TestPreparedStatementsThatOnlyHaveEffects(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		_, leaf := openOn(t, server.Database(t), "leafTables=t", allocTable, row("t", 100, 10),
@@ -292,7 +292,7 @@ func TestPreparedStatementsThatOnlyHaveEffects(t *testing.T) {
 	}
 }
 
-// TestPreparedWithACount: nothing is asked before a statement that stores ROW_COUNT().
+// TestPreparedWithACount: no query is sent before a prepared statement that stores ROW_COUNT().
 func TestPreparedWithACount(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		dsn := server.Database(t)

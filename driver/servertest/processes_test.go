@@ -18,21 +18,21 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// envWriter makes the test binary one of TestProcesses' writers: the DSN to
-// write to.
+// envWriter is set to a DSN to make the test binary one of TestProcesses'
+// writers.
 const envWriter, envWriterConns = "LEAFSQL_TEST_WRITER", "LEAFSQL_TEST_WRITER_CONNS"
 
 const (
 	writerGoroutines = 64
-	writerRows       = 30 // statements of each goroutine
+	writerRows       = 30 // number of statements of each goroutine
 )
 
-// writerTables are three tags on five tables: tables of one tag must not share
-// an id either, which no primary key would show.
+// writerTables are five tables with three tags. Tables with the same tag must not share
+// an id either, although no primary key would detect it.
 var writerTables = []string{"a_1", "a_2", "b_1", "b_2", "c"}
 
-// write is the life of one writer: it prints the count of acknowledged rows
-// after each statement, so that a kill loses nothing it was told.
+// write is the main function of a writer. It prints the number of acknowledged rows
+// after each statement, so that all of them are counted when it is killed.
 func write() error {
 	db, err := sql.Open(driver.Name, os.Getenv(envWriter))
 	if err != nil {
@@ -67,10 +67,10 @@ func write() error {
 	}
 }
 
-// TestProcesses: four processes of 64 goroutines write through one
-// leaf_alloc, two of them are killed midway and started again. No id is there
-// twice, within a table by its primary key and within a tag by counting, and
-// every acknowledged row is there.
+// TestProcesses: four processes of 64 goroutines write through one leaf_alloc.
+// Two of them are killed midway and restarted. No id exists twice: the primary key
+// ensures it in a table, and a count checks it in a tag. Every acknowledged row is
+// stored.
 func TestProcesses(t *testing.T) {
 	for _, conns := range []int{16, 1} {
 		t.Run(fmt.Sprintf("%d connections", conns), func(t *testing.T) { processes(t, conns) })
@@ -151,7 +151,7 @@ func processes(t *testing.T, conns int) {
 	t.Logf("%d rows of 6 process lives, %d acknowledged, no duplicate", rows, acknowledged.Load())
 }
 
-// count adds up the numbers of a writer's whole lines.
+// count adds the numbers in a writer's complete lines to n.
 func count(r io.Reader, n *atomic.Int64) {
 	for lines := bufio.NewScanner(r); lines.Scan(); {
 		if v, err := strconv.ParseInt(lines.Text(), 10, 64); err == nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// ascending hands out 100001, 100002, …, and says what comes next.
+// ascending is a generator of 100001, 100002, … that exposes its next id.
 type ascending struct{ next int64 }
 
 func (a *ascending) Next(_ context.Context, n int) (int64, error) {
@@ -24,8 +24,8 @@ func (a *ascending) Next(_ context.Context, n int) (int64, error) {
 	return first, nil
 }
 
-// A statement is one random INSERT: as an application writes it, and with the
-// keys put in by hand.
+// A statement is one random INSERT, as an application writes it and with the keys
+// written by the test.
 type statement struct {
 	text, byHand string
 	args, handed []any
@@ -33,7 +33,7 @@ type statement struct {
 	plain        bool
 }
 
-// grammar makes random statements. It knows the tables, not the scanner.
+// grammar makes random statements for the tables of the test, independently of the scanner.
 type grammar struct {
 	*rand.Rand
 	first   int64 // the next id
@@ -42,12 +42,12 @@ type grammar struct {
 
 func (g *grammar) pick(s ...string) string { return s[g.IntN(len(s))] }
 
-// space is something between two tokens.
+// space returns random white space or comments between two tokens.
 func (g *grammar) space() string {
 	return g.pick(" ", " ", " ", "\n", "\t ", " /* , ) ? ' */ ", " -- x ' ( \n", " # ) \n", " /**/ ")
 }
 
-// value is an expression for the column, as text or as an argument.
+// value returns an expression for the column, as a literal or as a placeholder with an argument.
 func (g *grammar) value(column string, st *statement) string {
 	var lit string
 	var arg any
@@ -70,7 +70,7 @@ func (g *grammar) value(column string, st *statement) string {
 	return g.pick(lit, lit, "NULL", "("+lit+")", "-"+lit, lit+"+1", "(SELECT "+lit+")", "LENGTH('),(')", "DEFAULT", "CASE WHEN 1 THEN "+lit+" ELSE 0 END", "1--1", "GREATEST("+lit+",2)")
 }
 
-// key is a row's key: what the application writes, and what it becomes.
+// key returns a row's key as the application writes it, and as the test writes it.
 func (g *grammar) key(st *statement, made *int64) (own, byHand string) {
 	if g.IntN(4) == 0 {
 		own = fmt.Sprint(1 + g.IntN(60))
@@ -99,7 +99,7 @@ func (g *grammar) statement() statement {
 	columns := []string{"k", "n", "m"}
 	g.Shuffle(len(columns), func(i, j int) { columns[i], columns[j] = columns[j], columns[i] })
 	columns = columns[:1+g.IntN(3)]
-	keyAt := -1 // the key's place among the columns
+	keyAt := -1 // index of the key among the columns
 	if g.IntN(2) == 0 {
 		keyAt = g.IntN(len(columns) + 1)
 	}
@@ -135,7 +135,7 @@ func (g *grammar) statement() statement {
 			for i := range len(columns) + 1 {
 				if i == keyAt {
 					both(g.pick("", " ") + name("id") + g.pick("", ","))
-					if strings.HasSuffix(st.text, ",") == (i == len(columns)) { // a comma is wanted unless it is last
+					if strings.HasSuffix(st.text, ",") == (i == len(columns)) { // a comma is needed unless the column is last
 						if i == len(columns) {
 							st.text, st.byHand = strings.TrimSuffix(st.text, ","), strings.TrimSuffix(st.byHand, ",")
 						} else {
@@ -195,8 +195,8 @@ func (g *grammar) statement() statement {
 	return st
 }
 
-// TestRandomStatements runs random statements through mysql-leaf, and with
-// their keys put in by hand through the plain driver on a twin: tables,
+// TestRandomStatements runs random statements through mysql-leaf, and the same with
+// keys written by the test through the plain driver on a twin. Tables,
 // affected rows and errors must be equal.
 func TestRandomStatements(t *testing.T) {
 	statements := 600

@@ -10,16 +10,16 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestReadersByID: a reader that asks for the keys above the last one it saw misses rows that two processes write through
-// leafsql. With AUTO_INCREMENT it misses those of a transaction that commits late. A queue whose readers lock and delete
-// rows misses none.
+// TestReadersByID: a reader that selects keys above the last one it read misses rows if two processes write through
+// leafsql. With AUTO_INCREMENT it misses rows of a transaction that commits late. A queue in which readers lock and delete
+// rows misses no row.
 func TestReadersByID(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		server.Needs(t, "SKIP LOCKED", 100600, 80000)
 		for _, c := range []struct {
 			name, auto   string
 			two          bool // one of two writers is another process
-			late         bool // one of them stands in a transaction that commits last
+			late         bool // one of them writes in a transaction that commits last
 			missed, rows int
 		}{
 			{"AUTO_INCREMENT", "AUTO_INCREMENT", false, false, 0, 4},
@@ -73,14 +73,14 @@ func TestReadersByID(t *testing.T) {
 	}
 }
 
-// A reader reads a table in both ways.
+// A reader reads a table by key and as a queue.
 type reader struct {
 	db          *sql.DB
 	seen, taken []int64
 	last        int64
 }
 
-// poll reads the rows above the last one that it saw.
+// poll reads the rows above the last one that it read.
 func (r *reader) poll(t *testing.T) {
 	t.Helper()
 	rows, err := r.db.QueryContext(t.Context(), "SELECT id FROM log WHERE id > ? ORDER BY id", r.last)
@@ -99,7 +99,7 @@ func (r *reader) poll(t *testing.T) {
 	}
 }
 
-// take takes a row from the queue while another reader holds the one before it, and says whether there was one.
+// take takes a row from the queue while another reader holds the row before it, and reports whether there was a row.
 func (r *reader) take(t *testing.T) bool {
 	t.Helper()
 	const take = "SELECT id FROM log ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED"

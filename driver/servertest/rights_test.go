@@ -9,9 +9,9 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestRightsComeIntoForce: a GRANT counts for the connections of a pool that are open.
-// One on the database does at the next statement, one that only a new connection has as
-// soon as a refused one was replaced, which happens to one a minute at most.
+// TestRightsComeIntoForce: a GRANT takes effect for the open connections of a pool. A GRANT
+// on the database does at the next statement. A right that only new connections have does once a
+// refused connection was replaced, which happens at most once a minute.
 func TestRightsComeIntoForce(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		t.Run(target.Name, func(t *testing.T) {

@@ -21,21 +21,21 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// A script is statements on one or two connections. What each comes to must be the same
-// through the plain driver with AUTO_INCREMENT and through mysql-leaf.
+// A script is a list of statements on one or two connections. The outcome of each must be the
+// same through the plain driver with AUTO_INCREMENT and through mysql-leaf.
 //
 // The files in testdata/scripts hold many each:
 //
-//	## its name
-//	only: the server that it is for, mariadb or mysql; without it both
-//	since: the version that it needs, such as 100500
-//	params: what is added to the DSN
-//	rules: leafTables=…, where that is not leafTables=t:id
-//	setup: a statement that is run as it is before
-//	a statement a line; behind "2:" on the second connection
-//		refused: a part of the message, where mysql-leaf refuses the line before, though the server would run it
+//	## name of the script
+//	only: the only server to run on, mariadb or mysql; both if missing
+//	since: the minimum version, such as 100500
+//	params: parameters to add to the DSN
+//	rules: leafTables=…, if other than leafTables=t:id
+//	setup: a statement that runs unchanged before the others
+//	a statement on each line; after "2:" it runs on the second connection
+//		refused: a part of the message, if mysql-leaf refuses the line before, although the server would run it
 //
-// {AUTO} is AUTO_INCREMENT or nothing, {DB} the database. Behind a refused line nothing is
+// {AUTO} is AUTO_INCREMENT or empty, {DB} the database. After a refused line nothing is
 // compared.
 type script struct {
 	name, only, params, rules string
@@ -46,7 +46,7 @@ type script struct {
 
 type line struct{ text, refused string }
 
-// readScripts reads a file of testdata/scripts.
+// readScripts returns the scripts in a file of testdata/scripts.
 func readScripts(t *testing.T, name string) (scripts []script) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata/scripts", name+".txt"))
@@ -87,7 +87,7 @@ func readScripts(t *testing.T, name string) (scripts []script) {
 	return scripts
 }
 
-// scriptTables are there in every script. s has values for t.
+// scriptTables exist in every script. s has values for t.
 var scriptTables = []string{
 	"CREATE TABLE t (id BIGINT NOT NULL {AUTO} PRIMARY KEY, a INT UNIQUE, b VARCHAR(40), at DATETIME(6) DEFAULT CURRENT_TIMESTAMP(6), CHECK (a < 1000))",
 	"CREATE TABLE s (id BIGINT PRIMARY KEY, a INT, b VARCHAR(40))",
@@ -96,7 +96,7 @@ var scriptTables = []string{
 	"CREATE FUNCTION noted(x INT) RETURNS INT MODIFIES SQL DATA BEGIN INSERT INTO log VALUES (x); RETURN x; END",
 }
 
-// playAll runs the scripts of a file on each server that they are for.
+// playAll runs the scripts of a file on each of their servers.
 func playAll(t *testing.T, name string) { playScripts(t, readScripts(t, name)) }
 
 func playScripts(t *testing.T, scripts []script) {
@@ -133,7 +133,7 @@ func (sc *script) run(t *testing.T, target mysqltest.Target) {
 	}
 }
 
-// play runs the script on one side and tells what came of each line.
+// play runs the script on one side and returns the outcome of each line.
 func (sc *script) play(t *testing.T, target mysqltest.Target, name, auto string) (told []string) {
 	t.Helper()
 	setup := append([]string{allocTable, row("t", generatedFrom, 1000)}, slices.Concat(scriptTables, sc.setup)...)
@@ -188,10 +188,10 @@ func (sc *script) play(t *testing.T, target mysqltest.Target, name, auto string)
 	return told
 }
 
-// generatedKey finds the keys that the twins may have different.
+// generatedKey matches keys that may differ between the twins.
 var generatedKey = regexp.MustCompile(`\b1000000\d{6}\b`)
 
-// tell runs a statement and tells what an application sees of it.
+// tell runs a statement and returns its outcome as an application sees it.
 func tell(conn *sql.Conn, text string) string {
 	ctx := context.Background()
 	number := func(err error) string {
@@ -209,7 +209,7 @@ func tell(conn *sql.Conn, text string) string {
 		affected, _ := res.RowsAffected()
 		id, _ := res.LastInsertId()
 		if id < generatedFrom || strings.Contains(text, "DUPLICATE") || strings.Contains(text, "IGNORE") {
-			id = 0 // a table without AUTO_INCREMENT does not tell explicit keys, and several rows have no single true id there
+			id = 0 // without AUTO_INCREMENT the server returns no explicit keys, and several rows have no single correct id
 		}
 		return generatedKey.ReplaceAllString(fmt.Sprintf("affected %d, id %d", affected, id), "generated")
 	}

@@ -14,8 +14,8 @@ import (
 
 const seqTable = "CREATE TABLE t_sequence (name VARCHAR(64) PRIMARY KEY, current_value BIGINT NOT NULL, increment INT NOT NULL, min_value BIGINT, max_value BIGINT, cycle TINYINT)"
 
-// TestSequence: a table's keys come from a row of t_sequence, and keys of its own move
-// that row. The statements are those of every other generator.
+// TestSequence: a table's keys come from a row of t_sequence, and explicit keys move
+// that row. The statements are the same as for the other generators.
 func TestSequence(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		plain, leaf := openOn(t, server.Database(t), "leafTables=t:id:sequence(seq_t)", seqTable, tableT, "INSERT INTO t_sequence VALUES ('seq_t', 100, 10, 1, NULL, 0)")
@@ -37,7 +37,7 @@ func TestSequence(t *testing.T) {
 	}
 }
 
-// TestSequenceCreate: leafCreate makes the table and the row, above the keys in use.
+// TestSequenceCreate: leafCreate creates the table and the row, above the keys in use.
 func TestSequenceCreate(t *testing.T) {
 	plain, leaf := open(t, "leafCreate=true&leafTables=t:id:sequence(seq_t)", tableT, "INSERT INTO t (id) VALUES (41)")
 	if id := insertID(t, leaf, "INSERT INTO t (a) VALUES (1)"); id != 42 {
@@ -49,7 +49,7 @@ func TestSequenceCreate(t *testing.T) {
 	}
 }
 
-// TestSequenceMended: each refusal names the SQL that mends it.
+// TestSequenceMended: each refusal contains the SQL that fixes it.
 func TestSequenceMended(t *testing.T) {
 	plain, leaf := open(t, "leafTables=t:id:sequence(seq_t)", tableT, "INSERT INTO t (id) VALUES (41)")
 	refused(t, leaf, "there is no table t_sequence", "INSERT INTO t (a) VALUES (1)")
@@ -65,8 +65,8 @@ func TestSequenceMended(t *testing.T) {
 	}
 }
 
-// TestSequenceCycle: a sequence that begins again at its end is refused, before and while
-// it is drawn from, with the UPDATE that mends it.
+// TestSequenceCycle: a sequence that restarts at its end is refused, before the first id and
+// later, with the UPDATE that fixes it.
 func TestSequenceCycle(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		plain, leaf := openOn(t, server.Database(t), "leafTables=t:id:sequence(ring)", seqTable, tableT, "INSERT INTO t_sequence VALUES ('ring', 0, 1, 1, 60, 1)")
@@ -81,7 +81,7 @@ func TestSequenceCycle(t *testing.T) {
 				t.Fatal(server.Name, id)
 			}
 			mustExec(t, plain, "UPDATE t_sequence SET cycle = 1")
-			for range 30 { // what is in memory may go on
+			for range 30 { // ids in memory may still be issued
 				if _, err = leaf.Exec("INSERT INTO t () VALUES ()"); err != nil {
 					break
 				}
@@ -90,12 +90,12 @@ func TestSequenceCycle(t *testing.T) {
 	}
 }
 
-// TestSequenceShared: tables of one sequence have no id in common, over processes.
+// TestSequenceShared: tables that share a sequence have no id in common, across processes.
 func TestSequenceShared(t *testing.T) {
 	dsn := mysqltest.Database(t)
 	params := "leafTables=t:id:sequence(s),u:id:sequence(s)"
 	plain, a := openOn(t, dsn, params, seqTable, tableT, "CREATE TABLE u (id BIGINT PRIMARY KEY, a INT)", "INSERT INTO t_sequence VALUES ('s', 0, 7, 1, NULL, 0)")
-	_, b := openOn(t, dsn, params+"&connectionAttributes=other:1") // a store of its own
+	_, b := openOn(t, dsn, params+"&connectionAttributes=other:1") // uses its own store
 	for i := range 40 {
 		mustExec(t, a, fmt.Sprintf("INSERT INTO t (a) VALUES (%d), (%d)", 2*i, 2*i+1))
 		mustExec(t, b, fmt.Sprintf("INSERT INTO u (a) VALUES (%d)", i))

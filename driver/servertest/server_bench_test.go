@@ -12,10 +12,10 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// BenchmarkServer writes rows into a real server: with explicit keys and with
+// BenchmarkServer writes rows to a real server: with explicit keys and with
 // AUTO_INCREMENT through the plain driver, and through mysql-leaf. The three
-// take turns within each round, because the server's own noise is larger than
-// any difference; the ratio is the median of the rounds', with its quartiles.
+// alternate within each round, because the server's noise is larger than
+// any difference. The ratio is the median of all rounds, with its quartiles.
 func BenchmarkServer(b *testing.B) {
 	for _, batch := range []int{1, 100} {
 		b.Run(fmt.Sprintf("rows=%d", batch), func(b *testing.B) { benchServer(b, batch) })
@@ -24,7 +24,7 @@ func BenchmarkServer(b *testing.B) {
 
 type contender struct {
 	name string
-	run  func(first int64) error // one statement
+	run  func(first int64) error // runs one statement
 	took []time.Duration
 }
 
@@ -72,7 +72,7 @@ func benchServer(b *testing.B, batch int) {
 	round := func(statements int) {
 		turn++
 		for i := range contenders {
-			c := contenders[(i+turn)%len(contenders)] // whoever follows whom has its own noise
+			c := contenders[(i+turn)%len(contenders)] // rotate, since the order affects the noise
 			start := time.Now()
 			for i := range statements {
 				if err := c.run(next + int64(i*batch)); err != nil {

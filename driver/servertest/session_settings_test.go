@@ -9,9 +9,9 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestQuestionsToTheSession: what leafsql asks on the application's connection,
-// and on those of its own, does not depend on the character set in which that
-// wants its answers, nor on how many rows of one.
+// TestQuestionsToTheSession: leafsql's queries on the application's connection,
+// and on internal connections, work with any character set of results
+// and any limit on their rows.
 func TestQuestionsToTheSession(t *testing.T) {
 	settings := []string{"sql_select_limit = 0", "sql_select_limit = 1", "sql_select_limit = 2"}
 	for _, charset := range []string{"utf8mb4", "utf16", "utf16le", "utf32", "ucs2", "gbk", "latin1", "binary", "NULL"} {
@@ -39,15 +39,15 @@ func TestQuestionsToTheSession(t *testing.T) {
 						t.Errorf("%s: LastInsertId is %d, want %d", text, got, id)
 					}
 				}
-				want(100, `INSERT INTO t (b, id) VALUES ('x\', 0)`) // sql_mode tells
+				want(100, `INSERT INTO t (b, id) VALUES ('x\', 0)`) // depends on sql_mode
 				exec("PREPARE p FROM 'DO 1'")
 				exec("EXECUTE p")
-				want(101, "INSERT INTO t VALUES (0, 2, 'y')") // DATABASE() and the columns are asked for
+				want(101, "INSERT INTO t VALUES (0, 2, 'y')") // queries DATABASE() and the columns
 				exec("CREATE TEMPORARY TABLE temp (größe INT, id BIGINT AUTO_INCREMENT PRIMARY KEY, b VARCHAR(20)) AUTO_INCREMENT = 50")
 				exec("EXECUTE p")
-				want(50, "INSERT INTO temp VALUES (3, 0, 'z')") // so is whether it is still there
+				want(50, "INSERT INTO temp VALUES (3, 0, 'z')") // queries whether it still exists
 				want(300, "INSERT INTO asked (a) VALUES (1) ON DUPLICATE KEY UPDATE a = 2")
-				own := openLeaf(t, dsn, "leafTables=t&"+dsnParam(setting)) // connections of leafsql's own
+				own := openLeaf(t, dsn, "leafTables=t&"+dsnParam(setting)) // internal connections
 				if _, err := own.Exec("INSERT INTO t (b) VALUES ('own')"); err != nil {
 					t.Error(err)
 				}
@@ -56,7 +56,7 @@ func TestQuestionsToTheSession(t *testing.T) {
 	}
 }
 
-// TestSessionSettingsStay: asking leaves a session's settings as they were.
+// TestSessionSettingsStay: leafsql's queries do not change a session's settings.
 func TestSessionSettingsStay(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		for _, charset := range []string{"utf16", "NULL", "gbk"} {
@@ -75,8 +75,8 @@ func TestSessionSettingsStay(t *testing.T) {
 	}
 }
 
-// TestDuplicateInAnotherLanguage: a key that is in use moves the counter above
-// it in whatever language the server says so.
+// TestDuplicateInAnotherLanguage: a duplicate key moves the counter above it
+// whatever the language of the server's message.
 func TestDuplicateInAnotherLanguage(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		plain, leaf := openOn(t, server.Database(t), "leafTables=t&lc_messages=ja_JP", allocTable, row("t", 100, 10), "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
@@ -93,7 +93,7 @@ func TestDuplicateInAnotherLanguage(t *testing.T) {
 	}
 }
 
-// dsnParam is an assignment as a DSN says it.
+// dsnParam returns an assignment as a parameter of a DSN.
 func dsnParam(setting string) string {
 	for i := range setting {
 		if setting[i] == ' ' {
@@ -103,8 +103,8 @@ func dsnParam(setting string) string {
 	return setting
 }
 
-// TestCollationOfTheDSN: connections of leafsql's own put arguments into texts,
-// which some collations of the application's do not allow.
+// TestCollationOfTheDSN: internal connections interpolate arguments, which
+// go-sql-driver does not allow with some collations of the application.
 func TestCollationOfTheDSN(t *testing.T) {
 	dsn := mysqltest.Database(t)
 	openOn(t, dsn, "leafTables=none", allocTable, row("t", 100, 10), "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
@@ -114,7 +114,7 @@ func TestCollationOfTheDSN(t *testing.T) {
 	}
 }
 
-// TestUseBesideACall: a text that changes the database in use does so also where it runs
+// TestUseBesideACall: a query that changes the database in use is recorded also if it runs
 // a routine, or a statement that SQL prepared.
 func TestUseBesideACall(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {

@@ -19,7 +19,7 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// severalTables are those of the corpora. %s is AUTO_INCREMENT or nothing.
+// severalTables creates the tables of the corpora. %s is AUTO_INCREMENT or empty.
 const severalTables = `
 CREATE TABLE orders (id BIGINT NOT NULL %[1]s PRIMARY KEY, customer VARCHAR(60) UNIQUE, total INT DEFAULT 5);
 CREATE TABLE items (order_id INT, item_id BIGINT NOT NULL %[1]s PRIMARY KEY, qty INT);
@@ -28,8 +28,8 @@ CREATE TABLE customers (id INT PRIMARY KEY, name VARCHAR(40));
 CREATE TABLE victim (a INT);
 INSERT INTO victim VALUES (1)`
 
-// An attack joins a second statement to a text, and shows that it ran by what becomes
-// of victim.
+// attacks are second statements to append to a query. A change of victim shows that one
+// ran.
 var attacks = []string{
 	"; DELETE FROM victim",
 	"\n; DROP TABLE victim -- ",
@@ -44,7 +44,7 @@ var attacks = []string{
 	"; CREATE TABLE orders (id INT)", "; INSERT INTO orders (customer) SELECT name FROM customers; DELETE FROM victim",
 }
 
-// severalTexts are the texts of all corpora, as they are sent.
+// severalTexts returns the queries of all corpora, as they are sent.
 func severalTexts(t *testing.T) []string {
 	texts := inserttest.Corpus(t, "../internal/insert/read/testdata")
 	files, err := filepath.Glob("testdata/scripts/*.txt")
@@ -62,7 +62,7 @@ func severalTexts(t *testing.T) []string {
 	return slices.Compact(texts)
 }
 
-// severalModes are the sessions in which texts are read in other ways.
+// severalModes are session settings that change how queries are read.
 var severalModes = []string{"", "&sql_mode=ANSI_QUOTES", "&sql_mode=NO_BACKSLASH_ESCAPES", "&charset=gbk", "&charset=latin1&sql_mode=ANSI_QUOTES"}
 
 // A severalSide is a database with the corpora's tables and a connection to it.
@@ -82,7 +82,7 @@ func newSeveralSide(t *testing.T, target mysqltest.Target, auto string) *several
 	return s
 }
 
-// open makes a connection: the plain one, leafsql's by a DSN, or under Wrap.
+// open opens a connection: a plain one, leafsql's by a DSN, or leafsql's with Wrap.
 func (s *severalSide) open(how, params string) *sql.Conn {
 	s.t.Helper()
 	params = "?" + strings.TrimPrefix(strings.ReplaceAll(params, "sql_mode=", "sql_mode="+url.QueryEscape("'STRICT_TRANS_TABLES,")), "&")
@@ -125,8 +125,8 @@ func openWrap(inner *mysql.Config, cfg *driver.Config) (*sql.DB, error) {
 	return sql.OpenDB(wrapped), nil
 }
 
-// play sends a text in one way and tells the number of the server's error: 0 for none,
-// -1 for a refusal.
+// play sends a query in one way and returns the number of the server's error: 0 for no
+// error, -1 for a refusal.
 func (s *severalSide) play(conn *sql.Conn, way, text string) int {
 	text = strings.NewReplacer("shop.", path.Base(s.dsn)+".", "USE shop", "USE "+path.Base(s.dsn), "`shop`", "`"+path.Base(s.dsn)+"`").Replace(text)
 	var args []any
@@ -166,7 +166,7 @@ func (s *severalSide) play(conn *sql.Conn, way, text string) int {
 	return -2
 }
 
-// state is what the tables hold.
+// state returns the contents of the tables.
 func (s *severalSide) state() string {
 	var victim, orders, items, others, ts int
 	const q = "SELECT (SELECT COUNT(*) FROM victim), (SELECT COUNT(*) FROM orders), (SELECT COUNT(*) FROM items), (SELECT COUNT(*) FROM t), " +
@@ -175,13 +175,13 @@ func (s *severalSide) state() string {
 	return fmt.Sprint(victim, orders, items, ts, others, isNumber(err, 1146))
 }
 
-// severalWays are how texts are sent: what the connection is, and what of it is called.
+// severalWays are ways to send queries: the kind of connection, its parameters and the method.
 var severalWays = [][3]string{
 	{"dsn", "", "text"}, {"wrap", "", "text"}, {"dsn", "", "prepared"}, {"wrap", "", "query"}, {"dsn", "&interpolateParams=true", "args"}, {"wrap", "&interpolateParams=true", "args"},
 }
 
-// TestStackedStatements: on a connection for single statements a text of several is
-// the server's error 1064, and none of them ran. -twin.full sends all in each way.
+// TestStackedStatements: on a connection for single statements, a query with several gets
+// the server's error 1064, and none of them runs. -twin.full sends all in each way.
 func TestStackedStatements(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		t.Run(target.Name, func(t *testing.T) {
@@ -199,7 +199,7 @@ func TestStackedStatements(t *testing.T) {
 							continue
 						}
 						text := text + attack
-						// What the server takes for one statement is no attack.
+						// A query that the server reads as one statement is no attack.
 						if st, err := server.PrepareContext(t.Context(), text); err == nil || !isNumber(err, 1064) {
 							if err == nil {
 								st.Close()
@@ -215,7 +215,7 @@ func TestStackedStatements(t *testing.T) {
 								told["as the server"]++
 							case -1:
 								told["refused"]++
-							case 1146, 1054, 1305: // what the text names was asked for first
+							case 1146, 1054, 1305: // a name in the query was looked up first
 								told["unknown names"]++
 							default:
 								t.Errorf("%s, %s: %q: %d, want 1064", way, mode, text, got)
@@ -232,8 +232,8 @@ func TestStackedStatements(t *testing.T) {
 	}
 }
 
-// TestSeveralStatements: where the connection takes them, a text of several does what
-// the plain driver's does, or is refused.
+// TestSeveralStatements: on a connection that allows several statements, a query with several has
+// the same effect as with the plain driver, or is refused.
 func TestSeveralStatements(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		t.Run(target.Name, func(t *testing.T) {
@@ -251,8 +251,8 @@ func TestSeveralStatements(t *testing.T) {
 				case strings.HasPrefix(got, "-1 "):
 					told["refused"]++
 				case way[0] == "wrap" && way[2] == "args" && got == "1064 "+before:
-					told["arguments under Wrap"]++ // whether they would be put into the text is not known
-				case got == "1146 "+before: // what the text names was asked for first
+					told["arguments under Wrap"]++ // leafsql cannot find out whether the wrapped driver interpolates
+				case got == "1146 "+before: // a name in the query was looked up first
 					told["unknown names"]++
 				case got != want:
 					t.Errorf("%s: %q: %s, want %s", way, text, got, want)
@@ -265,7 +265,7 @@ func TestSeveralStatements(t *testing.T) {
 	}
 }
 
-// changesMore says whether a text does what a test cannot undo.
+// changesMore reports whether a query has effects that the test cannot undo.
 func changesMore(text string) bool {
 	for _, word := range []string{"USE ", "LOOP", "WHILE", "REPEAT", "CREATE ", "GRANT", "REVOKE", "ALTER", "RENAME", "DROP ",
 		"HANDLER", "LOCK TABLES", "HELP", "SLEEP", "DELAYED", "XA ", "gtid_next", "TRUNCATE", "PREPARE", "LOAD DATA"} {
@@ -276,7 +276,7 @@ func changesMore(text string) bool {
 	return false
 }
 
-// playAlone is play on a connection of its own, and what the tables hold then.
+// playAlone runs play on a new connection, and returns its result and the state of the tables.
 func (s *severalSide) playAlone(how string, way [3]string, text string) string {
 	conn := s.open(how, "&multiStatements=true"+way[1])
 	told := fmt.Sprint(s.play(conn, way[2], text), " ")
@@ -290,8 +290,8 @@ func (s *severalSide) playAlone(how string, way [3]string, text string) string {
 	return told
 }
 
-// TestFormsThatAreRefusedUnderAStar: where every name may be a configured table's, words
-// that are none do not keep the refusal from being told.
+// TestFormsThatAreRefusedUnderAStar: if every name may be a configured table's, other
+// words in the query do not prevent the refusal.
 func TestFormsThatAreRefusedUnderAStar(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		plain, leaf := openOn(t, target.Database(t), "leafTables=*&leafCreate=true", "CREATE TABLE t (id BIGINT NOT NULL PRIMARY KEY, a INT)")

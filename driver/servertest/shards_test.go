@@ -7,8 +7,8 @@ import (
 	"github.com/leafsql/leafsql/driver"
 )
 
-// TestEqualTagsOfDifferentStores: two pools that would give out the same ids are told so,
-// once; who names where both take them from has chosen so. Nothing connects.
+// TestEqualTagsOfDifferentStores: one warning is logged for two pools that would issue the same ids.
+// There is none if the DSNs name the stores, which is taken as intended. The test does not connect.
 func TestEqualTagsOfDifferentStores(t *testing.T) {
 	const a, b = "app:secret@tcp(a:3306)/shop?leafTables=orders", "app:secret@tcp(b:3306)/shop?leafTables=orders"
 	const storeA, storeB = "&leafStore=app:secret@tcp(a:3306)%2Fshop", "&leafStore=app:secret@tcp(b:3306)%2Fshop"

@@ -11,7 +11,7 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// Whatever the step, a small column takes many short lives of processes, and is used up to
+// TestSmallColumns: whatever the step, a small column suffices for many short-lived processes, and is used up to
 // its last id.
 func TestSmallColumns(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {

@@ -30,8 +30,8 @@ func TestStatsOf(t *testing.T) {
 	}
 }
 
-// TestStatsOfOtherPools: one whose driver is wrapped is found through a
-// connection, one of another driver is named.
+// TestStatsOfOtherPools: for a pool with a wrapped driver, the Connector is found through a
+// connection. For a pool with another driver, the error names the driver.
 func TestStatsOfOtherPools(t *testing.T) {
 	dsn := mysqltest.Database(t)
 	plain, _ := openOn(t, dsn, "leafTables=none", allocTable, row("t", 1, 1000), tableT)
@@ -54,7 +54,7 @@ func TestStatsOfOtherPools(t *testing.T) {
 	}
 }
 
-// tracing wraps the connections of another connector, as tracing packages do.
+// tracing wraps another connector's connections, as tracing packages do.
 type tracing struct{ sqldriver.Connector }
 
 func (c tracing) Connect(ctx context.Context) (sqldriver.Conn, error) {

@@ -13,7 +13,7 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// readSpellings reads the spellings, and what they go by, beside tables.
+// readSpellings returns the spellings, and the statements that create the tables and programs they use.
 func readSpellings(t *testing.T) (spellings, setup []string) {
 	t.Helper()
 	text, err := os.ReadFile("testdata/spellings.txt")
@@ -34,8 +34,8 @@ func readSpellings(t *testing.T) (spellings, setup []string) {
 
 const sumsAudit = "CONCAT((SELECT COALESCE(SUM(n), 0) FROM audit), '/', (SELECT COUNT(*) FROM child), '/', (SELECT COALESCE(SUM(id), 0) FROM child), '/', COALESCE(@x, '-'))"
 
-// spellingForms are where a spelling stands, {S}, and who notices, with the statement
-// behind. {T} is the table, {F} a function.
+// spellingForms are programs that contain a spelling, {S}, and programs that notice its effect, with the
+// statement that runs them. {T} is the table, {F} a function.
 var spellingForms = []struct {
 	name  string
 	setup []string
@@ -59,7 +59,7 @@ var spellingForms = []struct {
 	}, "INSERT INTO {T} (id, a) SELECT c, {F}() FROM three ON DUPLICATE KEY UPDATE b = " + sumsAudit},
 }
 
-// spellingSide plays spellings on one database.
+// spellingSide runs spellings on one database.
 type spellingSide struct {
 	t         *testing.T
 	spellings []string
@@ -86,8 +86,8 @@ func newSpellingSide(t *testing.T, target mysqltest.Target, name, auto string) *
 	return s
 }
 
-// play makes what a form and a spelling need, runs the statement, and tells what it
-// left. ok is false where the server does not take such a program.
+// play creates the programs of a form with a spelling, runs the statement, and returns the
+// stored rows. ok is false if the server rejects such a program.
 func (s *spellingSide) play(form, spelling int) (told string, refused, ok bool) {
 	f := spellingForms[form]
 	id := fmt.Sprintf("%d_%d", form, spelling)
@@ -120,9 +120,9 @@ func (s *spellingSide) play(form, spelling int) (told string, refused, ok bool) 
 	return told, false, true
 }
 
-// TestSpellings: what a stored program writes, and another notices while a statement
-// runs, is seen however it is written: the statement does what it does under
-// AUTO_INCREMENT, or is refused. Each spelling is played in one form, with -twin.full in each.
+// TestSpellings: if a stored program writes data that another program reads while a statement runs,
+// leafsql detects this in every spelling: the statement has the same effect as under
+// AUTO_INCREMENT, or is refused. Each spelling is run in one form, with -twin.full in each.
 func TestSpellings(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		t.Run(target.Name, func(t *testing.T) {

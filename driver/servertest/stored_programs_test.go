@@ -8,7 +8,7 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// returns defines a stored function whose value is an expression.
+// returns returns the definition of a stored function that returns an expression.
 func returns(function, expression string) string {
 	return "CREATE FUNCTION " + function + " RETURNS BIGINT NOT DETERMINISTIC READS SQL DATA RETURN " + expression
 }
@@ -17,7 +17,7 @@ func TestProgramsInSessions(t *testing.T) {
 	playAll(t, "stored_programs")
 }
 
-// TestProgramsMadeLater: what a program does counts from its own DDL on.
+// TestProgramsMadeLater: the effects of a program count as soon as its DDL ran.
 func TestProgramsMadeLater(t *testing.T) {
 	const reads = "INSERT INTO t (id, a) VALUES (NULL, (SELECT MAX(l) FROM v))"
 	for _, target := range mysqltest.Targets(t) {
@@ -35,7 +35,7 @@ func TestProgramsMadeLater(t *testing.T) {
 	}
 }
 
-// TestProgramsOfOtherDatabases: bare names in a routine are of its own database.
+// TestProgramsOfOtherDatabases: names without a database in a routine refer to the routine's database.
 func TestProgramsOfOtherDatabases(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		other := target.Database(t)

@@ -12,8 +12,8 @@ import (
 
 func storesParam(dsn string) string { return "leafStore=" + strings.ReplaceAll(dsn, "/", "%2F") }
 
-// TestSeveralStoresRefused: a leafStore of several stores, as versions before 0.2 took it, is refused with the way out. So is
-// the row of one of them, whatever its step.
+// TestSeveralStoresRefused: a leafStore of several stores, which versions before 0.2 accepted, is refused with a hint. A row of
+// one of several stores is refused as well, whatever its step.
 func TestSeveralStoresRefused(t *testing.T) {
 	if _, err := driver.ParseDSN("u@/d?leafStore=u@tcp(a)%2Fx|u@tcp(b)%2Fx"); err == nil || !strings.Contains(err.Error(), "run leafsql init -from-stores 'A|B|C'") {
 		t.Error(err)
@@ -32,13 +32,13 @@ func TestSeveralStoresRefused(t *testing.T) {
 	}
 }
 
-// TestProposedSQLNamesTheStore: SQL that errors propose is about the database of leafStore,
-// on whatever connection it is run.
+// TestProposedSQLNamesTheStore: SQL in errors names the database of leafStore, so it works
+// on any connection.
 func TestProposedSQLNamesTheStore(t *testing.T) {
 	app, store := mysqltest.Database(t), mysqltest.Database(t)
 	in := databaseOf(t, store)
 	_, other := openOn(t, store, "", allocTable)
-	other.Close() // a pool on the store's own database calls the table by its bare name
+	other.Close() // a pool on the store's database uses the table's name without the database
 	plain, leaf := openOn(t, app, "leafTables=t,u:id:snowflake&leafNewRegistry=true&"+storesParam(store), tableT, "CREATE TABLE u (id BIGINT PRIMARY KEY, a INT)")
 	mend := func(insert, begin, highest string) {
 		t.Helper()
@@ -50,7 +50,7 @@ func TestProposedSQLNamesTheStore(t *testing.T) {
 		if !ok || !strings.Contains(err.Error(), in) {
 			t.Fatalf("%s: %v", insert, err)
 		}
-		fix, _, _ = strings.Cut(begin+fix, "; ") // what an error around it adds
+		fix, _, _ = strings.Cut(begin+fix, "; ") // text that a wrapping error adds
 		mustExec(t, plain, strings.ReplaceAll(fix, highest, "7"))
 	}
 	mend("INSERT INTO t (a) VALUES (1)", "INSERT INTO `", "<highest id + 1>")

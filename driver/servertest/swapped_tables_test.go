@@ -7,8 +7,8 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestTablesSwappedWhileWritersAreStopped: what docs/operations.md describes keeps the rows that come with higher keys, also where the
-// refresh does not see that they came: EXCHANGE PARTITION and a load leave the table's time of creation as it is.
+// TestTablesSwappedWhileWritersAreStopped: the procedure in docs/operations.md avoids collisions with higher keys, also if the
+// refresh does not notice the swap: EXCHANGE PARTITION and a load do not change the table's creation time.
 func TestTablesSwappedWhileWritersAreStopped(t *testing.T) {
 	const (
 		columns = " (id BIGINT NOT NULL, d INT NOT NULL DEFAULT 0, a VARCHAR(9), PRIMARY KEY (id, d))"

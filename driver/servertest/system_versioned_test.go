@@ -12,7 +12,7 @@ import (
 
 const versioned = " WITH SYSTEM VERSIONING"
 
-// mariaDBWithVersions returns a MariaDB that has system-versioned tables.
+// mariaDBWithVersions returns a MariaDB server with system-versioned tables.
 func mariaDBWithVersions(t *testing.T) mysqltest.Target {
 	t.Helper()
 	server := mysqltest.TargetOf(t, mysqltest.MariaDB)
@@ -20,8 +20,8 @@ func mariaDBWithVersions(t *testing.T) mysqltest.Target {
 	return server
 }
 
-// TestPatternStartsAboveSystemVersionedTables: the first row of a pattern's tag is above the
-// keys of all its tables.
+// TestPatternStartsAboveSystemVersionedTables: the new row of a pattern's tag is above the
+// keys of all tables of the pattern.
 func TestPatternStartsAboveSystemVersionedTables(t *testing.T) {
 	const columns = " (id BIGINT NOT NULL PRIMARY KEY, v INT)"
 	for _, option := range []string{"", versioned} {
@@ -33,7 +33,7 @@ func TestPatternStartsAboveSystemVersionedTables(t *testing.T) {
 	}
 }
 
-// TestInspectListsSystemVersionedTables: by name and by pattern.
+// TestInspectListsSystemVersionedTables: inspections list them by name and by pattern.
 func TestInspectListsSystemVersionedTables(t *testing.T) {
 	dsn := mariaDBWithVersions(t).Database(t)
 	openOn(t, dsn, "leafTables=none", "CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, v INT)"+versioned)
@@ -48,8 +48,8 @@ func TestInspectListsSystemVersionedTables(t *testing.T) {
 	}
 }
 
-// TestKeysOfSystemVersionedTables: LastInsertId is AUTO_INCREMENT's, though the row of the
-// history counts as affected as well.
+// TestKeysOfSystemVersionedTables: LastInsertId is the same as with AUTO_INCREMENT, although the history
+// row counts as affected, too.
 func TestKeysOfSystemVersionedTables(t *testing.T) {
 	server := mariaDBWithVersions(t)
 	for _, params := range []string{"", "&interpolateParams=true"} {

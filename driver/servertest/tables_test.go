@@ -14,7 +14,7 @@ import (
 const allocTable = "CREATE TABLE leaf_alloc (biz_tag VARCHAR(128) NOT NULL PRIMARY KEY, max_id BIGINT NOT NULL, step INT NOT NULL," +
 	" description VARCHAR(256), update_time TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP)"
 
-// open makes a database with setup, and opens it plain and through leafsql
+// open creates a database, runs setup, and opens the database plain and through leafsql
 // with params.
 func open(t testing.TB, params string, setup ...string) (plain, leaf *sql.DB) {
 	t.Helper()
@@ -49,7 +49,7 @@ func row(tag string, max, step int) string {
 	return fmt.Sprintf("INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('%s', %d, %d)", tag, max, step)
 }
 
-// insertID runs an INSERT that has to work, and gives its id.
+// insertID runs an INSERT that must succeed, and returns its id.
 func insertID(t *testing.T, db *sql.DB, text string, args ...any) int64 {
 	t.Helper()
 	res, err := db.Exec(text, args...)
@@ -63,8 +63,8 @@ func insertID(t *testing.T, db *sql.DB, text string, args ...any) int64 {
 	return id
 }
 
-// refused runs a text that must fail with a message holding want, and write
-// nothing to t.
+// refused runs a query that must fail with a message that contains want, and must not
+// write to t. It returns the error.
 func refused(t *testing.T, db *sql.DB, want, text string, args ...any) error {
 	t.Helper()
 	_, err := db.Exec(text, args...)
@@ -213,7 +213,7 @@ func TestPoolOfOneInTransaction(t *testing.T) {
 	}
 }
 
-// TestStoreElsewhere: shards share one leaf_alloc.
+// TestStoreElsewhere: shards can share one leaf_alloc.
 func TestStoreElsewhere(t *testing.T) {
 	ids := mysqltest.Database(t)
 	openOn(t, ids, "leafTables=none", allocTable, row("t", 1, 10))
@@ -260,16 +260,16 @@ func TestUse(t *testing.T) {
 	}
 }
 
-// TestAlterIsSeen: an ALTER by somebody else must never put an id, or a value,
-// into another column.
+// TestAlterIsSeen: after an ALTER by another client, no id and no value must be written
+// to a wrong column.
 func TestAlterIsSeen(t *testing.T) {
 	plain, leaf := open(t, "leafTables=t", allocTable, row("t", 1000, 10), "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
 	insertID(t, leaf, "INSERT INTO t VALUES (NULL, 1)")
 	if _, err := plain.Exec("ALTER TABLE t ADD b INT FIRST"); err != nil {
 		t.Fatal(err)
 	}
-	insertID(t, leaf, "INSERT INTO t VALUES (NULL, 2)") // by the columns as they were
-	leaf.Exec("INSERT INTO t VALUES (3, NULL, 3)")      // does not fit them: makes leafsql look again
+	insertID(t, leaf, "INSERT INTO t VALUES (NULL, 2)") // caches the columns
+	leaf.Exec("INSERT INTO t VALUES (3, NULL, 3)")      // does not match them, so leafsql looks them up again
 	insertID(t, leaf, "INSERT INTO t VALUES (4, NULL, 4)")
 	var wrong int
 	if err := plain.QueryRow("SELECT COUNT(*) FROM t WHERE id < 1000 OR a >= 1000 OR b >= 1000").Scan(&wrong); err != nil || wrong != 0 {
@@ -281,8 +281,8 @@ func TestAlterIsSeen(t *testing.T) {
 	insertID(t, leaf, "INSERT INTO t VALUES (NULL, 5)")
 }
 
-// TestStartsAboveTheHighestKey: also where MAX compares as text, or lies above
-// the ids' range.
+// TestStartsAboveTheHighestKey: ids start above the highest key, also if MAX compares as text, or is above
+// the range of ids.
 func TestStartsAboveTheHighestKey(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		for _, setup := range [][]string{

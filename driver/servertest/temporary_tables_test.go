@@ -18,7 +18,7 @@ const (
 	idsOfT = "SELECT id, a FROM t ORDER BY id"
 )
 
-// TestTemporaryTables: temporary tables are the server's, under exact rules and patterns.
+// TestTemporaryTables: the server generates the keys of temporary tables, under exact rules and patterns.
 func TestTemporaryTables(t *testing.T) {
 	for _, rules := range []string{"leafTables=t:id", "leafTables=*&leafCreate=true"} {
 		t.Run(rules[len("leafTables="):][:1], func(t *testing.T) {
@@ -31,7 +31,7 @@ func TestTemporaryTables(t *testing.T) {
 	}
 }
 
-// TestTemporaryTableLikeAMigratedOne: it has neither AUTO_INCREMENT nor a default, so that
+// TestTemporaryTableLikeAMigratedOne: such a table has neither AUTO_INCREMENT nor a default, so
 // a row without a key is refused, whatever the name of the table.
 func TestTemporaryTableLikeAMigratedOne(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
@@ -63,8 +63,8 @@ func TestTemporaryTableLikeAMigratedOne(t *testing.T) {
 	}
 }
 
-// TestTemporaryTableLikeOneByDetours: likewise where it was renamed, altered, or made
-// like another one.
+// TestTemporaryTableLikeOneByDetours: the same is true if the table was renamed, altered, or created
+// like another temporary table.
 func TestTemporaryTableLikeOneByDetours(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		_, leaf := openOn(t, target.Database(t), "leafTables=t&sql_mode=%27%27", allocTable, row("t", 1000, 10), "CREATE TABLE t (id BIGINT NOT NULL PRIMARY KEY, a INT)")
@@ -84,7 +84,7 @@ func TestTemporaryTableLikeOneByDetours(t *testing.T) {
 	}
 }
 
-// TestTemporaryTableLikeOneAltered: values without a list go to its own columns.
+// TestTemporaryTableLikeOneAltered: values without a column list are stored in the temporary table's columns.
 func TestTemporaryTableLikeOneAltered(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		_, leaf := openOn(t, target.Database(t), "leafTables=t", allocTable, row("t", 1000, 10), "CREATE TABLE t (id BIGINT NOT NULL PRIMARY KEY, a INT, b INT)")
@@ -100,7 +100,7 @@ func TestTemporaryTableLikeOneAltered(t *testing.T) {
 	}
 }
 
-// preparedBehind prepares an INSERT into t on a connection of its own, behind a statement.
+// preparedBehind runs a statement on a new connection, and then prepares an INSERT into t there.
 func preparedBehind(t *testing.T, leaf *sql.DB, first string) (*sql.Conn, *sql.Stmt) {
 	t.Helper()
 	c := onOne(t, leaf)
@@ -113,8 +113,8 @@ func preparedBehind(t *testing.T, leaf *sql.DB, first string) (*sql.Conn, *sql.S
 	return c, st
 }
 
-// TestTemporaryTableBehindAPreparedStatement: which table a prepared statement writes is
-// decided when it runs, also where there was nothing to fill when it was prepared.
+// TestTemporaryTableBehindAPreparedStatement: each execution of a prepared statement finds its
+// table again, also if there was nothing to fill when it was prepared.
 func TestTemporaryTableBehindAPreparedStatement(t *testing.T) {
 	type step struct {
 		before string
@@ -142,7 +142,7 @@ func TestTemporaryTableBehindAPreparedStatement(t *testing.T) {
 }
 
 // TestTemporaryTableBehindOnePreparedElsewhere: a statement that was prepared under another database in use is refused if a
-// temporary table has come or gone in the place of its table since. It goes on if not.
+// temporary table now hides its table, or no longer hides it. Otherwise it still works.
 func TestTemporaryTableBehindOnePreparedElsewhere(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		dsn := target.Database(t)
@@ -165,8 +165,8 @@ func TestTemporaryTableBehindOnePreparedElsewhere(t *testing.T) {
 	}
 }
 
-// TestTemporaryTablesByOtherWays: one that a list of changes renames, and one that is made
-// while the database in use is not known.
+// TestTemporaryTablesByOtherWays: temporary tables are noticed if a list of changes renames one, and if one is created
+// while the database in use is unknown.
 func TestTemporaryTablesByOtherWays(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		other := target.Database(t)

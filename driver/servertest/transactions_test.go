@@ -9,8 +9,8 @@ import (
 
 func TestStagedInSessions(t *testing.T) { playAll(t, "transactions") }
 
-// TestStagedEscapes: what the inner driver puts into the text is escaped as the
-// session's sql_mode reads it, whatever a staging sent before.
+// TestStagedEscapes: arguments that the inner driver interpolates are escaped for the
+// session's sql_mode, whatever a staging sent before.
 func TestStagedEscapes(t *testing.T) {
 	value := `it's \' "quoted" \\ ', (SELECT 1)) -- `
 	for _, target := range mysqltest.Targets(t) {
@@ -34,8 +34,8 @@ func TestStagedEscapes(t *testing.T) {
 	}
 }
 
-// TestStageThatCouldNotBeDropped: one that is left where a read-only transaction came next
-// is dropped by the run that meets it.
+// TestStageThatCouldNotBeDropped: a staging table that remained because of a read-only transaction
+// is dropped by the next staged statement.
 func TestStageThatCouldNotBeDropped(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		other := server.Database(t)

@@ -16,8 +16,8 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestTriggerDoesNotSpoilTheID: a trigger that inserts changes the OK packet's
-// id, so the Result must not come from there.
+// TestTriggerDoesNotSpoilTheID: a trigger that inserts changes the id in the OK
+// packet, so the Result must not use that id.
 func TestTriggerDoesNotSpoilTheID(t *testing.T) {
 	_, leaf := open(t, "leafTables=t", allocTable, row("t", 100, 10),
 		"CREATE TABLE t (id BIGINT PRIMARY KEY, a INT UNIQUE, b INT)",
@@ -43,7 +43,7 @@ func TestTriggerDoesNotSpoilTheID(t *testing.T) {
 	}
 }
 
-// TestTriggerThatMaySetTheKey: no id is certain for several rows. If the column still has AUTO_INCREMENT, the server's answer is the last
+// TestTriggerThatMaySetTheKey: no id is certain for several rows. If the column still has AUTO_INCREMENT, the server returns the last
 // row's key, from which libraries would count upwards.
 func TestTriggerThatMaySetTheKey(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
@@ -118,7 +118,7 @@ func TestGeneratedIDs(t *testing.T) {
 	}
 }
 
-// TestRoutinesAreLeftAlone: what a stored program writes is not written now.
+// TestRoutinesAreLeftAlone: statements in the body of a new stored program are not filled, since they run later.
 func TestRoutinesAreLeftAlone(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		plain, leaf := openOn(t, server.Database(t), "leafTables=t", allocTable, row("t", notByUs, 1000), tableAI, "CREATE TABLE x (start INT, end INT)",
@@ -140,9 +140,9 @@ func TestRoutinesAreLeftAlone(t *testing.T) {
 	}
 }
 
-// TestTriggerThatReadsTheLastID: a trigger reads LAST_INSERT_ID() of a
-// statement before, such as the INSERT of a parent's row, and not the id of the
-// row that it is run for.
+// TestTriggerThatReadsTheLastID: a trigger reads the LAST_INSERT_ID() of an
+// earlier statement, such as the INSERT of a parent's row, not the id of the
+// row for which it runs.
 func TestTriggerThatReadsTheLastID(t *testing.T) {
 	const parent = 777
 	for _, server := range mysqltest.Targets(t) {
@@ -154,7 +154,7 @@ func TestTriggerThatReadsTheLastID(t *testing.T) {
 				"CREATE TABLE t (id BIGINT PRIMARY KEY, a INT UNIQUE, parent BIGINT)", "CREATE TABLE seen (parent BIGINT)", "CREATE TABLE src (a INT)", "INSERT INTO src VALUES (100), (101)")
 			leaf.SetMaxOpenConns(1)
 			least := 14
-			if _, err := leaf.Exec("INSERT INTO t (id) VALUES (99)"); err != nil { // the table is known, and then gets its trigger
+			if _, err := leaf.Exec("INSERT INTO t (id) VALUES (99)"); err != nil { // caches the table before the trigger is created
 				t.Fatal(err)
 			}
 			if _, err := leaf.Exec(trigger); err != nil {
@@ -175,7 +175,7 @@ func TestTriggerThatReadsTheLastID(t *testing.T) {
 				{"INSERT INTO t (a) SELECT a FROM src", nil},
 				{"INSERT INTO t (id, a) VALUES (NULL, 12)", nil},
 				{"DO LAST_INSERT_ID(777); INSERT INTO t (a) VALUES (13)", nil},
-				{"INSERT IGNORE INTO t (a) SELECT a - 87 FROM src", nil}, // 13 is there
+				{"INSERT IGNORE INTO t (a) SELECT a - 87 FROM src", nil}, // 13 exists
 			} {
 				var before, id int64
 				if err := plain.QueryRow("SELECT MAX(id) FROM t").Scan(&before); err != nil {
@@ -205,9 +205,9 @@ func TestTriggerThatReadsTheLastID(t *testing.T) {
 	}
 }
 
-// TestFunctionThatReadsTheLastID: what a stored function reads as
-// LAST_INSERT_ID() is the id of a statement before, wherever in the statement
-// the function is called; and so it is where a trigger calls it.
+// TestFunctionThatReadsTheLastID: a stored function reads the LAST_INSERT_ID() of
+// an earlier statement, wherever the statement or one of its triggers calls the
+// function.
 func TestFunctionThatReadsTheLastID(t *testing.T) {
 	const parent = 777
 	for _, server := range mysqltest.Targets(t) {
@@ -222,7 +222,7 @@ func TestFunctionThatReadsTheLastID(t *testing.T) {
 				}
 			}
 			least := 17
-			do("INSERT INTO t (id) VALUES (99)") // the table is known, and then there is the function
+			do("INSERT INTO t (id) VALUES (99)") // caches the table before the function is created
 			do("CREATE FUNCTION f(x INT) RETURNS BIGINT NOT DETERMINISTIC NO SQL RETURN LAST_INSERT_ID()")
 			if trigger != "" {
 				do(trigger)
@@ -262,7 +262,7 @@ func TestFunctionThatReadsTheLastID(t *testing.T) {
 				}
 			}
 			do("DO LAST_INSERT_ID(777)")
-			do("INSERT INTO t (id, parent, a) VALUES (NULL, f(1), 12), (NULL, f(1), 13) ON DUPLICATE KEY UPDATE a = 17") // leaves it as it was
+			do("INSERT INTO t (id, parent, a) VALUES (NULL, f(1), 12), (NULL, f(1), 13) ON DUPLICATE KEY UPDATE a = 17") // does not change it
 			do("INSERT INTO t (id, parent, a) VALUES (NULL, 777, 16) ON DUPLICATE KEY UPDATE parent = f(1)")
 			var wrong, rows int
 			const q = "SELECT (SELECT COUNT(*) FROM t WHERE parent <> ?) + (SELECT COUNT(*) FROM tt WHERE parent <> ?), (SELECT COUNT(parent) FROM t)"
@@ -273,8 +273,8 @@ func TestFunctionThatReadsTheLastID(t *testing.T) {
 	}
 }
 
-// TestFunctionWhoseTextIsNotSeen: it may read LAST_INSERT_ID() as well, also where
-// it is a package's.
+// TestFunctionWhoseTextIsNotSeen: a function with a hidden body may read LAST_INSERT_ID() as well, also
+// in a package.
 func TestFunctionWhoseTextIsNotSeen(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		setups := [][]string{{"CREATE FUNCTION f() RETURNS BIGINT NOT DETERMINISTIC NO SQL RETURN LAST_INSERT_ID()"}}
@@ -301,8 +301,8 @@ func TestFunctionWhoseTextIsNotSeen(t *testing.T) {
 	}
 }
 
-// TestSelectedIntoATableWithTriggers: rows that only the server knows, into a table with a trigger before each. A version with
-// the bug MDEV-36026 would lose keys, so leafsql refuses them there and nothing is stored.
+// TestSelectedIntoATableWithTriggers: rows of a select are inserted into a table with a BEFORE trigger. A version with
+// the bug MDEV-36026 would lose keys, so leafsql refuses the statement there and nothing is stored.
 func TestSelectedIntoATableWithTriggers(t *testing.T) {
 	const file = "triggers"
 	mysql.RegisterReaderHandler(file, func() io.Reader { return strings.NewReader("1\tx\n2\tx\n3\tx\n") })
@@ -340,8 +340,8 @@ func TestSelectedIntoATableWithTriggers(t *testing.T) {
 }
 
 // TestSelectedIntoATableWhoseTriggersAreHidden: a user with the least rights of docs/operations.md does not see the trigger. A
-// version with the bug MDEV-36026 would lose keys, so leafsql refuses the statement there, whether there is a trigger or none.
-// Once the user is granted TRIGGER, as the error says, it runs where there is none.
+// version with the bug MDEV-36026 would lose keys, so leafsql refuses the statement there, with or without a trigger.
+// After the user is granted TRIGGER, as the error proposes, the statement runs if there is no trigger.
 func TestSelectedIntoATableWhoseTriggersAreHidden(t *testing.T) {
 	const file = "hidden"
 	mysql.RegisterReaderHandler(file, func() io.Reader { return strings.NewReader("1\n2\n3\n") })

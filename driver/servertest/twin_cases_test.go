@@ -12,10 +12,10 @@ import (
 // A twinColumn is a column that the twins' statements fill.
 type twinColumn struct {
 	name, typ string
-	only      string // a server's name
+	only      string // name of the only server to run on; empty for both
 }
 
-// read is what tells the column's bytes.
+// read returns an expression for the column's bytes.
 func (c *twinColumn) read() string {
 	if strings.Contains(c.typ, "CHAR") || strings.Contains(c.typ, "TEXT") || strings.HasPrefix(c.typ, "ENUM") || strings.HasPrefix(c.typ, "SET") || strings.HasPrefix(c.typ, "VECTOR") {
 		return "HEX(v)"
@@ -38,10 +38,10 @@ var twinColumns = []twinColumn{
 	{"point", "POINT SRID 4326", "mysql"}, {"vector", "VECTOR(3)", "mysql"}, {"uuid", "UUID", "mariadb"}, {"inet4", "INET4", "mariadb"}, {"inet6", "INET6", "mariadb"},
 }
 
-// twinSince are the versions that some types came with.
+// twinSince has the minimum versions for some types.
 var twinSince = map[string]int{"VECTOR(3)": 90000, "UUID": 100700, "INET4": 101000, "INET6": 100500}
 
-// twinSource makes the table that sources read.
+// twinSource creates the table that sources read.
 var twinSource = []string{
 	`CREATE TABLE s (id INT PRIMARY KEY, i INT, u BIGINT UNSIGNED, d DECIMAL(20,6), f DOUBLE, fl FLOAT, c VARCHAR(40), l VARCHAR(40) CHARACTER SET latin1, x VARBINARY(40),
 		dt DATETIME(6), da DATE, ti TIME(3), ts TIMESTAMP(6) NULL, y YEAR, e ENUM('a','b','c'), st SET('a','b','c'), b BIT(10), j JSON, g GEOMETRY, t MEDIUMTEXT)`,
@@ -52,7 +52,7 @@ var twinSource = []string{
 		(3, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)`,
 }
 
-// twinExpressions are what the statements give the column, each for all types.
+// twinExpressions are the expressions that statements write to the column, each for all types.
 var twinExpressions = strings.Split(strings.TrimSpace(`
 1
 -1
@@ -185,16 +185,16 @@ HEX(s.x)
 SUM(s.d) OVER (ORDER BY s.id)
 `), "\n")
 
-// twinArguments are one of each kind that applications pass.
+// twinArguments has one argument of each kind that applications pass.
 var twinArguments = []any{
 	nil, 42, -1, uint64(1<<63 + 1), 1.5, 1e300, true, "abc", "ü😀", "12.50", "", "2024-02-29 01:02:03.4", "a\x00b'\\c", []byte{0xff, 0xfe, 0}, []byte{},
 	strings.Repeat("x", 100_000), bytes.Repeat([]byte{0xc3}, 70_000), time.Date(2024, 2, 29, 1, 2, 3, 456789000, time.UTC), json.RawMessage(`{"a": 1}`), (*int)(nil), sql.NullString{},
 }
 
-// withArgument are the expressions that take one.
+// withArgument are expressions with an argument.
 var withArgument = []string{"?", "CONCAT(?, 'x')", "? + 1", "COALESCE(?, s.c)", "IF(1, ?, 1.5)", "CAST(? AS CHAR)", "? / 3", "LEFT(?, 2)"}
 
-// literal is an argument as a text holds it.
+// literal returns an argument as an SQL literal.
 func literal(v any) string {
 	switch v := v.(type) {
 	case string:
@@ -212,16 +212,16 @@ func literal(v any) string {
 }
 
 // A twinShape is a form of statement. {N} is the row's number, {E} the
-// expression; one that reads the source needs a shape that has it.
+// expression. Expressions that read the source need a shape with a source.
 type twinShape struct {
 	text   string
-	source bool   // it has the table s
-	only   string // a server's name
+	source bool   // it reads the table s
+	only   string // name of the only server to run on; empty for both
 }
 
 var twinShapes = []twinShape{
-	{"(k, n, v) SELECT {K}, {N}, {E} FROM s ORDER BY s.id", true, ""}, // the first: played with everything
-	{"(k, n, v) SELECT {K}, 1, {E}", false, ""},                       // the second likewise
+	{"(k, n, v) SELECT {K}, {N}, {E} FROM s ORDER BY s.id", true, ""}, // first shape: runs with everything
+	{"(k, n, v) SELECT {K}, 1, {E}", false, ""},                       // second shape: as well
 	{"(v, n, k) SELECT {E}, {N}, {K} FROM s ORDER BY s.id DESC", true, ""},
 	{"(k, n, v) SELECT {K}, 1, {E} FROM DUAL WHERE NOT EXISTS (SELECT 1 FROM {T} q WHERE q.k = {K})", false, ""},
 	{"(k, n, v) SELECT {K}, 1, {E} FROM DUAL WHERE EXISTS (SELECT 1 FROM {T} q WHERE q.k = {K}) LIMIT 1", false, ""},
@@ -242,8 +242,8 @@ var twinShapes = []twinShape{
 	{"(k, v, id, n) SELECT {K}, {E}, ELT(s.id, '0', {K} * 10 + 100000, '-{K}'), {N} FROM s ORDER BY s.id", true, ""},
 	{"(id, k, n, v) SELECT {K} * 10 + 100000 + s.id, {K}, {N}, {E} FROM s ORDER BY s.id", true, ""},
 	{"(k, n, v) SELECT DISTINCT {K}, s.id, {E} FROM s ORDER BY s.id", true, ""},
-	// Not {E}: MySQL puts the rows of a select that reads the target into a
-	// temporary table of its own, where a DOUBLE becomes another string.
+	// Not {E}: MySQL stores the rows of a select that reads the target in an
+	// internal temporary table, where a DOUBLE becomes another string.
 	{"(k, n, v) SELECT {K}, q.n + 5, q.v FROM {T} q WHERE q.k = -2 ORDER BY q.id", false, ""},
 	{"(k, n, v) SELECT {K}, {N}, {E} FROM s WHERE s.id > 9", true, ""},
 	{"(id, k, n, v) VALUES (NULL, {K}, 1, {E}), (DEFAULT, {K}, 2, {E}), ({K}, {K}, 3, {E})", false, ""},
@@ -256,7 +256,7 @@ var twinShapes = []twinShape{
 	{"(k, n, v) TABLE (SELECT 1)", false, "mysql"},
 }
 
-// twinVerbs are the ways to write rows; n is the row's number in its source,
+// twinVerbs are ways to write rows. n is the row's number in its source,
 // %s the rest of the statement.
 var twinVerbs = []struct{ name, text, n, only string }{
 	{"insert", "INSERT INTO {T} %s", "s.id", ""},
@@ -273,7 +273,7 @@ var twinModes = []string{
 	"STRICT_ALL_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,ERROR_FOR_DIVISION_BY_ZERO",
 }
 
-// twinCases are all cases of a column. Their texts are yet to be written.
+// twinCases returns all cases of a column. Each case's write function sets its text.
 func twinCases(column *twinColumn, server string) (cases []twinCase) {
 	add := func(shape, verb int, expression string, arg any, mode string, first bool) {
 		s, v := twinShapes[shape], twinVerbs[verb]
@@ -281,7 +281,7 @@ func twinCases(column *twinColumn, server string) (cases []twinCase) {
 		if s.only != "" && s.only != server || v.only != "" && v.only != server || reads && !s.source {
 			return
 		}
-		// All settings in turn, so that together they meet everything.
+		// Rotate the settings, so that each is combined with everything.
 		n := len(cases)
 		cases = append(cases, twinCase{matrix: first && shape < 2 && verb == 0, verb: v.name, mode: mode, sqlMode: twinModes[n%4], notNull: n/4%2 == 1, auto: n/8%2 == 1,
 			write: func(c *twinCase) {

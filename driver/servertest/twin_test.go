@@ -27,13 +27,13 @@ var (
 	twinOnly   = flag.String("twin.only", "", "TestTwin plays the cases of this column alone")
 )
 
-// twinSample is how many cases TestTwin plays a server.
+// twinSample is the number of cases that TestTwin runs on each server.
 const twinSample = 2000
 
-// TestTwin plays statements whose rows only the server knows on two tables:
-// through the plain driver with AUTO_INCREMENT, and through mysql-leaf. What is
-// stored must be the same to the byte, but for the generated keys, and so must
-// errors, affected counts and the rows that an id names.
+// TestTwin runs statements with rows that only the server has on two tables:
+// through the plain driver with AUTO_INCREMENT, and through mysql-leaf. The stored
+// rows must be equal byte for byte except for generated keys. Errors, affected
+// counts and the rows that an id names must be equal, too.
 func TestTwin(t *testing.T) {
 	seed := *twinSeed
 	if seed == 0 {
@@ -75,26 +75,26 @@ func TestTwin(t *testing.T) {
 	}
 }
 
-// generatedFrom is where AUTO_INCREMENT and leaf_alloc begin: lower keys are
-// the cases' own.
+// generatedFrom is the first id of AUTO_INCREMENT and leaf_alloc. Lower keys are
+// explicit keys of the cases.
 const generatedFrom = 1_000_000_000_000
 
 // A twinCase is one statement. {T} in its text is the table, {K} its number,
-// which its rows carry in the column k.
+// which its rows have in column k.
 type twinCase struct {
 	write   func(*twinCase) // writes text and args; most cases are not in a sample
 	text    string
 	args    []any
-	matrix  bool   // -twin.matrix plays it
+	matrix  bool   // -twin.matrix runs it
 	verb    string // insert, ignore, replace, upsert, returning
 	mode    string // text, arguments, prepared, interpolated
 	sqlMode string
-	notNull bool // of the column v
-	auto    bool // with AUTO_INCREMENT on leafsql's side too
+	notNull bool // the column v is NOT NULL
+	auto    bool // leafsql's side has AUTO_INCREMENT, too
 }
 
-// refusable says that a case may be refused: the rows of a select are told by no
-// RETURNING.
+// refusable reports whether a case may be refused: RETURNING cannot return the rows of
+// a select.
 func (c *twinCase) refusable() bool {
 	return c.verb == "returning" && (strings.Contains(c.text, "SELECT") || strings.Contains(c.text, "UNION"))
 }
@@ -111,10 +111,10 @@ func (c *twinCase) fill(table string, k int) string {
 	return strings.NewReplacer("{T}", table, "{K}", fmt.Sprint(k)).Replace(c.text)
 }
 
-// A side is one of the twins: connections by the settings that cases want.
+// A side is one of the twins: a set of connections by the settings of cases.
 type side struct {
 	t     testing.TB
-	name  string // the driver's
+	name  string // name of the driver
 	dsn   string
 	plain *sql.DB
 	conns map[string]*sql.Conn
@@ -154,16 +154,16 @@ func (s *side) must(text string, conn interface {
 	}
 }
 
-// A reply is what an application sees of a case.
+// A reply is the outcome of a case as an application sees it.
 type reply struct {
 	err      error
 	affected int64
 	id       int64
 	sqlID    int64  // SELECT LAST_INSERT_ID()
-	answer   string // RETURNING's
+	answer   string // rows of RETURNING
 }
 
-// number is the server's number of the error, 1 for an error of another kind.
+// number returns the server's error number, 0 without an error, and 1 for other errors.
 func (o *reply) number() int {
 	var me *mysql.MySQLError
 	switch {
@@ -175,7 +175,7 @@ func (o *reply) number() int {
 	return 0
 }
 
-// idBefore is what LAST_INSERT_ID() says before each case.
+// idBefore is the LAST_INSERT_ID() before each case.
 const idBefore = 777
 
 func (s *side) play(c *twinCase, table string, k int) (o reply) {
@@ -217,7 +217,7 @@ func (s *side) play(c *twinCase, table string, k int) (o reply) {
 	return o
 }
 
-// answer reads the rows of RETURNING id, n, v.
+// answer returns the rows of RETURNING id, n, v as a string.
 func answer(rows *sql.Rows) (string, error) {
 	defer rows.Close()
 	var b strings.Builder
@@ -240,7 +240,7 @@ func answer(rows *sql.Rows) (string, error) {
 	return b.String(), rows.Err()
 }
 
-// keyName hides a generated key.
+// keyName returns a key as a string, with generated keys hidden.
 func keyName(id int64) string {
 	if id >= generatedFrom {
 		return "generated"
@@ -248,14 +248,14 @@ func keyName(id int64) string {
 	return fmt.Sprint(id)
 }
 
-// A storedRow is a row of a case's table; content is without what the twins
-// may have different.
+// A storedRow is a row of a case's table. content omits values that may differ
+// between the twins.
 type storedRow struct {
 	id      int64
 	content string
 }
 
-// stored reads a table's rows by case, in the order of their keys.
+// stored returns a table's rows by case, in the order of their keys.
 func (s *side) stored(table string, column *twinColumn) map[int][]storedRow {
 	rows, err := s.plain.Query("SELECT id, k, n, " + column.read() + " FROM " + table + " ORDER BY id")
 	if err != nil {
@@ -279,7 +279,7 @@ func (s *side) stored(table string, column *twinColumn) map[int][]storedRow {
 	return stored
 }
 
-// twins plays cases on both sides.
+// twins runs cases on both sides.
 type twins struct {
 	t                                 *testing.T
 	native, leaf, leafAuto            *side
@@ -301,7 +301,7 @@ func newTwins(t *testing.T, target mysqltest.Target) *twins {
 	return w
 }
 
-// table is where a case of a column writes.
+// table returns the name of the table that a case of a column writes.
 func (c *twinCase) table(column *twinColumn) string {
 	if c.notNull {
 		return "n_" + column.name
@@ -326,12 +326,12 @@ func (w *twins) create(column *twinColumn) {
 			if auto != "" {
 				s.must(fmt.Sprintf("ALTER TABLE %s AUTO_INCREMENT=%d", table, int64(generatedFrom)), s.plain)
 			}
-			s.plain.Exec("INSERT IGNORE INTO " + table + " SELECT -1000000 - s.id, -2, s.id, s.c FROM s WHERE s.id < 3 ORDER BY s.id DESC") // if the type takes it
+			s.plain.Exec("INSERT IGNORE INTO " + table + " SELECT -1000000 - s.id, -2, s.id, s.c FROM s WHERE s.id < 3 ORDER BY s.id DESC") // fails if the type does not accept it
 		}
 	}
 }
 
-// play plays cases of one column and compares what is stored.
+// play runs cases of one column and compares the stored rows.
 func (w *twins) play(column *twinColumn, cases []twinCase) {
 	w.create(column)
 	want, got := make([]reply, len(cases)), make([]reply, len(cases))
@@ -344,7 +344,7 @@ func (w *twins) play(column *twinColumn, cases []twinCase) {
 		w.played++
 		if got[k] = leaf.play(c, c.table(column), k); c.refusable() && errors.Is(got[k].err, driver.ErrRefused) {
 			w.refused++
-			continue // and it stored nothing, which compareRows sees
+			continue // compareRows checks that it stored nothing
 		}
 		want[k] = w.native.play(c, c.table(column), k)
 		if want[k].err != nil {
@@ -374,10 +374,10 @@ func (w *twins) compare(c *twinCase, column *twinColumn, k int, want, got *reply
 	a, b := want.number(), got.number()
 	switch {
 	case ((a == 1048 || a == 3673) && c.notNull || a == 4025) && b > 1 && b != a:
-		// The plain driver reports the first row's error, of whatever kind. A
-		// NULL, and what a CHECK does not let in, is one when its row is copied,
-		// after the whole source was staged: another row's error is reported,
-		// which the plain driver has as well where those are none.
+		// The plain driver reports the first row's error of any kind. In a staging, a
+		// NULL or a violated CHECK is an error only when its row is copied, after the
+		// whole source was staged. So another row's error is reported, which the plain
+		// driver reports as well if NULL and CHECK are not enforced.
 		lenient := *c
 		lenient.notNull = false
 		if a == 4025 {
@@ -390,8 +390,8 @@ func (w *twins) compare(c *twinCase, column *twinColumn, k int, want, got *reply
 		}
 		w.laterErrors[fmt.Sprintf("%d for %d", b, a)]++
 	case a == 0 && b == 6136 && (c.verb == "ignore" || !strings.Contains(c.sqlMode, "STRICT")):
-		// What the server makes of a value that is no VECTOR, where that is no
-		// error, is none either: it cannot be copied.
+		// If an invalid VECTOR is no error, the server stores a value that is no
+		// VECTOR either, and cannot be copied.
 		w.laterErrors["no VECTOR"]++
 	case a != b:
 		w.fail(c, "error %v, want %v", got.err, want.err)
@@ -404,7 +404,7 @@ func (w *twins) compare(c *twinCase, column *twinColumn, k int, want, got *reply
 	}
 }
 
-// compareRows compares the rows of a case, and which of them the ids name.
+// compareRows compares the rows of a case, and the rows that the ids name.
 func (w *twins) compareRows(c *twinCase, k int, want, got []storedRow, wanted, given *reply) {
 	contents := func(rows []storedRow) (list []string) {
 		for _, r := range rows {
@@ -446,14 +446,14 @@ func (w *twins) compareRows(c *twinCase, k int, want, got []storedRow, wanted, g
 	sqlA, sqlB := named(want, wanted.sqlID), named(got, given.sqlID)
 	switch {
 	case c.verb == "ignore" || c.verb == "upsert":
-		// Several rows of which some were not inserted have no single true id.
+		// If some of several rows were not inserted, there is no single correct id.
 		if given.id != 0 && a != b {
 			w.fail(c, "LastInsertId is that of %s, want %s", b, a)
 		}
 		if !strings.Contains(c.text, "SELECT") && c.verb == "ignore" && (a != b || sqlA != sqlB) && last > 0 {
 			w.fail(c, "every row was inserted, and the ids are those of %s and %s, want %s and %s", b, sqlB, a, sqlA)
 		}
-	case last == 0: // all keys given: a table without AUTO_INCREMENT has no id to tell
+	case last == 0: // all keys are explicit: without AUTO_INCREMENT there is no id to return
 		if given.id != 0 && a != b || sqlA != sqlB {
 			w.fail(c, "nothing was generated, and the ids are those of %s and %s, want %s and %s", b, sqlB, a, sqlA)
 		}

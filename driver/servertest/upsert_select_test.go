@@ -8,7 +8,7 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestUpsertsThatNameTheirSource do what they do under AUTO_INCREMENT.
+// TestUpsertsThatNameTheirSource: such upserts have the same effect as under AUTO_INCREMENT.
 func TestUpsertsThatNameTheirSource(t *testing.T) {
 	playAll(t, "upsert_select")
 }

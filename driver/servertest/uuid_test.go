@@ -12,7 +12,7 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestUUID7 fills keys of every type that can hold UUIDs.
+// TestUUID7 fills keys of every type that can store UUIDs.
 func TestUUID7(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		for _, typ := range []string{"BINARY(16)", "CHAR(36)", "VARCHAR(40)"} {
@@ -27,7 +27,7 @@ func TestUUID7InTypeUUID(t *testing.T) {
 	fillUUIDs(t, server, "UUID")
 }
 
-// fillUUIDs fills keys in every way a row can be written: each is what WithGeneratedIDs says, in row order.
+// fillUUIDs writes rows in every way. Each key must be the one in WithGeneratedIDs, in row order.
 func fillUUIDs(t *testing.T, server mysqltest.Target, typ string) {
 	plain, leaf := openOn(t, server.Database(t), "leafTables=t:id:uuid7&multiStatements=true",
 		"CREATE TABLE t (id "+typ+" NOT NULL PRIMARY KEY, a INT UNIQUE)", "CREATE TABLE s (a INT)", "INSERT INTO s VALUES (20), (21), (22)")
@@ -83,7 +83,7 @@ func fillUUIDs(t *testing.T, server mysqltest.Target, typ string) {
 		}
 		got = append(got, id)
 	}
-	// The upsert found row 1 and made it row 12: its UUID was not stored.
+	// The upsert updated row 1 to row 12: its UUID was not stored.
 	if len(got) != len(want)-1 {
 		t.Fatalf("%d rows, %d generated", len(got), len(want))
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestZeroUnderPattern: a written 0 that a key is generated for is said once a table
-// that a pattern alone means, whatever way the 0 came.
+// TestZeroUnderPattern: when a key is generated for a written 0, one warning is logged for each table
+// that only a pattern names, however the 0 was written.
 func TestZeroUnderPattern(t *testing.T) {
 	const said = "a written 0"
 	for _, target := range mysqltest.Targets(t) {

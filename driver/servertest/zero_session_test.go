@@ -14,8 +14,8 @@ import (
 
 const zeroMode = "SET sql_mode = 'NO_AUTO_VALUE_ON_ZERO'"
 
-// TestZeroInASession writes a 0 as a key in every form and way: it is stored if the session's sql_mode or
-// leafZero says so, and gets an id otherwise.
+// TestZeroInASession writes a 0 as a key in every form and way. The 0 is stored if the session's sql_mode or
+// leafZero keeps it. Otherwise the row gets an id.
 func TestZeroInASession(t *testing.T) {
 	mysql.RegisterReaderHandler("zero", func() io.Reader { return strings.NewReader("0,1\n") })
 	t.Cleanup(func() { mysql.DeregisterReaderHandler("zero") })
@@ -91,7 +91,7 @@ func TestZeroInASession(t *testing.T) {
 							res, err = st.ExecContext(t.Context(), tt.args...)
 							check("prepared", tt.text, res, err)
 							st.Close()
-							// The mode is set in the text itself.
+							// The query itself sets the mode.
 							mustExec(t, interpolated, "SET sql_mode = 'STRICT_ALL_TABLES'")
 							res, err = interpolated.ExecContext(t.Context(), set+"; "+tt.text, tt.args...)
 							check("with its SET", tt.text, res, err)
@@ -103,7 +103,7 @@ func TestZeroInASession(t *testing.T) {
 	}
 }
 
-// TestZeroInARestoredDump: a dump that states the mode, as those of mysqldump do, keeps its row 0, sent as one text and
+// TestZeroInARestoredDump: a dump that sets the mode, as mysqldump's do, keeps its row 0, sent as one query and
 // statement by statement.
 func TestZeroInARestoredDump(t *testing.T) {
 	dump := []string{"/*!40101 SET @OLD_SQL_MODE=@@SQL_MODE, SQL_MODE='NO_AUTO_VALUE_ON_ZERO' */", "LOCK TABLES `band` WRITE",
@@ -124,7 +124,7 @@ func TestZeroInARestoredDump(t *testing.T) {
 	}
 }
 
-// TestZeroInAPreparedStatement: which mode counts, that of the preparation or that of the execution, is as on
+// TestZeroInAPreparedStatement: the mode of the preparation or of the execution applies, as with
 // the plain driver.
 func TestZeroInAPreparedStatement(t *testing.T) {
 	const off = "SET sql_mode = ''"
@@ -183,8 +183,8 @@ func TestZeroInAPreparedStatement(t *testing.T) {
 	}
 }
 
-// TestZeroModeIsAskedOnce counts the questions to a session: one at its first 0, none before, and another one only after
-// its sql_mode may have changed.
+// TestZeroModeIsAskedOnce: the session's sql_mode is queried at its first 0, not before, and again only after
+// it may have changed.
 func TestZeroModeIsAskedOnce(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		_, leaf := openOn(t, target.Database(t), "leafTables=t", allocTable, row("t", 100, 1000), "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
@@ -224,7 +224,7 @@ func TestZeroModeIsAskedOnce(t *testing.T) {
 }
 
 // TestZeroInAPreparedStatementThatReadsInTwoWays: if another mode changes how the text of a prepared statement is
-// read, what its 0 means now is not known.
+// read, the meaning of its 0 is unknown.
 func TestZeroInAPreparedStatementThatReadsInTwoWays(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		_, leaf := openOn(t, target.Database(t), "leafTables=t", allocTable, row("t", 100, 10), "CREATE TABLE t (id BIGINT PRIMARY KEY, a VARCHAR(9))")
@@ -240,7 +240,7 @@ func TestZeroInAPreparedStatementThatReadsInTwoWays(t *testing.T) {
 	}
 }
 
-// TestStatementWithItsOwnMode: a statement that sets sql_mode for itself is refused if that decides what its 0 is.
+// TestStatementWithItsOwnMode: a statement that sets sql_mode for itself is refused if the meaning of its 0 depends on it.
 func TestStatementWithItsOwnMode(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		_, leaf := openOn(t, target.Database(t), "leafTables=t", allocTable, row("t", 100, 10), tableT)
