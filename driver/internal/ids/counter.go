@@ -18,7 +18,7 @@ type Tag struct {
 	Sequence bool
 }
 
-// A Counter issues the ids of a tag by the only generator of its store for the tag. It is safe for
+// A Counter issues the ids of a tag with its store's only generator for the tag. It is safe for
 // concurrent use.
 type Counter struct {
 	Tag

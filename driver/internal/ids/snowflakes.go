@@ -60,7 +60,7 @@ func OpenSnowflakes(cfg SnowflakesConfig) (*Snowflakes, error) {
 	})
 }
 
-// after returns open, delayed until before is closed, that is until an equal source was given back.
+// after returns a function that waits until before is closed, when an equal source was given back, and then calls open.
 func after(before <-chan struct{}, open func(context.Context) (worker.Source, error)) func(context.Context) (worker.Source, error) {
 	if before == nil {
 		return open

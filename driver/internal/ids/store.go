@@ -1,14 +1,14 @@
-// Package ids holds where ids come from, shared by all pools of the process: the
-// generators that draw on one leaf_alloc ([Store]), and the snowflakes that are made
-// with one worker id ([Snowflakes]).
+// Package ids holds the sources of ids, shared by all pools of the process: the
+// generators that draw on one leaf_alloc ([Store]), and the snowflake generators with
+// one worker id each ([Snowflakes]).
 //
 //	store, err := ids.OpenStore(ids.StoreConfig{Key: dsn, Connector: connector, Table: "leaf_alloc"})
 //	first, err := store.Counter(ids.Tag{Name: "orders"}).Next(ctx, 3)
 //	err = store.Close()
 //
-// Opening the same Store or Snowflakes twice gives the same one, which is closed when its
-// last user closes it. The package knows no tables, rules or DSNs, and reads no row
-// before an id is wanted.
+// Opening an equal Store or Snowflakes again returns the same value, which is closed when its
+// last user closes it. The package does not depend on tables, rules or DSNs, and reads no row
+// before an id is requested.
 package ids
 
 import (
