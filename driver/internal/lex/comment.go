@@ -17,7 +17,7 @@ func (s *Scanner) line() {
 	s.Seen |= SeenComment
 	for s.pos < len(s.Text) {
 		c := s.Text[s.pos]
-		if c == 0 { // servers end the comment there and read on after it
+		if c == 0 { // servers end the comment there and continue after the NUL
 			return
 		}
 		s.pos++
