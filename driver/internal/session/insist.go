@@ -7,8 +7,7 @@ import (
 	"github.com/leafsql/leafsql/internal/servererr"
 )
 
-// putBackTime bounds each statement that restores a session, unless the caller's context cannot
-// end.
+// putBackTime bounds each statement that restores a session if the caller's context can end.
 const putBackTime = 5 * time.Second
 
 // PutBack runs statements that restore the application's session, as Always does, and reports whether
@@ -31,8 +30,8 @@ func (s *Session) Always(ctx context.Context, text string) error {
 }
 
 // Insist runs call even if ctx has ended, and up to three times if the server kills the query.
-// Unless ctx cannot end, each call has a new time limit of 5 seconds instead. Insist returns the
-// error of the last call.
+// If ctx can end, each call instead has a new context with a time limit of 5 seconds. Insist returns
+// the error of the last call.
 func Insist(ctx context.Context, call func(context.Context) error) (err error) {
 	for range 3 {
 		own, cancel := ctx, context.CancelFunc(func() {})

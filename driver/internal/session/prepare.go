@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// A Stmt is a prepared statement of the inner driver. Statements without these methods are an error.
+// A Stmt is a prepared statement of the inner driver. PrepareStmt fails if the driver's statements lack its methods.
 type Stmt interface {
 	driver.Stmt
 	driver.StmtExecContext
@@ -60,7 +60,7 @@ func (s *Session) ExecText(ctx context.Context, text string) error {
 	return err
 }
 
-// Renumber gives arguments the ordinals of a text of their own.
+// Renumber returns a copy of args with ordinals from 1.
 func Renumber(args []driver.NamedValue) []driver.NamedValue {
 	args = slices.Clone(args)
 	for i := range args {

@@ -66,7 +66,7 @@ func Row(ctx context.Context, conn ownpool.Conn, query string) (columns, row []s
 
 // Counts returns the affected rows and the last insert id of a result.
 func Counts(res driver.Result) (affected, id int64) {
-	affected, _ = res.RowsAffected() // go-sql-driver gives no errors here
+	affected, _ = res.RowsAffected() // go-sql-driver returns no errors here
 	id, _ = res.LastInsertId()
 	return affected, id
 }

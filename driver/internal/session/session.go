@@ -29,7 +29,7 @@ import (
 // A Session is the known state of the session of one connection. Like the connection, it is
 // not safe for concurrent use.
 type Session struct {
-	ownpool.Conn // the inner driver's
+	ownpool.Conn // connection of the inner driver
 
 	DB        string // the database in use, which survives the pool's reset
 	DBUnknown bool   // a statement may have changed DB; KnowDatabase queries it
@@ -75,8 +75,8 @@ func (s *Session) SetSeveral(several bool) {
 
 // AllowsSeveral reports whether the connection accepts texts of several statements, for text to be
 // run. If that is unknown, AllowsSeveral sends one such text, which fails on a connection that does
-// not accept it, and caches the result. Its errors are an *insert.Refusal if MayAsk refuses text or
-// the server's error leaves the answer open, and the connection's.
+// not accept it, and caches the result. It fails with an *insert.Refusal if MayAsk refuses text or
+// the server's error leaves the answer open, and otherwise with the connection's error.
 func (s *Session) AllowsSeveral(ctx context.Context, text string) (bool, error) {
 	if s.severalKnown {
 		return s.several, nil
@@ -210,8 +210,9 @@ func refusal(reason, fix string) error {
 	return &insert.Refusal{Reason: reason, Fix: fix, Passing: true}
 }
 
-// ParseVersion reads VERSION() as version comments write it: "10.11.19-MariaDB"
-// is 101119, "8.4.3" is 80403. MariaDB may put "5.5.5-" before its own.
+// ParseVersion parses the result of VERSION() and returns the version as version comments
+// write it: 101119 for "10.11.19-MariaDB", 80403 for "8.4.3", 0 if there is no number. MariaDB may put
+// "5.5.5-" in front of its version.
 func ParseVersion(s string) (mariaDB bool, version int) {
 	mariaDB = strings.Contains(strings.ToLower(s), "mariadb")
 	if mariaDB {
@@ -222,7 +223,7 @@ func ParseVersion(s string) (mariaDB bool, version int) {
 	for i := range 3 {
 		version *= 100
 		if i < len(parts) {
-			n, _ := strconv.Atoi(parts[i]) // a part that is no number counts 0
+			n, _ := strconv.Atoi(parts[i]) // 0 if the part is not a number
 			version += min(n, 99)
 		}
 	}
