@@ -248,7 +248,7 @@ func (t *Table) floorOf(row segment.Row, highest int64) int64 {
 	return highest
 }
 
-// moveAbove moves a row that is too low above the highest key or the highest value that AUTO_INCREMENT has generated.
+// moveAbove raises the row above highest: the highest key or the highest value that AUTO_INCREMENT has generated.
 func (t *Table) moveAbove(ctx context.Context, row segment.Row, highest int64) error {
 	floor := t.floorOf(row, highest)
 	if err := t.counter.Skip(ctx, floor); err != nil {
@@ -260,8 +260,8 @@ func (t *Table) moveAbove(ctx context.Context, row segment.Row, highest int64) e
 	return nil
 }
 
-// raiseRow moves a row that is too low above the stored keys under leafCreate. Without leafCreate it returns a refusal that
-// contains the UPDATE for it.
+// raiseRow raises the row above the stored keys under leafCreate. Without leafCreate it returns a refusal that contains the
+// UPDATE for it.
 func (t *Table) raiseRow(ctx context.Context, row segment.Row, highest int64) error {
 	if t.all.Config.Create {
 		return t.moveAbove(ctx, row, highest)

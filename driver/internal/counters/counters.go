@@ -24,7 +24,7 @@ import (
 	"github.com/leafsql/leafsql/idgen"
 )
 
-// Counters hold the data that all tables of a configuration share.
+// Counters holds the data that all tables of a configuration share.
 type Counters struct {
 	Config     rules.Config
 	Catalog    *catalog.Catalog

@@ -45,7 +45,7 @@ func (t *tableCounts) change(how func(other *Stats)) {
 	how(&t.other)
 }
 
-// of returns the counts of a table, new ones on the first call.
+// of returns the counts of a table, and creates them on the first call.
 func (c *Counts) of(name string) *tableCounts {
 	t, _ := c.tables.LoadOrStore(name, &tableCounts{other: Stats{Name: name}})
 	return t.(*tableCounts)

@@ -131,8 +131,8 @@ func (t *Table) warn() {
 	}
 }
 
-// Draw sets the first id of a block of b.N ids. All ids fit into the key column: outside strict mode a
-// server would clip a larger id when it stores it, and report the id that was sent. Draw fails with a refusal
+// Draw sets the first id, or the first UUID, of a block of b.N ids. All ids fit into the key column: outside strict
+// mode a server would clip a larger id when it stores it, and report the id that was sent. Draw fails with a refusal
 // (insert.ErrRefused), a *ConfigError, a *catalog.Failure or a *FillError.
 func (t *Table) Draw(ctx context.Context, s insert.Session, b *insert.Block) (err error) {
 	if t.keyless {
