@@ -25,7 +25,7 @@ type Fit struct {
 	UUIDs   insert.UUIDForm
 }
 
-// Config is the part of a configuration that is about tables: driver.Config has most of the fields, and their meaning.
+// Config is the part of a configuration that is about tables. driver.Config describes most of the fields.
 type Config struct {
 	Auto                bool
 	Rules               []Rule
@@ -33,11 +33,11 @@ type Config struct {
 	UUID                string
 	Create              bool
 	RefuseAutoIncrement bool
-	Foreign             bool         // leaf_alloc is in another database than the tables: others may have tables on the same tags
-	Logger              *slog.Logger // nil: slog.Default() as it is then
+	Foreign             bool         // leaf_alloc is not in the tables' database, so other databases may use the same tags
+	Logger              *slog.Logger // nil: slog.Default() at the time of the message
 	ResultOnly          bool
 	Zero                string // "", fill or keep
-	Server              string // where connections lead to, "" where that is not known
+	Server              string // address of the server, "" if unknown
 }
 
 // Fit compares a table's columns with a rule. It returns nil without an error if the rule may
