@@ -23,7 +23,7 @@ func (set *Set) describe(rule rules.Rule, name catalog.Name, seen *seenTable) (*
 	}
 	if c := t.Counter(); c != nil {
 		c.Feeds(set.Config.Server, name.DB)
-		for _, r := range set.rules { // that may mean tables of the tag elsewhere
+		for _, r := range set.rules { // other rules with the tag may name tables in other databases
 			if !r.Exclude && rules.TagOf(r, c.Name) == c.Name {
 				c.Feeds(set.Config.Server, cmp.Or(r.Database, set.DefaultDB))
 			}

@@ -33,8 +33,8 @@ import (
 	"github.com/leafsql/leafsql/idgen"
 )
 
-// A Set is the tables that a configuration means on one server. All connections of a
-// Connector share it.
+// A Set holds the tables that a configuration names on one server. All connections of a
+// Connector share it. It is safe for concurrent use after Learn.
 type Set struct {
 	counters.Counters
 
@@ -46,7 +46,7 @@ type Set struct {
 	Schema atomic.Pointer[Schema] // the current schema
 	Used   atomic.Bool            // a statement has used the schema since the last refresh
 
-	rules []rules.Rule // the first that matches counts
+	rules []rules.Rule // the first match applies
 
 	ctx    context.Context // context of background work; ends with Close
 	cancel context.CancelFunc
@@ -55,7 +55,7 @@ type Set struct {
 	learning *semaphore.Weighted // of weight 1, held by Learn
 }
 
-// New returns the set of a configuration. It asks nothing yet.
+// New returns the set of a configuration. It sends no queries. The caller has to close the set.
 func New(cfg rules.Config, c *catalog.Catalog, store *ids.Store, snowflakes idgen.Generator) *Set {
 	set := &Set{
 		Counters: counters.Counters{Config: cfg, Catalog: c, Store: store, Snowflakes: snowflakes},
@@ -76,7 +76,7 @@ func (set *Set) Programs() *staged.Programs {
 	return &staged.Programs{Catalog: set.Catalog, Server: set.Settings}
 }
 
-// Idle says that nothing is to be filled.
+// Idle reports whether the configuration names no tables, so that there is nothing to fill.
 func (set *Set) Idle() bool { return !set.Config.Auto && len(set.rules) == 0 }
 
 // Close ends the background work and closes the catalog.
