@@ -184,7 +184,7 @@ func (a *application) await(what string, happened func() bool) {
 	}
 }
 
-// failOver kills the primary while three processes of the program before run, and then starts three processes of the program after.
+// failOver starts three processes of one program (before), kills the primary, and starts three processes of another one (after).
 // If loses is set, the replica lacks ranges that were fetched. The first process is stopped meanwhile, so it cannot notice that
 // leaf_alloc goes back.
 func (a *application) failOver(before, after string, loses bool) {
