@@ -1,7 +1,7 @@
 import java.sql.*;
 import java.util.stream.*;
 
-/** A writer in Java; programs_test.go says what writers do. */
+/** A writer in Java; programs_test.go describes what writers do. */
 public class Writer {
 	static final int ROWS = 20;
 	static final int writer = number("WRITER");
@@ -11,7 +11,7 @@ public class Writer {
 		return Integer.parseInt(System.getenv(name));
 	}
 
-	/** Takes the numbers of the next rows: a failed statement's are not used again. */
+	/** Reserves the numbers of the next rows: those of a failed statement are not reused. */
 	static long take(int rows) {
 		next += rows;
 		return next - rows;

@@ -1,4 +1,4 @@
-// A writer in Node; programs_test.go says what writers do.
+// A writer in Node; programs_test.go describes what writers do.
 const { setTimeout } = require('timers/promises');
 const mysql = require('mysql2/promise');
 
@@ -9,7 +9,7 @@ const writer = Number(env.WRITER);
 let next = Number(env.NEXT);
 let left = Number(env.LEFT);
 
-// Takes the numbers of the next rows: a failed statement's are not used again.
+// Reserves the numbers of the next rows: those of a failed statement are not reused.
 function take(rows) {
   next += rows;
   return Array.from({ length: rows }, (_, i) => next - rows + i);
@@ -34,7 +34,7 @@ async function prepared(db, rows) {
       db = await mysql.createConnection({
         host: env.DB_HOST, port: Number(ports[turn % ports.length]), user: env.DB_USER, password: env.DB_PASSWORD, database: env.DB_NAME,
       });
-      db.on('error', () => {}); // the statement that runs into it says it
+      db.on('error', () => {}); // the next statement returns the error
       for (; left > 0; i++) {
         let rows = ROWS;
         let acknowledged;
@@ -62,7 +62,7 @@ async function prepared(db, rows) {
       }
       await db.end();
     } catch (e) {
-      if (!e.code && !e.errno) throw e; // a mistake, and no error of the server or the network
+      if (!e.code && !e.errno) throw e; // a bug, not an error of the server or the network
       process.stdout.write(`! ${e.errno || 0} ${e.code || ''} ${e.message.replaceAll('\n', ' ')}\n`);
       if (db) db.destroy();
       await setTimeout(50);

@@ -1,12 +1,12 @@
 <?php
-// A writer in PHP; programs_test.go says what writers do.
+// A writer in PHP; programs_test.go describes what writers do.
 mysqli_report(MYSQLI_REPORT_ERROR | MYSQLI_REPORT_STRICT);
 const ROWS = 20;
 [$host, $user, $password, $name, $writer, $next, $left] =
     array_map('getenv', ['DB_HOST', 'DB_USER', 'DB_PASSWORD', 'DB_NAME', 'WRITER', 'NEXT', 'LEFT']);
 $ports = explode(',', getenv('DB_PORTS'));
 
-// Takes the numbers of the next rows: a failed statement's are not used again.
+// Reserves the numbers of the next rows: those of a failed statement are not reused.
 function take($rows)
 {
     global $next;

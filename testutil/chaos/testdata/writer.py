@@ -1,4 +1,4 @@
-"""A writer in Python; programs_test.go says what writers do."""
+"""A writer in Python; programs_test.go describes what writers do."""
 import itertools
 import os
 import time
