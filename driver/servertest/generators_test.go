@@ -145,7 +145,7 @@ func TestIDsWithoutSQL(t *testing.T) {
 
 func TestIDsOfAnotherStore(t *testing.T) {
 	cfg := driver.NewConfig()
-	cfg.SegmentStore = new(segmenttest.Memory)
+	cfg.None, cfg.SegmentStore = true, new(segmenttest.Memory)
 	c, err := driver.NewConnector(cfg)
 	if err != nil {
 		t.Fatal(err)
