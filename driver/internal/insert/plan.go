@@ -6,9 +6,9 @@
 //
 // It is pure: no I/O, no generators, no database/sql, and no reading of SQL. The files:
 //
-//	settings.go            how a session reads texts
-//	plan.go                what a plan holds: Table and what gives its rows their keys, Plan, Insert, Block, Refusal
-//	privilege.go           which privileges it takes
+//	settings.go            how a session reads a query
+//	plan.go                the contents of a plan: Table and its Keys, Plan, Insert, Block, Refusal
+//	privilege.go           which privileges a filled statement needs
 //	effects.go             what a piece of SQL reads and changes apart from its row
 //	key.go                 the meaning of a value in the key column
 //	render.go              a plan and ids as a query, with literals or with arguments
@@ -316,33 +316,34 @@ func (r *Refusal) Error() string {
 	return part.Sentence(what, r.Reason, r.Fix)
 }
 
-// Keys give the rows of a table their ids, and keep the ids above the keys that rows bring.
+// Keys draw the ids of a table's rows, and keep the counter above the keys that rows bring. They are
+// safe for concurrent use.
 type Keys interface {
-	// Draw sets the first id of a block of N.
+	// Draw draws b.N ids and sets the first one in b.
 	Draw(ctx context.Context, s Session, b *Block) error
 
-	// Skip moves the counter above a key that a row brings. late is the block of a statement
-	// that draws no ids, or nil: a key that would take more than half of the room left in the
-	// column is only noted in late.Late, for SkipAfter, as is the key that late.Late has already.
+	// Skip moves the counter above a key that a row brings. late is the block of a statement that draws
+	// no ids, or nil. A key that would take more than half of the ids left in the column is only noted
+	// in late.Late, for SkipAfter; so is the key that late.Late already has.
 	Skip(ctx context.Context, s Session, key int64, late *Block) error
 
-	// SkipAfter moves the counter above a key, unless 0, whose statement was sent first and ended
-	// with err.
+	// SkipAfter moves the counter above a key after its statement has run and returned err. A key of 0
+	// is ignored.
 	SkipAfter(ctx context.Context, key int64, err error)
 
 	// AfterDuplicate moves the counter above all keys if an id of the block was in use.
 	AfterDuplicate(ctx context.Context, b *Block)
 }
 
-// A Session evaluates expressions on the application's connection.
+// A Session evaluates an expression on the application's connection.
 type Session interface {
 	Value(ctx context.Context, expression string) (string, error)
 }
 
-// A TableName is a table's name without quotes. DB is "" if a text names no database.
+// A TableName is a table's name without quotes. DB is "" if the query names no database.
 type TableName struct{ DB, Table string }
 
 func (n TableName) String() string { return n.DB + "." + n.Table }
 
-// Quoted returns the name as SQL writes it.
+// Quoted returns the name in SQL's backquotes.
 func (n TableName) Quoted() string { return quote.In(n.DB, n.Table) }
