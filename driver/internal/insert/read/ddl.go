@@ -73,7 +73,7 @@ func (r *reader) changedTables(c insert.Change, create bool) {
 	case create:
 		r.toEnd()
 		if !mentions(r.text[r.began.tok.Pos:r.prevEnd], "select", "values") {
-			r.Runs = runs // its lists are no calls
+			r.Runs = runs // its parenthesized lists are not calls
 		}
 	}
 	for !r.atEnd() {

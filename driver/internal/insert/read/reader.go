@@ -48,15 +48,15 @@ type reader struct {
 
 	compound    bool   // in a compound statement, up to the end of the query
 	program     bool   // a stored program was defined
-	invalid     bool   // no server runs the rest of the text
-	alias       string // a name that the text does not hold
-	functions   bool   // calls of stored functions are noted
-	selects     bool   // so are selects within expressions
-	began       cursor // where the statement began
-	diagnostics bool   // a variable of the statement before is read
+	invalid     bool   // the rest of the query is invalid on every server
+	alias       string // a name that does not occur in the query
+	functions   bool   // record calls of stored functions
+	selects     bool   // record selects within expressions
+	began       cursor // start of the statement
+	diagnostics bool   // the statement reads a variable of the previous statement's errors or warnings
 }
 
-// next goes on to the next token.
+// next advances to the next token.
 func (r *reader) next() {
 	prev := r.tok
 	r.prevEnd = prev.End

@@ -63,9 +63,9 @@ func (r *reader) ofStatement(err error) error {
 	if r.toEnd(); !ok || r.Use != "" || r.Results == 0 && r.tok.Kind != ';' { // after a USE the statement's names would mean other tables
 		return err
 	}
-	of := *refusal // others may hold it
+	of := *refusal // others may hold the original
 	of.Text = r.text[r.began.tok.Pos:r.tok.Pos]
-	if r.compound && r.settings.MariaDB { // whose end is not known
+	if r.compound && r.settings.MariaDB { // the end of the statement is not known
 		of.Text = "INSERT INTO " + of.Of.Quoted() + " () VALUES ()"
 	}
 	return &of
