@@ -19,7 +19,7 @@ import (
 // statement.
 func (p *Planner) After(st *Statement, err error) {
 	plan := st.Plan
-	if plan.Role && p.Permitted != nil { // its roles may not be those of other sessions of its account
+	if plan.Role && p.Permitted != nil { // the session's roles may now differ from those of other sessions of its account
 		p.Guard("")
 	}
 	if plan.Opaque {
@@ -60,8 +60,8 @@ func nothingRan(plan *insert.Plan, err error) bool {
 		len(plan.Changes) == 1 && servererr.Is(err, servererr.UnknownTable)
 }
 
-// DoubtDatabase notes that a text's USE may not have worked: the rest of the text
-// failed, or the answers of its statements are still to be read.
+// DoubtDatabase records that a query's USE may not have run: the rest of the query failed, or the
+// results of its statements have not been read yet.
 func (p *Planner) DoubtDatabase(st *Statement) {
 	if st.Plan.Use != "" {
 		p.DBUnknown, p.last = true, nil
@@ -84,7 +84,7 @@ func (st *Statement) Unread(err error) error {
 // database in use only on MariaDB 10.6.2 and later, as EXECUTE may run a USE there.
 func (p *Planner) AfterOpaque() {
 	p.opaque = true
-	if p.Permitted != nil { // its roles may have changed
+	if p.Permitted != nil { // the session's roles may have changed
 		p.Guard("")
 	}
 	p.DBUnknown = p.DBUnknown || p.Settings.MariaDB && p.Settings.Version >= 100602

@@ -30,9 +30,9 @@ type Permissions struct {
 	sessions uint64 // number of sessions that share nothing
 }
 
-// A shape is the hash of an account, a table and the parts of a statement that decide which privileges it needs there: its
-// verb, the columns that it writes and its update list, without comments and literals. Statements that differ in their
-// values alone have the same shape.
+// A shape is the hash of an account, a table and the parts of a statement that decide which privileges
+// it needs on the table: its verb, the columns that it writes and its update list, without comments and
+// literals. Statements that differ only in their values have the same shape.
 type shape uint64
 
 var shapeSeed = maphash.MakeSeed()
