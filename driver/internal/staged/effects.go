@@ -21,14 +21,14 @@ var (
 	counting     = lex.Words(lex.IDFunction + " row_count found_rows")
 )
 
-// skipHeader goes past CREATE … FUNCTION and the like.
+// skipHeader skips the start of a definition such as CREATE … FUNCTION.
 func skipHeader(s *lex.Scanner) {
 	for t := s.Next(); t.Kind != lex.EOF && t.Kind != lex.Bad && !s.Is(t, "function") && !s.Is(t, "procedure") && !s.Is(t, "body"); {
 		t = s.Next()
 	}
 }
 
-// effectsOf returns the effects of a piece of SQL, in which bare names stay bare.
+// effectsOf returns the effects of a piece of SQL. Unqualified names get no database.
 func effectsOf(s lex.Scanner) (e insert.Effects) {
 	var prev lex.Token
 	var word string           // the previous token, in lower case, if it is a word or a name
@@ -107,9 +107,9 @@ func effectsOf(s lex.Scanner) (e insert.Effects) {
 	return e
 }
 
-// keyword adds the effects of a word or a call, and reports whether it has any: it is no name then.
-// before is the word before it, argument reports that it is called with one, and counts
-// that a number of rows may be meant.
+// keyword adds the effects of a word or a call, and reports whether it has any, in which case it is not
+// a name. before is the word in front of it, argument is set if it is called with one, and counts if
+// ROW_COUNT or FOUND_ROWS without parentheses may be a count, as in GET DIAGNOSTICS.
 func keyword(e *insert.Effects, word, before string, call, argument, counts bool) bool {
 	switch {
 	case call && word == lex.IDFunction:
@@ -138,7 +138,7 @@ func writes(word, before string, call bool) bool {
 	return !call
 }
 
-// variable adds a user variable, or what a system variable reveals.
+// variable adds a user variable, or the effect of reading a system variable.
 func variable(e *insert.Effects, s lex.Scanner, t lex.Token) {
 	switch name := s.SystemVariable(t); name {
 	case "":

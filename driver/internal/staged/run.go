@@ -10,12 +10,12 @@
 // The files, each based on those above it:
 //
 //	effects.go      what a piece of SQL reads and changes apart from its rows
-//	programs.go     the same of stored programs, with all that they lead to
-//	refusals.go     why a statement is refused
-//	judge.go        whether a statement may run in several steps
-//	steps.go        the texts of these steps
-//	run.go          the steps, and rights that are granted while the session lasts
-//	transaction.go  how a run leaves the session as it found it
+//	programs.go     the same for stored programs, with all programs that they lead to
+//	refusals.go     the reasons to refuse a statement
+//	judge.go        the decision whether a statement may run in several steps
+//	steps.go        the SQL of these steps
+//	run.go          the steps, and rights that are granted during the session
+//	transaction.go  the transaction, and restoring the session afterwards
 //
 // Package read finds the parts of a statement, which are an insert.Staging.
 package staged
@@ -131,7 +131,7 @@ func (s *Run) store(ctx context.Context) error {
 	if s.rows == 0 && s.Insert.Staging.Source == insert.File {
 		return nil
 	}
-	if s.rows > 0 && s.Insert.Staging.Needs.Any(insert.IDBefore) { // filling the stage set it to a row's number there
+	if s.rows > 0 && s.Insert.Staging.Needs.Any(insert.IDBefore) { // filling the stage set the session's id to the number of a row there
 		if err := s.Session.ExecText(ctx, "SET "+insert.RestoreID); err != nil {
 			return err
 		}
@@ -170,10 +170,9 @@ func (s *Run) copy(ctx context.Context, b insert.Block) (err error) {
 	return err
 }
 
-// create makes the stage, with the target's column types, each of
-// them nullable: triggers may replace a NULL. The stage of LOAD DATA has the target's
-// defaults as well, and NULL in the key alone: a file may have too few fields,
-// and SET reads what became of them.
+// create creates the stage with the target's column types. The columns are nullable, since triggers may
+// replace a NULL. The stage of LOAD DATA instead has the target's defaults and only a nullable key,
+// because a file may have too few fields, and SET reads the values that result.
 func (s *Run) create(ctx context.Context) error {
 	t := s.Insert.Table
 	target := t.Name.Quoted()
@@ -188,9 +187,9 @@ func (s *Run) create(ctx context.Context) error {
 	text := "CREATE TEMPORARY TABLE " + s.name + " (leafsql_n BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY" + key +
 		") ENGINE=InnoDB ROW_FORMAT=DYNAMIC SELECT " + strings.Join(list, ", ") + " FROM " + source + " LIMIT 0"
 	err := s.withRights(ctx, func() error { return s.start(ctx, text) })
-	if servererr.Is(err, servererr.InvalidDefault) { // in the target's columns, under this sql_mode
-		// No SET STATEMENT: MariaDB's answer to one gives the inner driver
-		// the sql_mode within, by which it would escape arguments.
+	if servererr.Is(err, servererr.InvalidDefault) { // the target's columns have defaults that are invalid under this sql_mode
+		// SET STATEMENT is not used: after it, MariaDB reports the temporary sql_mode to the inner
+		// driver, which would escape arguments for that mode.
 		if err = s.Session.ExecText(ctx, "SET @leafsql_m = @@sql_mode, sql_mode = ''"); err == nil {
 			err = s.Session.ExecText(ctx, text)
 			if !s.Session.PutBack(ctx, "SET sql_mode = @leafsql_m") && err == nil {
@@ -287,13 +286,14 @@ func (s *Run) named(err error) error {
 	return &renamed
 }
 
-// replaceRefused is how often a pool may replace a connection for want of a right.
+// replaceRefused is the minimum time between two connections that a pool replaces because of a missing
+// right.
 const replaceRefused = time.Minute
 
-// withRights calls the server, and once more where a right is missing that may have been
-// granted since the session began: it knows those on its database from then, or from
-// its last USE. One that is refused still is closed when the pool has it back, for
-// rights on *.* and roles are known from the login.
+// withRights calls the server, and calls it again if a right is missing that may have been granted
+// during the session: the session has the rights on its database from its login or its last USE. A
+// connection that still lacks the right is closed when it returns to the pool, since rights on *.* and
+// roles are read at the login.
 func (s *Run) withRights(ctx context.Context, call func() error) error {
 	err := call()
 	if !servererr.Denied(err) {
