@@ -239,7 +239,15 @@ func (t *counter) warnUnmarked(why, fix string) {
 // deniesMark reports whether a statement failed because it reads or writes the column description.
 func deniesMark(err error) bool {
 	n, _ := tagrow.ServerError(err)
-	return slices.Contains([]uint16{1054, 1143, 1267, 1348, 1406, 1906, 3105}, n)
+	return slices.Contains([]uint16{
+		1054, // no such column
+		1143, // no right on the column
+		1267, // the column's collation cannot be compared with the mark's
+		1348, // the column of a view cannot be updated
+		1406, // the mark is too long for the column
+		1906, // the column is generated (MariaDB)
+		3105, // the column is generated (MySQL)
+	}, n)
 }
 
 // cannotMark reports whether err of a Move is caused by its mark. The store then draws without marks.
@@ -292,9 +300,11 @@ type newRows struct {
 
 const newRowsFor = 5 * time.Second // rows are often added one after the other
 
+const unknownVariable = 1193 // error for a system variable of another kind of server
+
 // forget makes the store identify servers again, after an error which shows that the server has changed.
 func (t *counter) forget(err error) error {
-	if n, _ := tagrow.ServerError(err); n == 1193 && t.identity.Swap(nil) != nil {
+	if n, _ := tagrow.ServerError(err); n == unknownVariable && t.identity.Swap(nil) != nil {
 		t.known.Clear()
 		return tagrow.Answer{Err: err, Soon: true}
 	}
