@@ -5,7 +5,6 @@ import (
 	"database/sql/driver"
 	"slices"
 
-	"github.com/go-sql-driver/mysql"
 	"github.com/samber/lo"
 
 	"github.com/leafsql/leafsql/driver/internal/insert"
@@ -76,7 +75,7 @@ func (s *stmt) bulk(ctx context.Context, rows, room int, arg func(row, i int) dr
 	}
 	b.in.Rows *= rows
 	if leastText(wanted)-8*(len(b.lacks)+b.in.Lacking*rows-wanted) >= room { // an explicit key may become up to 8 bytes shorter as text
-		return nil, &mysql.MySQLError{Number: servererr.PacketTooLarge, SQLState: [5]byte([]byte("08S01")), Message: "Got a packet bigger than 'max_allowed_packet' bytes"}
+		return nil, servererr.ErrPacketTooLarge
 	}
 
 	shape := []insert.Block{{N: wanted, Explicit: slices.Repeat([]bool{true}, len(b.in.ArgKeys))}}

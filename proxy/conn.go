@@ -48,7 +48,13 @@ func (b *backend) query(text string, args []driver.NamedValue) (*reply, error) {
 	if len(args) > 0 {
 		return new(reply), driver.ErrSkip
 	}
-	return b.run(append(append([]byte{wire.ComQuery}, b.attributes...), text...), head)
+	return b.run(b.queryOf(text), head)
+}
+
+// queryOf returns the COM_QUERY of a text, with the attributes of the command in progress.
+func (b *backend) queryOf(text string) []byte {
+	p := make([]byte, 0, 1+len(b.attributes)+len(text))
+	return append(append(append(p, wire.ComQuery), b.attributes...), text...)
 }
 
 // run sends the server a command, and reads the answer, beginning in a state, up to its first row. The reply is

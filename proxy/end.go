@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"github.com/leafsql/leafsql/internal/servererr"
 	"github.com/leafsql/leafsql/internal/wire"
 )
 
@@ -30,13 +31,11 @@ const (
 
 var buffers = sync.Pool{New: func() any { return new([readBuffer]byte) }}
 
-// errTooLarge means that a packet is longer than the server accepts. It has the server's own message.
-var errTooLarge = sqlError(numberTooLarge, "08S01", "Got a packet bigger than 'max_allowed_packet' bytes")
+// errTooLarge means that a packet is longer than the server accepts.
+var errTooLarge = servererr.ErrPacketTooLarge
 
 // errNoMemory means that a packet would exceed Config.ReadMemory.
-var errNoMemory = sqlError(numberTooLarge, "08S01", "leafsql: the long commands of all clients fill the memory for them; send shorter commands, or raise -read-memory of leafsql proxy")
-
-const numberTooLarge = 1153
+var errNoMemory = sqlError(servererr.PacketTooLarge, "08S01", "leafsql: the long commands of all clients fill the memory for them; send shorter commands, or raise -read-memory of leafsql proxy")
 
 func sqlError(number uint16, state, message string) *mysql.MySQLError {
 	return &mysql.MySQLError{Number: number, SQLState: [5]byte([]byte(state)), Message: message}

@@ -58,7 +58,7 @@ func (s *session) text(ctx context.Context, text string, whole, more bool) (ok b
 		a := answer{more: more}
 		if whole {
 			ok, err = s.resend(&a)
-		} else if err = s.server.start(slices.Concat([]byte{wire.ComQuery}, s.server.attributes, []byte(text))); err == nil {
+		} else if err = s.server.start(s.server.queryOf(text)); err == nil {
 			ok, err = s.server.relay(&a)
 		}
 		if err == nil {

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/leafsql/leafsql/internal/fill"
+	"github.com/leafsql/leafsql/internal/servererr"
 	"github.com/leafsql/leafsql/internal/wire"
 )
 
@@ -181,7 +182,7 @@ func (s *session) longData(st *preparedStmt, p []byte) {
 	case st.longs+len(piece) > s.server.maxPacket:
 		st.wrong = sqlError(numberOther, "HY000", "Parameter of prepared statement which is set through mysql_send_long_data() is longer than 'max_allowed_packet' bytes")
 	case !s.proxy.memory.take(len(piece)):
-		st.wrong = sqlError(numberTooLarge, "HY000", errNoMemory.Message)
+		st.wrong = sqlError(servererr.PacketTooLarge, "HY000", errNoMemory.Message)
 	default:
 		st.long[param] = append(slices.Grow(st.long[param], 1), piece...) // not nil, even if it is empty
 		st.longs += len(piece)

@@ -56,6 +56,9 @@ const (
 	XA                   = 4091
 )
 
+// ErrPacketTooLarge is the server's error for a packet longer than its max_allowed_packet. It must not be changed.
+var ErrPacketTooLarge = &mysql.MySQLError{Number: PacketTooLarge, SQLState: [5]byte([]byte("08S01")), Message: "Got a packet bigger than 'max_allowed_packet' bytes"}
+
 // Is reports whether err is a server's error with one of these numbers.
 func Is(err error, numbers ...uint16) bool {
 	e, ok := errors.AsType[*mysql.MySQLError](err)
