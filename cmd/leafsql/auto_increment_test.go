@@ -54,7 +54,7 @@ func TestRowsStartAboveAutoIncrement(t *testing.T) {
 			for _, target := range mysqltest.Targets(t) {
 				t.Run(target.Name+"/"+how+ahead, func(t *testing.T) {
 					shards := []string{target.Database(t), target.Database(t)}
-					db := open(t, shards[0], append([]string{durable}, emptied...)...)
+					db := open(t, shards[0], emptied...)
 					open(t, shards[1], emptied[0]+ahead)
 					got := run(t, shards, db)
 					if n := number(t, db, "SELECT COUNT(*) FROM leaf_alloc WHERE description LIKE 'leafsql@%'"); n != 1 && (how == "init" || how == "migrate" || how == "init with a row") {

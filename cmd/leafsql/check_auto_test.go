@@ -108,7 +108,7 @@ func TestIncrement(t *testing.T) {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
 			server := mysqltest.Run(t, mysqltest.Config{Kind: kind, Args: []string{"--auto-increment-increment=3"}})
-			db := open(t, server.DSN(""), durable, "CREATE DATABASE shop", "CREATE TABLE shop.orders (id BIGINT PRIMARY KEY)", "CREATE TABLE shop.leaf_alloc "+strings.TrimPrefix(allocTable, "CREATE TABLE leaf_alloc"),
+			db := open(t, server.DSN(""), "CREATE DATABASE shop", "CREATE TABLE shop.orders (id BIGINT PRIMARY KEY)", "CREATE TABLE shop.leaf_alloc "+strings.TrimPrefix(allocTable, "CREATE TABLE leaf_alloc"),
 				"INSERT INTO shop.leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 1, 10)")
 			dsn := server.DSN("shop") + "?leafTables=orders"
 			logged := func(dsn string) string {

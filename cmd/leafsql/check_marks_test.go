@@ -82,7 +82,7 @@ func TestCheckFindsMissingMarks(t *testing.T) {
 func TestCheckStatementBinlog(t *testing.T) {
 	for _, kind := range []mysqltest.Kind{mysqltest.MariaDB, mysqltest.MySQL} {
 		server := mysqltest.Run(t, mysqltest.Config{Kind: kind, Args: []string{"--log-bin=binlog", "--sync-binlog=1", "--server-id=1", "--binlog-format=STATEMENT"}})
-		open(t, server.DSN(""), "CREATE DATABASE shop", durable)
+		open(t, server.DSN(""), "CREATE DATABASE shop")
 		db := open(t, server.DSN("shop"), "CREATE TABLE orders (id BIGINT PRIMARY KEY)")
 		leaf := server.DSN("shop") + "?leafTables=orders"
 		mustRun(t, fine, "init", "-dsn", leaf)

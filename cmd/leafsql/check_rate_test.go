@@ -16,7 +16,7 @@ import (
 // TestCheckRate: the remaining ids are shown in years, from two readings.
 func TestCheckRate(t *testing.T) {
 	dsn := mysqltest.Database(t)
-	db := open(t, dsn, durable, allocTable, "CREATE TABLE orders (id INT PRIMARY KEY)", "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 1, 10)")
+	db := open(t, dsn, allocTable, "CREATE TABLE orders (id INT PRIMARY KEY)", "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 1, 10)")
 	earlier := filepath.Join(t.TempDir(), "earlier.json")
 	report := mustRun(t, fine, "check", "-json", "-dsn", dsn+"?leafTables=orders")
 	if err := os.WriteFile(earlier, []byte(report), 0o600); err != nil {
@@ -43,7 +43,7 @@ func TestCheckRate(t *testing.T) {
 // TestCheckStep: a step that is too large for a small column is reported.
 func TestCheckStep(t *testing.T) {
 	dsn := mysqltest.Database(t)
-	db := open(t, dsn, durable, allocTable, "CREATE TABLE small (id TINYINT UNSIGNED PRIMARY KEY)", "CREATE TABLE large (id BIGINT PRIMARY KEY)",
+	db := open(t, dsn, allocTable, "CREATE TABLE small (id TINYINT UNSIGNED PRIMARY KEY)", "CREATE TABLE large (id BIGINT PRIMARY KEY)",
 		"INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('small', 1, 16), ('large', 1, 2147483647)")
 	leaf := dsn + "?leafTables=small,large"
 	r := jsonOf[check.Report](t, fine, "check", "-dsn", leaf)

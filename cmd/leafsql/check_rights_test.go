@@ -20,7 +20,6 @@ func TestCheckRights(t *testing.T) {
 	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		if target.Name == string(mysqltest.MariaDB) {
 			target = mysqltest.Run(t, mysqltest.Config{Kind: mysqltest.MariaDB}).Target()
-			open(t, target.DSN(), durable)
 			dsn = target.Database(t)
 		}
 		name, elsewhere := database(dsn), database(target.Database(t))
@@ -57,7 +56,7 @@ func TestCheckLockedTables(t *testing.T) {
 	server := mysqltest.Run(t, mysqltest.Config{Kind: mysqltest.MariaDB}) // so that the lock affects no other test's check
 	open(t, server.DSN(""), "CREATE DATABASE shop", "CREATE DATABASE other").Close()
 	dsn := server.DSN("shop")
-	db := open(t, dsn, durable, allocTable, "CREATE TABLE orders (id BIGINT PRIMARY KEY)", "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 1, 10)")
+	db := open(t, dsn, allocTable, "CREATE TABLE orders (id BIGINT PRIMARY KEY)", "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 1, 10)")
 	holder := open(t, server.DSN("other"))
 	ctx, free := context.WithCancel(t.Context())
 	held := make(chan struct{})

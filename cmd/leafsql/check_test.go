@@ -182,7 +182,7 @@ func TestCheckSumsUp(t *testing.T) {
 	for i := range 500 {
 		rows = append(rows, fmt.Sprintf("('tag%03d', 1, 10)", i))
 	}
-	open(t, dsn, durable, allocTable, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES "+strings.Join(rows, ","))
+	open(t, dsn, allocTable, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES "+strings.Join(rows, ","))
 	mustRun(t, fine, "init", "-dsn", dsn+"?leafTables=none") // writes the marks
 	report := jsonOf[check.Report](t, fine, "check", "-dsn", dsn+"?leafTables=none")
 	if len(report.Findings) != 1 || !strings.Contains(report.Findings[0].Message, "500 tags: tag000, tag001, tag002, tag003, tag004 and 495 more") {

@@ -17,7 +17,7 @@ import (
 // unless it is a node of a cluster.
 func TestCheckDurability(t *testing.T) {
 	start := func(kind mysqltest.Kind, args ...string) (db *sql.DB, leaf string) {
-		server := mysqltest.Run(t, mysqltest.Config{Kind: kind, Args: append(args, "--log-bin=binlog", "--server-id=1", "--binlog-format=ROW")})
+		server := mysqltest.Run(t, mysqltest.Config{Kind: kind, Args: append(args, "--innodb-flush-log-at-trx-commit=2", "--log-bin=binlog", "--server-id=1", "--binlog-format=ROW")})
 		open(t, server.DSN(""), "CREATE DATABASE shop")
 		db = open(t, server.DSN("shop"), allocTable, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 1, 10)", schema.LeafWorker("leaf_worker"),
 			"CREATE TABLE orders (id BIGINT PRIMARY KEY)", "CREATE TABLE events (id BIGINT PRIMARY KEY)")

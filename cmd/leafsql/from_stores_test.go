@@ -33,7 +33,7 @@ func TestInitFromStores(t *testing.T) {
 		}{{"the first", 3, 0}, {"the second", 3, 1}, {"another one", 3, 3}, {"one is lost", 2, 0}} {
 			t.Run(c.name, func(t *testing.T) {
 				app := target.Database(t)
-				db := open(t, app, durable, "CREATE TABLE orders (id BIGINT PRIMARY KEY, a INT)", "INSERT INTO orders VALUES (150000000, 1)")
+				db := open(t, app, "CREATE TABLE orders (id BIGINT PRIMARY KEY, a INT)", "INSERT INTO orders VALUES (150000000, 1)")
 				var stores []string
 				for place := 1; place <= 4; place++ {
 					stores = append(stores, target.Database(t))

@@ -21,19 +21,15 @@ import (
 const allocTable = "CREATE TABLE leaf_alloc (biz_tag VARCHAR(128) NOT NULL DEFAULT '', max_id BIGINT NOT NULL DEFAULT 1, step INT NOT NULL, description VARCHAR(256)," +
 	" update_time TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP, PRIMARY KEY (biz_tag)) ENGINE=InnoDB"
 
-// onBoth runs a test on MariaDB and on MySQL, each durable and with an empty database.
+// onBoth runs a test on MariaDB and on MySQL, each with an empty database.
 func onBoth(t *testing.T, test func(t *testing.T, target mysqltest.Target, dsn string)) {
 	for _, target := range mysqltest.Targets(t) {
 		t.Run(target.Name, func(t *testing.T) {
 			t.Parallel()
-			open(t, target.DSN(), durable)
 			test(t, target, target.Database(t))
 		})
 	}
 }
-
-// durable makes a test server flush its commits, which a server of ids should do.
-const durable = "SET GLOBAL innodb_flush_log_at_trx_commit = 1"
 
 // open connects with go-sql-driver and executes statements.
 func open(t *testing.T, dsn string, stmts ...string) *sql.DB {

@@ -94,7 +94,7 @@ func TestMigrateInvisibleKeys(t *testing.T) {
 // DSN and the arguments.
 func TestMigrateLowerCase(t *testing.T) {
 	folding := mysqltest.Run(t, mysqltest.Config{Kind: mysqltest.MariaDB, Args: []string{"--lower-case-table-names=1"}})
-	db := open(t, folding.DSN(""), durable, "CREATE DATABASE Shop")
+	db := open(t, folding.DSN(""), "CREATE DATABASE Shop")
 	dsn := folding.DSN("Shop")
 	for i, names := range [][2]string{{"Orders", "Orders"}, {"Orders", "orders"}, {"orders", "Shop.ORDERS"}, {"Shop.Orders", "shop.Orders"}} {
 		exec(t, db, "DROP TABLE IF EXISTS Shop.leaf_alloc", "CREATE TABLE Shop.Orders (id INT AUTO_INCREMENT PRIMARY KEY)")
@@ -116,7 +116,7 @@ func TestMigrateLowerCase(t *testing.T) {
 // TestCheckCountsPerPrefix: check reports a key that the server counts for each value of other columns.
 func TestCheckCountsPerPrefix(t *testing.T) {
 	dsn := mysqltest.Database(t)
-	open(t, dsn, durable, "CREATE TABLE cells (grp INT, id INT AUTO_INCREMENT, PRIMARY KEY (grp, id)) ENGINE = MyISAM", "CREATE TABLE plain (id INT AUTO_INCREMENT PRIMARY KEY)")
+	open(t, dsn, "CREATE TABLE cells (grp INT, id INT AUTO_INCREMENT, PRIMARY KEY (grp, id)) ENGINE = MyISAM", "CREATE TABLE plain (id INT AUTO_INCREMENT PRIMARY KEY)")
 	out := mustRun(t, mend, "check", "-dsn", dsn+"?leafTables=cells:id,plain&leafCreate=true")
 	if n := strings.Count(out, "for each value of the columns before it"); n != 1 {
 		t.Errorf("%d of two tables are counted for each value of other columns, want 1\n%s", n, out)

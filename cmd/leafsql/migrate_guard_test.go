@@ -174,7 +174,7 @@ func TestMigrateKnowsPrograms(t *testing.T) {
 // TestMigrateKnowsTheStore: a leaf_alloc that gives no ids has to be fixed before tables are switched to it.
 func TestMigrateKnowsTheStore(t *testing.T) {
 	dsn := mysqltest.Database(t)
-	db := open(t, dsn, durable, allocTable, "CREATE TABLE orders (id BIGINT AUTO_INCREMENT PRIMARY KEY)", "CREATE TABLE users (id BIGINT AUTO_INCREMENT PRIMARY KEY)",
+	db := open(t, dsn, allocTable, "CREATE TABLE orders (id BIGINT AUTO_INCREMENT PRIMARY KEY)", "CREATE TABLE users (id BIGINT AUTO_INCREMENT PRIMARY KEY)",
 		"INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 1, 0)")
 	args := []string{"migrate", "-dsn", dsn, "-ignore-programs", "-do", "switch"}
 	if out := mustRun(t, mend, append(args, "orders", "users")...); !strings.Contains(out, "error: row-broken: ") {
@@ -270,7 +270,7 @@ func TestGuardByHand(t *testing.T) {
 // words.
 func TestGuardPrice(t *testing.T) {
 	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
-		db := open(t, dsn, durable, "CREATE TABLE orders (id BIGINT AUTO_INCREMENT PRIMARY KEY)", "CREATE TABLE source (n INT)")
+		db := open(t, dsn, "CREATE TABLE orders (id BIGINT AUTO_INCREMENT PRIMARY KEY)", "CREATE TABLE source (n INT)")
 		bug := losesSelectedKeys(t, db)
 		for _, step := range []string{"-do=switch", "-do=drop", "-do=unguard"} {
 			plan := mustRun(t, mend, "migrate", "-dsn", dsn, "orders")
