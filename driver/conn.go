@@ -5,14 +5,14 @@ import (
 	"database/sql/driver"
 
 	"github.com/leafsql/leafsql/driver/internal/insert"
-	"github.com/leafsql/leafsql/driver/internal/ownpool"
 	"github.com/leafsql/leafsql/driver/internal/planner"
+	"github.com/leafsql/leafsql/driver/internal/pool"
 	"github.com/leafsql/leafsql/driver/internal/staged"
 )
 
 // innerConn is a connection of the inner driver. conn embeds it through its Session, so the
 // inner driver implements the methods that conn does not override, such as BeginTx and Ping.
-type innerConn = ownpool.Conn
+type innerConn = pool.Conn
 
 var (
 	_ innerConn = (*conn)(nil)

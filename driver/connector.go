@@ -15,8 +15,8 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/leafsql/leafsql/driver/internal/ids"
-	"github.com/leafsql/leafsql/driver/internal/ownpool"
 	"github.com/leafsql/leafsql/driver/internal/planner"
+	"github.com/leafsql/leafsql/driver/internal/pool"
 	"github.com/leafsql/leafsql/driver/internal/session"
 	"github.com/leafsql/leafsql/driver/internal/staged"
 	"github.com/leafsql/leafsql/driver/internal/tables"
@@ -100,7 +100,7 @@ func NewConnector(cfg *Config) (*Connector, error) {
 	if err != nil {
 		return nil, err
 	}
-	own, err := mysql.NewConnector(ownpool.Config(cfg.MySQL))
+	own, err := mysql.NewConnector(pool.Config(cfg.MySQL))
 	if err != nil {
 		return nil, err
 	}
@@ -249,7 +249,7 @@ func inspectServer(ctx context.Context, dsn string, tags []string) (*inspect.Ins
 			return nil, ruleError(r.String(), "the DSN has no database that a bare table name could mean", "write db."+r.Table)
 		}
 	}
-	own, err := mysql.NewConnector(ownpool.Config(cfg.MySQL))
+	own, err := mysql.NewConnector(pool.Config(cfg.MySQL))
 	if err != nil {
 		return nil, err
 	}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/leafsql/leafsql/driver/internal/catalog"
 	"github.com/leafsql/leafsql/driver/internal/ids"
-	"github.com/leafsql/leafsql/driver/internal/ownpool"
+	"github.com/leafsql/leafsql/driver/internal/pool"
 	"github.com/leafsql/leafsql/driver/internal/rules"
 	"github.com/leafsql/leafsql/driver/internal/tables"
 	"github.com/leafsql/leafsql/idgen"
@@ -43,7 +43,7 @@ func openStore(cfg *Config, own driver.Connector, key string) (*ids.Store, error
 		named, err := ParseDSN(cfg.Store)
 		if err == nil {
 			of = named.MySQL
-			store.Connector, err = mysql.NewConnector(ownpool.Config(of))
+			store.Connector, err = mysql.NewConnector(pool.Config(of))
 		}
 		if err != nil {
 			return nil, configError("leafStore", err.Error(), "it takes a go-sql-driver DSN")
@@ -193,5 +193,5 @@ func newTables(cfg *Config, ours driver.Connector, store *ids.Store, snowflakes 
 	if snowflakes != nil {
 		generator = snowflakes
 	}
-	return tables.New(of, catalog.New(ownpool.Open(ours, 2)), store, generator)
+	return tables.New(of, catalog.New(pool.Open(ours, 2)), store, generator)
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
-	"github.com/leafsql/leafsql/driver/internal/ownpool"
+	"github.com/leafsql/leafsql/driver/internal/pool"
 )
 
 // recording makes connections that call before and sent for each statement. An error of
@@ -94,7 +94,7 @@ func openRecorded(t *testing.T, dsn, params string, setup []string, record func(
 			t.Fatal(err)
 		}
 	}
-	inner, err := mysql.NewConnector(ownpool.Config(cfg.MySQL))
+	inner, err := mysql.NewConnector(pool.Config(cfg.MySQL))
 	if err != nil {
 		t.Fatal(err)
 	}

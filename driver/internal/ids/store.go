@@ -21,7 +21,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
-	"github.com/leafsql/leafsql/driver/internal/ownpool"
+	"github.com/leafsql/leafsql/driver/internal/pool"
 	"github.com/leafsql/leafsql/idgen/segment"
 	"github.com/leafsql/leafsql/idgen/worker"
 	workermysql "github.com/leafsql/leafsql/idgen/worker/mysql"
@@ -99,7 +99,7 @@ func newStore(key storeKey, cfg StoreConfig) *Store {
 	s := &Store{Name: cfg.Name, Table: cfg.Table, key: key, home: cfg.Home, log: cfg.Logger, counters: make(map[Tag]*Counter)}
 	s.Epoch.Store(1)
 	alive.Store(s, nil)
-	s.db = ownpool.Open(cfg.Connector, storeConns)
+	s.db = pool.Open(cfg.Connector, storeConns)
 	if s.segments = cfg.Replacement; s.segments == nil {
 		db := sqlx.NewDb(s.db, "mysql")
 		s.Alloc, s.sequences = segment.NewAllocStore(db, s.Table), segment.NewSequenceStore(db, SequenceTable)

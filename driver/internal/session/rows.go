@@ -8,7 +8,7 @@ import (
 
 	"github.com/samber/lo"
 
-	"github.com/leafsql/leafsql/driver/internal/ownpool"
+	"github.com/leafsql/leafsql/driver/internal/pool"
 )
 
 // Value returns the value of an expression on the application's connection, like the function Value.
@@ -19,7 +19,7 @@ func (s *Session) Value(ctx context.Context, expression string) (string, error) 
 // Value queries the value of an expression, "" for NULL. The query casts it to bytes and has
 // its own LIMIT, so the result does not depend on the session's character_set_results
 // and sql_select_limit.
-func Value(ctx context.Context, conn ownpool.Conn, expression string) (string, error) {
+func Value(ctx context.Context, conn pool.Conn, expression string) (string, error) {
 	_, row, err := Row(ctx, conn, "SELECT CAST("+expression+" AS BINARY) LIMIT 1")
 	switch {
 	case err != nil:
@@ -45,7 +45,7 @@ func text(v driver.Value, _ int) string {
 
 // Row runs a query, reads its whole result, and returns the names of its columns and its first row as text, "" for NULL. row is
 // nil if there is no row.
-func Row(ctx context.Context, conn ownpool.Conn, query string) (columns, row []string, err error) {
+func Row(ctx context.Context, conn pool.Conn, query string) (columns, row []string, err error) {
 	rows, err := conn.QueryContext(ctx, query, nil)
 	if err != nil {
 		return nil, nil, err

@@ -21,7 +21,7 @@ import (
 	"github.com/samber/lo"
 
 	"github.com/leafsql/leafsql/driver/internal/insert"
-	"github.com/leafsql/leafsql/driver/internal/ownpool"
+	"github.com/leafsql/leafsql/driver/internal/pool"
 	"github.com/leafsql/leafsql/internal/quote"
 	"github.com/leafsql/leafsql/internal/servererr"
 )
@@ -29,7 +29,7 @@ import (
 // A Session is the known state of the session of one connection. Like the connection, it is
 // not safe for concurrent use.
 type Session struct {
-	ownpool.Conn // connection of the inner driver
+	pool.Conn // connection of the inner driver
 
 	DB        string // the database in use, which survives the pool's reset
 	DBUnknown bool   // a statement may have changed DB; KnowDatabase queries it
@@ -48,7 +48,7 @@ type Session struct {
 
 // New returns the session of a new connection with its database in use and the server's
 // version.
-func New(conn ownpool.Conn, db string, server insert.Settings) Session {
+func New(conn pool.Conn, db string, server insert.Settings) Session {
 	return Session{Conn: conn, DB: db, Settings: server, server: server}
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/catalog"
 	"github.com/leafsql/leafsql/driver/internal/insert"
 	"github.com/leafsql/leafsql/driver/internal/insert/read"
-	"github.com/leafsql/leafsql/driver/internal/ownpool"
+	"github.com/leafsql/leafsql/driver/internal/pool"
 	"github.com/leafsql/leafsql/driver/internal/rules"
 	"github.com/leafsql/leafsql/driver/internal/staged"
 	"github.com/leafsql/leafsql/internal/inspect"
@@ -22,7 +22,7 @@ import (
 // Inspect returns the configured tables on the set's server, with their fit and their errors. conn is a
 // connection to the DSN's database. Under leafTables=auto, tags are the biz_tags of leaf_alloc. Errors about
 // single tables are in their entries.
-func (set *Set) Inspect(ctx context.Context, conn ownpool.Conn, database string, tags []string) (*inspect.Inspection, error) {
+func (set *Set) Inspect(ctx context.Context, conn pool.Conn, database string, tags []string) (*inspect.Inspection, error) {
 	if err := set.learnServer(ctx, conn, database); err != nil {
 		return nil, err
 	}

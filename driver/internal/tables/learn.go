@@ -8,7 +8,7 @@ import (
 	"github.com/samber/lo"
 
 	"github.com/leafsql/leafsql/driver/internal/catalog"
-	"github.com/leafsql/leafsql/driver/internal/ownpool"
+	"github.com/leafsql/leafsql/driver/internal/pool"
 	"github.com/leafsql/leafsql/driver/internal/rules"
 	"github.com/leafsql/leafsql/driver/internal/session"
 	"github.com/leafsql/leafsql/internal/servererr"
@@ -19,7 +19,7 @@ import (
 // leafTables=auto, the tags, which every statement needs. After it has succeeded once, it does
 // nothing. Concurrent calls wait for the first one, at most until their ctx ends. database is the
 // DSN's database. Errors are those of ctx, a *catalog.Failure or a *counters.ConfigError.
-func (set *Set) Learn(ctx context.Context, conn ownpool.Conn, database string) error {
+func (set *Set) Learn(ctx context.Context, conn pool.Conn, database string) error {
 	if set.Learned() {
 		return nil
 	}
@@ -48,7 +48,7 @@ func (set *Set) Learn(ctx context.Context, conn ownpool.Conn, database string) e
 func (set *Set) Learned() bool { return set.Idle() || set.learned.Load() }
 
 // learnServer reads the server's version and whether table names ignore case.
-func (set *Set) learnServer(ctx context.Context, conn ownpool.Conn, database string) error {
+func (set *Set) learnServer(ctx context.Context, conn pool.Conn, database string) error {
 	answer, err := session.Value(ctx, conn, "CONCAT(@@lower_case_table_names, ' ', VERSION())")
 	if err != nil {
 		return &catalog.Failure{What: "the server's version", Err: err}

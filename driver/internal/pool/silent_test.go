@@ -1,4 +1,4 @@
-package ownpool_test
+package pool_test
 
 import (
 	"context"
@@ -7,7 +7,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
-	"github.com/leafsql/leafsql/driver/internal/ownpool"
+	"github.com/leafsql/leafsql/driver/internal/pool"
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 	"github.com/leafsql/leafsql/testutil/netfault"
 )
@@ -21,11 +21,11 @@ func TestSilentServer(t *testing.T) {
 	}
 	proxy := netfault.Start(t, cfg.Addr)
 	cfg.Addr, cfg.Net = proxy.Addr(), "tcp"
-	connector, err := mysql.NewConnector(ownpool.Config(cfg))
+	connector, err := mysql.NewConnector(pool.Config(cfg))
 	if err != nil {
 		t.Fatal(err)
 	}
-	db := ownpool.Open(connector, 2)
+	db := pool.Open(connector, 2)
 	defer db.Close()
 	proxy.Silence(4)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -1,13 +1,13 @@
-// Package ownpool opens pools for internal statements, which never use the application's
+// Package pool opens pools for internal statements, which never use the application's
 // connections: a fetch of ids must not wait for a transaction that itself waits for ids.
 //
-//	connector, err := mysql.NewConnector(ownpool.Config(cfg))
-//	db := ownpool.Open(connector, 2)
+//	connector, err := mysql.NewConnector(pool.Config(cfg))
+//	db := pool.Open(connector, 2)
 //
 // Its connections run in autocommit mode regardless of the DSN, and leave the pool when
 // their server turns out to be the wrong one. Except for the SET of a new connection, it sends
 // no statements by itself. It does not depend on tables.
-package ownpool
+package pool
 
 import (
 	"context"

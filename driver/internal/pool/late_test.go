@@ -1,4 +1,4 @@
-package ownpool
+package pool
 
 import (
 	"context"
