@@ -14,7 +14,7 @@ import (
 	"github.com/samber/lo"
 
 	"github.com/leafsql/leafsql/idgen/snowflake"
-	"github.com/leafsql/leafsql/internal/part"
+	"github.com/leafsql/leafsql/internal/errprefix"
 	"github.com/leafsql/leafsql/internal/quote"
 	"github.com/leafsql/leafsql/internal/spec"
 )
@@ -251,7 +251,7 @@ func readLayout(c *Config, v string) (err error) {
 	if v == "" {
 		c.Snowflake = snowflake.Layout{}
 	} else if c.Snowflake, err = snowflake.ParseLayout(v); err != nil {
-		return configError("leafSnowflake", part.Text(err), "")
+		return configError("leafSnowflake", errprefix.TrimText(err), "")
 	}
 	return nil
 }

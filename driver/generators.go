@@ -20,7 +20,7 @@ import (
 	"github.com/leafsql/leafsql/idgen/segment"
 	"github.com/leafsql/leafsql/idgen/snowflake"
 	"github.com/leafsql/leafsql/idgen/worker"
-	"github.com/leafsql/leafsql/internal/part"
+	"github.com/leafsql/leafsql/internal/errprefix"
 	"github.com/leafsql/leafsql/internal/quote"
 	"github.com/leafsql/leafsql/internal/spec"
 )
@@ -94,7 +94,7 @@ func openSnowflakes(cfg *Config, store *ids.Store) (*ids.Snowflakes, error) {
 	layout := cmp.Or(cfg.Snowflake, snowflake.Leaf)
 	err := layout.Validate()
 	if err != nil {
-		return nil, configError("leafSnowflake", part.Text(err), "")
+		return nil, configError("leafSnowflake", errprefix.TrimText(err), "")
 	}
 	flakes := ids.SnowflakesConfig{
 		Layout: layout, Open: cfg.WorkerSource, Store: store, Create: cfg.Create,
@@ -107,7 +107,7 @@ func openSnowflakes(cfg *Config, store *ids.Store) (*ids.Snowflakes, error) {
 			if option, ok := errors.AsType[*spec.OptionError](err); ok {
 				return nil, configError(option.Param(), option.Reason, option.Hint())
 			}
-			return nil, configError("leafWorker", part.Text(err), "")
+			return nil, configError("leafWorker", errprefix.TrimText(err), "")
 		}
 		flakes.Source = fmt.Sprintf("%q %q %q", cfg.Worker, cfg.State, cfg.WorkerOptions) // %q prints maps in key order
 	case address != "" || len(cfg.WorkerOptions) > 0:
@@ -115,7 +115,7 @@ func openSnowflakes(cfg *Config, store *ids.Store) (*ids.Snowflakes, error) {
 	}
 	s, err := ids.OpenSnowflakes(flakes)
 	if err != nil {
-		return nil, configError("leafLease", part.Text(err), "write for example 60s")
+		return nil, configError("leafLease", errprefix.TrimText(err), "write for example 60s")
 	}
 	if s.Lease != cfg.Lease {
 		s.Close()

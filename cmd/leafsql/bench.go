@@ -14,7 +14,7 @@ import (
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/screen"
 	"github.com/leafsql/leafsql/driver"
-	"github.com/leafsql/leafsql/internal/part"
+	"github.com/leafsql/leafsql/internal/errprefix"
 	"github.com/leafsql/leafsql/internal/servererr"
 )
 
@@ -89,7 +89,7 @@ func runBench(ctx context.Context, s *screen.Screen, args []string) (status int,
 		case ctx.Err() != nil:
 			return unclear, errors.New("leafsql: bench: interrupted, and its tables are dropped; run it again")
 		case err != nil:
-			return unclear, fmt.Errorf("leafsql: bench of %s: %w; run it on a server that takes writes and that nobody uses", kind.keys, part.Of(err))
+			return unclear, fmt.Errorf("leafsql: bench of %s: %w; run it on a server that takes writes and that nobody uses", kind.keys, errprefix.Trim(err))
 		}
 		fig.Keys = kind.keys
 		figures = append(figures, fig)

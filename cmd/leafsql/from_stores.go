@@ -12,7 +12,7 @@ import (
 
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/survey"
-	"github.com/leafsql/leafsql/internal/part"
+	"github.com/leafsql/leafsql/internal/errprefix"
 	"github.com/leafsql/leafsql/internal/quote"
 	"github.com/leafsql/leafsql/internal/schema"
 )
@@ -42,7 +42,7 @@ func fromStores(ctx context.Context, f *flags, dsns string, dry bool) (ran []sur
 		change := survey.Change{On: on, SQL: text}
 		if !dry {
 			if err := change.Run(ctx); err != nil {
-				return fmt.Errorf("leafsql: init on %s: %w; %s; run init again", on.Label, part.Of(err), databases.WayOut(err))
+				return fmt.Errorf("leafsql: init on %s: %w; %s; run init again", on.Label, errprefix.Trim(err), databases.WayOut(err))
 			}
 		}
 		ran = append(ran, change)
@@ -117,7 +117,7 @@ func readSeveral(ctx context.Context, store *databases.Store, tags map[string]*s
 		return nil
 	}, "SELECT biz_tag, description, max_id FROM "+store.Name()+" WHERE "+isStores)
 	if err != nil {
-		return fmt.Errorf("leafsql: init: reading %s on %s: %w; %s", store.Name(), store.Label, part.Of(err), databases.WayOut(err))
+		return fmt.Errorf("leafsql: init: reading %s on %s: %w; %s", store.Name(), store.Label, errprefix.Trim(err), databases.WayOut(err))
 	}
 	return nil
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/screen"
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/survey"
 	"github.com/leafsql/leafsql/driver"
-	"github.com/leafsql/leafsql/internal/part"
+	"github.com/leafsql/leafsql/internal/errprefix"
 )
 
 func runInit(ctx context.Context, s *screen.Screen, args []string) (int, error) {
@@ -57,7 +57,7 @@ func runInit(ctx context.Context, s *screen.Screen, args []string) (int, error) 
 		if !*dry {
 			if runErr := step.Run(ctx); runErr != nil {
 				err = fmt.Errorf("leafsql: init on %s: %s; %s; nothing after this was run, and init can be run again",
-					step.On.Label, part.Of(runErr), databases.WayOut(runErr))
+					step.On.Label, errprefix.Trim(runErr), databases.WayOut(runErr))
 				break
 			}
 		}

@@ -18,7 +18,7 @@ import (
 	_ "github.com/leafsql/leafsql/idgen/worker/etcd" // sources of worker ids
 	_ "github.com/leafsql/leafsql/idgen/worker/redis"
 	_ "github.com/leafsql/leafsql/idgen/worker/zookeeper"
-	"github.com/leafsql/leafsql/internal/part"
+	"github.com/leafsql/leafsql/internal/errprefix"
 	"github.com/leafsql/leafsql/internal/servererr"
 	"github.com/leafsql/leafsql/internal/spec"
 	_ "github.com/leafsql/leafsql/nacos"
@@ -145,7 +145,7 @@ func documents(ctx context.Context, s *screen.Screen, src worker.Source, workers
 				doc, version, err := src.Slots.Get(asked, slot)
 				end()
 				if err != nil {
-					cancel(fmt.Errorf("leafsql: %s: worker id %d: %w; who holds which cannot be said, look at that server", src.Name, slot, part.Of(err)))
+					cancel(fmt.Errorf("leafsql: %s: worker id %d: %w; who holds which cannot be said, look at that server", src.Name, slot, errprefix.Trim(err)))
 				}
 				docs[slot], versions[slot] = doc, version
 				read.Add(1)

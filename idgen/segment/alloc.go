@@ -10,7 +10,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
-	"github.com/leafsql/leafsql/idgen/segment/internal/tagrow"
+	"github.com/leafsql/leafsql/idgen/segment/internal/tagtable"
 	"github.com/leafsql/leafsql/internal/quote"
 	"github.com/leafsql/leafsql/internal/schema"
 )
@@ -29,7 +29,7 @@ type AllocStore struct {
 // connections must never be held by a transaction that waits for ids. If the column description has fewer than
 // 256 characters, the pool needs a strict sql_mode: otherwise the server may cut off a mark.
 func NewAllocStore(db *sqlx.DB, table string) *AllocStore {
-	s := &AllocStore{counter: counter{rows: tagrow.Rows{DB: db, Table: quote.Table(table), Columns: tagrow.LeafAlloc}}}
+	s := &AllocStore{counter: counter{rows: tagtable.Rows{DB: db, Table: quote.Table(table), Columns: tagtable.LeafAlloc}}}
 	s.read, s.log = s.readRow, func() *slog.Logger { return cmp.Or(s.Logger, slog.Default()) }
 	return s
 }
@@ -40,13 +40,13 @@ func (s *AllocStore) readRow(ctx context.Context, c *sql.Conn, tag string) (row,
 		return row{}, false, err
 	}
 	cells, err := s.rows.Read(ctx, c, tag, "*"+columns) // includes description, if the column exists
-	if n, _ := tagrow.ServerError(err); noDescription(n) {
+	if n, _ := tagtable.ServerError(err); noDescription(n) {
 		cells, err = s.rows.Read(ctx, c, tag, "max_id, step")
 	}
 	if err != nil {
 		return row{}, false, err
 	}
-	if place, stores, several := tagrow.StoreOf(cells["description"].String); several {
+	if place, stores, several := tagtable.StoreOf(cells["description"].String); several {
 		return row{}, cells.Autocommit(), oneOfSeveral(place, stores)
 	}
 	r := row{end: maxEnd}
@@ -66,8 +66,8 @@ func noDescription(number uint16) bool { return number == 1054 || number == 1142
 
 // oneOfSeveral returns the error of a row that was one of several stores': drawing from it alone would issue
 // the ids of the other stores. It is independent of the row's step.
-func oneOfSeveral(place, stores int64) *tagrow.Error {
-	return &tagrow.Error{
+func oneOfSeveral(place, stores int64) *tagtable.Error {
+	return &tagtable.Error{
 		Reason: fmt.Sprintf("its row is that of store %d of %d, which gave out the tag's ids together", place, stores),
 		Fix:    fmt.Sprintf("stop all writers, run leafsql init -from-stores with all %d of them, and name one store in leafStore", stores),
 	}
@@ -124,7 +124,7 @@ func (s *AllocStore) Row(ctx context.Context, tag string) (row Row, err error) {
 	err = s.retry(ctx, tag, func(c *sql.Conn) error {
 		err := c.QueryRowContext(ctx, "SELECT biz_tag, max_id, step FROM "+s.rows.Table+" WHERE biz_tag = "+quote.Literal(tag)).Scan(&row.Tag, &row.MaxID, &row.Step)
 		if errors.Is(err, sql.ErrNoRows) {
-			return tagrow.ErrNone
+			return tagtable.ErrNone
 		}
 		return err
 	})

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/leafsql/leafsql/idgen"
-	"github.com/leafsql/leafsql/idgen/segment/internal/tagrow"
+	"github.com/leafsql/leafsql/idgen/segment/internal/tagtable"
 	"github.com/leafsql/leafsql/internal/quote"
 )
 
@@ -22,7 +22,7 @@ import (
 // transaction of an UPDATE and a SELECT is less safe: a cluster can abort it in between and then accept the
 // COMMIT.
 type counter struct {
-	rows tagrow.Rows
+	rows tagtable.Rows
 
 	// read reads and checks the tag's row. autocommit reports whether the connection is in autocommit mode.
 	read func(ctx context.Context, c *sql.Conn, tag string) (r row, autocommit bool, err error)
@@ -63,7 +63,7 @@ func (t *counter) fetch(ctx context.Context, c *sql.Conn, q Request) (Range, err
 			return r, err
 		}
 	}
-	for tried := (tagrow.Move{}); ; {
+	for tried := (tagtable.Move{}); ; {
 		v, _ := t.known.Load(q.Tag)
 		row := v.(row)
 		floor := max(q.Floor, row.least)
@@ -79,7 +79,7 @@ func (t *counter) fetch(ctx context.Context, c *sql.Conn, q Request) (Range, err
 			return Range{}, err
 		}
 		if m.Where == tried.Where { // the row fits, but the table cannot be changed
-			return Range{}, tagrow.Answer{Err: &tagrow.Error{Reason: "an UPDATE changes nothing", Fix: "look for triggers on the table"}, Soon: true}
+			return Range{}, tagtable.Answer{Err: &tagtable.Error{Reason: "an UPDATE changes nothing", Fix: "look for triggers on the table"}, Soon: true}
 		}
 		end, err := t.rows.Move(ctx, c, q.Tag, m)
 		if t.cannotMark(q.Tag, row, m, err) {
@@ -101,8 +101,8 @@ func (t *counter) fetch(ctx context.Context, c *sql.Conn, q Request) (Range, err
 }
 
 // move returns the move that takes q's ids off a row, and the mark that the row has afterwards.
-func (t *counter) move(q Request, row row, floor int64) (tagrow.Move, tagrow.Mark, error) {
-	m := tagrow.Move{From: q.Seen, To: row.end - q.N, Floor: floor, N: q.N}
+func (t *counter) move(q Request, row row, floor int64) (tagtable.Move, tagtable.Mark, error) {
+	m := tagtable.Move{From: q.Seen, To: row.end - q.N, Floor: floor, N: q.N}
 	if q.MaxStart > 0 {
 		m.To = min(m.To, q.MaxStart)
 	}
@@ -133,12 +133,12 @@ func (t *counter) look(ctx context.Context, c *sql.Conn, q Request) (r Range, fi
 	t.meets(q.Tag, row.mark)
 	if row.next < q.Seen && state != jumps {
 		at, ok := t.fetched.Load(q.Tag)
-		late := ok && time.Since(at.(time.Time)) > tagrow.SoonTime*3/4 // every node had enough time to apply the last fetch
+		late := ok && time.Since(at.(time.Time)) > tagtable.SoonTime*3/4 // every node had enough time to apply the last fetch
 		moves := state == guarded || !t.rows.Marked
 		if row.behind = moves && late; !row.behind && (!moves || q.N > 0) {
 			t.known.Store(q.Tag, row)
 			back := &RolledBackError{Tag: q.Tag, Table: t.rows.Table, Start: row.next, Seen: q.Seen, columns: t.rows.Columns, highest: q.Highest}
-			return Range{}, false, tagrow.Answer{Err: back, Soon: !late}
+			return Range{}, false, tagtable.Answer{Err: back, Soon: !late}
 		}
 	}
 	t.known.Store(q.Tag, row)
@@ -153,17 +153,17 @@ func (t *counter) look(ctx context.Context, c *sql.Conn, q Request) (r Range, fi
 }
 
 func (t *counter) exhausted(q Request, r row, at int64) error {
-	return tagrow.Answer{Err: fmt.Errorf("%w: tag %q in %s: there are fewer than %d from %d up to %d", idgen.ErrExhausted, q.Tag, t.rows.Table, q.N, at, r.end-1)}
+	return tagtable.Answer{Err: fmt.Errorf("%w: tag %q in %s: there are fewer than %d from %d up to %d", idgen.ErrExhausted, q.Tag, t.rows.Table, q.N, at, r.end-1)}
 }
 
 // maxEnd is above every id.
 const maxEnd = math.MaxInt64
 
 // readStep parses the number of ids of a fetch from its column.
-func (t *counter) readStep(tag, column string, c tagrow.Cell) (int64, error) {
+func (t *counter) readStep(tag, column string, c tagtable.Cell) (int64, error) {
 	v, err := strconv.ParseInt(c.String, 10, 64)
 	if err != nil || v < 1 || v > maxRowStep {
-		return 0, &tagrow.Error{Reason: fmt.Sprintf("%s is %s, not in 1 … %d", column, c.Text(), int64(maxRowStep)), Fix: fmt.Sprintf("UPDATE %s SET %s = 1000 WHERE %s = %s", t.rows.Table, t.rows.Step, t.rows.Tag, quote.String(tag))}
+		return 0, &tagtable.Error{Reason: fmt.Sprintf("%s is %s, not in 1 … %d", column, c.Text(), int64(maxRowStep)), Fix: fmt.Sprintf("UPDATE %s SET %s = 1000 WHERE %s = %s", t.rows.Table, t.rows.Step, t.rows.Tag, quote.String(tag))}
 	}
 	return v, nil
 }
@@ -171,13 +171,13 @@ func (t *counter) readStep(tag, column string, c tagrow.Cell) (int64, error) {
 // retry runs do with retries after transient errors, and converts the error to one for users.
 func (t *counter) retry(ctx context.Context, tag string, do func(*sql.Conn) error) error {
 	err := t.rows.Retry(ctx, do)
-	if answer, ok := errors.AsType[tagrow.Answer](err); ok {
+	if answer, ok := errors.AsType[tagtable.Answer](err); ok {
 		err = answer.Err
 	}
-	if row, ok := errors.AsType[*tagrow.Error](err); ok {
+	if row, ok := errors.AsType[*tagtable.Error](err); ok {
 		return &RowError{tag, t.rows.Table, row.Reason, row.Fix}
 	}
-	if errors.Is(err, tagrow.ErrNone) {
+	if errors.Is(err, tagtable.ErrNone) {
 		return &UnknownTagError{Tag: tag, Table: t.rows.Table, columns: t.rows.Columns}
 	}
 	return err
@@ -215,8 +215,8 @@ func (t *counter) ensure(ctx context.Context, tag string, next, step, highest in
 		// This read shows whether the INSERT was in autocommit mode, and saves the read before the first fetch.
 		row, autocommit, err := t.read(ctx, c, tag)
 		if !autocommit {
-			if _, err := c.ExecContext(ctx, tagrow.Commit); err != nil {
-				tagrow.Discard(c)
+			if _, err := c.ExecContext(ctx, tagtable.Commit); err != nil {
+				tagtable.Discard(c)
 				return err
 			}
 		}
@@ -224,7 +224,7 @@ func (t *counter) ensure(ctx context.Context, tag string, next, step, highest in
 			t.rows.Transactions.Store(t.rows.Transactions.Load() || !autocommit)
 			t.meets(tag, row.mark)
 			t.known.Store(tag, row)
-		} else if _, odd := errors.AsType[*tagrow.Error](err); odd { // the first fetch returns this error
+		} else if _, odd := errors.AsType[*tagtable.Error](err); odd { // the first fetch returns this error
 			err = nil
 		}
 		return err

@@ -6,8 +6,8 @@ import (
 	"fmt"
 
 	"github.com/leafsql/leafsql/idgen"
-	"github.com/leafsql/leafsql/idgen/segment/internal/tagrow"
-	"github.com/leafsql/leafsql/internal/part"
+	"github.com/leafsql/leafsql/idgen/segment/internal/tagtable"
+	"github.com/leafsql/leafsql/internal/errprefix"
 	"github.com/leafsql/leafsql/internal/quote"
 )
 
@@ -17,11 +17,11 @@ type UnknownTagError struct {
 	Tag   string
 	Table string // in SQL's spelling; empty for a store without tables
 
-	columns tagrow.Columns // columns of the table; the zero value means leaf_alloc's
+	columns tagtable.Columns // columns of the table; the zero value means leaf_alloc's
 }
 
 func (e *UnknownTagError) Error() string {
-	c := cmp.Or(e.columns, tagrow.LeafAlloc)
+	c := cmp.Or(e.columns, tagtable.LeafAlloc)
 	return fmt.Sprintf("leafsql: tag %q has no row in %s; start this process again with leafCreate=true, or add one that starts above the ids in use: INSERT INTO %[2]s (%[3]s, %[4]s, %[5]s) VALUES (%[6]s, <highest id%[7]s>, 1000)",
 		e.Tag, table(e.Table), c.Tag, c.Next, c.Step, quote.String(e.Tag), c.After())
 }
@@ -47,12 +47,12 @@ type RolledBackError struct {
 	Start int64  // the row's next id
 	Seen  int64  // end of the highest range that this process fetched; other processes may have fetched higher ones
 
-	columns tagrow.Columns // like UnknownTagError.columns
-	highest int64          // highest id of the smallest key column; 0 if that is not known
+	columns tagtable.Columns // like UnknownTagError.columns
+	highest int64            // highest id of the smallest key column; 0 if that is not known
 }
 
 func (e *RolledBackError) Error() string {
-	c := cmp.Or(e.columns, tagrow.LeafAlloc)
+	c := cmp.Or(e.columns, tagtable.LeafAlloc)
 	return fmt.Sprintf("leafsql: tag %q in %s went back to %d after ids below %d were fetched; raise it above every id that any process may hold: "+
 		"UPDATE %[2]s SET %[5]s = GREATEST(%[5]s, %[4]d, <highest id in all tables and shards of this tag>) + %[8]d WHERE %[6]s = %[7]s",
 		e.Tag, table(e.Table), e.Start, e.Seen, c.Next, c.Tag, quote.String(e.Tag), Margin(cmp.Or(e.highest, maxEnd)-e.Seen))
@@ -79,17 +79,17 @@ type UnavailableError struct {
 
 func (e *UnavailableError) Error() string {
 	way := "they come again as soon as the store answers"
-	switch n, _ := tagrow.ServerError(e.Cause); n {
+	switch n, _ := tagtable.ServerError(e.Cause); n {
 	case 1044, 1142, 1143: // denied
 		way = "GRANT SELECT, UPDATE on the table to this user, with leafCreate also INSERT"
 	case 1045, 1698: // access denied
 		way = "correct user and password in the DSN"
 	case 1049:
 		way = "create the database, or correct the DSN"
-	case tagrow.ErrNoTable:
+	case tagtable.ErrNoTable:
 		way = "leafsql init creates it, and so does a process that starts with leafCreate=true"
 	}
-	return fmt.Sprintf("leafsql: no ids for tag %q: %s; %s", e.Tag, part.Text(e.Cause), way)
+	return fmt.Sprintf("leafsql: no ids for tag %q: %s; %s", e.Tag, errprefix.TrimText(e.Cause), way)
 }
 
 func (e *UnavailableError) Unwrap() error { return e.Cause }
@@ -117,7 +117,7 @@ func (g *Generator) gaveUp(err error) error {
 		return &UnavailableError{Tag: g.tag, Cause: noAnswerError(g.patience())}
 	}
 	if g.failure != nil {
-		return fmt.Errorf("leafsql: waiting for ids for tag %q: %w; the last fetch failed: %v", g.tag, err, part.Of(g.failure))
+		return fmt.Errorf("leafsql: waiting for ids for tag %q: %w; the last fetch failed: %v", g.tag, err, errprefix.Trim(g.failure))
 	}
 	return fmt.Errorf("leafsql: waiting for ids for tag %q: %w", g.tag, err)
 }

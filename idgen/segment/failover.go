@@ -12,7 +12,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/leafsql/leafsql/idgen/segment/internal/tagrow"
+	"github.com/leafsql/leafsql/idgen/segment/internal/tagtable"
 	"github.com/leafsql/leafsql/internal/quote"
 	"github.com/leafsql/leafsql/internal/serverid"
 )
@@ -36,7 +36,7 @@ type guards struct {
 
 // marked is a row's mark as it was read, with the server that answered.
 type marked struct {
-	mark   tagrow.Mark
+	mark   tagtable.Mark
 	server string // hash of the identity of the server that answered; "" if ids are drawn without a mark
 	hash   string // expression for the server's hash
 	now    int64  // the server's time, in seconds since 1970
@@ -74,7 +74,7 @@ func (t *counter) stateOf(tag string, r row) state {
 }
 
 // meets records the mark of a row.
-func (t *counter) meets(tag string, m tagrow.Mark) {
+func (t *counter) meets(tag string, m tagtable.Mark) {
 	if m.Server != "" {
 		t.met.Store(tag, m.Server)
 	}
@@ -84,17 +84,17 @@ func (t *counter) meets(tag string, m tagrow.Mark) {
 const jumpsCountFor = 3600
 
 // guard extends m as the row's mark requires, and returns the mark that the row has afterwards.
-func (t *counter) guard(q Request, r row, m *tagrow.Move) (tagrow.Mark, error) {
+func (t *counter) guard(q Request, r row, m *tagtable.Move) (tagtable.Mark, error) {
 	var set, where string
-	mark := tagrow.Mark{Server: r.server}
+	mark := tagtable.Mark{Server: r.server}
 	switch t.stateOf(q.Tag, r) {
 	case unguarded:
 		mark = r.mark
 	case released:
-		mark, where = r.mark, tagrow.GuardOff()
+		mark, where = r.mark, tagtable.GuardOff()
 	case guarded:
 		mark = r.mark
-		set, where = tagrow.Guard(r.hash)
+		set, where = tagtable.Guard(r.hash)
 	case adopts:
 		set, where = mark.Mark(r.hash)
 	case jumps:
@@ -141,15 +141,15 @@ func (t *counter) margin(left int64) int64 {
 // braked returns the error of a row that jumps repeatedly: two servers take writes, or the same server looks
 // like several.
 func (t *counter) braked(tag string, r row) error {
-	return tagrow.Answer{Soon: true, Err: &tagrow.Error{
+	return tagtable.Answer{Soon: true, Err: &tagtable.Error{
 		Reason: fmt.Sprintf("ids were last drawn on another server (%s; this one is %s), and the row has been moved up by a margin %d times in a row already", r.mark, r.server, r.mark.Jumps),
 		Fix: fmt.Sprintf("stop the writes to one of the servers; if both share their storage, turn this off for the tag: UPDATE %s SET description = '%s' WHERE %s = %s",
-			t.rows.Table, tagrow.MarkOff, t.rows.Tag, quote.String(tag)),
+			t.rows.Table, tagtable.MarkOff, t.rows.Tag, quote.String(tag)),
 	}}
 }
 
 // moved records the effect of a fetch, which took ids from start on, on the mark of a row.
-func (t *counter) moved(q Request, r row, m tagrow.Mark, start, gap int64) {
+func (t *counter) moved(q Request, r row, m tagtable.Mark, start, gap int64) {
 	if m == r.mark && !r.behind {
 		return
 	}
@@ -195,11 +195,11 @@ func (t *counter) triesMark(r row) bool {
 }
 
 // readMark parses the mark in the cells of a row.
-func (t *counter) readMark(tag string, cells tagrow.Cells) (m marked, err error) {
+func (t *counter) readMark(tag string, cells tagtable.Cells) (m marked, err error) {
 	m.read = time.Now()
 	server := t.identity.Load()
 	description, exists := cells["description"]
-	text, mark, ok := tagrow.ParseMark(description.String)
+	text, mark, ok := tagtable.ParseMark(description.String)
 	switch {
 	case !ok:
 		return m, t.unreadable(tag, text, description.String)
@@ -208,8 +208,8 @@ func (t *counter) readMark(tag string, cells tagrow.Cells) (m marked, err error)
 		t.warnUnmarked("the server replicates statements as text", "SET GLOBAL binlog_format = 'ROW'")
 	case !exists:
 		t.warnUnmarked("the table has no column description, or this user may not read it", "ALTER TABLE "+t.rows.Table+" ADD COLUMN description varchar(256), and GRANT SELECT, UPDATE on the table")
-	case mark.Server == "" && utf8.RuneCountInString(text) > tagrow.MaxText:
-		t.warnUnmarked(fmt.Sprintf("the description of tag %q leaves no room for a mark", tag), fmt.Sprintf("shorten it to %d characters", tagrow.MaxText))
+	case mark.Server == "" && utf8.RuneCountInString(text) > tagtable.MaxText:
+		t.warnUnmarked(fmt.Sprintf("the description of tag %q leaves no room for a mark", tag), fmt.Sprintf("shorten it to %d characters", tagtable.MaxText))
 	case !t.unmarked.Load():
 		m.server, m.hash = cells["leafsql@server"].String, server.Hash
 		fmt.Sscan(cells["leafsql@now"].String, &m.now)
@@ -220,11 +220,11 @@ func (t *counter) readMark(tag string, cells tagrow.Cells) (m marked, err error)
 
 // unreadable returns the error of a row with an unreadable mark: ids may have been drawn from the row on any
 // server.
-func (t *counter) unreadable(tag, text, description string) *tagrow.Error {
-	return &tagrow.Error{
+func (t *counter) unreadable(tag, text, description string) *tagtable.Error {
+	return &tagtable.Error{
 		Reason: fmt.Sprintf("the mark at the end of its description, %q, cannot be read", description),
 		Fix: fmt.Sprintf("write one that has the next fetch move the row up by a margin: UPDATE %s SET description = %s WHERE %s = %s",
-			t.rows.Table, quote.String(strings.TrimSpace(text+" "+tagrow.Unmatched)), t.rows.Tag, quote.String(tag)),
+			t.rows.Table, quote.String(strings.TrimSpace(text+" "+tagtable.Unmatched)), t.rows.Tag, quote.String(tag)),
 	}
 }
 
@@ -238,7 +238,7 @@ func (t *counter) warnUnmarked(why, fix string) {
 
 // deniesMark reports whether a statement failed because it reads or writes the column description.
 func deniesMark(err error) bool {
-	n, _ := tagrow.ServerError(err)
+	n, _ := tagtable.ServerError(err)
 	return slices.Contains([]uint16{
 		1054, // no such column
 		1143, // no right on the column
@@ -251,7 +251,7 @@ func deniesMark(err error) bool {
 }
 
 // cannotMark reports whether err of a Move is caused by its mark. The store then draws without marks.
-func (t *counter) cannotMark(tag string, r row, m tagrow.Move, err error) bool {
+func (t *counter) cannotMark(tag string, r row, m tagtable.Move, err error) bool {
 	if m.Set == "" || !deniesMark(err) {
 		return false
 	}
@@ -275,8 +275,8 @@ func (t *counter) newMark(ctx context.Context, c *sql.Conn) (mark string, lossy 
 			return "", false, err
 		}
 		at = &newRows{asked: time.Now()}
-		err = c.QueryRowContext(ctx, tagrow.Foreign(t.identity.Load().Hash, t.rows.Table)).Scan(&at.server, &at.foreign)
-		if n, _ := tagrow.ServerError(err); n == tagrow.ErrNoTable { // no row can be foreign
+		err = c.QueryRowContext(ctx, tagtable.Foreign(t.identity.Load().Hash, t.rows.Table)).Scan(&at.server, &at.foreign)
+		if n, _ := tagtable.ServerError(err); n == tagtable.ErrNoTable { // no row can be foreign
 			err = c.QueryRowContext(ctx, "SELECT "+t.identity.Load().Hash).Scan(&at.server)
 		}
 		switch {
@@ -287,7 +287,7 @@ func (t *counter) newMark(ctx context.Context, c *sql.Conn) (mark string, lossy 
 		}
 		t.newRows.Store(at)
 	}
-	return tagrow.Mark{Server: at.server.String}.String(), at.foreign > 0, nil
+	return tagtable.Mark{Server: at.server.String}.String(), at.foreign > 0, nil
 }
 
 // newRows has the facts about the server that rows to be added depend on. If a row is added on another server,
@@ -304,9 +304,9 @@ const unknownVariable = 1193 // error for a system variable of another kind of s
 
 // forget makes the store identify servers again, after an error which shows that the server has changed.
 func (t *counter) forget(err error) error {
-	if n, _ := tagrow.ServerError(err); n == unknownVariable && t.identity.Swap(nil) != nil {
+	if n, _ := tagtable.ServerError(err); n == unknownVariable && t.identity.Swap(nil) != nil {
 		t.known.Clear()
-		return tagrow.Answer{Err: err, Soon: true}
+		return tagtable.Answer{Err: err, Soon: true}
 	}
 	return err
 }

@@ -5,7 +5,7 @@ import (
 	"database/sql"
 	"unicode/utf8"
 
-	"github.com/leafsql/leafsql/idgen/segment/internal/tagrow"
+	"github.com/leafsql/leafsql/idgen/segment/internal/tagtable"
 )
 
 // Marks lists rows of a table by the marks in their descriptions. Tags are in ascending order.
@@ -21,7 +21,7 @@ type Marks struct {
 func (s *AllocStore) NewMark(ctx context.Context) (mark string, lossy bool, err error) {
 	err = s.rows.Retry(ctx, func(c *sql.Conn) error {
 		mark, lossy, err = s.newMark(ctx, c)
-		if n, _ := tagrow.ServerError(err); noDescription(n) { // or no right to lock rows
+		if n, _ := tagtable.ServerError(err); noDescription(n) { // or no right to lock rows
 			return nil
 		}
 		return err
@@ -35,16 +35,16 @@ func (s *AllocStore) Marks(ctx context.Context) (m Marks, err error) {
 	err = s.each(ctx, "biz_tag, COALESCE(description, '')", func(scan func(...any) error) error {
 		var tag, description string
 		err := scan(&tag, &description)
-		text, mark, ok := tagrow.ParseMark(description)
-		var broken *tagrow.Error
-		place, stores, several := tagrow.StoreOf(description)
+		text, mark, ok := tagtable.ParseMark(description)
+		var broken *tagtable.Error
+		place, stores, several := tagtable.StoreOf(description)
 		switch {
 		case several:
 			broken = oneOfSeveral(place, stores)
 		case !ok:
 			broken = s.unreadable(tag, text, description)
-		case mark != (tagrow.Mark{}):
-		case utf8.RuneCountInString(text) > tagrow.MaxText:
+		case mark != (tagtable.Mark{}):
+		case utf8.RuneCountInString(text) > tagtable.MaxText:
 			m.Full = append(m.Full, tag)
 		default:
 			m.Unmarked = append(m.Unmarked, tag)
@@ -54,7 +54,7 @@ func (s *AllocStore) Marks(ctx context.Context) (m Marks, err error) {
 		}
 		return err
 	})
-	if n, _ := tagrow.ServerError(err); noDescription(n) || n == tagrow.ErrNoTable {
+	if n, _ := tagtable.ServerError(err); noDescription(n) || n == tagtable.ErrNoTable {
 		return m, nil
 	}
 	return m, s.rows.Failed("read", err)

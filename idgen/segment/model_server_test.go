@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/leafsql/leafsql/idgen/segment/internal/tagrow"
+	"github.com/leafsql/leafsql/idgen/segment/internal/tagtable"
 )
 
 // statement is a statement on its way to the server, or its answer on the way back.
@@ -54,7 +54,7 @@ func (w *world) run(s *statement) {
 		for _, name := range []string{"server_uuid", "server_id", "hostname", "port", "innodb_flush_log_at_trx_commit", "sync_binlog", "log_bin"} {
 			s.rows = append(s.rows, []driver.Value{name, "1"})
 		}
-	case text == tagrow.Foreign("'"+server.hash()+"'", "`leaf_alloc`"):
+	case text == tagtable.Foreign("'"+server.hash()+"'", "`leaf_alloc`"):
 		s.rows = [][]driver.Value{{server.hash(), int64(server.others)}}
 	case s.text == "SELECT MAX(id) FROM t":
 		s.rows = [][]driver.Value{{slices.Max(append(slices.Collect(maps.Keys(w.table)), 0))}}
@@ -74,7 +74,7 @@ func number(s string) int64 {
 func (p *process) send(ctx context.Context, text string) (*statement, error) {
 	s := &statement{p: p, text: text, at: p.at, done: make(chan error, 1)}
 	switch text {
-	case "START TRANSACTION", tagrow.Commit, tagrow.Rollback:
+	case "START TRANSACTION", tagtable.Commit, tagtable.Rollback:
 		return s, ctx.Err()
 	}
 	p.w.mu.Lock()

@@ -22,8 +22,8 @@ type replacement struct{ file, old, new string }
 
 var mutations = []mutation{
 	{"a row below what was seen gives no range", "goes back", []replacement{
-		{"internal/tagrow/tagrow.go", "decimal(m.From-r.Last)", "decimal(-r.Last)"},
-		{"internal/tagrow/tagrow.go", "next-m.N < max(m.From, m.Floor) ||", "next-m.N < m.Floor ||"},
+		{"internal/tagtable/tagtable.go", "decimal(m.From-r.Last)", "decimal(-r.Last)"},
+		{"internal/tagtable/tagtable.go", "next-m.N < max(m.From, m.Floor) ||", "next-m.N < m.Floor ||"},
 		{"counter.go", "row.next < q.Seen && state != jumps", "false"},
 		{"fetch.go", "case r.Start >= 0 && r.Start < q.Seen && r.Start < r.End:", "case false:"},
 	}},
@@ -55,26 +55,26 @@ var mutations = []mutation{
 		{"counter.go", "\t\tif err != nil {\n\t\t\treturn Range{}, err\n\t\t}\n\t\tif end > 0 {", "\t\tif err != nil {\n\t\t\tend = max(q.Seen, floor) + q.N\n\t\t}\n\t\tif end > 0 {"},
 	}},
 	{"the range is what the server says it wrote", "keys", []replacement{
-		{"internal/tagrow/tagrow.go", `(GREATEST("+now+", "+decimal(m.Floor)+") + "+`, `("+now+" + "+`},
-		{"internal/tagrow/tagrow.go", "next-m.N < max(m.From, m.Floor) ||", "next-m.N < m.From ||"},
+		{"internal/tagtable/tagtable.go", `(GREATEST("+now+", "+decimal(m.Floor)+") + "+`, `("+now+" + "+`},
+		{"internal/tagtable/tagtable.go", "next-m.N < max(m.From, m.Floor) ||", "next-m.N < m.From ||"},
 		{"counter.go", "Range{Start: end - q.N, End: end,", "Range{Start: max(end-q.N, floor), End: max(end-q.N, floor) + q.N,"},
 	}},
 
 	// Mutations of fail-overs.
 	{"a fetch compares the mark", "fail-over", []replacement{
-		{"internal/tagrow/mark.go", `" AND LOCATE(CONCAT('" + markBegin + "', " + hash + "), description) > 0"`, `""`},
+		{"internal/tagtable/mark.go", `" AND LOCATE(CONCAT('" + markBegin + "', " + hash + "), description) > 0"`, `""`},
 	}},
 	{"the mark is compared with the server that executes the fetch", "fail-over", []replacement{
-		{"failover.go", "tagrow.Guard(r.hash)", "tagrow.Guard(quote.String(r.server))"},
+		{"failover.go", "tagtable.Guard(r.hash)", "tagtable.Guard(quote.String(r.server))"},
 	}},
 	{"the mark is compared, not the server alone", "back as a replica", []replacement{
-		{"failover.go", "tagrow.Guard(r.hash)", `"", " AND "+r.hash+" = "+quote.String(r.server)`},
+		{"failover.go", "tagtable.Guard(r.hash)", `"", " AND "+r.hash+" = "+quote.String(r.server)`},
 	}},
 	{"the start of a server that may lose commits is compared", "crash", []replacement{
 		{"../../internal/serverid/serverid.go", `"CONCAT('server ', " + name + ", ' started at ', UNIX_TIMESTAMP() - CAST(" + value("Uptime") + " AS SIGNED)), CONCAT('server ', " + name + "))"`, `"1, CONCAT('server ', " + name + "))"`},
 	}},
 	{"the event of a fetch has the mark", "late events", []replacement{
-		{"internal/tagrow/mark.go", `return ", description = description", `, `return "", `},
+		{"internal/tagtable/mark.go", `return ", description = description", `, `return "", `},
 	}},
 	{"a row with another mark moves up by a margin", "fail-over", []replacement{
 		{"failover.go", "m.N += min(t.margin(left), r.end-q.N-at)", "m.N += 0"},
@@ -95,16 +95,16 @@ var mutations = []mutation{
 		{"counter.go", "row.behind = moves && late", "row.behind = false"},
 	}},
 	{"a move by a margin runs on the server that its mark names", "A to B to C", []replacement{
-		{"internal/tagrow/mark.go", `" AND LOCATE(" + quote.String(old.String()) + ", description) > 0" + m.on(hash)`, `" AND LOCATE(" + quote.String(old.String()) + ", description) > 0"`},
+		{"internal/tagtable/mark.go", `" AND LOCATE(" + quote.String(old.String()) + ", description) > 0" + m.on(hash)`, `" AND LOCATE(" + quote.String(old.String()) + ", description) > 0"`},
 	}},
 	{"a row moves by a margin above what was seen", "A to B to C", []replacement{
 		{"failover.go", "max(m.Floor, q.Seen)", "m.Floor"},
 	}},
 	{"the first mark is written on the server that it names", "first mark", []replacement{
-		{"internal/tagrow/mark.go", "strconv.Itoa(MaxText) + m.on(hash)", "strconv.Itoa(MaxText)"},
+		{"internal/tagtable/mark.go", "strconv.Itoa(MaxText) + m.on(hash)", "strconv.Itoa(MaxText)"},
 	}},
 	{"one of two moves of a row finds its mark gone", "fail-over, three", []replacement{
-		{"internal/tagrow/mark.go", `" AND LOCATE(" + quote.String(old.String()) + ", description) > 0" + m.on(hash)`, `m.on(hash)`},
+		{"internal/tagtable/mark.go", `" AND LOCATE(" + quote.String(old.String()) + ", description) > 0" + m.on(hash)`, `m.on(hash)`},
 	}},
 }
 

@@ -10,7 +10,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
-	"github.com/leafsql/leafsql/idgen/segment/internal/tagrow"
+	"github.com/leafsql/leafsql/idgen/segment/internal/tagtable"
 	"github.com/leafsql/leafsql/internal/quote"
 	"github.com/leafsql/leafsql/internal/schema"
 )
@@ -35,7 +35,7 @@ type SequenceStore struct{ counter }
 // NewSequenceStore returns a store on table, a name or db.name, unquoted; the usual name is t_sequence. For the
 // requirements on the pool see [NewAllocStore].
 func NewSequenceStore(db *sqlx.DB, table string) *SequenceStore {
-	s := &SequenceStore{counter{rows: tagrow.Rows{DB: db, Table: quote.Table(table), Columns: tagrow.Columns{Tag: "`name`", Next: "`current_value`", Step: "`increment`", Last: 1}}}}
+	s := &SequenceStore{counter{rows: tagtable.Rows{DB: db, Table: quote.Table(table), Columns: tagtable.Columns{Tag: "`name`", Next: "`current_value`", Step: "`increment`", Last: 1}}}}
 	s.read, s.log = s.readSequence, slog.Default
 	return s
 }
@@ -46,7 +46,7 @@ func (s *SequenceStore) readSequence(ctx context.Context, c *sql.Conn, name stri
 		return r, false, err
 	}
 	odd := func(column, reason, fix string) error {
-		return &tagrow.Error{Reason: column + " is " + all[column].Text() + ", " + reason, Fix: fmt.Sprintf("UPDATE %s SET `%s` = %s WHERE %s = %s", s.rows.Table, column, fix, s.rows.Tag, quote.String(name))}
+		return &tagtable.Error{Reason: column + " is " + all[column].Text() + ", " + reason, Fix: fmt.Sprintf("UPDATE %s SET `%s` = %s WHERE %s = %s", s.rows.Table, column, fix, s.rows.Tag, quote.String(name))}
 	}
 	// A missing column and NULL both mean the column's default.
 	number := func(column string, byDefault int64) int64 {

@@ -32,7 +32,7 @@ import (
 
 	"github.com/leafsql/leafsql/idgen"
 	"github.com/leafsql/leafsql/idgen/worker"
-	"github.com/leafsql/leafsql/internal/part"
+	"github.com/leafsql/leafsql/internal/errprefix"
 )
 
 // Generator issues ids of one layout with one worker id at a time. It
@@ -89,7 +89,7 @@ type LeaseError struct {
 }
 
 func (e *LeaseError) Error() string {
-	s := "leafsql: snowflake: no id may be issued: " + part.Text(e.Cause)
+	s := "leafsql: snowflake: no id may be issued: " + errprefix.TrimText(e.Cause)
 	if e.Next.IsZero() {
 		return s + "; another try is under way"
 	}

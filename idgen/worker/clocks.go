@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/leafsql/leafsql/internal/part"
+	"github.com/leafsql/leafsql/internal/errprefix"
 )
 
 // compareClocks reads the registry's time if this machine's clock has
@@ -23,7 +23,7 @@ func (e *engine) compareClocks(ctx context.Context, anew bool) {
 	if err == nil {
 		e.offset = now.Sub(theirs).Round(time.Millisecond)
 	} else if !e.timeless && ctx.Err() == nil {
-		e.log.Warn("leafsql: the registry of worker ids does not say its time, so that a clock that is ahead of it is not noticed; worker ids are taken all the same", "registry", e.source.Name, "err", part.Text(err))
+		e.log.Warn("leafsql: the registry of worker ids does not say its time, so that a clock that is ahead of it is not noticed; worker ids are taken all the same", "registry", e.source.Name, "err", errprefix.TrimText(err))
 	}
 	e.timeless = err != nil
 }

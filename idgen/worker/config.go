@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/leafsql/leafsql/internal/part"
+	"github.com/leafsql/leafsql/internal/errprefix"
 )
 
 // Config configures the lease of a worker id. The zero value suits a layout
@@ -144,11 +144,11 @@ func (s *Status) Changed() <-chan struct{} { return s.changed }
 func (s *Status) Reason() string {
 	switch {
 	case s.Err != nil && s.Phase == phaseSearching:
-		return fmt.Sprintf("%s (the next search is at %s)", part.Text(s.Err), s.Next.Format(time.TimeOnly))
+		return fmt.Sprintf("%s (the next search is at %s)", errprefix.TrimText(s.Err), s.Next.Format(time.TimeOnly))
 	case s.Err != nil:
-		return part.Text(s.Err)
+		return errprefix.TrimText(s.Err)
 	case s.Phase == phaseWaiting:
-		return part.Text(s.quarantine)
+		return errprefix.TrimText(s.quarantine)
 	}
 	return "the search for a worker id goes on"
 }

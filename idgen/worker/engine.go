@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/leafsql/leafsql/internal/part"
+	"github.com/leafsql/leafsql/internal/errprefix"
 )
 
 // engine takes and renews slots. It contains only the protocol. An acknowledged put
@@ -102,7 +102,7 @@ func (e *engine) unread(what string, err error) error {
 	if _, ok := errors.AsType[advice](err); ok || unusable {
 		wayOut = ""
 	}
-	return fmt.Errorf("leafsql: registry of worker ids%s: %s: %w%s", inParentheses(e.source.Name), what, part.Of(err), wayOut)
+	return fmt.Errorf("leafsql: registry of worker ids%s: %s: %w%s", inParentheses(e.source.Name), what, errprefix.Trim(err), wayOut)
 }
 
 func (e *engine) put(ctx context.Context, slot int, d Doc, expected Version) (Version, outcome, error) {
@@ -149,7 +149,7 @@ func (e *engine) registry(ctx context.Context) (registry, error) {
 			e.log.Log(ctx, level, "leafsql: a new registry of worker ids was made; if there should be one already, this process looks in the wrong place", "registry", e.source.Name)
 		}
 		if r = e.get(ctx, RegistrySlot); r.err == nil && r.ver == "" {
-			return registry{}, fmt.Errorf("leafsql: the registry's document is still missing after it was created: %w", part.Of(cmp.Or(err, errContended)))
+			return registry{}, fmt.Errorf("leafsql: the registry's document is still missing after it was created: %w", errprefix.Trim(cmp.Or(err, errContended)))
 		}
 	}
 	if r.err != nil {
@@ -176,7 +176,7 @@ func (e *engine) create(ctx context.Context, slot int) reading {
 	_, _, err := e.put(ctx, slot, initial(), "")
 	r := e.get(ctx, slot)
 	if r.err == nil && r.ver == "" {
-		r.err = fmt.Errorf("still missing after it was created: %w", part.Of(cmp.Or(err, errContended)))
+		r.err = fmt.Errorf("still missing after it was created: %w", errprefix.Trim(cmp.Or(err, errContended)))
 	}
 	return r
 }

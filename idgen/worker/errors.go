@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/leafsql/leafsql/internal/part"
+	"github.com/leafsql/leafsql/internal/errprefix"
 )
 
 var (
@@ -126,7 +126,7 @@ func lostError(worker int, d Doc, cause error) *UnavailableError {
 		}
 	}
 	if cause != nil {
-		why += ": " + part.Text(cause)
+		why += ": " + errprefix.TrimText(cause)
 	}
 	e.text = fmt.Sprintf("leafsql: worker id %d was lost: %s; another one is searched", worker, why)
 	return e

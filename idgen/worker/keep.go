@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/leafsql/leafsql/internal/part"
+	"github.com/leafsql/leafsql/internal/errprefix"
 )
 
 // releaseFor is the longest time that Close waits for the registry to return the worker id.
@@ -38,7 +38,7 @@ func (k *Keeper) hold() {
 
 // lost publishes that the lease has ended.
 func (k *Keeper) lost(lost *UnavailableError) {
-	k.engine.log.Warn("leafsql: worker id lost", "worker", lost.Worker, "err", part.Text(lost))
+	k.engine.log.Warn("leafsql: worker id lost", "worker", lost.Worker, "err", errprefix.TrimText(lost))
 	k.next.Phase, k.next.Limit, k.next.Err = phaseSearching, time.Time{}, nil
 	if lost.Owner == "" && lost.Cause != nil { // the registry never answered
 		k.next.Err, k.next.Next = lost, k.clock.now()
@@ -123,7 +123,7 @@ func (k *Keeper) quarantine(wait time.Duration) {
 		k.next.Err = q
 	}
 	if wait >= time.Second {
-		k.engine.log.Info("leafsql: "+part.Text(q), "wait", wait.Round(time.Millisecond))
+		k.engine.log.Info("leafsql: "+errprefix.TrimText(q), "wait", wait.Round(time.Millisecond))
 	}
 }
 
@@ -132,7 +132,7 @@ func (k *Keeper) renewed(before, err error) {
 	h := k.held
 	switch left := h.bound.Sub(k.clock.now()).Round(time.Millisecond); {
 	case err != nil && before == nil:
-		k.engine.log.Warn("leafsql: the worker id is not renewed; ids go on until its bound", "worker", h.slot, "left", left, "err", part.Text(err))
+		k.engine.log.Warn("leafsql: the worker id is not renewed; ids go on until its bound", "worker", h.slot, "left", left, "err", errprefix.TrimText(err))
 	case err == nil && before != nil:
 		k.engine.log.Info("leafsql: the worker id is renewed again", "worker", h.slot, "until", h.bound)
 	}

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/leafsql/leafsql/internal/part"
+	"github.com/leafsql/leafsql/internal/errprefix"
 )
 
 // Keeper leases one worker id of a source for this process, from the first use
@@ -217,7 +217,7 @@ func (k *Keeper) complain(err error) {
 	}
 	if class != k.class {
 		k.class = class
-		k.cfg.Logger.Warn("leafsql: no worker id: " + part.Text(err))
+		k.cfg.Logger.Warn("leafsql: no worker id: " + errprefix.TrimText(err))
 	}
 }
 

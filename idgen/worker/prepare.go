@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/leafsql/leafsql/internal/part"
+	"github.com/leafsql/leafsql/internal/errprefix"
 )
 
 // Prepare creates the documents that are missing in a registry, so that the wait for an
@@ -35,7 +35,7 @@ func Prepare(ctx context.Context, open func(context.Context) (Source, error), cf
 		case err == nil:
 			failed = 0
 		case failed > 20 || e.host.sleep(ctx, e.pause) != nil: // the registry may be busy with a document
-			return fmt.Errorf("leafsql: preparing the registry of worker ids: %w", part.Of(err))
+			return fmt.Errorf("leafsql: preparing the registry of worker ids: %w", errprefix.Trim(err))
 		}
 	}
 	return err

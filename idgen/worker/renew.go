@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/leafsql/leafsql/internal/part"
+	"github.com/leafsql/leafsql/internal/errprefix"
 )
 
 // renew tries once to raise the bound, which had not ended at now. After an
@@ -26,7 +26,7 @@ func (e *engine) renew(ctx context.Context, h *hold, now time.Time) (again time.
 	}
 	switch {
 	case r.err != nil:
-		err = fmt.Errorf("%w; reading it: %w", part.Of(err), part.Of(r.err))
+		err = fmt.Errorf("%w; reading it: %w", errprefix.Trim(err), errprefix.Trim(r.err))
 	case h.wrote(r.doc): // mutation: nonce
 		// One of this hold's puts, perhaps the last one. The next put continues
 		// from it, but it does not raise the bound.
@@ -43,7 +43,7 @@ func (e *engine) renew(ctx context.Context, h *hold, now time.Time) (again time.
 		if failed == nil {
 			return e.lengths.renew, nil
 		}
-		err = fmt.Errorf("%w; putting it back: %w", part.Of(err), part.Of(failed))
+		err = fmt.Errorf("%w; putting it back: %w", errprefix.Trim(err), errprefix.Trim(failed))
 	case r.doc.HighWater.After(h.doc.HighWater):
 		return 0, lostError(h.slot, r.doc, nil)
 	}

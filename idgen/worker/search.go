@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/leafsql/leafsql/internal/part"
+	"github.com/leafsql/leafsql/internal/errprefix"
 )
 
 // reading is the result of reading one document, and its meaning for a search.
@@ -98,7 +98,7 @@ func (e *engine) search(ctx context.Context, few int) (*hold, error) {
 				unread = cmp.Or(unread, e.unread(fmt.Sprintf("slot %d", r.slot), r.err))
 			}
 			if ctx.Err() != nil {
-				return nil, fmt.Errorf("leafsql: search for a worker id: %w", part.Of(cmp.Or(failed, unread, context.Cause(ctx))))
+				return nil, fmt.Errorf("leafsql: search for a worker id: %w", errprefix.Trim(cmp.Or(failed, unread, context.Cause(ctx))))
 			}
 		}
 		if !answered && n > 1 { // a single slot may be unreadable
@@ -175,7 +175,9 @@ func (e *engine) take(ctx context.Context, reg registry, r reading) (*hold, erro
 	if err := e.clockError(ctx); err != nil {
 		return nil, err
 	}
-	failed := func(err error) error { return fmt.Errorf("leafsql: taking worker id %d: %w", r.slot, part.Of(err)) }
+	failed := func(err error) error {
+		return fmt.Errorf("leafsql: taking worker id %d: %w", r.slot, errprefix.Trim(err))
+	}
 	if r.ver == "" {
 		if r = e.create(ctx, r.slot); r.err != nil {
 			return nil, failed(r.err)

@@ -5,7 +5,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
-	"github.com/leafsql/leafsql/internal/part"
+	"github.com/leafsql/leafsql/internal/errprefix"
 	"github.com/leafsql/leafsql/internal/servererr"
 )
 
@@ -25,7 +25,7 @@ func (e *Failure) Error() string {
 	case servererr.Denied(e.Err):
 		way = "GRANT SELECT on what it names to this user"
 	}
-	return part.Sentence("reading "+e.What, part.Text(e.Err), way)
+	return errprefix.Format("reading "+e.What, errprefix.TrimText(e.Err), way)
 }
 
 // Unwrap returns the error of a context or a connection, and nil for an error of the server.

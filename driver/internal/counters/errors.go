@@ -5,7 +5,7 @@ import (
 
 	"github.com/leafsql/leafsql/driver/internal/catalog"
 	"github.com/leafsql/leafsql/driver/internal/ids"
-	"github.com/leafsql/leafsql/internal/part"
+	"github.com/leafsql/leafsql/internal/errprefix"
 	"github.com/leafsql/leafsql/internal/servererr"
 )
 
@@ -18,7 +18,7 @@ type FillError struct {
 }
 
 func (e *FillError) Error() string {
-	cause, way := part.Text(e.Err), ""
+	cause, way := errprefix.TrimText(e.Err), ""
 	what := "cannot get an id"
 	switch {
 	case e.Key > 0:
@@ -27,7 +27,7 @@ func (e *FillError) Error() string {
 	case e.Rows > 1:
 		what = fmt.Sprintf("cannot get %d ids", e.Rows)
 	}
-	return part.Sentence("table "+e.Table, what+": "+cause, way)
+	return errprefix.Format("table "+e.Table, what+": "+cause, way)
 }
 
 func (e *FillError) Unwrap() error { return e.Err }
@@ -39,7 +39,7 @@ type ConfigError struct {
 	Fix    string
 }
 
-func (e *ConfigError) Error() string { return part.Sentence(e.Param, e.Reason, e.Fix) }
+func (e *ConfigError) Error() string { return errprefix.Format(e.Param, e.Reason, e.Fix) }
 
 // AllocError returns the error of an internal statement on leaf_alloc or t_sequence: a *ConfigError if the configuration or a
 // missing right is the cause, otherwise a *catalog.Failure.

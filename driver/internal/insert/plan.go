@@ -23,7 +23,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
-	"github.com/leafsql/leafsql/internal/part"
+	"github.com/leafsql/leafsql/internal/errprefix"
 	"github.com/leafsql/leafsql/internal/quote"
 )
 
@@ -313,7 +313,7 @@ func (r *Refusal) Error() string {
 	if r.Column != "" {
 		what += ", key column " + r.Column
 	}
-	return part.Sentence(what, r.Reason, r.Fix)
+	return errprefix.Format(what, r.Reason, r.Fix)
 }
 
 // Keys draw the ids of a table's rows, and keep the counter above the keys that rows bring. They are

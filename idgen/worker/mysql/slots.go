@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/leafsql/leafsql/idgen/worker"
+	"github.com/leafsql/leafsql/internal/errprefix"
 	"github.com/leafsql/leafsql/internal/mysqlerr"
-	"github.com/leafsql/leafsql/internal/part"
 	"github.com/leafsql/leafsql/internal/quote"
 	"github.com/leafsql/leafsql/internal/schema"
 	"github.com/leafsql/leafsql/internal/servererr"
@@ -88,7 +88,7 @@ func (s *slots) read(ctx context.Context, slot int) (worker.Doc, worker.Version,
 	d.HighWater = time.UnixMilli(hw)
 	text := d.Encode()
 	if err := d.Decode(text); err != nil {
-		return worker.Doc{}, "", &tableError{s.table, "delete the row once no process uses this worker id, and two minutes after the last did", fmt.Errorf("worker_id %d: %w", slot, part.Of(err))}
+		return worker.Doc{}, "", &tableError{s.table, "delete the row once no process uses this worker id, and two minutes after the last did", fmt.Errorf("worker_id %d: %w", slot, errprefix.Trim(err))}
 	}
 	return d, worker.Version(text), nil
 }

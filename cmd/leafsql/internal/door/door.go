@@ -27,7 +27,7 @@ import (
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/process"
 	"github.com/leafsql/leafsql/driver"
 	"github.com/leafsql/leafsql/idgen/segment"
-	"github.com/leafsql/leafsql/internal/part"
+	"github.com/leafsql/leafsql/internal/errprefix"
 	"github.com/leafsql/leafsql/internal/servererr"
 	"github.com/leafsql/leafsql/internal/version"
 	"github.com/leafsql/leafsql/proxy"
@@ -178,7 +178,7 @@ func (d *Door) Run(ctx context.Context) error {
 	}
 	if err := d.look(ctx); err != nil {
 		if wayOut, wrong := misconfigured(err); wrong {
-			return fmt.Errorf("leafsql: proxy: leafsql's own account: %w%s", part.Of(err), wayOut)
+			return fmt.Errorf("leafsql: proxy: leafsql's own account: %w%s", errprefix.Trim(err), wayOut)
 		}
 		d.log.Warn("leafsql: the server does not answer leafsql's own account; clients are told so until it does", "error", err)
 	}

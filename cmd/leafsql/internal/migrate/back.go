@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/leafsql/leafsql/internal/part"
+	"github.com/leafsql/leafsql/internal/errprefix"
 )
 
 // Back undoes the last step, as long as there is a guard. It returns the state afterwards.
@@ -52,7 +52,7 @@ func (t *Tag) WayBack() []Statement {
 func (m *Migration) dropNew(ctx context.Context, before *Tag, ran []Statement, say func(Statement)) error {
 	after, err := m.find(ctx, before)
 	if err != nil {
-		return fmt.Errorf("leafsql: the guards could not be taken away again: %w; leafsql migrate -back does", part.Of(err))
+		return fmt.Errorf("leafsql: the guards could not be taken away again: %w; leafsql migrate -back does", errprefix.Trim(err))
 	}
 	for _, o := range after.tables {
 		o.Guarded = o.Guarded && slices.ContainsFunc(ran, func(s Statement) bool {

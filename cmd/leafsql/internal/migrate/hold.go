@@ -8,7 +8,7 @@ import (
 	"hash/fnv"
 
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/survey"
-	"github.com/leafsql/leafsql/internal/part"
+	"github.com/leafsql/leafsql/internal/errprefix"
 )
 
 // hold locks a tag's tables against other runs until release is called, and reads their state again: another
@@ -29,7 +29,7 @@ func (m *Migration) hold(ctx context.Context, before *Tag) (t *Tag, release func
 		conn, err := conns[o.Shard], error(nil)
 		if conn == nil {
 			if conn, err = o.Shard.DB.Conn(ctx); err != nil {
-				return nil, release, fmt.Errorf("leafsql: migrate on %s: %w; run it again", o.Shard.Label, part.Of(err))
+				return nil, release, fmt.Errorf("leafsql: migrate on %s: %w; run it again", o.Shard.Label, errprefix.Trim(err))
 			}
 			conns[o.Shard] = conn
 			_, err = conn.ExecContext(ctx, "SET SESSION wait_timeout = 2147483") // the largest value that every server accepts: an ALTER may take hours
@@ -41,7 +41,7 @@ func (m *Migration) hold(ctx context.Context, before *Tag) (t *Tag, release func
 		}
 		switch {
 		case err != nil:
-			return nil, release, fmt.Errorf("leafsql: migrate on %s: GET_LOCK, which keeps a second run away: %w; allow it to this user, or on this server, for the migration", o.Shard.Label, part.Of(err))
+			return nil, release, fmt.Errorf("leafsql: migrate on %s: GET_LOCK, which keeps a second run away: %w; allow it to this user, or on this server, for the migration", o.Shard.Label, errprefix.Trim(err))
 		case !held.Bool:
 			return nil, release, fmt.Errorf("leafsql: another leafsql migrate changes %s right now; wait until it has ended, and look where it stands", o.Where())
 		}

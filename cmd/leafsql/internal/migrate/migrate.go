@@ -32,7 +32,7 @@ import (
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/survey"
 	"github.com/leafsql/leafsql/driver"
 	"github.com/leafsql/leafsql/internal/chinese"
-	"github.com/leafsql/leafsql/internal/part"
+	"github.com/leafsql/leafsql/internal/errprefix"
 	"github.com/leafsql/leafsql/internal/servererr"
 )
 
@@ -295,7 +295,7 @@ func run(ctx context.Context, statements []Statement, say func(Statement)) (ran 
 		case servererr.Is(err, servererr.LockWait):
 			return ran, fmt.Errorf("leafsql: migrate on %s: %w; end long transactions on the table, and run the step again", s.Server, err)
 		case err != nil:
-			return ran, fmt.Errorf("leafsql: migrate on %s: %w; what ran before stays, and the step can be run again", s.Server, part.Of(err))
+			return ran, fmt.Errorf("leafsql: migrate on %s: %w; what ran before stays, and the step can be run again", s.Server, errprefix.Trim(err))
 		}
 	}
 	return ran, nil

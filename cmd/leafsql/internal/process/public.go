@@ -9,7 +9,7 @@ import (
 	"github.com/leafsql/leafsql/idgen/segment"
 	"github.com/leafsql/leafsql/idgen/snowflake"
 	"github.com/leafsql/leafsql/idgen/worker"
-	"github.com/leafsql/leafsql/internal/part"
+	"github.com/leafsql/leafsql/internal/errprefix"
 	"github.com/leafsql/leafsql/internal/servererr"
 )
 
@@ -17,19 +17,19 @@ import (
 // name users and hosts. The log has the whole error.
 func Public(err error) string {
 	if e, ok := errors.AsType[*segment.RowError](err); ok {
-		return part.Text(e)
+		return errprefix.TrimText(e)
 	}
 	if e, ok := errors.AsType[*segment.RolledBackError](err); ok {
-		return part.Text(e)
+		return errprefix.TrimText(e)
 	}
 	if errors.Is(err, idgen.ErrExhausted) {
 		return "the ids of the tag are used up; take another tag"
 	}
 	if e, ok := errors.AsType[*worker.UnavailableError](err); ok && e.Reason == "quarantine" {
-		return part.Text(e)
+		return errprefix.TrimText(e)
 	}
 	if e, ok := errors.AsType[*snowflake.EpochError](err); ok {
-		return part.Text(e)
+		return errprefix.TrimText(e)
 	}
 	if _, ok := errors.AsType[*snowflake.LeaseError](err); ok {
 		return "there is no worker id; the server's log says why, and ids come as soon as there is one"

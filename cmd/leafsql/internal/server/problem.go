@@ -9,7 +9,7 @@ import (
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/process"
 	"github.com/leafsql/leafsql/idgen"
 	"github.com/leafsql/leafsql/idgen/segment"
-	"github.com/leafsql/leafsql/internal/part"
+	"github.com/leafsql/leafsql/internal/errprefix"
 )
 
 // A problem is an error answer: problem details of RFC 9457.
@@ -63,7 +63,7 @@ func problemOf(err error) *problem {
 		return unknown(e.Tag)
 	}
 	if e, ok := errors.AsType[*idgen.CountError](err); ok {
-		return &problem{Status: http.StatusBadRequest, Type: "count", Detail: part.Text(e)}
+		return &problem{Status: http.StatusBadRequest, Type: "count", Detail: errprefix.TrimText(e)}
 	}
 	if isAnswer(err) {
 		return &problem{Status: http.StatusInternalServerError, Type: "row", Detail: process.Public(err)}

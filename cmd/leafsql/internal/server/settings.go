@@ -16,7 +16,7 @@ import (
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/process"
 	"github.com/leafsql/leafsql/internal/chinese"
-	"github.com/leafsql/leafsql/internal/part"
+	"github.com/leafsql/leafsql/internal/errprefix"
 )
 
 // prefix is the prefix of environment variables: -max-block is LEAFSQL_MAX_BLOCK.
@@ -88,7 +88,7 @@ func ReadConfig(args []string, out io.Writer, texts chinese.Texts) (Config, erro
 	if cfg.DSN != "" {
 		var err error
 		if cfg.DSN, err = databases.Lookup(cfg.DSN); err != nil {
-			return cfg, fmt.Errorf("leafsql: serve: %w", part.Of(err))
+			return cfg, fmt.Errorf("leafsql: serve: %w", errprefix.Trim(err))
 		}
 	}
 	if cfg.DSN == "" {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/column"
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
-	"github.com/leafsql/leafsql/internal/part"
+	"github.com/leafsql/leafsql/internal/errprefix"
 )
 
 // Modify returns the ALTER TABLE that gives the key a definition. If MariaDB keeps the table's history, the
@@ -77,7 +77,7 @@ func (t *Table) ForeignKeys(ctx context.Context) (names []string, err error) {
 		}, "SELECT constraint_name, table_schema, table_name, column_name, referenced_table_schema, referenced_table_name, referenced_column_name"+
 			" FROM information_schema.key_column_usage WHERE referenced_table_name IS NOT NULL ORDER BY 2, 3, 1")
 		if err != nil {
-			return nil, fmt.Errorf("leafsql: the foreign keys of %s: %w; %s", shard.Label, part.Of(err), databases.WayOut(err))
+			return nil, fmt.Errorf("leafsql: the foreign keys of %s: %w; %s", shard.Label, errprefix.Trim(err), databases.WayOut(err))
 		}
 		shard.foreignKeys = all
 	}

@@ -1,4 +1,4 @@
-package part
+package errprefix
 
 import (
 	"errors"
@@ -7,15 +7,15 @@ import (
 	"testing"
 )
 
-func TestOf(t *testing.T) {
+func TestTrimRemovesPrefixAndKeepsCause(t *testing.T) {
 	ours := fmt.Errorf("leafsql: reading: %w", io.ErrUnexpectedEOF)
 	for err, want := range map[error]string{ours: "reading: unexpected EOF", io.EOF: "EOF"} {
-		got := Of(err)
+		got := Trim(err)
 		if got.Error() != want || !errors.Is(got, err) {
-			t.Errorf("of %q is %q", err, got)
+			t.Errorf("Trim(%q) = %q, want %q that wraps it", err, got, want)
 		}
 	}
-	if Of(nil) != nil {
-		t.Error("nil became an error")
+	if got := Trim(nil); got != nil {
+		t.Errorf("Trim(nil) = %v, want nil", got)
 	}
 }

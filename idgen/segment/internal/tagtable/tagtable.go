@@ -1,16 +1,16 @@
-// Package tagrow sends the statements that read and move the rows of a table with one row for each tag. A row
+// Package tagtable sends the statements that read and move the rows of a table with one row for each tag. A row
 // records which ids of its tag are in use.
 //
-//	rows := tagrow.Rows{DB: db, Table: "`leaf_alloc`", Columns: tagrow.LeafAlloc}
+//	rows := tagtable.Rows{DB: db, Table: "`leaf_alloc`", Columns: tagtable.LeafAlloc}
 //	err := rows.Retry(ctx, func(c *sql.Conn) error {
-//		next, err = rows.Move(ctx, c, tag, tagrow.Move{To: math.MaxInt64 - 1000, N: 1000})
+//		next, err = rows.Move(ctx, c, tag, tagtable.Move{To: math.MaxInt64 - 1000, N: 1000})
 //		return err
 //	})
 //
 // The last N ids below next are then the caller's. The meaning of a row is defined by the callers. This
 // package's errors, [Error] and [ErrNone], describe only the fault: callers turn them into the errors that
 // users see.
-package tagrow
+package tagtable
 
 import (
 	"cmp"

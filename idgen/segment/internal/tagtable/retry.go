@@ -1,4 +1,4 @@
-package tagrow
+package tagtable
 
 import (
 	"context"
