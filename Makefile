@@ -136,9 +136,11 @@ packages: ## image, compose file, Kubernetes and Helm, systemd, completion and r
 release: ## the archives of a release in dist, with bills of materials and SHA256SUMS (VERSION=v0.2.0 PLATFORMS=linux/amd64)
 	@cd contrib && go run ./release -tree .. -out '$(OUT)' -version '$(VERSION)' -platforms '$(PLATFORMS)'
 
-lint: ## gofmt, go vet, staticcheck, tidy go.mod; actionlint
+lint: ## gofmt, go vet, staticcheck, tidy go.mod; actionlint; the English of comments and pages, the subjects of commits
 	@.ci/each-module $(CURDIR)/.ci/lint $(STATICCHECK)
 	@go run github.com/rhysd/actionlint/cmd/actionlint@$(ACTIONLINT)
+	@go run ./testutil/prose
+	@.ci/subjects
 
 mysql-server: ## unpack a MySQL server beside MariaDB, for the tests
 	@.ci/install mysql

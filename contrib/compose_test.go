@@ -26,11 +26,12 @@ func compose(t *testing.T) *types.Project {
 	return project
 }
 
-// composeSQL is what the compose file has its MariaDB run first.
+// composeSQL returns the SQL that the compose file has its MariaDB run first.
 func composeSQL(t *testing.T) string { return compose(t).Configs["shop"].Content }
 
-// TestCompose: the file is as the Compose Specification has it, its services build stages of the Dockerfile, and on the
-// database that it makes leafsql serve gives ids and leafsql proxy fills INSERTs with the settings there. The demo on that database is run by TestImage.
+// TestCompose: the file follows the Compose Specification, and its services build stages of the Dockerfile. With its settings,
+// on the database that it creates, leafsql serve issues ids and leafsql proxy fills INSERTs. TestImage runs the demo on that
+// database.
 func TestCompose(t *testing.T) {
 	project := compose(t)
 	docker := string(read(t, "../Dockerfile"))

@@ -18,7 +18,7 @@ import (
 
 var cached = flag.Bool("cached", false, "the image is built with this machine's build cache, and not from nothing")
 
-// A store holds images, and nobody's registry is asked.
+// A store holds images, and sends no request to a registry.
 type store struct {
 	t     *testing.T
 	flags []string
@@ -35,7 +35,7 @@ func (s *store) buildah(args ...string) string {
 	return strings.TrimSpace(run(s.t, "", "buildah", append(slices.Clone(s.flags), args...)...))
 }
 
-// golang makes what stands in for the image golang: a shell, certificates, and this machine's Go, which is mounted.
+// golang builds a replacement for the image golang: a shell, certificates, and this machine's Go, which is mounted.
 func (s *store) golang() (volumes []string) {
 	s.t.Helper()
 	shell := "/bin/sh"
@@ -69,7 +69,7 @@ func (s *store) build(name string, args ...string) (container string) {
 	return s.buildah("from", "--pull-never", name)
 }
 
-// inside is a command in a container: its root is the image's, and its user has no rights.
+// inside returns a command that runs in the root file system of an image, as a user without rights.
 func inside(t *testing.T, root string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
 	cmd.Dir, cmd.Env = "/", []string{"PATH=/"}
@@ -77,8 +77,8 @@ func inside(t *testing.T, root string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// TestImage builds the image from nothing, in stages, without any object of an earlier build. It holds the very program of the
-// release and certificates, and the program runs with nothing else beside it. So does the demo.
+// TestImage builds the image in stages, without objects of an earlier build. The image contains the same program as the
+// release, and certificates. The program and the demo run in it without other files.
 func TestImage(t *testing.T) {
 	archive, s := release(t), newStore(t)
 	volumes := s.golang()

@@ -1,7 +1,7 @@
 //go:build packages
 
-// Package contrib tests what leafsql is shipped in: each file here is read by the program that it is for, and each package is
-// built and tried. `make packages` installs what that takes.
+// Package contrib tests the packages of leafsql: each file here is read by the program that it is for, and each package is
+// built and run. `make packages` installs the programs that the tests need.
 package contrib
 
 import (
@@ -31,7 +31,7 @@ import (
 
 const version = "v9.8.7-test"
 
-// made is what make release makes for this platform, unpacked.
+// made builds the release for this platform and unpacks it.
 var (
 	folder string
 	made   = sync.OnceValue(func() (err error) {
@@ -47,7 +47,7 @@ var (
 	})
 )
 
-// release is a folder with what make release made, and the archive unpacked.
+// release returns a folder with the files of make release, and the archive unpacked.
 func release(t *testing.T) string {
 	t.Helper()
 	if err := made(); err != nil {
@@ -64,7 +64,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// run gives what a command writes to standard output. What it writes to standard error is shown where it fails.
+// run returns the standard output of a command. If the command fails, its standard error is logged.
 func run(t *testing.T, in string, name string, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), name, args...)
@@ -87,7 +87,7 @@ func read(t *testing.T, file string) []byte {
 	return text
 }
 
-// shop runs a script of SQL on a MariaDB of its own, and returns the server's address.
+// shop runs an SQL script on a new MariaDB, and returns the server's address.
 func shop(t *testing.T, script string) (addr string) {
 	t.Helper()
 	server := mysqltest.Run(t, mysqltest.Config{Kind: mysqltest.MariaDB})
@@ -102,14 +102,14 @@ func shop(t *testing.T, script string) (addr string) {
 	return server.Addr()
 }
 
-// A daemon is a command that says in its log where it listens.
+// A daemon is a command that logs its addresses.
 type daemon struct {
 	*exec.Cmd
 	log  io.Reader
-	said bytes.Buffer // what it logged so far
+	said bytes.Buffer // its log so far
 }
 
-// listens starts a command, and returns the ports in those lines of its log that have these texts.
+// listens starts a command, and returns the ports from those lines of its log that contain the given texts.
 func listens(t *testing.T, cmd *exec.Cmd, texts ...string) (d *daemon, ports []string) {
 	t.Helper()
 	d = &daemon{Cmd: cmd}
@@ -135,7 +135,7 @@ func listens(t *testing.T, cmd *exec.Cmd, texts ...string) (d *daemon, ports []s
 	return d, ports
 }
 
-// end ends it with SIGTERM.
+// end ends the command with SIGTERM.
 func (d *daemon) end(t *testing.T) {
 	t.Helper()
 	d.Process.Signal(syscall.SIGTERM)
@@ -145,7 +145,7 @@ func (d *daemon) end(t *testing.T) {
 	}
 }
 
-// serves starts a command that is leafsql serve, and asks it what probes and clients ask. Where it listens is in its log.
+// serves starts leafsql serve, and sends the requests of probes and clients. The address is in its log.
 func serves(t *testing.T, cmd *exec.Cmd, token string) {
 	t.Helper()
 	d, ports := listens(t, cmd, "serving ids")

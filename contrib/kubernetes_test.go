@@ -34,13 +34,13 @@ var update = flag.Bool("update", false, "write kubernetes/leafsql.yaml and proxy
 
 const chart = "helm/leafsql"
 
-// rendered is what Helm makes of the chart with some values, in the order of the files' names.
+// rendered returns the objects that Helm makes of the chart with some values, in the order of the files' names.
 func rendered(t *testing.T, release string, values map[string]any) (string, error) {
 	t.Helper()
 	return renderedOn(t, "v1.30.0", release, values)
 }
 
-// renderedOn is that for a version of Kubernetes.
+// renderedOn is like rendered, for a version of Kubernetes.
 func renderedOn(t *testing.T, kubernetes, release string, values map[string]any) (string, error) {
 	t.Helper()
 	version, err := common.ParseKubeVersion(kubernetes)
@@ -70,7 +70,7 @@ func renderedOn(t *testing.T, kubernetes, release string, values map[string]any)
 	return strings.Join(docs, "---\n"), nil
 }
 
-// kinds are the objects that files here may hold, as Kubernetes itself declares them.
+// kinds are the objects that files here may contain, in Kubernetes' own types.
 var kinds = map[string]func() any{
 	"apps/v1 Deployment":                      func() any { return new(apps.Deployment) },
 	"apps/v1 StatefulSet":                     func() any { return new(apps.StatefulSet) },
@@ -80,7 +80,7 @@ var kinds = map[string]func() any{
 	"monitoring.coreos.com/v1 ServiceMonitor": func() any { return new(monitoring.ServiceMonitor) },
 }
 
-// decode reads objects. A field that their kind does not have, or has with another type, is an error.
+// decode parses objects. Fields that their kind does not have, or has with another type, are errors.
 func decode(t *testing.T, text string) (objects []any) {
 	t.Helper()
 	for _, doc := range strings.Split(text, "\n---\n") {
@@ -113,7 +113,7 @@ func one[T any](t *testing.T, objects []any) T {
 	return none
 }
 
-// fits wants objects that go together: selectors that find the pods, ports that are there, probes, a pod that may do nothing.
+// fits checks that objects match: selectors find the pods, ports exist, there are probes, and the pod has no rights.
 func fits(t *testing.T, objects []any, pod core.PodTemplateSpec, selector *meta.LabelSelector) {
 	t.Helper()
 	selects := func(s *meta.LabelSelector, of map[string]string) bool {
@@ -135,7 +135,7 @@ func fits(t *testing.T, objects []any, pod core.PodTemplateSpec, selector *meta.
 	locked(t, pod)
 }
 
-// locked wants a pod that Kubernetes' profile "restricted" lets in, and whose files cannot be written.
+// locked checks that Kubernetes' profile "restricted" admits a pod, and that its files are read-only.
 func locked(t *testing.T, pod core.PodTemplateSpec) {
 	t.Helper()
 	p, c := pod.Spec.SecurityContext, pod.Spec.Containers[0].SecurityContext
@@ -145,8 +145,8 @@ func locked(t *testing.T, pod core.PodTemplateSpec) {
 	}
 }
 
-// TestChart: Helm finds no fault with the chart, refuses values that mean nothing, and makes objects that Kubernetes knows and that
-// go together, whatever the values.
+// TestChart: Helm accepts the chart, refuses unknown values, and makes objects that Kubernetes accepts and that match each
+// other with all values.
 func TestChart(t *testing.T) {
 	for _, message := range lint.RunAll(chart, nil, "shop").Messages {
 		if !strings.Contains(message.Err.Error(), "icon is recommended") {
@@ -226,7 +226,8 @@ func drains(t *testing.T, args []string) time.Duration {
 	return 0
 }
 
-// manifest is what a file holds: what the chart makes of a release's name and values, below some words.
+// manifest returns the content that a file must have: a comment, and the objects that the chart makes of a release's name
+// and values.
 func manifest(t *testing.T, file, what, before, release string, values map[string]any) (text string) {
 	t.Helper()
 	values["serviceMonitor"] = map[string]any{"enabled": true}
@@ -248,8 +249,8 @@ func manifest(t *testing.T, file, what, before, release string, values map[strin
 	return text
 }
 
-// TestManifests: kubernetes/leafsql.yaml is what the chart makes, and what it starts gives ids. The other files hold objects that
-// Kubernetes knows, too.
+// TestManifests: kubernetes/leafsql.yaml contains the objects of the chart, and its command issues ids. The other files contain
+// objects that Kubernetes accepts as well.
 func TestManifests(t *testing.T) {
 	text := manifest(t, "kubernetes/leafsql.yaml", "leafsql serve for two pods",
 		"kubectl create secret generic leafsql --from-env-file=leafsql.env, with lines dsn=app:…@tcp(db:3306)/shop and token=…", "leafsql", map[string]any{})

@@ -34,7 +34,7 @@ GRANT SELECT, UPDATE ON leafsql.* TO leaf;
 GRANT SELECT, INSERT ON shop.orders TO app;
 `
 
-// fills starts a command that is leafsql proxy, and inserts a row through it as app. Where it listens is in its log.
+// fills starts leafsql proxy, and inserts a row through it as app. The address is in its log.
 func fills(t *testing.T, cmd *exec.Cmd, parameters string) {
 	t.Helper()
 	d, ports := listens(t, cmd, "taking clients", "page and metrics")
@@ -64,7 +64,7 @@ func fills(t *testing.T, cmd *exec.Cmd, parameters string) {
 	d.end(t)
 }
 
-// proxied is the command that a container of leafsql proxy runs, with addresses of the test.
+// proxied returns the command that a container of leafsql proxy runs, with addresses of the test.
 func proxied(t *testing.T, c core.Container, server, certFile, keyFile string) *exec.Cmd {
 	t.Helper()
 	var args []string
@@ -93,7 +93,7 @@ func proxied(t *testing.T, c core.Container, server, certFile, keyFile string) *
 	return cmd
 }
 
-// TestProxyManifests: kubernetes/proxy.yaml is what the chart makes, and what it starts fills INSERTs, as does the sidecar.
+// TestProxyManifests: kubernetes/proxy.yaml contains the objects of the chart. Its command and the sidecar fill INSERTs.
 func TestProxyManifests(t *testing.T) {
 	text := manifest(t, "kubernetes/proxy.yaml", "leafsql proxy for two pods",
 		"kubectl create secret generic leafsql --from-env-file=leafsql.env, with a line\n"+

@@ -15,8 +15,8 @@ import (
 	"testing"
 )
 
-// TestRelease: an archive holds a static program of the version, completions and licences; its sum is right, and its bill of
-// materials names what was linked.
+// TestRelease: an archive contains a static program of the version, completions and licences. Its sum is right, and its bill of
+// materials names the linked modules.
 func TestRelease(t *testing.T) {
 	dir := release(t)
 	name := fmt.Sprintf("leafsql_%s_%s_%s", version, runtime.GOOS, runtime.GOARCH)
@@ -70,8 +70,8 @@ func TestRelease(t *testing.T) {
 	}
 }
 
-// TestReleaseAgain: another clone in another folder gives the same bytes. That a compiler that knows nothing of the first one
-// does, too, is seen by TestImage.
+// TestReleaseAgain: another clone in another folder gives the same bytes. TestImage checks the same for a compiler without
+// the cache of the first build.
 func TestReleaseAgain(t *testing.T) {
 	first, tree := release(t), t.TempDir()
 	run(t, "", "sh", "-c", `cd .. && git ls-files -z --cached --others --exclude-standard | xargs -0 cp --parents -t "$0"`, tree)

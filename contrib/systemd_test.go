@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// TestUnit: systemd reads the units without a complaint, and finds little that the services could do beside their work.
+// TestUnit: systemd reads the units without a warning, and rates the services as well confined.
 func TestUnit(t *testing.T) {
 	for _, name := range []string{"leafsql.service", "leafsql-proxy.service"} {
 		t.Run(name, func(t *testing.T) { verify(t, name) })
@@ -25,7 +25,7 @@ func verify(t *testing.T, name string) {
 	if strings.Count(text, "="+program+" ") != 1 {
 		t.Fatal("it starts no " + program)
 	}
-	// systemd wants the program to be there.
+	// systemd requires the program.
 	unit := temp(t, name, strings.Replace(text, "="+program+" ", "="+filepath.Join(release(t), "leafsql")+" ", 1))
 	if out, err := exec.CommandContext(t.Context(), "systemd-analyze", "verify", unit).CombinedOutput(); err != nil || len(out) > 0 {
 		t.Errorf("%v\n%s", err, out)
@@ -34,7 +34,7 @@ func verify(t *testing.T, name string) {
 	t.Log(report[strings.LastIndex(report, "\n")+1:])
 }
 
-// TestProxyUnit: the page shows the lines of settings that the unit names, and with these what it starts fills INSERTs.
+// TestProxyUnit: the page shows the settings that the unit names. With these the unit's command fills INSERTs.
 func TestProxyUnit(t *testing.T) {
 	text, page := string(read(t, "systemd/leafsql-proxy.service")), string(read(t, "../docs/proxy.md"))
 	_, shown, _ := strings.Cut(page, "```ini\n")

@@ -18,7 +18,7 @@ var (
 	_ innerConn = (*conn)(nil)
 	//lint:ignore SA1019 users of sql.Conn.Raw assert it
 	_ driver.Execer = (*conn)(nil)
-	//lint:ignore SA1019 likewise
+	//lint:ignore SA1019 users of sql.Conn.Raw assert it
 	_ driver.Queryer = (*conn)(nil)
 )
 

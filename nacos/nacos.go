@@ -27,15 +27,15 @@
 // "<service>.probe" is the document of the checks of servers. None of them may
 // be edited or deleted while processes run. In addition, each holder is a
 // persistent instance of the service, with its worker id in the metadata, for
-// people who look at the console. Nothing depends on the instances: they may be
+// operators to see in the console. Nothing depends on the instances: they may be
 // stale or edited, and Nacos shows them as unhealthy unless a server listens on
 // the port, which is normal.
-// refused, at the start and whenever the process goes on to another. All servers must
+//
 // A server whose compare-and-set does not compare (2.0.x) is detected and refused, at the
 // start and whenever the process changes to another server. All servers must belong to
 // one cluster, which is checked at the start. A worker id that was taken in one cluster
 // is never renewed in another; it is lost when its bound is over.
-// integer instance id that the server gives a persistent instance. Those servers
+//
 // On Nacos 1.4.1 to 1.4.8, which has no compare-and-set, the worker id is the
 // integer instance id that the server gives a persistent instance. Those servers
 // give one id to several instances that register at once, so each id is verified
@@ -43,6 +43,8 @@
 // stronger guarantee, and a warning is logged. There, a process that takes a
 // worker id which was never used waits for the lease, a quarter of it and 60 s.
 // Versions before 1.4.1 are refused.
+//
+// The package does not discover services, does not read configuration, and
 // does not create namespaces. It starts no logger of the SDK, writes no
 // file, and leaves no goroutine or socket open after the lease is closed.
 package nacos

@@ -17,7 +17,7 @@ type file struct {
 	content []byte
 }
 
-// tarball and zipped pack files into one folder, with nobody's name and no time.
+// tarball and zipped pack files into one folder, without user names and times.
 func tarball(folder string, files []file) ([]byte, error) {
 	var out bytes.Buffer
 	z, _ := gzip.NewWriterLevel(&out, gzip.BestCompression)

@@ -1,10 +1,10 @@
 // Command release makes the archives of a release: for each platform the command leafsql with its
-// completions and licences, beside them their bills of materials (CycloneDX) and SHA256SUMS.
+// completions and licences, as well as bills of materials (CycloneDX) and SHA256SUMS.
 //
 //	make release VERSION=v0.2.0
 //
-// Nothing in them depends on when, where or by whom they are made: with the version of Go that the
-// bills name, anybody gets the same bytes.
+// The archives do not depend on the time, machine or user: a build with the version of Go in the bills
+// gives the same bytes.
 package main
 
 import (
@@ -26,15 +26,15 @@ import (
 
 const (
 	module = "github.com/leafsql/leafsql"
-	// linked is what a release's own build adds to -s -w; the Dockerfile does the same.
+	// linked is added to -s -w in builds of releases, as in the Dockerfile.
 	linked = "-X " + module + "/internal/version.built="
 	sbom   = "github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0"
 )
 
-// A release is what is made of one tree.
+// A release describes the archives to make of one tree.
 type release struct {
 	tree, out, version string
-	work               string // a folder for what is not kept
+	work               string // folder for temporary files
 }
 
 func main() {
@@ -124,15 +124,15 @@ func (r *release) build(goos, goarch string) (program string, err error) {
 	return program, err
 }
 
-// bill is the bill of materials of a program. The modules of this tree, which replace each other in
-// it, have their own names there and the release's version.
+// bill returns the bill of materials of a program. In it, the modules of this tree, which replace each
+// other in go.mod, have their own names and the release's version.
 func (r *release) bill(program string) ([]byte, error) {
 	text, err := r.output(r.tree, nil, "go", "run", sbom, "bin", "-json", "-std", "-noserial", "-notimestamp", "-version", r.version, program)
 	text = regexp.MustCompile(`\.\./\.\.((?:/\w+)*)`).ReplaceAll(text, []byte(module+"$1"))
 	return bytes.ReplaceAll(text, []byte("(devel)"), []byte(r.version)), err
 }
 
-// completions are the scripts for the shells, as the command of this machine writes them.
+// completions returns the scripts for the shells, written by the command built for this machine.
 func (r *release) completions() (files []file, err error) {
 	program, err := r.build(runtime.GOOS, runtime.GOARCH)
 	if err != nil {
@@ -148,7 +148,7 @@ func (r *release) completions() (files []file, err error) {
 	return files, nil
 }
 
-// contents are the program, and the licences of all that was linked into it.
+// contents returns the program, and the licences of the modules linked into it.
 func (r *release) contents(program string, common []file) ([]file, error) {
 	text, err := os.ReadFile(program)
 	if err != nil {
@@ -182,7 +182,7 @@ func (r *release) contents(program string, common []file) ([]file, error) {
 	return append([]file{{filepath.Base(program), 0o755, text}, {"LICENSES-OF-DEPENDENCIES", 0o644, licences.Bytes()}}, common...), err
 }
 
-// licence writes the licences and notices that are in a module's folder.
+// licence writes the licences and notices in a module's folder.
 func licence(w io.Writer, of, folder string) error {
 	found := false
 	entries, err := os.ReadDir(folder)
@@ -197,7 +197,7 @@ func licence(w io.Writer, of, folder string) error {
 		found = true
 		fmt.Fprintf(w, "==== %s: %s\n\n%s\n", of, e.Name(), text)
 	}
-	if err == nil && !found { // as of a few whose repository has it beside the module
+	if err == nil && !found { // a few repositories have it outside of the module's folder
 		fmt.Fprintf(w, "==== %s: the module holds no licence; see its repository\n\n", of)
 	}
 	return err

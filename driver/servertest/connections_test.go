@@ -139,7 +139,7 @@ func TestRaw(t *testing.T) {
 			return err
 		}
 		defer st.Close()
-		//lint:ignore SA1019 likewise
+		//lint:ignore SA1019 that is the point
 		res, err := st.Exec([]sqldriver.Value{int64(2)})
 		if err != nil {
 			return err

@@ -31,8 +31,8 @@ const (
 // an id either, although no primary key would detect it.
 var writerTables = []string{"a_1", "a_2", "b_1", "b_2", "c"}
 
-// write is the main function of a writer. It prints the number of acknowledged rows
-// after each statement, so that all of them are counted when it is killed.
+// write runs a writer. It prints the number of acknowledged rows after each statement, so
+// that all of them are counted when it is killed.
 func write() error {
 	db, err := sql.Open(driver.Name, os.Getenv(envWriter))
 	if err != nil {

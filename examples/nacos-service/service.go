@@ -87,7 +87,7 @@ func serve() error {
 }
 
 // open opens the pool. For leafsql, only the driver name and parameters are
-// needed. IP and port are for people who look at Nacos' console.
+// needed. IP and port are shown in Nacos' console.
 func (s settings) open(ctx context.Context, port int) (*sql.DB, error) {
 	dsn := s.DSN + "?leafTables=orders:id:snowflake&leafWorker=nacos(" + s.Nacos + ")" +
 		"&leafNacosIP=" + s.Host + "&leafNacosPort=" + strconv.Itoa(port)

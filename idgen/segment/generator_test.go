@@ -409,7 +409,7 @@ func FuzzNext(f *testing.F) {
 	})
 }
 
-// spy records what was fetched.
+// spy records the fetched ranges.
 type spy struct {
 	segment.Store
 	spans   []segment.Range // adjoining ranges are merged

@@ -99,7 +99,7 @@ func (s *SequenceStore) Ensure(ctx context.Context, name string, next, increment
 	return s.ensure(ctx, name, next, increment, maxEnd-1)
 }
 
-// EnsureWithin is Ensure: rows of sequences get no mark.
+// EnsureWithin is like Ensure. It ignores highest, since rows of sequences get no mark.
 func (s *SequenceStore) EnsureWithin(ctx context.Context, name string, next, increment, _ int64) error {
 	return s.Ensure(ctx, name, next, increment)
 }

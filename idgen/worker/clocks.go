@@ -31,7 +31,7 @@ func (e *engine) compareClocks(ctx context.Context, anew bool) {
 // clockError returns an error if this machine's clock is ahead of the registry's. Such a process must not take
 // a worker id: valid leases look expired to it, and a worker id that it takes is
 // blocked for all others until its clock's time has come. If the registry does not
-// return its time, the result of the last comparison stands.
+// return its time, the result of the last comparison remains.
 func (e *engine) clockError(ctx context.Context) error {
 	e.compareClocks(ctx, true)
 	if e.anyClock || e.offset <= e.skew {

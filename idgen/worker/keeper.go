@@ -95,7 +95,7 @@ func (k *Keeper) Close() error {
 	return k.err
 }
 
-// run is the keeper's goroutine.
+// run runs as the keeper's goroutine.
 func (k *Keeper) run() {
 	defer k.end()
 	for k.search() {

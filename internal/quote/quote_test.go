@@ -2,7 +2,7 @@ package quote
 
 import "testing"
 
-// What is in a name or a string never ends it.
+// No character in a name or a string ends it.
 func TestQuote(t *testing.T) {
 	for _, c := range []struct{ got, want string }{
 		{Name("id"), "`id`"},

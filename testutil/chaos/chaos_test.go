@@ -196,7 +196,7 @@ func TestStormChaos(t *testing.T) {
 	}
 }
 
-// quick is a run for daily use: one crash of the registry, one crash of a
+// quick plays a run for daily use: one crash of the registry, one crash of a
 // writer, and one writer stopped for longer than its lease.
 func quick(t *testing.T) {
 	r := start(t, string(nacostest.V3), size{processes: 4, rows: 5_000, batch: 10, rate: 200, lease: 6 * time.Second})
@@ -209,7 +209,7 @@ func quick(t *testing.T) {
 	r.finish()
 }
 
-// long is the run of make chaos. A writer is killed every few seconds, and others
+// long plays the run of make chaos. A writer is killed every few seconds, and others
 // are stopped for longer than their lease. Meanwhile the registry has one fault
 // after another.
 func long(t *testing.T, name string) {

@@ -129,7 +129,7 @@ func TestDiesWithTheProcess(t *testing.T) {
 	t.Errorf("the server %d outlived its parent, or its home %s did", pid, home)
 }
 
-// TestMain is also the process that is killed in TestDiesWithTheProcess.
+// TestMain also runs the process that is killed in TestDiesWithTheProcess.
 func TestMain(m *testing.M) {
 	if os.Getenv("NACOSTEST_CHILD") != "" {
 		s, err := Launch(context.Background(), V1, Options{})

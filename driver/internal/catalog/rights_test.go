@@ -11,7 +11,7 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestTriggerRights: a user for whom TRIGGER is reported sees a table's trigger, and only direct grants count.
+// TestTriggerRights: a user with a reported TRIGGER right sees a table's trigger, and only direct grants count.
 func TestTriggerRights(t *testing.T) {
 	target := mysqltest.TargetOf(t, mysqltest.MariaDB)
 	dsn := target.Database(t)

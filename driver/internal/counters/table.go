@@ -43,7 +43,7 @@ type Table struct {
 	zero    atomic.Bool // a warning is due because a 0 is replaced
 
 	checked         atomic.Int64        // the store's epoch in which the row was compared with the keys
-	checking        *semaphore.Weighted // of weight 1, held during the comparison
+	checking        *semaphore.Weighted // weight 1, held during the comparison
 	rowMissingUntil atomic.Int64        // time until which the row is assumed missing, in Unix ms
 }
 

@@ -25,7 +25,7 @@ type Counter struct {
 	*segment.Generator
 	control.Control                     // internal methods of the generator
 	Rows            Rows                // table of the counter's row, nil if a replacement has no rows
-	Turn            *semaphore.Weighted // of weight 1, held while the row is looked up and added
+	Turn            *semaphore.Weighted // weight 1, held while the row is looked up and added
 
 	store *Store
 	feeds map[string]bool // databases of the counter's tables, as server/db; guarded by store.mu

@@ -52,7 +52,7 @@ type Set struct {
 	cancel context.CancelFunc
 
 	learned  atomic.Bool
-	learning *semaphore.Weighted // of weight 1, held by Learn
+	learning *semaphore.Weighted // weight 1, held by Learn
 }
 
 // New returns the set of a configuration. It sends no queries. The caller has to close the set.

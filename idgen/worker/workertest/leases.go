@@ -69,7 +69,7 @@ func startsAtOnce(k *kit) {
 	k.atOnce(12, among(16))
 }
 
-// startsAtOnceOnNothing is a first roll-out.
+// startsAtOnceOnNothing starts processes together on an empty registry, as in a first roll-out.
 func startsAtOnceOnNothing(k *kit) {
 	k.atOnce(6, worker.Config{Workers: 8, NewRegistry: true})
 }
@@ -329,7 +329,7 @@ func allTaken(k *kit) {
 	q := k.open(0)
 	err := q.acquire(k.within(patience), among(4))
 	if err != nil && k.Unreliable {
-		return // the error depends on what was read
+		return // the error depends on the documents that were read
 	}
 	taken := unavailable(err, "taken")
 	if taken == nil || !strings.Contains(err.Error(), "all 4 worker ids are held") || taken.Worker != oldest || taken.Owner != "the oldest" || !taken.Until.Equal(now.Add(40*time.Second+2*lease)) {

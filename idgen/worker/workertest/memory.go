@@ -29,9 +29,9 @@ type text struct{ now, before string }
 type Faults struct {
 	Away        bool          // calls are not answered
 	Delay       time.Duration // before each answer
-	LoseReplies int           // of n writes, one is executed and its reply lost; 0: none
-	RefuseRight int           // of n writes at the right version, one is refused; 0: none
-	StaleReads  int           // of n reads, one returns the previous state; 0: none
+	LoseReplies int           // one of n writes is executed and its reply lost; 0: none
+	RefuseRight int           // one of n writes at the right version is refused; 0: none
+	StaleReads  int           // one of n reads returns the previous state; 0: none
 	Insert      bool          // a put at any version succeeds if the slot is missing, as on Nacos
 
 	AlwaysOK   bool // puts at wrong versions are acknowledged, without effect

@@ -66,7 +66,7 @@ type Registry func(t testing.TB) Fixture
 // alone, the others in parallel.
 func (open Registry) Run(t *testing.T) { run(t, append(rules, leases...), open) }
 
-// RunRules is Run without the parts that wait for leases. It tests reads and writes, also
+// RunRules runs the parts of Run that do not wait for leases. It tests reads and writes, also
 // in a registry that was away or lost data, and processes that start
 // together. It takes seconds, and its result does not depend on the speed of the machine.
 func (open Registry) RunRules(t *testing.T) { run(t, rules, open) }
@@ -83,7 +83,7 @@ func run(t *testing.T, parts []part, open func(t testing.TB) Fixture) {
 	runAtOnce(t, others, open)
 }
 
-// RunApart is Run for registries that share nothing, such as one
+// RunApart is like Run, for registries that share nothing, such as one
 // server for each call of open. All parts run in parallel.
 func (open Registry) RunApart(t *testing.T) {
 	runAtOnce(t, append(rules, leases...), open)
@@ -105,8 +105,8 @@ func runAtOnce(t *testing.T, parts []part, open func(t testing.TB) Fixture) {
 	wg.Wait()
 }
 
-// RunInBubble is Run for a registry inside the
-// process: each part runs in the virtual time of testing/synctest.
+// RunInBubble is like Run, for a registry inside the process:
+// each part runs in the virtual time of testing/synctest.
 func (open Registry) RunInBubble(t *testing.T) {
 	for _, p := range append(rules, leases...) {
 		t.Run(p.name, func(t *testing.T) {

@@ -15,7 +15,7 @@ type wrapper struct {
 	last func(*Memory) (slot int, ok bool) // slot that processes try first
 }
 
-// put has the arguments of a call of Put, told its results, and seen the results of
+// put has the arguments of a call of Put, told the results of Put, and seen the results of
 // Get.
 type (
 	put struct {

@@ -22,7 +22,7 @@
 // The versions of a node that is deleted and created again start at 0, so the put of a process
 // that was paused can find the version that it expects. So do not delete nodes.
 //
-// # Beside Java Leaf
+// # Sharing worker ids with Java Leaf
 //
 // If the node /snowflake/<name>/forever exists, worker ids are shared with the Java Leaf
 // of that name, in which nothing has to be changed. This library leaves out some of the

@@ -247,8 +247,8 @@ func (r *registry) look(ctx context.Context, in api.Instance) (id int, found boo
 	return id, true, "", nil
 }
 
-// before is an order that all instances agree on. The older registration comes
-// first, as it may be in use already.
+// before reports whether a comes before b in an order that all instances agree on. The older registration comes first,
+// as it may be in use already.
 func before(a, b api.Instance) bool {
 	return cmp.Or(cmp.Compare(since(a), since(b)), strings.Compare(a.IP, b.IP), cmp.Compare(a.Port, b.Port)) < 0
 }

@@ -265,7 +265,7 @@ func (r *Rows) Exec(ctx context.Context, text string) error {
 	})
 }
 
-// Failed wraps err with what was attempted on the table. It returns nil if err is nil.
+// Failed wraps err with the name of the operation and the table. It returns nil if err is nil.
 func (r *Rows) Failed(what string, err error) error {
 	if err == nil {
 		return nil
