@@ -51,7 +51,7 @@ func TestErrors(t *testing.T) {
 func TestLogLines(t *testing.T) {
 	logLines(t, imported, "operations.md", "### Log lines")
 	logLines(t, []string{"../cmd/leafsql/internal/server", "../cmd/leafsql/internal/process"}, "serve.md", "### Log lines of the server")
-	logLines(t, []string{"../cmd/leafsql/internal/door", "../cmd/leafsql/internal/process", "../proxy"}, "proxy.md", "## Log lines of the proxy")
+	logLines(t, []string{"../cmd/leafsql/internal/proxyserver", "../cmd/leafsql/internal/process", "../proxy"}, "proxy.md", "## Log lines of the proxy")
 }
 
 func logLines(t *testing.T, roots []string, page, heading string) {

@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
-	"github.com/leafsql/leafsql/cmd/leafsql/internal/door"
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/process"
+	"github.com/leafsql/leafsql/cmd/leafsql/internal/proxyserver"
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/screen"
 )
 
@@ -17,7 +17,7 @@ import (
 func runProxy(ctx context.Context, s *screen.Screen, args []string) (int, error) {
 	f := newFlags(s, "proxy").onDatabase()
 	f.whose = "the DSN of leafsql's own account"
-	cfg := door.Defaults
+	cfg := proxyserver.Defaults
 	cfg.Listen = nil
 	f.StringVar(&cfg.Server, "server", "", "`address` of the server to which clients are taken: host:port, or the path of a unix socket (default the DSN's)")
 	f.Func("listen", "`address` to listen at: host:port, or the path of a unix socket; once for each (default 127.0.0.1:3307)", func(address string) error {
@@ -51,9 +51,9 @@ func runProxy(ctx context.Context, s *screen.Screen, args []string) (int, error)
 		return unclear, err
 	}
 	return logged(s, json, func() error {
-		d, err := door.New(cfg)
+		server, err := proxyserver.New(cfg)
 		if err == nil {
-			err = d.Run(ctx)
+			err = server.Run(ctx)
 		}
 		return err
 	})

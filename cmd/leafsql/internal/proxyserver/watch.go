@@ -1,4 +1,4 @@
-package door
+package proxyserver
 
 import (
 	"context"
@@ -27,8 +27,8 @@ type probe struct {
 }
 
 // ask pings the server, at most once in probeEvery, and otherwise returns the last result. It logs changes.
-func (d *Door) ask() error {
-	p := &d.probe
+func (s *Server) ask() error {
+	p := &s.probe
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if time.Since(p.at) < probeEvery {
@@ -36,18 +36,18 @@ func (d *Door) ask() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), probeTime)
 	defer cancel()
-	p.err = d.proxy.Ping(ctx)
+	p.err = s.proxy.Ping(ctx)
 	wayOut := databases.WayOut(p.err)
 	if p.err == nil {
-		p.err, wayOut = d.reaches(ctx), "see that the server runs, and that -server leads there"
+		p.err, wayOut = s.reaches(ctx), "see that the server runs, and that -server leads there"
 	}
 	p.at = time.Now()
 	switch {
 	case p.err != nil && !p.told:
-		d.log.Warn("leafsql: the server does not answer leafsql's own account", "error", p.err, "way out", wayOut)
+		s.log.Warn("leafsql: the server does not answer leafsql's own account", "error", p.err, "way out", wayOut)
 	case p.err == nil && p.told:
-		d.log.Info("leafsql: the server answers leafsql's own account again")
-		d.warnIncrement(ctx) // it may be another server now
+		s.log.Info("leafsql: the server answers leafsql's own account again")
+		s.warnIncrement(ctx) // it may be another server now
 	}
 	p.told = p.err != nil
 	return p.err
@@ -55,11 +55,11 @@ func (d *Door) ask() error {
 
 // watch pings the server periodically, so that the log and the page are up to date even if nothing requests
 // /readyz.
-func (d *Door) watch(ctx context.Context) {
+func (s *Server) watch(ctx context.Context) {
 	tick := time.NewTicker(probeEvery)
 	defer tick.Stop()
 	for {
-		d.ask()
+		s.ask()
 		select {
 		case <-tick.C:
 		case <-ctx.Done():

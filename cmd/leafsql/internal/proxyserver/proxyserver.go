@@ -1,12 +1,12 @@
-// Package door runs package proxy as the process leafsql proxy, with its listeners, status page, metrics and
+// Package proxyserver runs package proxy as the process leafsql proxy, with its listeners, status page, metrics and
 // shutdown.
 //
-//	d, err := door.New(door.Config{DSN: dsn, Listen: []string{"127.0.0.1:3307"}})
+//	s, err := proxyserver.New(proxyserver.Config{DSN: dsn, Listen: []string{"127.0.0.1:3307"}})
 //	if err != nil {
 //		return err
 //	}
-//	return d.Run(ctx) // until ctx ends; then it drains
-package door
+//	return s.Run(ctx) // until ctx ends; then it drains
+package proxyserver
 
 import (
 	"cmp"
@@ -33,7 +33,7 @@ import (
 	"github.com/leafsql/leafsql/proxy"
 )
 
-// Config configures a Door. The zero value of a field means its default, in its comment; negative limits are
+// Config configures a Server. The zero value of a field means its default, in its comment; negative limits are
 // errors.
 type Config struct {
 	DSN     string   // DSN of leafsql's account, with the leaf parameters
@@ -62,8 +62,8 @@ var Defaults = Config{Listen: []string{"127.0.0.1:3307"}, MaxConnections: 10_000
 // filesEach is the number of files per client: its connection and the one to the server.
 const filesEach = 2
 
-// A Door is a proxy with its listeners and status page. Use New to create one.
-type Door struct {
+// A Server is a proxy with its listeners and status page. Use New to create one.
+type Server struct {
 	cfg       Config
 	log       *slog.Logger
 	driver    *driver.Config
@@ -75,8 +75,8 @@ type Door struct {
 	probe     probe
 }
 
-// New returns a Door for a Config. It opens no connections. It fails if the Config is invalid.
-func New(cfg Config) (*Door, error) {
+// New returns a Server for a Config. It opens no connections. It fails if the Config is invalid.
+func New(cfg Config) (*Server, error) {
 	if len(cfg.Listen) == 0 {
 		cfg.Listen = Defaults.Listen
 	}
@@ -126,28 +126,28 @@ func New(cfg Config) (*Door, error) {
 	}
 	cfg.MaxConnections = process.Connections(cfg.MaxConnections, Defaults.MaxConnections, filesEach, cfg.Logger)
 	dc.Logger = cfg.Logger
-	d := &Door{cfg: cfg, log: cfg.Logger, driver: dc}
+	s := &Server{cfg: cfg, log: cfg.Logger, driver: dc}
 	there, err := elsewhere(cfg, dc.MySQL)
 	if err != nil {
 		return nil, err
 	}
-	if d.connector, err = driver.NewConnector(dc); err != nil {
+	if s.connector, err = driver.NewConnector(dc); err != nil {
 		return nil, err
 	}
-	d.proxy, err = proxy.New(proxy.Config{
-		Connector: d.connector, Server: cfg.Server, ServerConnector: there, ServerTLS: serverTLS(dc.MySQL, cfg.Server), TLS: clientTLS, RequireTLS: cfg.RequireTLS,
+	s.proxy, err = proxy.New(proxy.Config{
+		Connector: s.connector, Server: cfg.Server, ServerConnector: there, ServerTLS: serverTLS(dc.MySQL, cfg.Server), TLS: clientTLS, RequireTLS: cfg.RequireTLS,
 		ProxyProtocol: cfg.ProxyProtocol, ServerProxyProtocol: cfg.ServerProxyProtocol,
 		MaxConnections: cfg.MaxConnections, ReadMemory: int64(cfg.ReadMemory) << 20, FillTimeout: cfg.FillTimeout, Logger: cfg.Logger,
 	})
 	if err != nil {
-		d.connector.Close()
+		s.connector.Close()
 		return nil, err
 	}
 	if there != nil {
-		d.elsewhere = sql.OpenDB(there)
-		d.elsewhere.SetMaxOpenConns(1)
+		s.elsewhere = sql.OpenDB(there)
+		s.elsewhere.SetMaxOpenConns(1)
 	}
-	return d, nil
+	return s, nil
 }
 
 func checkAddress(address string) error {
@@ -169,20 +169,20 @@ func sameAddress(listen, server string) bool {
 // Run listens and proxies clients until ctx is done, then drains: it accepts no more clients, ends each session
 // outside a transaction, and the other sessions within Config.Drain. Finally it releases its resources, such as
 // a worker id. It fails immediately if leafsql's account may not read the required tables; it waits for a
-// server that is unreachable. A Door can only be run once.
-func (d *Door) Run(ctx context.Context) error {
-	defer d.connector.Close()
-	defer d.proxy.Close()
-	if d.elsewhere != nil {
-		defer d.elsewhere.Close()
+// server that is unreachable. A Server can be run only once.
+func (s *Server) Run(ctx context.Context) error {
+	defer s.connector.Close()
+	defer s.proxy.Close()
+	if s.elsewhere != nil {
+		defer s.elsewhere.Close()
 	}
-	if err := d.look(ctx); err != nil {
+	if err := s.look(ctx); err != nil {
 		if wayOut, wrong := misconfigured(err); wrong {
 			return fmt.Errorf("leafsql: proxy: leafsql's own account: %w%s", errprefix.Trim(err), wayOut)
 		}
-		d.log.Warn("leafsql: the server does not answer leafsql's own account; clients are told so until it does", "error", err)
+		s.log.Warn("leafsql: the server does not answer leafsql's own account; clients are told so until it does", "error", err)
 	}
-	if err := d.checkSocket(ctx); err != nil {
+	if err := s.checkSocket(ctx); err != nil {
 		return err
 	}
 	var listeners []net.Listener
@@ -191,7 +191,7 @@ func (d *Door) Run(ctx context.Context) error {
 			l.Close()
 		}
 	}()
-	for _, address := range d.cfg.Listen {
+	for _, address := range s.cfg.Listen {
 		l, err := listen(address)
 		if err != nil {
 			return fmt.Errorf("leafsql: proxy: %w; choose another address with -listen", err)
@@ -200,46 +200,46 @@ func (d *Door) Run(ctx context.Context) error {
 	}
 	background, stop := context.WithCancel(context.Background())
 	defer stop()
-	if d.cfg.Metrics != "" {
-		if err := d.serveMetrics(background); err != nil {
+	if s.cfg.Metrics != "" {
+		if err := s.serveMetrics(background); err != nil {
 			return fmt.Errorf("leafsql: proxy: %w; choose another address with -metrics", err)
 		}
 	}
-	go d.watch(background)
+	go s.watch(background)
 	failed := make(chan error, len(listeners))
 	for _, l := range listeners {
-		d.log.Info("leafsql: taking clients to their server", "address", l.Addr().String(), "server", d.cfg.Server, "version", version.Of())
-		go func() { failed <- d.proxy.Serve(l) }()
+		s.log.Info("leafsql: taking clients to their server", "address", l.Addr().String(), "server", s.cfg.Server, "version", version.Of())
+		go func() { failed <- s.proxy.Serve(l) }()
 	}
 	select {
 	case err := <-failed:
 		return fmt.Errorf("leafsql: proxy: %w; choose another address with -listen", err)
 	case <-ctx.Done():
 	}
-	d.draining.Store(true)
-	d.log.Info("leafsql: draining", "for", d.cfg.Drain.String(), "connections", d.proxy.Stats().Connections)
-	left, cancel := context.WithTimeout(context.Background(), d.cfg.Drain)
+	s.draining.Store(true)
+	s.log.Info("leafsql: draining", "for", s.cfg.Drain.String(), "connections", s.proxy.Stats().Connections)
+	left, cancel := context.WithTimeout(context.Background(), s.cfg.Drain)
 	defer cancel()
-	if err := d.proxy.Shutdown(left); errors.Is(err, context.DeadlineExceeded) {
-		d.log.Warn("leafsql: connections were ended in the middle of a transaction", "after", d.cfg.Drain.String(), "way out", "a longer -drain")
+	if err := s.proxy.Shutdown(left); errors.Is(err, context.DeadlineExceeded) {
+		s.log.Warn("leafsql: connections were ended in the middle of a transaction", "after", s.cfg.Drain.String(), "way out", "a longer -drain")
 	}
-	d.log.Info("leafsql: ended")
+	s.log.Info("leafsql: ended")
 	return nil
 }
 
 // look reports an error if leafsql's account cannot read the data that filling needs.
-func (d *Door) look(ctx context.Context) error {
+func (s *Server) look(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
-	if err := d.proxy.Ping(ctx); err != nil {
+	if err := s.proxy.Ping(ctx); err != nil {
 		return err
 	}
-	d.warnIncrement(ctx)
-	if !d.readsAlloc() {
+	s.warnIncrement(ctx)
+	if !s.readsAlloc() {
 		return nil
 	}
-	_, err := d.connector.Tag(ctx, "")
-	if d.driver.Create && servererr.Is(err, servererr.NoSuchTable) { // the first filled statement creates it
+	_, err := s.connector.Tag(ctx, "")
+	if s.driver.Create && servererr.Is(err, servererr.NoSuchTable) { // the first filled statement creates it
 		return nil
 	}
 	if _, none := errors.AsType[*segment.UnknownTagError](err); none { // the table can be read
@@ -249,11 +249,11 @@ func (d *Door) look(ctx context.Context) error {
 }
 
 // readsAlloc reports whether a rule takes ids from leaf_alloc.
-func (d *Door) readsAlloc() bool {
-	if d.driver.Auto() {
+func (s *Server) readsAlloc() bool {
+	if s.driver.Auto() {
 		return true
 	}
-	for _, r := range d.driver.Tables {
+	for _, r := range s.driver.Tables {
 		if !r.Exclude && (r.Kind == "" || r.Kind == driver.Segment) {
 			return true
 		}

@@ -1,4 +1,4 @@
-package door
+package proxyserver
 
 import (
 	"context"
@@ -32,21 +32,21 @@ const (
 )
 
 // serveMetrics starts to serve the page and the metrics, until ctx is done.
-func (d *Door) serveMetrics(ctx context.Context) error {
-	l, err := net.Listen("tcp", d.cfg.Metrics)
+func (s *Server) serveMetrics(ctx context.Context) error {
+	l, err := net.Listen("tcp", s.cfg.Metrics)
 	if err != nil {
 		return err
 	}
-	page := statuspage.Of(func() (driver.Stats, error) { return process.Hidden(d.connector.Stats()), nil }, "leafsql proxy")
-	page.More = d.more
+	page := statuspage.Of(func() (driver.Stats, error) { return process.Hidden(s.connector.Stats()), nil }, "leafsql proxy")
+	page.More = s.more
 	page.Links = []pageextra.Link{{Text: "metrics", Address: "metrics"}}
 	srv := &http.Server{
-		Handler: d.routes(page), MaxHeaderBytes: maxHeader, ReadTimeout: readTime, WriteTimeout: writeTime, IdleTimeout: keepAlive,
-		ErrorLog: slog.NewLogLogger(d.log.Handler(), slog.LevelDebug), // errors caused by readers
+		Handler: s.routes(page), MaxHeaderBytes: maxHeader, ReadTimeout: readTime, WriteTimeout: writeTime, IdleTimeout: keepAlive,
+		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug), // errors caused by readers
 	}
-	d.log.Info("leafsql: page and metrics", "address", "http://"+l.Addr().String())
+	s.log.Info("leafsql: page and metrics", "address", "http://"+l.Addr().String())
 	if !process.Local(l.Addr().String()) {
-		d.log.Warn("leafsql: whoever reaches this address can read names of tables and tags", "address", l.Addr().String(), "way out", "give -metrics an address that only those reach who look after the proxy")
+		s.log.Warn("leafsql: whoever reaches this address can read names of tables and tags", "address", l.Addr().String(), "way out", "give -metrics an address that only those reach who look after the proxy")
 	}
 	go page.Run(ctx)
 	go srv.Serve(netutil.LimitListener(l, maxReaders))
@@ -54,19 +54,19 @@ func (d *Door) serveMetrics(ctx context.Context) error {
 	return nil
 }
 
-func (d *Door) routes(page http.Handler) http.Handler {
+func (s *Server) routes(page http.Handler) http.Handler {
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		metrics.NewCollector(sql.OpenDB(d.connector), "proxy"), metrics.NewProxyCollector(d.proxy, "proxy"))
+		metrics.NewCollector(sql.OpenDB(s.connector), "proxy"), metrics.NewProxyCollector(s.proxy, "proxy"))
 	mux := http.NewServeMux()
 	mux.Handle("/{$}", page)
 	mux.Handle("/metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{}))
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, "ok\n") })
 	mux.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) {
 		switch {
-		case d.draining.Load():
+		case s.draining.Load():
 			answer(w, http.StatusServiceUnavailable, "not ready: the proxy is about to end\n")
-		case d.ask() != nil:
+		case s.ask() != nil:
 			answer(w, http.StatusServiceUnavailable, "not ready: the server does not answer leafsql's own account; the log says why\n")
 		default:
 			answer(w, http.StatusOK, "ready\n")
@@ -82,29 +82,29 @@ func answer(w http.ResponseWriter, status int, text string) {
 }
 
 // more returns the page's figures and warnings about the proxy.
-func (d *Door) more() pageextra.More {
-	s := d.proxy.Stats()
+func (s *Server) more() pageextra.More {
+	stats := s.proxy.Stats()
 	more := pageextra.More{Title: "Proxy", Figures: []pageextra.Figure{
-		{Text: "Connections now", Number: s.Connections},
-		{Text: "At most", Number: s.MaxConnections},
-		{Text: "Clients so far", Number: s.Accepted},
-		{Text: "Logins refused by the server", Number: s.FailedLogins},
-		{Text: "Logins broken off", Number: s.BrokenOff},
-		{Text: "Clients that found no server", Number: s.Unreachable},
-		{Text: "Commands passed on", Number: s.Passed},
-		{Text: "Statements filled", Number: s.Filled},
-		{Text: "Statements refused", Number: s.Refused},
-		{Text: "Statements without ids", Number: s.Unfilled},
+		{Text: "Connections now", Number: stats.Connections},
+		{Text: "At most", Number: stats.MaxConnections},
+		{Text: "Clients so far", Number: stats.Accepted},
+		{Text: "Logins refused by the server", Number: stats.FailedLogins},
+		{Text: "Logins broken off", Number: stats.BrokenOff},
+		{Text: "Clients that found no server", Number: stats.Unreachable},
+		{Text: "Commands passed on", Number: stats.Passed},
+		{Text: "Statements filled", Number: stats.Filled},
+		{Text: "Statements refused", Number: stats.Refused},
+		{Text: "Statements without ids", Number: stats.Unfilled},
 	}}
 	wrong := func(is bool, text string) {
 		if is {
 			more.Wrong = append(more.Wrong, text)
 		}
 	}
-	wrong(d.ask() != nil, "The server does not answer leafsql's own account. The log says why.")
-	wrong(nearMost(s.BrokenOffInARow, s.MaxConnectErrors, 2), "Many logins in a row were broken off. When they reach the server's max_connect_errors, it refuses everybody who comes through this proxy, with error 1129.")
-	wrong(nearMost(s.Connections, s.MaxConnections, 8), "Nearly all connections that -max-connections allows are taken.")
-	wrong(s.Faults > 0, "Sessions ended by a fault of the proxy. The log has them; please report it.")
+	wrong(s.ask() != nil, "The server does not answer leafsql's own account. The log says why.")
+	wrong(nearMost(stats.BrokenOffInARow, stats.MaxConnectErrors, 2), "Many logins in a row were broken off. When they reach the server's max_connect_errors, it refuses everybody who comes through this proxy, with error 1129.")
+	wrong(nearMost(stats.Connections, stats.MaxConnections, 8), "Nearly all connections that -max-connections allows are taken.")
+	wrong(stats.Faults > 0, "Sessions ended by a fault of the proxy. The log has them; please report it.")
 	return more
 }
 

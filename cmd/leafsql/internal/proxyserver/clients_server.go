@@ -1,4 +1,4 @@
-package door
+package proxyserver
 
 import (
 	"context"
@@ -60,10 +60,10 @@ func serverTLS(dsn *mysql.Config, server string) *tls.Config {
 
 // warnIncrement logs a warning if some clients would compute the ids of other rows because of
 // auto_increment_increment.
-func (d *Door) warnIncrement(ctx context.Context) {
-	db := d.elsewhere
+func (s *Server) warnIncrement(ctx context.Context) {
+	db := s.elsewhere
 	if db == nil {
-		connector, err := mysql.NewConnector(d.driver.MySQL)
+		connector, err := mysql.NewConnector(s.driver.MySQL)
 		if err != nil {
 			return
 		}
@@ -72,39 +72,39 @@ func (d *Door) warnIncrement(ctx context.Context) {
 	}
 	var n int
 	if err := db.QueryRowContext(ctx, "SELECT @@GLOBAL.auto_increment_increment").Scan(&n); err == nil && n > 1 {
-		d.log.Warn("leafsql: the server's auto_increment_increment is above 1, so clients that count the ids of several rows by it name other rows", "value", n,
+		s.log.Warn("leafsql: the server's auto_increment_increment is above 1, so clients that count the ids of several rows by it name other rows", "value", n,
 			"way out", "sessionVariables=auto_increment_increment=1 in the URL of Connector/J; or for all clients, once no table has AUTO_INCREMENT: SET GLOBAL auto_increment_increment = 1")
 	}
 }
 
 // reaches returns an error if the clients' server does not answer. A server that rejects leafsql's account has
 // answered. It is not probed again, since it may count such logins.
-func (d *Door) reaches(ctx context.Context) error {
-	if d.elsewhere == nil || d.stranger {
+func (s *Server) reaches(ctx context.Context) error {
+	if s.elsewhere == nil || s.stranger {
 		return nil
 	}
-	err := d.elsewhere.PingContext(ctx)
-	d.stranger = servererr.Is(err, servererr.LoginDenied, servererr.SocketLoginDenied)
-	if d.stranger {
-		d.log.Warn("leafsql: leafsql's own account may not log in at -server, so that broken logins can get the proxy's host refused", "error", err, "way out", "create the account there, or SET GLOBAL max_connect_errors = 4294967295")
+	err := s.elsewhere.PingContext(ctx)
+	s.stranger = servererr.Is(err, servererr.LoginDenied, servererr.SocketLoginDenied)
+	if s.stranger {
+		s.log.Warn("leafsql: leafsql's own account may not log in at -server, so that broken logins can get the proxy's host refused", "error", err, "way out", "create the account there, or SET GLOBAL max_connect_errors = 4294967295")
 	}
-	if err == nil || d.stranger {
+	if err == nil || s.stranger {
 		return nil
 	}
-	return fmt.Errorf("-server %s: %w", d.cfg.Server, err)
+	return fmt.Errorf("-server %s: %w", s.cfg.Server, err)
 }
 
 // checkSocket returns an error if no client could log in: after a restart of a MySQL that is reached through
 // its unix socket, clients without TLS get error 1045 with the right password, and without a certificate the
 // proxy cannot offer TLS. If the server is unreachable, nothing is checked: the proxy refuses clients without
 // TLS later.
-func (d *Door) checkSocket(ctx context.Context) error {
-	if !isPath(d.cfg.Server) || d.cfg.Cert != "" {
+func (s *Server) checkSocket(ctx context.Context) error {
+	if !isPath(s.cfg.Server) || s.cfg.Cert != "" {
 		return nil
 	}
-	db := d.elsewhere
+	db := s.elsewhere
 	if db == nil {
-		connector, err := mysql.NewConnector(d.driver.MySQL)
+		connector, err := mysql.NewConnector(s.driver.MySQL)
 		if err != nil {
 			return nil // driver.NewConnector has accepted the configuration
 		}
@@ -115,5 +115,5 @@ func (d *Door) checkSocket(ctx context.Context) error {
 	if err := db.QueryRowContext(ctx, "SELECT VERSION()").Scan(&version); err != nil || strings.Contains(version, "MariaDB") {
 		return nil
 	}
-	return fmt.Errorf("leafsql: proxy: -server %s: MySQL behind its unix socket takes clients with TLS only; set -cert and -key, or name the server's host and port with -server", d.cfg.Server)
+	return fmt.Errorf("leafsql: proxy: -server %s: MySQL behind its unix socket takes clients with TLS only; set -cert and -key, or name the server's host and port with -server", s.cfg.Server)
 }
