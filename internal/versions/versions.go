@@ -4,12 +4,18 @@
 //	if !versions.NumbersRows(mariaDB, version) { … } // INSERT … SELECT has to be refused
 package versions
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // Name returns the version as people write it, such as "10.11.19".
 func Name(mariaDB bool, version int) string {
 	return fmt.Sprintf("%s %d.%d.%d", map[bool]string{true: "MariaDB", false: "MySQL"}[mariaDB], version/10000, version/100%100, version%100)
 }
+
+// TiDB reports whether the result of VERSION() is TiDB's, such as "8.0.11-TiDB-v8.5.0".
+func TiDB(version string) bool { return strings.Contains(version, "TiDB") }
 
 // NumbersRows reports whether the server has window functions, which number the rows of a staged statement.
 func NumbersRows(mariaDB bool, version int) bool {

@@ -31,17 +31,21 @@ func Kinds() []Kind {
 	return []Kind{MariaDB, MySQL}
 }
 
-// kindOf returns the kind of a server with a name such as mysql-8.0.
+// kindOf returns the kind of a server with a name such as mysql-8.0. TiDB counts as MySQL.
 func kindOf(name string) Kind {
 	kind, _, _ := strings.Cut(name, "-")
+	if kind == "tidb" {
+		return MySQL
+	}
 	return Kind(kind)
 }
 
 // A binary is an installed server program and how to run it.
 type binary struct {
 	kind    Kind
+	tidb    bool
 	path    string
-	version string   // the line printed by --version
+	version string   // the line printed by --version, or all that TiDB prints
 	loader  []string // command in front of path, for a server installed under a folder
 	basedir string
 }
@@ -86,6 +90,9 @@ func findBinary(kind Kind, path []string) (binary, error) {
 
 var programs = []string{"mariadbd", "mysqld"}
 
+// tidb is the program of TiDB, which tests use only if LEAFSQL_TEST_SERVER names it.
+const tidb = "tidb-server"
+
 // laidOut finds a server in the tree that .ci/server created. A tree of Debian's packages has its own loader and
 // libraries, so the server needs neither chroot nor the tree's distribution.
 func laidOut(name string) (binary, error) {
@@ -95,8 +102,8 @@ func laidOut(name string) (binary, error) {
 	}
 	root := filepath.Join(cache, name)
 	for _, layout := range [][2]string{{"usr", "sbin"}, {"", "bin"}} {
-		for _, program := range programs {
-			b := binary{basedir: filepath.Join(root, layout[0])}
+		for _, program := range append(programs, tidb) {
+			b := binary{basedir: filepath.Join(root, layout[0]), tidb: program == tidb}
 			b.path = filepath.Join(b.basedir, layout[1], program)
 			if _, err := os.Stat(b.path); err != nil {
 				continue
@@ -131,7 +138,11 @@ func cacheDir() (string, error) {
 }
 
 func (b *binary) identify() error {
-	out, err := b.command("--no-defaults", "--version").Output()
+	args := []string{"--no-defaults", "--version"}
+	if b.tidb {
+		args = []string{"-V"}
+	}
+	out, err := b.command(args...).Output()
 	if err != nil {
 		return err
 	}
@@ -175,6 +186,9 @@ func (b binary) commonArgs(datadir string) []string {
 }
 
 func (b binary) serverArgs(datadir, socket string, port int, extra []string) []string {
+	if b.tidb {
+		return []string{"-config", datadir + ".toml", "-host", "127.0.0.1", "-P", strconv.Itoa(port), "-socket", socket, "-store", "unistore", "-path", datadir, "-L", "warn", "-report-status=false"}
+	}
 	args := append(b.commonArgs(datadir),
 		"--bind-address=127.0.0.1",
 		"--port="+strconv.Itoa(port),
@@ -218,8 +232,12 @@ func (b binary) initArgs(datadir string) []string {
 }
 
 // initialize creates in an empty data directory the server's own tables and one user: root, without a password, from
-// this machine only.
+// this machine only. TiDB does so when it starts, and needs only a file that keeps it from writing elsewhere.
 func (b binary) initialize(datadir string) error {
+	if b.tidb {
+		tmp := strconv.Quote(datadir + "/tmp")
+		return os.WriteFile(datadir+".toml", []byte("temp-dir = "+tmp+"\ntmp-storage-path = "+tmp+"\n"), 0o600)
+	}
 	if b.kind == MySQL {
 		init := datadir + ".sql"
 		if err := os.WriteFile(init, []byte(rootUser), 0o600); err != nil {

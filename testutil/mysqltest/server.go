@@ -65,6 +65,9 @@ func Prepare(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	if i := slices.IndexFunc(cfg.Args, func(arg string) bool { return !slices.Contains(durable, arg) }); bin.tidb && i >= 0 {
+		return nil, &optionError{cfg.Args[i]}
+	}
 	dir, err := tempDir()
 	if err != nil {
 		return nil, fmt.Errorf("mysqltest: %w", err)
@@ -84,10 +87,22 @@ func Prepare(cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// Run starts a server for one test and stops it when the test ends.
+// durable are the options that TiDB does not have, but whose values hold on it.
+var durable = []string{"--innodb-flush-log-at-trx-commit=1", "--sync-binlog=1"}
+
+// An optionError is the error of starting TiDB with an option of MySQL.
+type optionError struct{ option string }
+
+func (e *optionError) Error() string { return "mysqltest: TiDB has no option " + e.option }
+
+// Run starts a server for one test and stops it when the test ends. It skips the test if the server is TiDB, which does
+// not have the options.
 func Run(t testing.TB, cfg Config) *Server {
 	t.Helper()
 	s, err := Start(cfg)
+	if options := (*optionError)(nil); errors.As(err, &options) {
+		t.Skip(Lacks + options.option)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,6 +123,9 @@ func (s *Server) Version() (string, error) {
 	if number == "" {
 		return "", fmt.Errorf("mysqltest: no version in %q", s.bin.version)
 	}
+	if s.bin.tidb {
+		return "TiDB " + number, nil
+	}
 	return map[Kind]string{MariaDB: "MariaDB ", MySQL: "MySQL "}[s.Kind()] + number, nil
 }
 
@@ -121,7 +139,9 @@ func (s *Server) DSN(database string) string {
 }
 
 // Target returns the server as a target on which tests create databases.
-func (s *Server) Target() Target { return Target{Name: string(s.Kind()), dsn: s.DSN("")} }
+func (s *Server) Target() Target {
+	return Target{Name: string(s.Kind()), TiDB: s.bin.tidb, dsn: s.DSN("")}
+}
 
 // DataDir returns the server's data directory, which may be changed while the server is stopped. Programs in the parent
 // folder come first on the server's PATH.

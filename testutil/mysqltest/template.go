@@ -3,6 +3,7 @@
 package mysqltest
 
 import (
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"os"
@@ -13,7 +14,11 @@ import (
 // prepareData copies initialised, empty system tables to datadir. They are created once for each server version and
 // kept in the cache folder, as copying is much faster than creating them.
 func (b binary) prepareData(datadir string) error {
-	template, err := b.template()
+	var template string
+	err := errors.ErrUnsupported
+	if !b.tidb {
+		template, err = b.template()
+	}
 	if err != nil {
 		if err := os.Mkdir(datadir, 0o700); err != nil {
 			return fmt.Errorf("mysqltest: %w", err)

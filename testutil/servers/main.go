@@ -108,7 +108,7 @@ func ask(name string, only *regexp.Regexp, logs string) (equal bool, err error) 
 		return equal, writeColumn(file, version, column)
 	}
 	began := time.Now()
-	cmd := exec.Command("go", "run", "./testutil/conformance", "-v", "-server", strings.ToLower(strings.Fields(version)[0]), "go-sql-driver")
+	cmd := exec.Command("go", "run", "./testutil/conformance", "-v", "-server", string(mysqltest.Kinds()[0]), "go-sql-driver")
 	cmd.Stdout, cmd.Stderr = log, log
 	column[suite] = same
 	if err := cmd.Run(); err != nil {

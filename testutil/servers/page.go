@@ -58,8 +58,10 @@ func read(text string) table {
 	return t
 }
 
-// put adds a column, or its new cells. MySQL's columns come first, and the newest
-// versions.
+// makes are the servers' names, in the order of their columns.
+var makes = []string{"MySQL", "MariaDB", "TiDB"}
+
+// put adds a column, or its new cells. The newest version of a server comes first.
 func (t *table) put(server string, column map[string]string) {
 	for what, cell := range t.cells[server] {
 		column[what] = cmp.Or(column[what], cell)
@@ -68,7 +70,7 @@ func (t *table) put(server string, column map[string]string) {
 	t.servers = append(t.servers, server)
 	t.cells[server] = column
 	slices.SortFunc(t.servers, func(a, b string) int {
-		return cmp.Or(-strings.Compare(strings.Fields(a)[0], strings.Fields(b)[0]), -slices.Compare(numbers(a), numbers(b)))
+		return cmp.Or(cmp.Compare(slices.Index(makes, strings.Fields(a)[0]), slices.Index(makes, strings.Fields(b)[0])), -slices.Compare(numbers(a), numbers(b)))
 	})
 }
 

@@ -40,7 +40,7 @@ func TestPage(t *testing.T) {
 	if err := os.WriteFile(file, []byte("# Servers\n\n| |  |\n| --- | --- |\n\nend\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	for server, cell := range map[string]string{"MariaDB 10.2.11": same, "MySQL 8.0.33": refused, "MySQL 9.7.4": same, "MariaDB 11.8.6": lacking} {
+	for server, cell := range map[string]string{"MariaDB 10.2.11": same, "MySQL 8.0.33": refused, "MySQL 9.7.4": same, "MariaDB 11.8.6": lacking, "TiDB 8.4.0": refused} {
 		if err := writeColumn(file, server, map[string]string{suite: cell}); err != nil {
 			t.Fatal(err)
 		}
@@ -56,9 +56,9 @@ func TestPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"# Servers\n\n| | MySQL 9.7.4 | MySQL 8.0.40 | MariaDB 11.8.6 | MariaDB 10.2.11 |\n| --- | --- | --- | --- | --- |\n",
-		"| " + capabilities[0].what + " | refused | not run | not run | not run |\n",
-		"| " + suite + " | equal | **differs** | not to be had | equal |\n\nend\n",
+		"# Servers\n\n| | MySQL 9.7.4 | MySQL 8.0.40 | MariaDB 11.8.6 | MariaDB 10.2.11 | TiDB 8.4.0 |\n| --- | --- | --- | --- | --- | --- |\n",
+		"| " + capabilities[0].what + " | refused | not run | not run | not run | not run |\n",
+		"| " + suite + " | equal | **differs** | not to be had | equal | refused |\n\nend\n",
 	} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("the page is\n%s\nand does not hold\n%s", text, want)

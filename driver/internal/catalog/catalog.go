@@ -299,7 +299,7 @@ func (c *Catalog) Routines(ctx context.Context, name Name, mariaDB bool) (found 
 		if err == nil {
 			p.Text = text.String
 			found = append(found, p)
-		} else if _, answer := errors.AsType[*mysql.MySQLError](err); !answer {
+		} else if _, answer := errors.AsType[*mysql.MySQLError](err); !answer && err != sql.ErrNoRows { // TiDB returns no row
 			return nil, err
 		}
 	}

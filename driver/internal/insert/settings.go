@@ -10,6 +10,7 @@ import (
 // Settings are the facts about a session and its server that decide how a query is read.
 type Settings struct {
 	MariaDB bool
+	TiDB    bool
 	Version int // as version comments write it: 101119, 90704
 
 	// SessionKnown reports whether the fields below were read from the session. They are read only if a
@@ -38,7 +39,7 @@ func (s *Settings) SetSession(mode, charset string) {
 // Scanner returns a scanner that reads a query as the session does.
 func (s Settings) Scanner(text string) lex.Scanner {
 	return lex.Scanner{
-		Text: text, NoBackslashEscapes: s.NoBackslashEscapes, ANSIQuotes: s.ANSIQuotes, MariaDB: s.MariaDB, Version: s.Version,
+		Text: text, NoBackslashEscapes: s.NoBackslashEscapes, ANSIQuotes: s.ANSIQuotes, MariaDB: s.MariaDB, TiDB: s.TiDB, Version: s.Version,
 	}
 }
 

@@ -34,12 +34,16 @@ func (s *Scanner) comment() bool {
 	s.Seen |= SeenComment
 	rest := s.Text[s.pos+2:]
 	mariaOnly := strings.HasPrefix(rest, "M!")
-	if !mariaOnly && !strings.HasPrefix(rest, "!") {
+	tidbOnly := s.TiDB && strings.HasPrefix(rest, "T!")
+	if !mariaOnly && !tidbOnly && !strings.HasPrefix(rest, "!") {
 		return s.plain(2)
 	}
 	begin := len("/*!")
-	if mariaOnly {
+	if mariaOnly || tidbOnly {
 		begin++
+	}
+	if tidbOnly && strings.HasPrefix(rest, "T![") { // names of features
+		begin += strings.IndexByte(rest[2:], ']') + 1
 	}
 	version, digits := 0, 0
 	rest = s.Text[s.pos+begin:]
@@ -65,6 +69,8 @@ func (s *Scanner) comment() bool {
 // live reports whether the content of a version comment is code.
 func (s *Scanner) live(mariaOnly bool, version, digits int) bool {
 	switch {
+	case s.TiDB:
+		return !mariaOnly
 	case s.MariaDB:
 		return version <= s.Version && (mariaOnly || version < 50700 || version > 99999)
 	case digits == 6 && !mariaOnly:

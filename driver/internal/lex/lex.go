@@ -61,7 +61,8 @@ type Scanner struct {
 	// The server decides which version comments are code. Version comments with six digits, which
 	// MySQL servers read in two ways, are read as code.
 	MariaDB bool
-	Version int // as version comments write it: 101119, 90704
+	TiDB    bool // runs version comments of any version, and /*T! … */
+	Version int  // as version comments write it: 101119, 90704
 
 	pos    int
 	inside bool // the position is in a version comment that is code

@@ -129,6 +129,26 @@ func TestVersionComments(t *testing.T) {
 }
 
 // TestVersionCommentsOfSixDigits: MySQL servers read six digits in two ways, MariaDB servers in one.
+// TestVersionCommentsOnTiDB: TiDB runs version comments of any version, and its own.
+func TestVersionCommentsOnTiDB(t *testing.T) {
+	for text, want := range map[string]string{
+		"a /*!99999 b */ c":            "w[a] w[b] w[c]",
+		"a /*T! b */ c":                "w[a] w[b] w[c]",
+		"a /*T![ttl,placement] b */ c": "w[a] w[b] w[c]",
+		"a /*M! b */ c":                "w[a] w[c]",
+		"a /*T b */ c":                 "w[a] w[c]",
+		"a /*T![ b":                    "w[a] [ w[b] ![]",
+		"a /*T! b":                     "w[a] w[b] ![]",
+	} {
+		if got := tokens(Scanner{Text: text, TiDB: true, Version: 80011}); got != want {
+			t.Errorf("tokens(%q) = %s, want %s", text, got, want)
+		}
+	}
+	if got, want := tokens(Scanner{Text: "a /*T! b */ c", Version: 80011}), "w[a] w[c]"; got != want {
+		t.Errorf("on MySQL: %s, want %s", got, want)
+	}
+}
+
 func TestVersionCommentsOfSixDigits(t *testing.T) {
 	for version, want := range map[string]string{"101119": "w[a] w[b] w[c]", "101120": "w[a] w[c]"} {
 		s := Scanner{Text: "a /*!" + version + " b */ c", MariaDB: true, Version: 101119}

@@ -45,6 +45,8 @@ func (j *Judge) ReadsID(db, text string) (bool, error) {
 func (j *Judge) Stage(in *insert.Insert, db, source string) error {
 	t, s := in.Table, in.Staging
 	switch {
+	case j.Settings.TiDB:
+		return onTiDB.on(t)
 	case in.Returning:
 		return returning.on(t)
 	case !versions.NumbersRows(j.Settings.MariaDB, j.Settings.Version):

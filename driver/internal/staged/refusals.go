@@ -30,6 +30,7 @@ const (
 // Refusals when the statement is planned.
 var (
 	returning    = refusal{"RETURNING beside rows that only the server knows", read + ", or SELECT them afterwards"}
+	onTiDB       = refusal{"INSERT … SELECT and LOAD DATA are not filled on TiDB", "SELECT the rows, or read the file, in the program and insert them with VALUES"}
 	tooOld       = refusal{"a statement whose rows only the server knows needs MySQL 8.0 or MariaDB 10.2, and this is {server}", read}
 	nullsKeys    = refusal{nulls, "upgrade the server to {fixed}, or " + read}
 	mayNullKeys  = refusal{nulls + ", and this user may not see this one's triggers", "GRANT TRIGGER ON {table} to this user itself, since a role's rights are not shown, upgrade the server to {fixed}, or " + read}

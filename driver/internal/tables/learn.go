@@ -55,6 +55,7 @@ func (set *Set) learnServer(ctx context.Context, conn pool.Conn, database string
 	}
 	folds, version, _ := strings.Cut(answer, " ")
 	set.Settings.MariaDB, set.Settings.Version = session.ParseVersion(version)
+	set.Settings.TiDB = versions.TiDB(version)
 	if _, has := versions.NullsColumns(set.Settings.MariaDB, set.Settings.Version); has {
 		set.Catalog.LogInAnew()
 	}

@@ -133,14 +133,12 @@ func (s *slots) identity(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", s.explained(err)
 	}
-	if server.Identity == "" {
-		return "unknown", nil
-	}
+	expression := cmp.Or(server.Identity, "'unknown'")
 	for {
 		var autocommit bool
 		var identity string
 		var now int64
-		switch err := s.ask(ctx, "@@autocommit, "+server.Identity+", UNIX_TIMESTAMP()", &autocommit, &identity, &now); {
+		switch err := s.ask(ctx, "@@autocommit, "+expression+", UNIX_TIMESTAMP()", &autocommit, &identity, &now); {
 		case err != nil:
 			return "", s.explained(err)
 		case !autocommit:

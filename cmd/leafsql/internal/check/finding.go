@@ -31,6 +31,7 @@ type Finding struct {
 var codes = []string{
 	"read-only",          // the server accepts no writes
 	"server-old",         // a version that cannot fill INSERT … SELECT
+	"server-tidb",        // TiDB, on which INSERT … SELECT is not filled
 	"server-bug",         // a version with a bug that costs keys
 	"stores-differ",      // shards take ids from different tables
 	"workers-differ",     // shards take worker ids from different sources
@@ -52,6 +53,7 @@ var codes = []string{
 	"row-too-low",        // the next id is not above the keys in use
 	"key-unfit",          // the key cannot be filled
 	"key-not-unique",     // two rows can have one key
+	"key-auto-random",    // TiDB generates the key and accepts no other
 	"key-text",           // the key's type is that of a UUID, but it gets numbers
 	"key-small",          // the key column cannot hold the ids
 	"key-filling",        // the ids of a key column are running out

@@ -31,6 +31,12 @@ func (c *checker) properties(t *survey.Table) {
 		}
 		c.add(f)
 	}
+	if t.AutoRandom {
+		f := at("key-auto-random", Error, t)
+		f.Message = c.say("%s is AUTO_RANDOM: TiDB refuses every INSERT with a key (error 8216).", t.Column)
+		f.Fix = "move the rows into a table with PRIMARY KEY (…) NONCLUSTERED, SHARD_ROW_ID_BITS and PRE_SPLIT_REGIONS, which spread the rows as AUTO_RANDOM does"
+		c.add(f)
+	}
 	if slices.Contains(texts, t.Type) && (t.Kind == driver.Segment || t.Kind == driver.Snowflake) {
 		f := at("key-text", Warning, t)
 		f.Message = c.say("Its type %s is that of UUIDs, and it gets numbers such as '1000'.", t.Type)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/leafsql/leafsql/internal/quote"
 	"github.com/leafsql/leafsql/internal/servererr"
+	"github.com/leafsql/leafsql/internal/versions"
 )
 
 // A Server is a connection pool to a server, and the database in use there.
@@ -21,6 +22,7 @@ type Server struct {
 	DB       *sql.DB
 
 	MariaDB bool
+	TiDB    bool
 	Version string
 	ID      string            // equal for two pools on the same server
 	Session map[string]string // variables of the application's connections
@@ -64,6 +66,7 @@ func connect(ctx context.Context, cfg *mysql.Config) (*Server, error) {
 	if s.folds() {
 		s.Database = strings.ToLower(s.Database) // the spelling of package driver
 	}
+	s.TiDB = versions.TiDB(s.Version)
 	s.MariaDB = strings.Contains(strings.ToLower(s.Version), "mariadb")
 	for _, name := range []string{"hostname", "port", "server_id", "server_uuid", "datadir", "socket"} {
 		s.ID += s.Global[name] + "\x00"

@@ -15,6 +15,7 @@ type Properties struct {
 	Transactional bool // the engine rolls back a failed statement
 	Versioned     bool // MariaDB keeps the table's history (WITH SYSTEM VERSIONING)
 	Nullable      bool // the key may be NULL
+	AutoRandom    bool // TiDB generates the key, and accepts no other
 	Sequence      bool // the key's default is the next number of a MariaDB sequence
 }
 
@@ -34,6 +35,13 @@ func (t *Table) readProperties(ctx context.Context) error {
 		return nil
 	case err != nil:
 		return fmt.Errorf("leafsql: the engine and key of %s: %w; %s", t.Where(), err, databases.WayOut(err))
+	}
+	if t.Shard.TiDB {
+		err := t.Shard.DB.QueryRowContext(ctx, "SELECT COALESCE(tidb_row_id_sharding_info, '') LIKE 'PK_AUTO_RANDOM_BITS%' FROM information_schema.tables WHERE table_schema = ? AND table_name = ?",
+			t.Database, t.Table.Table).Scan(&t.AutoRandom)
+		if err != nil {
+			return fmt.Errorf("leafsql: the key of %s: %w; %s", t.Where(), err, databases.WayOut(err))
+		}
 	}
 	t.Nullable, t.Transactional = nullable == "YES", transactions == "YES"
 	t.Sequence = strings.HasPrefix(strings.ToLower(byDefault), "nextval(")

@@ -136,6 +136,8 @@ func settings(s string) (insert.Settings, Schema) {
 		switch w {
 		case "mysql":
 			m.MariaDB, m.Version = false, 90704
+		case "tidb":
+			m.MariaDB, m.TiDB, m.Version = false, true, 80011
 		case "ansi":
 			m.ANSIQuotes = true
 		case "nobackslash":

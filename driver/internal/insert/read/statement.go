@@ -140,6 +140,9 @@ func (r *reader) statement() error {
 	case "if", "case", "loop", "repeat", "while", "for", "declare":
 		return r.compoundStatement()
 	case "explain", "desc", "describe", "show", "grant", "revoke", "help":
+		if r.next(); r.settings.TiDB && r.is("analyze") { // runs the statement
+			return r.rest()
+		}
 		return nil // these statements mention other statements without running them
 	}
 	if r.peek().Kind == ':' { // a label
