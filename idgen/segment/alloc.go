@@ -30,27 +30,27 @@ type AllocStore struct {
 // 256 characters, the pool needs a strict sql_mode: otherwise the server may cut off a mark.
 func NewAllocStore(db *sqlx.DB, table string) *AllocStore {
 	s := &AllocStore{counter: counter{rows: tagtable.Rows{DB: db, Table: quote.Table(table), Columns: tagtable.LeafAlloc}}}
-	s.read, s.log = s.readRow, func() *slog.Logger { return cmp.Or(s.Logger, slog.Default()) }
+	s.loadRow, s.log = s.readRow, func() *slog.Logger { return cmp.Or(s.Logger, slog.Default()) }
 	return s
 }
 
 func (s *AllocStore) readRow(ctx context.Context, c *sql.Conn, tag string) (row, bool, error) {
-	columns, fresh, err := s.identify(ctx, c)
+	columns, fresh, err := s.identityColumns(ctx, c)
 	if err != nil {
 		return row{}, false, err
 	}
 	cells, err := s.rows.Read(ctx, c, tag, "*"+columns) // includes description, if the column exists
-	if n, _ := tagtable.ServerError(err); noDescription(n) {
+	if n, _ := tagtable.ServerError(err); lacksDescription(n) {
 		cells, err = s.rows.Read(ctx, c, tag, "max_id, step")
 	}
 	if err != nil {
 		return row{}, false, err
 	}
-	if place, stores, several := tagtable.StoreOf(cells["description"].String); several {
-		return row{}, cells.Autocommit(), oneOfSeveral(place, stores)
+	if place, stores, several := tagtable.ParseStore(cells["description"].String); several {
+		return row{}, cells.Autocommit(), severalStoresError(place, stores)
 	}
 	r := row{end: maxEnd}
-	r.marked, err = s.readMark(tag, cells)
+	r.rowMark, err = s.readMark(tag, cells)
 	if r.fresh = fresh; err != nil {
 		return row{}, cells.Autocommit(), err
 	}
@@ -60,22 +60,22 @@ func (s *AllocStore) readRow(ctx context.Context, c *sql.Conn, tag string) (row,
 	return r, cells.Autocommit(), err
 }
 
-// noDescription reports whether the number of a server's error means that there is no column description, or
+// lacksDescription reports whether the number of a server's error means that there is no column description, or
 // that this user may not read all columns.
-func noDescription(number uint16) bool { return number == 1054 || number == 1142 || number == 1143 }
+func lacksDescription(number uint16) bool { return number == 1054 || number == 1142 || number == 1143 }
 
-// oneOfSeveral returns the error of a row that was one of several stores': drawing from it alone would issue
+// severalStoresError returns the error of a row that was one of several stores': drawing from it alone would issue
 // the ids of the other stores. It is independent of the row's step.
-func oneOfSeveral(place, stores int64) *tagtable.Error {
+func severalStoresError(place, stores int64) *tagtable.Error {
 	return &tagtable.Error{
 		Reason: fmt.Sprintf("its row is that of store %d of %d, which gave out the tag's ids together", place, stores),
 		Fix:    fmt.Sprintf("stop all writers, run leafsql init -from-stores with all %d of them, and name one store in leafStore", stores),
 	}
 }
 
-// each calls f for each row of the table, ordered by tag. f scans columns by position, since under
+// eachRow calls f for each row of the table, ordered by tag. f scans columns by position, since under
 // columnsWithAlias names include the table's.
-func (s *AllocStore) each(ctx context.Context, columns string, f func(scan func(...any) error) error) error {
+func (s *AllocStore) eachRow(ctx context.Context, columns string, f func(scan func(...any) error) error) error {
 	rows, err := s.rows.DB.QueryContext(ctx, "SELECT "+columns+" FROM "+s.rows.Table+" ORDER BY biz_tag")
 	if err != nil {
 		return err
@@ -110,12 +110,12 @@ func (s *AllocStore) EnsureWithin(ctx context.Context, tag string, maxID, step, 
 // Tags returns all rows, ordered by tag.
 func (s *AllocStore) Tags(ctx context.Context) ([]Row, error) {
 	var rows []Row
-	err := s.each(ctx, "biz_tag, max_id, step", func(scan func(...any) error) error {
+	err := s.eachRow(ctx, "biz_tag, max_id, step", func(scan func(...any) error) error {
 		rows = append(rows, Row{})
 		r := &rows[len(rows)-1]
 		return scan(&r.Tag, &r.MaxID, &r.Step)
 	})
-	return rows, s.rows.Failed("read", err)
+	return rows, s.rows.WrapError("read", err)
 }
 
 // Row returns the tag's row without moving it, or *UnknownTagError. Transient errors are retried, as by Fetch:
@@ -124,12 +124,12 @@ func (s *AllocStore) Row(ctx context.Context, tag string) (row Row, err error) {
 	err = s.retry(ctx, tag, func(c *sql.Conn) error {
 		err := c.QueryRowContext(ctx, "SELECT biz_tag, max_id, step FROM "+s.rows.Table+" WHERE biz_tag = "+quote.Literal(tag)).Scan(&row.Tag, &row.MaxID, &row.Step)
 		if errors.Is(err, sql.ErrNoRows) {
-			return tagtable.ErrNone
+			return tagtable.ErrNoRow
 		}
 		return err
 	})
 	if _, unknown := errors.AsType[*UnknownTagError](err); unknown {
 		return row, err
 	}
-	return row, s.rows.Failed("read", err)
+	return row, s.rows.WrapError("read", err)
 }

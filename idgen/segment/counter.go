@@ -24,23 +24,23 @@ import (
 type counter struct {
 	rows tagtable.Rows
 
-	// read reads and checks the tag's row. autocommit reports whether the connection is in autocommit mode.
-	read func(ctx context.Context, c *sql.Conn, tag string) (r row, autocommit bool, err error)
+	// loadRow reads and checks the tag's row. autocommit reports whether the connection is in autocommit mode.
+	loadRow func(ctx context.Context, c *sql.Conn, tag string) (r row, autocommit bool, err error)
 
 	guards
 
-	known   sync.Map // tag -> row, as last read
-	fetched sync.Map // tag -> time of the last fetched range
+	knownRows sync.Map // tag -> row, as last read
+	fetchedAt sync.Map // tag -> time of the last fetched range
 }
 
 // row is a tag's row.
 type row struct {
-	next  int64 // the next unused id
-	step  int64
-	least int64  // the lowest id that may be issued
-	end   int64  // above the highest id that may be issued
-	as    string // SQL conditions under which all fields except next are still valid
-	marked
+	next       int64 // the next unused id
+	step       int64
+	lowest     int64  // the lowest id that may be issued
+	end        int64  // above the highest id that may be issued
+	conditions string // SQL conditions under which all fields except next are still valid
+	rowMark
 }
 
 // Fetch implements Store. Transient errors are retried until ctx ends, or for 5 s if it has no deadline:
@@ -48,7 +48,7 @@ type row struct {
 func (t *counter) Fetch(ctx context.Context, q Request) (r Range, err error) {
 	err = t.retry(ctx, q.Tag, func(c *sql.Conn) error {
 		r, err = t.fetch(ctx, c, q)
-		return t.forget(err)
+		return t.forgetServer(err)
 	})
 	if err != nil {
 		return Range{}, err
@@ -58,101 +58,101 @@ func (t *counter) Fetch(ctx context.Context, q Request) (r Range, err error) {
 
 // fetch makes one attempt.
 func (t *counter) fetch(ctx context.Context, c *sql.Conn, q Request) (Range, error) {
-	if v, known := t.known.Load(q.Tag); q.N == 0 || !known || t.triesMark(v.(row)) {
-		if r, fit, err := t.look(ctx, c, q); !fit {
+	if v, known := t.knownRows.Load(q.Tag); q.N == 0 || !known || t.retryMark(v.(row)) {
+		if r, fit, err := t.readRowFor(ctx, c, q); !fit {
 			return r, err
 		}
 	}
 	for tried := (tagtable.Move{}); ; {
-		v, _ := t.known.Load(q.Tag)
+		v, _ := t.knownRows.Load(q.Tag)
 		row := v.(row)
-		floor := max(q.Floor, row.least)
+		floor := max(q.Floor, row.lowest)
 		if floor > row.end-q.N {
-			return Range{}, t.exhausted(q, row, floor)
+			return Range{}, t.exhaustedError(q, row, floor)
 		}
 		if q.MaxStart > 0 && floor > q.MaxStart {
 			return Range{Start: floor, End: floor, Step: row.step}, nil
 		}
-		m, mark, err := t.move(q, row, floor)
+		m, mark, err := t.buildMove(q, row, floor)
 		if err != nil {
-			t.known.Delete(q.Tag) // the next attempt reads the row again
+			t.knownRows.Delete(q.Tag) // the next attempt reads the row again
 			return Range{}, err
 		}
 		if m.Where == tried.Where { // the row fits, but the table cannot be changed
-			return Range{}, tagtable.Answer{Err: &tagtable.Error{Reason: "an UPDATE changes nothing", Fix: "look for triggers on the table"}, Soon: true}
+			return Range{}, tagtable.Answer{Err: &tagtable.Error{Reason: "an UPDATE changes nothing", Fix: "look for triggers on the table"}, RetryBriefly: true}
 		}
 		end, err := t.rows.Move(ctx, c, q.Tag, m)
-		if t.cannotMark(q.Tag, row, m, err) {
+		if t.giveUpMark(q.Tag, row, m, err) {
 			continue
 		}
 		if err != nil {
 			return Range{}, err
 		}
 		if end > 0 {
-			t.fetched.Store(q.Tag, time.Now())
-			t.moved(q, row, mark, end-q.N, m.N-q.N)
+			t.fetchedAt.Store(q.Tag, time.Now())
+			t.recordMove(q, row, mark, end-q.N, m.N-q.N)
 			return Range{Start: end - q.N, End: end, Step: row.step, Jumped: m.N - q.N}, nil
 		}
-		if r, fit, err := t.look(ctx, c, q); !fit {
+		if r, fit, err := t.readRowFor(ctx, c, q); !fit {
 			return r, err
 		}
 		tried = m
 	}
 }
 
-// move returns the move that takes q's ids off a row, and the mark that the row has afterwards.
-func (t *counter) move(q Request, row row, floor int64) (tagtable.Move, tagtable.Mark, error) {
+// buildMove returns the move that takes q's ids off a row, and the mark that the row has afterwards.
+func (t *counter) buildMove(q Request, row row, floor int64) (tagtable.Move, tagtable.Mark, error) {
 	m := tagtable.Move{From: q.Seen, To: row.end - q.N, Floor: floor, N: q.N}
 	if q.MaxStart > 0 {
 		m.To = min(m.To, q.MaxStart)
 	}
-	m.Where = " AND " + t.rows.Step + " BETWEEN 1 AND " + strconv.FormatInt(cmp.Or(q.Step, maxRowStep), 10) + row.as
+	m.Where = " AND " + t.rows.Step + " BETWEEN 1 AND " + strconv.FormatInt(cmp.Or(q.Step, maxRowStep), 10) + row.conditions
 	if q.Raise {
 		m.Where += " AND " + t.rows.Next + " < " + strconv.FormatInt(q.Floor-t.rows.Last, 10)
 	}
-	mark, err := t.guard(q, row, &m)
+	mark, err := t.guardMove(q, row, &m)
 	return m, mark, err
 }
 
-// look reads the row. fit reports whether q can get ids from it. If it is false, r and err are the result of
+// readRowFor reads the row. fit reports whether q can get ids from it. If it is false, r and err are the result of
 // Fetch.
-func (t *counter) look(ctx context.Context, c *sql.Conn, q Request) (r Range, fit bool, err error) {
-	row, autocommit, err := t.read(ctx, c, q.Tag)
-	if err == nil && t.stateOf(q.Tag, row) == jumps && !row.fresh { // the server may have another identity
+func (t *counter) readRowFor(ctx context.Context, c *sql.Conn, q Request) (r Range, fit bool, err error) {
+	row, autocommit, err := t.loadRow(ctx, c, q.Tag)
+	if err == nil && t.actionFor(q.Tag, row) == jump && !row.fresh { // the server may have another identity
 		err = t.rows.Unlock(ctx, c, autocommit, err)
 		t.identity.Store(nil)
 		if err == nil {
-			row, autocommit, err = t.read(ctx, c, q.Tag)
+			row, autocommit, err = t.loadRow(ctx, c, q.Tag)
 		}
 	}
 	if err = t.rows.Unlock(ctx, c, autocommit, err); err != nil {
-		t.known.Delete(q.Tag) // the stored row may be outdated
+		t.knownRows.Delete(q.Tag) // the stored row may be outdated
 		return Range{}, false, err
 	}
-	state := t.stateOf(q.Tag, row)
-	t.meets(q.Tag, row.mark)
-	if row.next < q.Seen && state != jumps {
-		at, ok := t.fetched.Load(q.Tag)
-		late := ok && time.Since(at.(time.Time)) > tagtable.SoonTime*3/4 // every node had enough time to apply the last fetch
-		moves := state == guarded || !t.rows.Marked
+	action := t.actionFor(q.Tag, row)
+	t.recordMark(q.Tag, row.mark)
+	if row.next < q.Seen && action != jump {
+		at, ok := t.fetchedAt.Load(q.Tag)
+		late := ok && time.Since(at.(time.Time)) > tagtable.BriefRetryTime*3/4 // every node had enough time to apply the last fetch
+		moves := action == compareMark || !t.rows.HasMarks
 		if row.behind = moves && late; !row.behind && (!moves || q.N > 0) {
-			t.known.Store(q.Tag, row)
+			t.knownRows.Store(q.Tag, row)
 			back := &RolledBackError{Tag: q.Tag, Table: t.rows.Table, Start: row.next, Seen: q.Seen, columns: t.rows.Columns, highest: q.Highest}
-			return Range{}, false, tagtable.Answer{Err: back, Soon: !late}
+			return Range{}, false, tagtable.Answer{Err: back, RetryBriefly: !late}
 		}
 	}
-	t.known.Store(q.Tag, row)
+	t.knownRows.Store(q.Tag, row)
 	r = Range{Start: row.next, End: row.next, Step: row.step}
 	switch {
 	case q.N == 0, q.Step > 0 && row.step > q.Step, q.Raise && row.next >= q.Floor, q.MaxStart > 0 && row.next > q.MaxStart:
 		return r, false, nil
 	case row.next > row.end-q.N:
-		return Range{}, false, t.exhausted(q, row, row.next)
+		return Range{}, false, t.exhaustedError(q, row, row.next)
 	}
 	return r, true, nil
 }
 
-func (t *counter) exhausted(q Request, r row, at int64) error {
+func (t *counter) exhaustedError(q Request, r row, at int64) error {
 	return tagtable.Answer{Err: fmt.Errorf("%w: tag %q in %s: there are fewer than %d from %d up to %d", idgen.ErrExhausted, q.Tag, t.rows.Table, q.N, at, r.end-1)}
 }
 
@@ -177,7 +177,7 @@ func (t *counter) retry(ctx context.Context, tag string, do func(*sql.Conn) erro
 	if row, ok := errors.AsType[*tagtable.Error](err); ok {
 		return &RowError{tag, t.rows.Table, row.Reason, row.Fix}
 	}
-	if errors.Is(err, tagtable.ErrNone) {
+	if errors.Is(err, tagtable.ErrNoRow) {
 		return &UnknownTagError{Tag: tag, Table: t.rows.Table, columns: t.rows.Columns}
 	}
 	return err
@@ -189,7 +189,7 @@ func (t *counter) ensure(ctx context.Context, tag string, next, step, highest in
 	if step < 1 || step > maxRowStep {
 		return &RowError{tag, t.rows.Table, fmt.Sprintf("a row with step %d cannot be added", step), fmt.Sprintf("take one in 1 … %d", int64(maxRowStep))}
 	}
-	return t.rows.Failed("add a row to", t.retry(ctx, tag, func(c *sql.Conn) error {
+	return t.rows.WrapError("add a row to", t.retry(ctx, tag, func(c *sql.Conn) error {
 		mark, lossy, err := t.newMark(ctx, c)
 		if err != nil {
 			return err
@@ -205,7 +205,7 @@ func (t *counter) ensure(ctx context.Context, tag string, next, step, highest in
 		}
 		if mark == "" {
 			err = insert("", "")
-		} else if err = insert(", description", ", "+quote.String(mark)); deniesMark(err) {
+		} else if err = insert(", description", ", "+quote.String(mark)); isMarkDenied(err) {
 			t.warnUnmarked("description cannot be written: "+err.Error(), "GRANT INSERT, UPDATE on the table")
 			err = insert("", "")
 		}
@@ -213,7 +213,7 @@ func (t *counter) ensure(ctx context.Context, tag string, next, step, highest in
 			return err
 		}
 		// This read shows whether the INSERT was in autocommit mode, and saves the read before the first fetch.
-		row, autocommit, err := t.read(ctx, c, tag)
+		row, autocommit, err := t.loadRow(ctx, c, tag)
 		if !autocommit {
 			if _, err := c.ExecContext(ctx, tagtable.Commit); err != nil {
 				tagtable.Discard(c)
@@ -221,9 +221,9 @@ func (t *counter) ensure(ctx context.Context, tag string, next, step, highest in
 			}
 		}
 		if err == nil {
-			t.rows.Transactions.Store(t.rows.Transactions.Load() || !autocommit)
-			t.meets(tag, row.mark)
-			t.known.Store(tag, row)
+			t.rows.UseTransactions.Store(t.rows.UseTransactions.Load() || !autocommit)
+			t.recordMark(tag, row.mark)
+			t.knownRows.Store(tag, row)
 		} else if _, odd := errors.AsType[*tagtable.Error](err); odd { // the first fetch returns this error
 			err = nil
 		}

@@ -23,7 +23,7 @@ type UnknownTagError struct {
 func (e *UnknownTagError) Error() string {
 	c := cmp.Or(e.columns, tagtable.LeafAlloc)
 	return fmt.Sprintf("leafsql: tag %q has no row in %s; start this process again with leafCreate=true, or add one that starts above the ids in use: INSERT INTO %[2]s (%[3]s, %[4]s, %[5]s) VALUES (%[6]s, <highest id%[7]s>, 1000)",
-		e.Tag, table(e.Table), c.Tag, c.Next, c.Step, quote.String(e.Tag), c.After())
+		e.Tag, tableOrDefault(e.Table), c.Tag, c.Next, c.Step, quote.String(e.Tag), c.NextSuffix())
 }
 
 // RowError means that a tag's row, or its table, cannot give ids in its present state.
@@ -35,7 +35,7 @@ type RowError struct {
 }
 
 func (e *RowError) Error() string {
-	return fmt.Sprintf("leafsql: tag %q in %s: %s; %s", e.Tag, table(e.Table), e.Reason, e.Fix)
+	return fmt.Sprintf("leafsql: tag %q in %s: %s; %s", e.Tag, tableOrDefault(e.Table), e.Reason, e.Fix)
 }
 
 // RolledBackError means that a row is below a range that was fetched before: the row was lowered, deleted and
@@ -55,7 +55,7 @@ func (e *RolledBackError) Error() string {
 	c := cmp.Or(e.columns, tagtable.LeafAlloc)
 	return fmt.Sprintf("leafsql: tag %q in %s went back to %d after ids below %d were fetched; raise it above every id that any process may hold: "+
 		"UPDATE %[2]s SET %[5]s = GREATEST(%[5]s, %[4]d, <highest id in all tables and shards of this tag>) + %[8]d WHERE %[6]s = %[7]s",
-		e.Tag, table(e.Table), e.Start, e.Seen, c.Next, c.Tag, quote.String(e.Tag), Margin(cmp.Or(e.highest, maxEnd)-e.Seen))
+		e.Tag, tableOrDefault(e.Table), e.Start, e.Seen, c.Next, c.Tag, quote.String(e.Tag), Margin(cmp.Or(e.highest, maxEnd)-e.Seen))
 }
 
 // FullError means that the key columns for the ids, which package driver names, have no room for N more.
@@ -86,7 +86,7 @@ func (e *UnavailableError) Error() string {
 		way = "correct user and password in the DSN"
 	case 1049:
 		way = "create the database, or correct the DSN"
-	case tagtable.ErrNoTable:
+	case tagtable.NoSuchTableNumber:
 		way = "leafsql init creates it, and so does a process that starts with leafCreate=true"
 	}
 	return fmt.Sprintf("leafsql: no ids for tag %q: %s; %s", e.Tag, errprefix.TrimText(e.Cause), way)
@@ -94,7 +94,7 @@ func (e *UnavailableError) Error() string {
 
 func (e *UnavailableError) Unwrap() error { return e.Cause }
 
-func table(name string) string {
+func tableOrDefault(name string) string {
 	if name == "" {
 		return "leaf_alloc"
 	}
@@ -111,10 +111,10 @@ func isAnswer(err error) bool {
 	return unknown || row || back || count || full || errors.Is(err, idgen.ErrExhausted)
 }
 
-// gaveUp returns the error of a call whose context ended with err. err is nil if the call had no deadline.
-func (g *Generator) gaveUp(err error) error {
+// contextError returns the error of a call whose context ended with err. err is nil if the call had no deadline.
+func (g *Generator) contextError(err error) error {
 	if err == nil {
-		return &UnavailableError{Tag: g.tag, Cause: noAnswerError(g.patience())}
+		return &UnavailableError{Tag: g.tag, Cause: noAnswerError(g.maxWait())}
 	}
 	if g.failure != nil {
 		return fmt.Errorf("leafsql: waiting for ids for tag %q: %w; the last fetch failed: %v", g.tag, err, errprefix.Trim(g.failure))

@@ -5,7 +5,7 @@ import "context"
 // Methods for package driver, exported to the tests.
 
 func (g *Generator) Above(ctx context.Context) (int64, error) { return (*controlled)(g).Above(ctx) }
-func (g *Generator) Look(ctx context.Context) (Range, error)  { return g.row(ctx) }
+func (g *Generator) Look(ctx context.Context) (Range, error)  { return g.readRow(ctx) }
 func (g *Generator) Fit(highest int64)                        { (*controlled)(g).Fit(highest) }
 func (g *Generator) Restart()                                 { (*controlled)(g).Restart() }
 

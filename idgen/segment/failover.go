@@ -25,17 +25,17 @@ import (
 
 // guards has a store's state for marks.
 type guards struct {
-	log      func() *slog.Logger
-	identity atomic.Pointer[serverid.Server] // how servers are identified; nil: not queried yet
-	met      sync.Map                        // tag -> the server in the row's mark, as last read
-	unmarked atomic.Bool                     // rows cannot be marked: a right is missing
-	warn     sync.Once
-	newRows  atomic.Pointer[newRows]
-	random   func(int64) int64 // for margins, in tests
+	log           func() *slog.Logger
+	identity      atomic.Pointer[serverid.Server] // how servers are identified; nil: not queried yet
+	markedServers sync.Map                        // tag -> the server in the row's mark, as last read
+	marksDenied   atomic.Bool                     // rows cannot be marked: a right is missing
+	warnOnce      sync.Once
+	newRows       atomic.Pointer[newRowFacts]
+	random        func(int64) int64 // for margins, in tests
 }
 
-// marked is a row's mark as it was read, with the server that answered.
-type marked struct {
+// rowMark is a row's mark as it was read, with the server that answered.
+type rowMark struct {
 	mark   tagtable.Mark
 	server string // hash of the identity of the server that answered; "" if ids are drawn without a mark
 	hash   string // expression for the server's hash
@@ -45,63 +45,64 @@ type marked struct {
 	behind bool // the row is below the ids that this process fetched, though its mark is right
 }
 
-// state determines how the next fetch treats a row's mark.
-type state int
+// markAction determines how the next fetch treats a row's mark.
+type markAction int
 
 const (
-	unguarded state = iota // ignores the mark
-	released               // ignores the server, as the mark requests
-	guarded                // compares the mark
-	adopts                 // writes the first mark
-	jumps                  // moves the row up by a margin, and replaces the mark
+	ignoreMark     markAction = iota // ignores the mark
+	allowAnyServer                   // ignores the server, as the mark requests
+	compareMark                      // compares the mark
+	writeMark                        // writes the first mark
+	jump                             // moves the row up by a margin, and replaces the mark
 )
 
-func (t *counter) stateOf(tag string, r row) state {
-	met, known := t.met.Load(tag)
+func (t *counter) actionFor(tag string, r row) markAction {
+	last, known := t.markedServers.Load(tag)
 	switch {
 	case r.behind:
-		return jumps
+		return jump
 	case r.server == "":
-		return unguarded
+		return ignoreMark
 	case r.mark.Off:
-		return released
+		return allowAnyServer
 	case r.mark.Server == r.server:
-		return guarded
-	case r.mark.Server == "" && (!known || met == r.server): // the row was never marked, or its mark was removed by hand
-		return adopts
+		return compareMark
+	case r.mark.Server == "" && (!known || last == r.server): // the row was never marked, or its mark was removed by hand
+		return writeMark
 	}
-	return jumps
+	return jump
 }
 
-// meets records the mark of a row.
-func (t *counter) meets(tag string, m tagtable.Mark) {
+// recordMark records the mark of a row.
+func (t *counter) recordMark(tag string, m tagtable.Mark) {
 	if m.Server != "" {
-		t.met.Store(tag, m.Server)
+		t.markedServers.Store(tag, m.Server)
 	}
 }
 
-// A row that has jumped waits before it jumps again: 2 s the first time, and twice as long each further time within an hour.
-const jumpsCountFor = 3600
+// jumpWindowSeconds is an hour. A row that has jumped waits before it jumps again: 2 s the first time, and twice
+// as long each further time within this window.
+const jumpWindowSeconds = 3600
 
-// guard extends m as the row's mark requires, and returns the mark that the row has afterwards.
-func (t *counter) guard(q Request, r row, m *tagtable.Move) (tagtable.Mark, error) {
+// guardMove extends m as the row's mark requires, and returns the mark that the row has afterwards.
+func (t *counter) guardMove(q Request, r row, m *tagtable.Move) (tagtable.Mark, error) {
 	var set, where string
 	mark := tagtable.Mark{Server: r.server}
-	switch t.stateOf(q.Tag, r) {
-	case unguarded:
+	switch t.actionFor(q.Tag, r) {
+	case ignoreMark:
 		mark = r.mark
-	case released:
+	case allowAnyServer:
 		mark, where = r.mark, tagtable.GuardOff()
-	case guarded:
+	case compareMark:
 		mark = r.mark
 		set, where = tagtable.Guard(r.hash)
-	case adopts:
-		set, where = mark.Mark(r.hash)
-	case jumps:
+	case writeMark:
+		set, where = mark.WriteFirst(r.hash)
+	case jump:
 		mark.Jumps, mark.At = 1, r.now
-		if ago := r.now - r.mark.At; r.mark.Jumps > 0 && ago < jumpsCountFor {
+		if ago := r.now - r.mark.At; r.mark.Jumps > 0 && ago < jumpWindowSeconds {
 			if mark.Jumps = r.mark.Jumps + 1; ago >= 0 && ago < 1<<min(r.mark.Jumps, 12) {
-				return mark, t.braked(q.Tag, r)
+				return mark, t.repeatedJumpError(q.Tag, r)
 			}
 		}
 		m.From, m.Floor = 0, max(m.Floor, q.Seen)
@@ -111,14 +112,14 @@ func (t *counter) guard(q Request, r row, m *tagtable.Move) (tagtable.Mark, erro
 			left = min(left, q.Highest-at+1)
 		}
 		if at > r.end-q.N {
-			return mark, t.exhausted(q, r, at)
+			return mark, t.exhaustedError(q, r, at)
 		}
 		m.N += min(t.margin(left), r.end-q.N-at)
 		m.To = r.end - m.N
 		switch {
 		case r.server == "": // the table has no column for marks
 		case r.mark.Server == "":
-			set, where = mark.Mark(r.hash)
+			set, where = mark.WriteFirst(r.hash)
 		default:
 			set, where = mark.Replace(r.mark, r.hash)
 		}
@@ -138,18 +139,18 @@ func (t *counter) margin(left int64) int64 {
 	return Margin(left)
 }
 
-// braked returns the error of a row that jumps repeatedly: two servers take writes, or the same server looks
-// like several.
-func (t *counter) braked(tag string, r row) error {
-	return tagtable.Answer{Soon: true, Err: &tagtable.Error{
+// repeatedJumpError returns the error of a row that jumps repeatedly: two servers take writes, or the same
+// server looks like several.
+func (t *counter) repeatedJumpError(tag string, r row) error {
+	return tagtable.Answer{RetryBriefly: true, Err: &tagtable.Error{
 		Reason: fmt.Sprintf("ids were last drawn on another server (%s; this one is %s), and the row has been moved up by a margin %d times in a row already", r.mark, r.server, r.mark.Jumps),
 		Fix: fmt.Sprintf("stop the writes to one of the servers; if both share their storage, turn this off for the tag: UPDATE %s SET description = '%s' WHERE %s = %s",
 			t.rows.Table, tagtable.MarkOff, t.rows.Tag, quote.String(tag)),
 	}}
 }
 
-// moved records the effect of a fetch, which took ids from start on, on the mark of a row.
-func (t *counter) moved(q Request, r row, m tagtable.Mark, start, gap int64) {
+// recordMove records the effect of a fetch, which took ids from start on, on the mark of a row.
+func (t *counter) recordMove(q Request, r row, m tagtable.Mark, start, gap int64) {
 	if m == r.mark && !r.behind {
 		return
 	}
@@ -158,13 +159,13 @@ func (t *counter) moved(q Request, r row, m tagtable.Mark, start, gap int64) {
 			"tag", q.Tag, "table", t.rows.Table, "row", r.next, "start", start, "margin", gap, "mark", r.mark.String(), "server", r.server)
 	}
 	r.mark, r.behind = m, false
-	t.meets(q.Tag, m)
-	t.known.Store(q.Tag, r)
+	t.recordMark(q.Tag, m)
+	t.knownRows.Store(q.Tag, r)
 }
 
-// identify returns the columns that identify the server of a query, and whether the way to do so was queried
-// just now.
-func (t *counter) identify(ctx context.Context, c *sql.Conn) (columns string, fresh bool, err error) {
+// identityColumns returns the columns that identify the server of a query, and whether the way to do so was
+// queried just now.
+func (t *counter) identityColumns(ctx context.Context, c *sql.Conn) (columns string, fresh bool, err error) {
 	server := t.identity.Load()
 	if fresh = server == nil; fresh {
 		asked, err := serverid.Of(ctx, c)
@@ -180,37 +181,37 @@ func (t *counter) identify(ctx context.Context, c *sql.Conn) (columns string, fr
 	return ", " + server.Hash + " AS `leafsql@server`, UNIX_TIMESTAMP() AS `leafsql@now`", fresh, nil
 }
 
-// markAgain is the time after which a store tries again to mark a row that it could not mark: a right may have
-// been granted.
-const markAgain = 10 * time.Minute
+// markRetryInterval is the time after which a store tries again to mark a row that it could not mark: a right
+// may have been granted.
+const markRetryInterval = 10 * time.Minute
 
-// triesMark reports whether a row has to be read again for such an attempt.
-func (t *counter) triesMark(r row) bool {
-	again := t.rows.Marked && r.server == "" && time.Since(r.read) > markAgain
+// retryMark reports whether a row has to be read again, so that the next fetch tries to mark it.
+func (t *counter) retryMark(r row) bool {
+	again := t.rows.HasMarks && r.server == "" && time.Since(r.read) > markRetryInterval
 	if again {
-		t.unmarked.Store(false)
+		t.marksDenied.Store(false)
 		t.identity.Store(nil)
 	}
 	return again
 }
 
 // readMark parses the mark in the cells of a row.
-func (t *counter) readMark(tag string, cells tagtable.Cells) (m marked, err error) {
+func (t *counter) readMark(tag string, cells tagtable.Cells) (m rowMark, err error) {
 	m.read = time.Now()
 	server := t.identity.Load()
 	description, exists := cells["description"]
 	text, mark, ok := tagtable.ParseMark(description.String)
 	switch {
 	case !ok:
-		return m, t.unreadable(tag, text, description.String)
+		return m, t.unreadableMarkError(tag, text, description.String)
 	case server == nil || server.Hash == "":
 	case server.Statements:
 		t.warnUnmarked("the server replicates statements as text", "SET GLOBAL binlog_format = 'ROW'")
 	case !exists:
 		t.warnUnmarked("the table has no column description, or this user may not read it", "ALTER TABLE "+t.rows.Table+" ADD COLUMN description varchar(256), and GRANT SELECT, UPDATE on the table")
-	case mark.Server == "" && utf8.RuneCountInString(text) > tagtable.MaxText:
-		t.warnUnmarked(fmt.Sprintf("the description of tag %q leaves no room for a mark", tag), fmt.Sprintf("shorten it to %d characters", tagtable.MaxText))
-	case !t.unmarked.Load():
+	case mark.Server == "" && utf8.RuneCountInString(text) > tagtable.MaxTextLength:
+		t.warnUnmarked(fmt.Sprintf("the description of tag %q leaves no room for a mark", tag), fmt.Sprintf("shorten it to %d characters", tagtable.MaxTextLength))
+	case !t.marksDenied.Load():
 		m.server, m.hash = cells["leafsql@server"].String, server.Hash
 		fmt.Sscan(cells["leafsql@now"].String, &m.now)
 	}
@@ -218,26 +219,26 @@ func (t *counter) readMark(tag string, cells tagtable.Cells) (m marked, err erro
 	return m, nil
 }
 
-// unreadable returns the error of a row with an unreadable mark: ids may have been drawn from the row on any
-// server.
-func (t *counter) unreadable(tag, text, description string) *tagtable.Error {
+// unreadableMarkError returns the error of a row with an unreadable mark: ids may have been drawn from the row
+// on any server.
+func (t *counter) unreadableMarkError(tag, text, description string) *tagtable.Error {
 	return &tagtable.Error{
 		Reason: fmt.Sprintf("the mark at the end of its description, %q, cannot be read", description),
 		Fix: fmt.Sprintf("write one that has the next fetch move the row up by a margin: UPDATE %s SET description = %s WHERE %s = %s",
-			t.rows.Table, quote.String(strings.TrimSpace(text+" "+tagtable.Unmatched)), t.rows.Tag, quote.String(tag)),
+			t.rows.Table, quote.String(strings.TrimSpace(text+" "+tagtable.UnmatchedMark)), t.rows.Tag, quote.String(tag)),
 	}
 }
 
 // warnUnmarked logs once why rows have no mark. After a fail-over that loses writes, ids may be issued twice
 // without it.
 func (t *counter) warnUnmarked(why, fix string) {
-	t.warn.Do(func() {
+	t.warnOnce.Do(func() {
 		t.log().Warn("leafsql: ids may come twice after a fail-over that loses writes, since rows cannot be marked", "table", t.rows.Table, "why", why, "fix", fix)
 	})
 }
 
-// deniesMark reports whether a statement failed because it reads or writes the column description.
-func deniesMark(err error) bool {
+// isMarkDenied reports whether a statement failed because it reads or writes the column description.
+func isMarkDenied(err error) bool {
 	n, _ := tagtable.ServerError(err)
 	return slices.Contains([]uint16{
 		1054, // no such column
@@ -250,37 +251,37 @@ func deniesMark(err error) bool {
 	}, n)
 }
 
-// cannotMark reports whether err of a Move is caused by its mark. The store then draws without marks.
-func (t *counter) cannotMark(tag string, r row, m tagtable.Move, err error) bool {
-	if m.Set == "" || !deniesMark(err) {
+// giveUpMark makes the store draw without marks if err of a Move is caused by its mark, and reports whether it is.
+func (t *counter) giveUpMark(tag string, r row, m tagtable.Move, err error) bool {
+	if m.Set == "" || !isMarkDenied(err) {
 		return false
 	}
-	t.unmarked.Store(true)
+	t.marksDenied.Store(true)
 	t.warnUnmarked("description cannot be written: "+err.Error(), "GRANT SELECT, UPDATE on the table, and make description a varchar(256)")
 	r.server = ""
-	t.known.Store(tag, r)
+	t.knownRows.Store(tag, r)
 	return true
 }
 
 // newMark returns the mark for a row that is to be added, or "" if it gets none. lossy reports that another row
 // shows that the server may lack rows: the new row may be one of them, and has to begin a margin higher.
 func (t *counter) newMark(ctx context.Context, c *sql.Conn) (mark string, lossy bool, err error) {
-	if !t.rows.Marked || t.unmarked.Load() {
+	if !t.rows.HasMarks || t.marksDenied.Load() {
 		return "", false, nil
 	}
 	at := t.newRows.Load()
-	if at == nil || time.Since(at.asked) > newRowsFor {
-		columns, _, err := t.identify(ctx, c)
+	if at == nil || time.Since(at.readAt) > newRowFactsTTL {
+		columns, _, err := t.identityColumns(ctx, c)
 		if err != nil || columns == "" {
 			return "", false, err
 		}
-		at = &newRows{asked: time.Now()}
-		err = c.QueryRowContext(ctx, tagtable.Foreign(t.identity.Load().Hash, t.rows.Table)).Scan(&at.server, &at.foreign)
-		if n, _ := tagtable.ServerError(err); n == tagtable.ErrNoTable { // no row can be foreign
+		at = &newRowFacts{readAt: time.Now()}
+		err = c.QueryRowContext(ctx, tagtable.ForeignMarksQuery(t.identity.Load().Hash, t.rows.Table)).Scan(&at.server, &at.foreign)
+		if n, _ := tagtable.ServerError(err); n == tagtable.NoSuchTableNumber { // no row can be foreign
 			err = c.QueryRowContext(ctx, "SELECT "+t.identity.Load().Hash).Scan(&at.server)
 		}
 		switch {
-		case deniesMark(err) || err == nil && !at.server.Valid:
+		case isMarkDenied(err) || err == nil && !at.server.Valid:
 			return "", false, nil
 		case err != nil:
 			return "", false, err
@@ -290,23 +291,23 @@ func (t *counter) newMark(ctx context.Context, c *sql.Conn) (mark string, lossy 
 	return tagtable.Mark{Server: at.server.String}.String(), at.foreign > 0, nil
 }
 
-// newRows has the facts about the server that rows to be added depend on. If a row is added on another server,
+// newRowFacts has the facts about the server that rows to be added depend on. If a row is added on another server,
 // its mark does not name that server, so that the row jumps before it gives an id.
-type newRows struct {
-	asked   time.Time
+type newRowFacts struct {
+	readAt  time.Time
 	server  sql.NullString
 	foreign int64 // number of rows that show that the server may lack rows
 }
 
-const newRowsFor = 5 * time.Second // rows are often added one after the other
+const newRowFactsTTL = 5 * time.Second // rows are often added one after the other
 
 const unknownVariable = 1193 // error for a system variable of another kind of server
 
-// forget makes the store identify servers again, after an error which shows that the server has changed.
-func (t *counter) forget(err error) error {
+// forgetServer makes the store identify servers again, after an error which shows that the server has changed.
+func (t *counter) forgetServer(err error) error {
 	if n, _ := tagtable.ServerError(err); n == unknownVariable && t.identity.Swap(nil) != nil {
-		t.known.Clear()
-		return tagtable.Answer{Err: err, Soon: true}
+		t.knownRows.Clear()
+		return tagtable.Answer{Err: err, RetryBriefly: true}
 	}
 	return err
 }

@@ -20,8 +20,8 @@ func (g *Generator) wait(ctx context.Context, n int64) (int64, error) {
 		return 0, idgen.ErrClosed
 	}
 	if first, ok := g.take(n); ok {
-		if s := g.cur.Load(); s.taken() > s.mark.Load() {
-			g.stock(s)
+		if s := g.cur.Load(); s.taken() > s.checkAt.Load() {
+			g.prefetchIfDue(s)
 		}
 		g.mu.Unlock()
 		return first, nil
@@ -35,14 +35,14 @@ func (g *Generator) wait(ctx context.Context, n int64) (int64, error) {
 func (g *Generator) await(ctx context.Context, w *waiter) error {
 	if err := ctx.Err(); err != nil {
 		defer g.mu.Unlock()
-		return g.gaveUp(err)
+		return g.contextError(err)
 	}
 	g.waiters = append(g.waiters, w)
 	g.stats.Waits++
 	g.fetch()
 	g.mu.Unlock()
 
-	limit, cancel := g.limit(ctx)
+	limit, cancel := g.limitContext(ctx)
 	defer cancel()
 	select {
 	case <-w.done:
@@ -56,8 +56,8 @@ func (g *Generator) await(ctx context.Context, w *waiter) error {
 		return w.err
 	default:
 	}
-	w.gone = true
-	return g.gaveUp(ctx.Err())
+	w.finished = true
+	return g.contextError(ctx.Err())
 }
 
 // fetch starts a fetch, unless one is in progress or a retry is scheduled. A fetch belongs to no call: it
@@ -66,12 +66,12 @@ func (g *Generator) fetch() {
 	if g.fetching || g.retry != nil || g.closed {
 		return
 	}
-	q, step := g.request(time.Now())
+	q, step := g.nextRequest(time.Now())
 	if q.N == 0 && step > 0 {
 		return // no call waits, and the columns have no ids to spare: see Fit
 	}
 	g.fetching = true
-	life := g.life
+	life := g.restarts
 	g.tasks.Go(func() {
 		began := time.Now()
 		r, err := g.load(g.ctx, q)
@@ -79,7 +79,7 @@ func (g *Generator) fetch() {
 
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		if g.life != life {
+		if g.restarts != life {
 			if g.fetching = false; len(g.waiters) > 0 {
 				g.fetch()
 			}
@@ -87,70 +87,70 @@ func (g *Generator) fetch() {
 		}
 		if !g.closed && err == nil {
 			if step > 0 && r.Start < r.End {
-				g.pace.arrived(step, now.Sub(began), now)
+				g.pace.recordFetch(step, now.Sub(began), now)
 				g.stats.Step = step
 			}
-			g.arrived(q, r, now)
+			g.receive(q, r, now)
 		}
-		g.least = 0
+		g.fetchFloor = 0
 		g.fetching = false // only after the waiters are served, since they count as demand
 		switch s := g.cur.Load(); {
 		case g.closed:
 		case err != nil:
-			g.failed(err, step)
+			g.handleFailure(err, step)
 		case len(g.waiters) > 0:
 			g.fetch()
 		case step > 0:
-			g.stock(s)
+			g.prefetchIfDue(s)
 		default: // no ids were requested; the next call for ids checks whether a fetch is due
-			s.mark.Store(s.taken())
+			s.checkAt.Store(s.taken())
 		}
 	})
 }
 
-// look measures the rate and checks whether a fetch is due. It does nothing if the lock is held: a later call
-// checks again.
-func (g *Generator) look(s *segment) {
+// tryPrefetch measures the rate and checks whether a fetch is due. It does nothing if the lock is held: a later
+// call checks again.
+func (g *Generator) tryPrefetch(s *segment) {
 	if !g.mu.TryLock() {
 		return
 	}
 	defer g.mu.Unlock()
 	if s == g.cur.Load() {
-		g.stock(s)
+		g.prefetchIfDue(s)
 	}
 }
 
-// stock starts a fetch if the remaining ids of s might run out before it ends. Otherwise it sets the mark at
-// which the next check is due.
-func (g *Generator) stock(s *segment) {
+// prefetchIfDue starts a fetch if the remaining ids of s might run out before it ends. Otherwise it sets
+// checkAt, the use of s at which the next check is due.
+func (g *Generator) prefetchIfDue(s *segment) {
 	now := time.Now()
 	taken := s.taken()
 	g.pace.measure(g.stats.IDs+s.issued(), now)
 	switch left := s.size - taken; {
 	case g.fetching || len(g.queue) > 0:
-		s.mark.Store(s.size)
-	case left <= max(s.size/2, g.pace.need()) || g.pace.small(now):
-		s.mark.Store(s.size)
+		s.checkAt.Store(s.size)
+	case left <= max(s.size/2, g.pace.usedDuringFetch()) || g.pace.outlivedFirst(now):
+		s.checkAt.Store(s.size)
 		g.fetch()
 	default:
-		s.mark.Store(min(taken+max(s.size/16, 1), s.size))
+		s.checkAt.Store(min(taken+max(s.size/16, 1), s.size))
 	}
 }
 
-// request returns the next request to the store. If the row is not known, the request reads it. If a key waits,
-// the request moves the row above it, by the row's step. Otherwise it asks for ids, as many as the pace
+// nextRequest returns the next request to the store. If the row is not known, the request reads it. If a key
+// waits, the request moves the row above it, by the row's step. Otherwise it asks for ids, as many as the pace
 // requires. The last two ask for at least the ids that calls wait for. step is 0 unless the request is for ids
 // alone.
-func (g *Generator) request(now time.Time) (q Request, step int64) {
+func (g *Generator) nextRequest(now time.Time) (q Request, step int64) {
 	q = Request{Tag: g.tag, Seen: g.seen, Floor: g.floor}
-	if !g.pace.known(now) {
+	if !g.pace.rowIsRecent(now) {
 		return q, 0
 	}
-	g.refuse()
-	q.Step = g.pace.row
+	g.refuseOversized()
+	q.Step = g.pace.rowStep
 	var wanted, key int64
 	for _, w := range g.waiters {
-		if !w.gone {
+		if !w.finished {
 			wanted, key = min(wanted+w.n, maxRowStep), max(key, w.key)
 		}
 	}
@@ -163,13 +163,13 @@ func (g *Generator) request(now time.Time) (q Request, step int64) {
 		}
 		q.Raise, q.Floor = true, key+1
 		q.N = min(max(n, wanted), math.MaxInt64-q.Floor)
-		g.fit(&q, wanted)
+		g.fitRequest(&q, wanted)
 		return q, 0
 	}
 	g.pace.measure(g.stats.IDs+g.cur.Load().issued(), now)
-	step = g.pace.next(now)
+	step = g.pace.nextStep(now)
 	q.N = max(step, wanted)
-	g.fit(&q, wanted)
+	g.fitRequest(&q, wanted)
 	return q, step
 }
 
@@ -190,13 +190,13 @@ func (g *Generator) load(ctx context.Context, q Request) (Range, error) {
 	return r, &RowError{Tag: g.tag, Reason: fmt.Sprintf("the store gave [%d, %d), step %d, for %+v", r.Start, r.End, r.Step, q), Fix: "it does not keep the contract of segment.Store"}
 }
 
-// arrived records the store's answer, a range or only the row's state, and serves the waiting calls.
-func (g *Generator) arrived(q Request, r Range, now time.Time) {
+// receive records the store's answer, a range or only the row's state, and serves the waiting calls.
+func (g *Generator) receive(q Request, r Range, now time.Time) {
 	g.failure, g.pause = nil, 0
 	if r.Start == r.End {
-		g.stands(r, now)
+		g.recordRow(r, now)
 	} else {
-		g.top = max(g.top, r.End)
+		g.rowNext = max(g.rowNext, r.End)
 		if g.warned { // only ids that were fetched prove it, not a read of the row
 			g.log.Info("leafsql: ids can be fetched again", "tag", g.tag)
 		}
@@ -206,30 +206,30 @@ func (g *Generator) arrived(q Request, r Range, now time.Time) {
 			g.stats.Jumps++
 		}
 		g.seen = r.End
-		g.pace.begun = true
-		g.add(span{r.Start, r.End})
+		g.pace.hasRange = true
+		g.enqueue(span{r.Start, r.End})
 	}
 	g.serve()
 }
 
-// stands records the row's next id and step.
-func (g *Generator) stands(r Range, now time.Time) {
-	g.top = max(g.top, r.End)
-	g.pace.looks(r.Step, now)
+// recordRow records the row's next id and step.
+func (g *Generator) recordRow(r Range, now time.Time) {
+	g.rowNext = max(g.rowNext, r.End)
+	g.pace.recordRow(r.Step, now)
 }
 
 // serve finishes the waiting calls that the new state allows: first calls of Skip for keys below the row's next
 // id, then calls of Next, in the order of the calls.
 func (g *Generator) serve() {
 	for _, w := range g.waiters {
-		if !w.gone && w.key > 0 && w.key < g.top {
-			g.pass(w.key)
+		if !w.finished && w.key > 0 && w.key < g.rowNext {
+			g.discardUpTo(w.key)
 			w.finish(nil)
 		}
 	}
 	short := false
 	for _, w := range g.waiters {
-		if !w.gone && w.n > 0 && !short {
+		if !w.finished && w.n > 0 && !short {
 			first, ok := g.take(w.n)
 			if short = !ok; ok {
 				w.first = first
@@ -237,13 +237,13 @@ func (g *Generator) serve() {
 			}
 		}
 	}
-	g.waiters = slices.DeleteFunc(g.waiters, func(w *waiter) bool { return w.gone })
+	g.waiters = slices.DeleteFunc(g.waiters, func(w *waiter) bool { return w.finished })
 }
 
-// failed passes the error to the waiting calls, and schedules the next attempt if the store may recover by
+// handleFailure passes the error to the waiting calls, and schedules the next attempt if the store may recover by
 // itself. A request that was not for ids alone (step 0) is repeated only if a call waits by then.
-func (g *Generator) failed(err error, step int64) {
-	if errors.Is(err, idgen.ErrExhausted) && step > g.pace.row {
+func (g *Generator) handleFailure(err error, step int64) {
+	if errors.Is(err, idgen.ErrExhausted) && step > g.pace.rowStep {
 		g.pace.step = 0 // the row's own step may still fit
 		g.fetch()
 		return
@@ -255,23 +255,23 @@ func (g *Generator) failed(err error, step int64) {
 		g.log.Warn("leafsql: ids cannot be fetched", "tag", g.tag, "wanted", step, "err", err)
 	}
 	if isAnswer(err) {
-		g.pace.row = 0 // the row may get another step when it is fixed
-		g.fail(err)
+		g.pace.rowStep = 0 // the row may get another step when it is fixed
+		g.failWaiters(err)
 		return
 	}
-	if silent(err) { // waiting calls have their own limit
-		if step > 0 || g.awaited() {
+	if isNoAnswer(err) { // waiting calls have their own limit
+		if step > 0 || g.hasWaiters() {
 			g.fetch()
 		}
 		return
 	}
-	g.fail(&UnavailableError{Tag: g.tag, Cause: err})
+	g.failWaiters(&UnavailableError{Tag: g.tag, Cause: err})
 	g.pause = min(max(2*g.pause, minPause), maxPause)
 	g.retry = time.AfterFunc(g.pause/2+rand.N(g.pause/2), func() {
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		g.retry = nil
-		if step > 0 || g.awaited() {
+		if step > 0 || g.hasWaiters() {
 			g.fetch()
 		}
 	})

@@ -4,7 +4,7 @@ import "slices"
 
 // A prefetch takes at most 1/32 of the ids left in the smallest column. Meanwhile other processes may move the
 // row so far that it would be 1/16.
-const spare = 32
+const spareShare = 32
 
 // Fit announces that ids are written to a column that holds none above highest, as well as to the columns of
 // earlier calls. While the smallest of these columns has room, a fetch takes the ids that the waiting calls
@@ -20,25 +20,25 @@ func (c *controlled) Fit(highest int64) {
 	}
 }
 
-// refuse fails the calls that want more than the largest column has left. If no column limits the ids, the
-// store returns the error.
-func (g *Generator) refuse() {
+// refuseOversized fails the calls that want more than the largest column has left. If no column limits the ids,
+// the store returns the error.
+func (g *Generator) refuseOversized() {
 	if len(g.columns) == 0 || g.columns[len(g.columns)-1] == maxEnd {
 		return
 	}
-	next, highest := max(g.top, g.floor), g.columns[len(g.columns)-1]
+	next, highest := max(g.rowNext, g.floor), g.columns[len(g.columns)-1]
 	g.waiters = slices.DeleteFunc(g.waiters, func(w *waiter) bool {
-		if !w.gone && w.n > 0 && w.n-1 > highest-next {
+		if !w.finished && w.n > 0 && w.n-1 > highest-next {
 			w.finish(&FullError{Tag: g.tag, N: w.n, Next: next, Highest: highest})
 		}
-		return w.gone
+		return w.finished
 	})
 }
 
-// fit reduces a request to what the smallest column with room can spare, but not below the wanted ids. It sets
-// N to 0 if no ids are wanted and none can be spared.
-func (g *Generator) fit(q *Request, wanted int64) {
-	next := max(g.top, q.Floor)
+// fitRequest reduces a request to what the smallest column with room can spare, but not below the wanted ids.
+// It sets N to 0 if no ids are wanted and none can be spared.
+func (g *Generator) fitRequest(q *Request, wanted int64) {
+	next := max(g.rowNext, q.Floor)
 	i, _ := slices.BinarySearch(g.columns, next)
 	switch {
 	case i == len(g.columns): // no columns, or all are full
@@ -54,9 +54,9 @@ func (g *Generator) fit(q *Request, wanted int64) {
 	smallest, largest := g.columns[i], g.columns[len(g.columns)-1]
 	q.Highest = smallest
 	wanted = min(wanted, largest-next+1)
-	q.N = min(q.N, max(wanted, (smallest-next+1)/spare))
+	q.N = min(q.N, max(wanted, (smallest-next+1)/spareShare))
 	if q.N > wanted {
-		q.MaxStart = smallest - spare/2*q.N + 1
+		q.MaxStart = smallest - spareShare/2*q.N + 1
 	} else if largest < maxEnd {
 		q.MaxStart = largest - q.N + 1
 	}

@@ -29,25 +29,25 @@ type Generator struct {
 	cancel  context.CancelFunc
 	tasks   sync.WaitGroup // the fetch in progress
 
-	mu       sync.Mutex
-	queue    []span        // fetched spans to be used after cur's, none adjoining the previous one
-	within   time.Duration // limit of the next try
-	pace     pace
-	seen     int64   // end of the highest range fetched
-	top      int64   // lower bound of the row's next id: seen, or the value that was last read
-	raised   bool    // a range has been requested because of a key
-	floor    int64   // lowest id that may still be issued
-	least    int64   // lowest id to be kept of the fetch in progress; 0 if there is no limit
-	columns  []int64 // highest ids that the columns hold, ascending: see Fit
-	life     int     // number of calls of Restart: results of earlier requests are discarded
-	waiters  []*waiter
-	fetching bool
-	retry    *time.Timer   // starts the next attempt while the store is unavailable; else nil
-	pause    time.Duration // length of the last pause
-	failure  error         // error of the last fetch; nil if it succeeded
-	warned   bool          // the failure has been logged
-	closed   bool
-	stats    Stats // IDs and Dropped do not include cur's
+	mu         sync.Mutex
+	queue      []span        // fetched spans to be used after cur's, none adjoining the previous one
+	tryLimit   time.Duration // limit of the next try
+	pace       pace
+	seen       int64   // end of the highest range fetched
+	rowNext    int64   // lower bound of the row's next id: seen, or the value that was last read
+	raised     bool    // a range has been requested because of a key
+	floor      int64   // lowest id that may still be issued
+	fetchFloor int64   // lowest id to be kept of the fetch in progress; 0 if there is no limit
+	columns    []int64 // highest ids that the columns hold, ascending: see Fit
+	restarts   int     // number of calls of Restart: results of earlier requests are discarded
+	waiters    []*waiter
+	fetching   bool
+	retry      *time.Timer   // starts the next attempt while the store is unavailable; else nil
+	pause      time.Duration // length of the last pause
+	failure    error         // error of the last fetch; nil if it succeeded
+	warned     bool          // the failure has been logged
+	closed     bool
+	stats      Stats // IDs and Dropped do not include cur's
 }
 
 // Stats are the counters of a Generator since New, and its current state.
@@ -74,7 +74,7 @@ func New(store Store, tag string, opts *Options) *Generator {
 	if opts != nil && opts.Timeout > 0 {
 		g.timeout = opts.Timeout
 	}
-	g.within = g.timeout
+	g.tryLimit = g.timeout
 	if opts != nil && opts.Logger != nil {
 		g.log = opts.Logger
 	}
@@ -89,9 +89,9 @@ func New(store Store, tag string, opts *Options) *Generator {
 func (g *Generator) Next(ctx context.Context, n int) (int64, error) {
 	s, used := g.cur.Load(), int64(0)
 	if n == 1 {
-		// Reads after the addition would wait for it. A mark is never above size, not even an outdated one.
-		base, mark := s.base, s.mark.Load()
-		if used = s.used.Add(1); used <= mark {
+		// Reads after the addition would wait for it. checkAt is never above size, not even an outdated one.
+		base, checkAt := s.base, s.checkAt.Load()
+		if used = s.used.Add(1); used <= checkAt {
 			return base + used, nil
 		}
 	}
@@ -99,7 +99,7 @@ func (g *Generator) Next(ctx context.Context, n int) (int64, error) {
 }
 
 // next continues Next if it cannot return immediately: n is not 1, or the used-th id of s, which may not exist,
-// is past the mark.
+// is past checkAt.
 func (g *Generator) next(ctx context.Context, s *segment, n int, used int64) (int64, error) {
 	first := s.base + used
 	switch {
@@ -115,8 +115,8 @@ func (g *Generator) next(ctx context.Context, s *segment, n int, used int64) (in
 			return g.wait(ctx, int64(n))
 		}
 	}
-	if s.used.Load() > s.mark.Load() {
-		g.look(s)
+	if s.used.Load() > s.checkAt.Load() {
+		g.tryPrefetch(s)
 	}
 	return first, nil
 }
@@ -132,8 +132,8 @@ func (g *Generator) Close() error {
 	if g.retry != nil {
 		g.retry.Stop()
 	}
-	g.empty()
-	g.fail(idgen.ErrClosed)
+	g.discardAll()
+	g.failWaiters(idgen.ErrClosed)
 	g.mu.Unlock()
 	g.cancel()
 	ended := make(chan struct{})

@@ -12,7 +12,7 @@ func (c *controlled) DropInUse(highest int64, below func(limit int64) (int64, er
 	g := (*Generator)(c)
 	g.mu.Lock()
 	if g.fetching {
-		g.least = max(g.least, highest+1)
+		g.fetchFloor = max(g.fetchFloor, highest+1)
 	}
 	s := g.cur.Load()
 	held := append([]span{{s.base + s.taken() + 1, s.end()}}, g.queue...)
@@ -27,7 +27,7 @@ func (c *controlled) DropInUse(highest int64, below func(limit int64) (int64, er
 		}
 		if k >= h.start {
 			g.mu.Lock()
-			g.pass(k)
+			g.discardUpTo(k)
 			g.mu.Unlock()
 		}
 	}

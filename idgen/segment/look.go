@@ -13,33 +13,33 @@ var errRestarted = errors.New("the tag began anew while its row was looked at")
 // Look returns the tag's row, and does not move it. It queries the store each time. The first fetch does not
 // read the row again if Look did so shortly before. Look fails with the errors of Next.
 func (c *controlled) Look(ctx context.Context) (maxID, step int64, err error) {
-	r, err := (*Generator)(c).row(ctx)
+	r, err := (*Generator)(c).readRow(ctx)
 	return r.Start, r.Step, err
 }
 
-// row returns the state of the tag's row as an empty Range.
-func (g *Generator) row(ctx context.Context) (Range, error) {
+// readRow returns the state of the tag's row as an empty Range.
+func (g *Generator) readRow(ctx context.Context) (Range, error) {
 	g.mu.Lock()
-	life := g.life
+	life := g.restarts
 	g.mu.Unlock()
-	limit, cancel := g.limit(ctx)
+	limit, cancel := g.limitContext(ctx)
 	defer cancel()
 	r, err := g.load(limit, Request{Tag: g.tag})
-	for silent(err) {
+	for isNoAnswer(err) {
 		r, err = g.load(limit, Request{Tag: g.tag})
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch {
-	case g.life != life: // the row was read before Restart
+	case g.restarts != life: // the row was read before Restart
 		return Range{}, &UnavailableError{Tag: g.tag, Cause: errRestarted}
 	case g.closed:
 		return Range{}, idgen.ErrClosed
 	case err == nil:
-		g.stands(r, time.Now())
+		g.recordRow(r, time.Now())
 		return r, nil
 	case limit.Err() != nil:
-		return Range{}, g.gaveUp(ctx.Err())
+		return Range{}, g.contextError(ctx.Err())
 	case isAnswer(err):
 		return Range{}, err
 	}

@@ -21,30 +21,30 @@ type Marks struct {
 func (s *AllocStore) NewMark(ctx context.Context) (mark string, lossy bool, err error) {
 	err = s.rows.Retry(ctx, func(c *sql.Conn) error {
 		mark, lossy, err = s.newMark(ctx, c)
-		if n, _ := tagtable.ServerError(err); noDescription(n) { // or no right to lock rows
+		if n, _ := tagtable.ServerError(err); lacksDescription(n) { // or no right to lock rows
 			return nil
 		}
 		return err
 	})
-	return mark, lossy, s.rows.Failed("read", err)
+	return mark, lossy, s.rows.WrapError("read", err)
 }
 
-// Marks reads the descriptions of all rows. There are none if the table is missing, or has no column description that this user
-// may read.
+// Marks reads the descriptions of all rows. There are none if the table is missing, or has no column description
+// that this user may read.
 func (s *AllocStore) Marks(ctx context.Context) (m Marks, err error) {
-	err = s.each(ctx, "biz_tag, COALESCE(description, '')", func(scan func(...any) error) error {
+	err = s.eachRow(ctx, "biz_tag, COALESCE(description, '')", func(scan func(...any) error) error {
 		var tag, description string
 		err := scan(&tag, &description)
 		text, mark, ok := tagtable.ParseMark(description)
 		var broken *tagtable.Error
-		place, stores, several := tagtable.StoreOf(description)
+		place, stores, several := tagtable.ParseStore(description)
 		switch {
 		case several:
-			broken = oneOfSeveral(place, stores)
+			broken = severalStoresError(place, stores)
 		case !ok:
-			broken = s.unreadable(tag, text, description)
+			broken = s.unreadableMarkError(tag, text, description)
 		case mark != (tagtable.Mark{}):
-		case utf8.RuneCountInString(text) > tagtable.MaxText:
+		case utf8.RuneCountInString(text) > tagtable.MaxTextLength:
 			m.Full = append(m.Full, tag)
 		default:
 			m.Unmarked = append(m.Unmarked, tag)
@@ -54,8 +54,8 @@ func (s *AllocStore) Marks(ctx context.Context) (m Marks, err error) {
 		}
 		return err
 	})
-	if n, _ := tagtable.ServerError(err); noDescription(n) || n == tagtable.ErrNoTable {
+	if n, _ := tagtable.ServerError(err); lacksDescription(n) || n == tagtable.NoSuchTableNumber {
 		return m, nil
 	}
-	return m, s.rows.Failed("read", err)
+	return m, s.rows.WrapError("read", err)
 }

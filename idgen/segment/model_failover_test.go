@@ -320,13 +320,13 @@ func (w *world) stateOfServers() string {
 }
 
 func (w *world) stateOfMark(p *process) string {
-	v, known := p.alloc.known.Load("a")
+	v, known := p.alloc.knownRows.Load("a")
 	if !known {
 		return "-"
 	}
 	r := v.(row)
-	met, _ := p.alloc.met.Load("a")
-	fetched, ok := p.alloc.fetched.Load("a")
+	met, _ := p.alloc.markedServers.Load("a")
+	fetched, ok := p.alloc.fetchedAt.Load("a")
 	late := ok && time.Since(fetched.(time.Time)) > 1500*time.Millisecond
 	return fmt.Sprint(r.next, withoutTimes(r.mark.String()), r.server, r.behind, met, late)
 }

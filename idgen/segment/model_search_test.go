@@ -157,8 +157,8 @@ func (w *world) state() string {
 func (w *world) stateOf(p *process) string {
 	var b strings.Builder
 	g, s := p.gen, p.gen.cur.Load()
-	fmt.Fprintln(&b, p.ready, p.stage, p.skipped, p.at, w.stateOfMark(p), s.base, s.size, s.taken(), s.mark.Load(), g.queue, g.seen, g.top, g.floor, g.least, g.fetching, g.retry != nil, g.failure != nil,
-		g.pace.row, g.pace.begun, g.pace.step, g.pace.skipped, g.pace.need(), g.pace.small(time.Now()))
+	fmt.Fprintln(&b, p.ready, p.stage, p.skipped, p.at, w.stateOfMark(p), s.base, s.size, s.taken(), s.checkAt.Load(), g.queue, g.seen, g.rowNext, g.floor, g.fetchFloor, g.fetching, g.retry != nil, g.failure != nil,
+		g.pace.rowStep, g.pace.hasRange, g.pace.step, g.pace.skipped, g.pace.usedDuringFetch(), g.pace.outlivedFirst(time.Now()))
 	var flights []string
 	for _, f := range p.flights {
 		flights = append(flights, fmt.Sprint(*f))
@@ -166,7 +166,7 @@ func (w *world) stateOf(p *process) string {
 	slices.Sort(flights)
 	fmt.Fprintln(&b, flights)
 	for _, w := range g.waiters {
-		fmt.Fprint(&b, " ", w.n, w.key, w.gone)
+		fmt.Fprint(&b, " ", w.n, w.key, w.finished)
 	}
 	var ops []string
 	for _, o := range p.ops {

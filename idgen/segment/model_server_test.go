@@ -54,7 +54,7 @@ func (w *world) run(s *statement) {
 		for _, name := range []string{"server_uuid", "server_id", "hostname", "port", "innodb_flush_log_at_trx_commit", "sync_binlog", "log_bin"} {
 			s.rows = append(s.rows, []driver.Value{name, "1"})
 		}
-	case text == tagtable.Foreign("'"+server.hash()+"'", "`leaf_alloc`"):
+	case text == tagtable.ForeignMarksQuery("'"+server.hash()+"'", "`leaf_alloc`"):
 		s.rows = [][]driver.Value{{server.hash(), int64(server.others)}}
 	case s.text == "SELECT MAX(id) FROM t":
 		s.rows = [][]driver.Value{{slices.Max(append(slices.Collect(maps.Keys(w.table)), 0))}}

@@ -24,14 +24,14 @@ var mutations = []mutation{
 	{"a row below what was seen gives no range", "goes back", []replacement{
 		{"internal/tagtable/tagtable.go", "decimal(m.From-r.Last)", "decimal(-r.Last)"},
 		{"internal/tagtable/tagtable.go", "next-m.N < max(m.From, m.Floor) ||", "next-m.N < m.Floor ||"},
-		{"counter.go", "row.next < q.Seen && state != jumps", "false"},
+		{"counter.go", "row.next < q.Seen && action != jump", "false"},
 		{"fetch.go", "case r.Start >= 0 && r.Start < q.Seen && r.Start < r.End:", "case false:"},
 	}},
 	{"Skip returns when the row stands above the key: not before the store was asked", "keys", []replacement{
-		{"skip.go", "case k < g.top:", "case true:"},
+		{"skip.go", "case k < g.rowNext:", "case true:"},
 	}},
 	{"Skip returns when the row stands above the key: not when the ids below are given up", "keys", []replacement{
-		{"fetch.go", "w.key > 0 && w.key < g.top", "w.key > 0"},
+		{"fetch.go", "w.key > 0 && w.key < g.rowNext", "w.key > 0"},
 	}},
 	{"Skip gives up what is left of the segment in use", "one process", []replacement{
 		{"queue.go", "gone := g.cur.Load().skip(k)", "gone := int64(0)"},
@@ -40,16 +40,16 @@ var mutations = []mutation{
 		{"queue.go", "min(q.end, g.floor) - q.start; n > 0 {", "min(q.end, g.floor) - q.start; n > 1<<31 {"},
 	}},
 	{"Skip gives up what is in memory after it has waited", "one process", []replacement{
-		{"fetch.go", "\t\t\tg.pass(w.key)\n", ""},
+		{"fetch.go", "\t\t\tg.discardUpTo(w.key)\n", ""},
 	}},
 	{"a fetch under way is cut to what was not skipped", "goes back", []replacement{
-		{"queue.go", "low := min(max(g.floor, g.least), s.end)", "low := s.start"},
+		{"queue.go", "low := min(max(g.floor, g.fetchFloor), s.end)", "low := s.start"},
 	}},
 	{"ids in memory that rows have are given up", "way back", []replacement{
-		{"inuse.go", "\t\t\tg.pass(k)\n", ""},
+		{"inuse.go", "\t\t\tg.discardUpTo(k)\n", ""},
 	}},
 	{"so are those that are under way", "way back", []replacement{
-		{"inuse.go", "g.least = max(g.least, highest+1)", "g.least = 0"},
+		{"inuse.go", "g.fetchFloor = max(g.fetchFloor, highest+1)", "g.fetchFloor = 0"},
 	}},
 	{"a range whose answer was lost is not used", "cuts", []replacement{
 		{"counter.go", "\t\tif err != nil {\n\t\t\treturn Range{}, err\n\t\t}\n\t\tif end > 0 {", "\t\tif err != nil {\n\t\t\tend = max(q.Seen, floor) + q.N\n\t\t}\n\t\tif end > 0 {"},
@@ -95,16 +95,16 @@ var mutations = []mutation{
 		{"counter.go", "row.behind = moves && late", "row.behind = false"},
 	}},
 	{"a move by a margin runs on the server that its mark names", "A to B to C", []replacement{
-		{"internal/tagtable/mark.go", `" AND LOCATE(" + quote.String(old.String()) + ", description) > 0" + m.on(hash)`, `" AND LOCATE(" + quote.String(old.String()) + ", description) > 0"`},
+		{"internal/tagtable/mark.go", `" AND LOCATE(" + quote.String(old.String()) + ", description) > 0" + m.executedBy(hash)`, `" AND LOCATE(" + quote.String(old.String()) + ", description) > 0"`},
 	}},
 	{"a row moves by a margin above what was seen", "A to B to C", []replacement{
 		{"failover.go", "max(m.Floor, q.Seen)", "m.Floor"},
 	}},
 	{"the first mark is written on the server that it names", "first mark", []replacement{
-		{"internal/tagtable/mark.go", "strconv.Itoa(MaxText) + m.on(hash)", "strconv.Itoa(MaxText)"},
+		{"internal/tagtable/mark.go", "strconv.Itoa(MaxTextLength) + m.executedBy(hash)", "strconv.Itoa(MaxTextLength)"},
 	}},
 	{"one of two moves of a row finds its mark gone", "fail-over, three", []replacement{
-		{"internal/tagtable/mark.go", `" AND LOCATE(" + quote.String(old.String()) + ", description) > 0" + m.on(hash)`, `m.on(hash)`},
+		{"internal/tagtable/mark.go", `" AND LOCATE(" + quote.String(old.String()) + ", description) > 0" + m.executedBy(hash)`, `m.executedBy(hash)`},
 	}},
 }
 

@@ -29,14 +29,14 @@ func TestPaceStep(t *testing.T) {
 		{"the second range, late", 0, 10, time.Hour, 10},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p := pace{begun: true, step: c.step, row: c.row, fetched: begin}
-			if got := p.next(begin.Add(c.lasted)); got != c.want {
+			p := pace{hasRange: true, step: c.step, rowStep: c.row, fetchedAt: begin}
+			if got := p.nextStep(begin.Add(c.lasted)); got != c.want {
 				t.Errorf("got %d, want %d", got, c.want)
 			}
 		})
 	}
 	for row, want := range map[int64]int64{1: 1, 16: 16, 17: 16, 1000: 16} {
-		if got := (&pace{row: row}).next(begin); got != want {
+		if got := (&pace{rowStep: row}).nextStep(begin); got != want {
 			t.Errorf("the first fetch asks for %d where the row's step is %d", got, row)
 		}
 	}
@@ -58,13 +58,13 @@ func TestPaceSkipped(t *testing.T) {
 		{0, 1 << 62, time.Second, 1000},
 		{1, 1, 20 * time.Minute, 1000},
 	} {
-		p := pace{row: 1000}
-		p.arrived(1000, time.Millisecond, begin)
+		p := pace{rowStep: 1000}
+		p.recordFetch(1000, time.Millisecond, begin)
 		p.measure(5000, begin.Add(-time.Second))
-		p.arrived(2000, time.Millisecond, begin)
+		p.recordFetch(2000, time.Millisecond, begin)
 		p.measure(5000+c.issued, begin.Add(c.lasted))
 		p.skipped = c.skipped
-		if got := p.next(begin.Add(c.lasted)); got != c.want {
+		if got := p.nextStep(begin.Add(c.lasted)); got != c.want {
 			t.Errorf("%+v: %d", c, got)
 		}
 	}
@@ -72,16 +72,16 @@ func TestPaceSkipped(t *testing.T) {
 
 func TestPaceSmall(t *testing.T) {
 	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	p := pace{row: 1000}
-	if p.small(begin) {
+	p := pace{rowStep: 1000}
+	if p.outlivedFirst(begin) {
 		t.Error("before the first range")
 	}
-	p.arrived(16, 0, begin)
-	if p.small(begin.Add(firstLife)) || !p.small(begin.Add(firstLife+1)) {
+	p.recordFetch(16, 0, begin)
+	if p.outlivedFirst(begin.Add(firstLife)) || !p.outlivedFirst(begin.Add(firstLife+1)) {
 		t.Error("not after", firstLife)
 	}
-	p.arrived(1000, 0, begin)
-	if p.small(begin.Add(time.Hour)) {
+	p.recordFetch(1000, 0, begin)
+	if p.outlivedFirst(begin.Add(time.Hour)) {
 		t.Error("the second range")
 	}
 }
@@ -89,26 +89,26 @@ func TestPaceSmall(t *testing.T) {
 func TestPaceNeed(t *testing.T) {
 	var p pace
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	if p.measure(0, now); p.need() != 0 {
-		t.Error("a need before any use:", p.need())
+	if p.measure(0, now); p.usedDuringFetch() != 0 {
+		t.Error("a need before any use:", p.usedDuringFetch())
 	}
-	p.arrived(1, 20*time.Millisecond, now)
+	p.recordFetch(1, 20*time.Millisecond, now)
 	now = now.Add(time.Second)
 	p.measure(10_000, now)
-	if got := p.need(); got != 400 {
+	if got := p.usedDuringFetch(); got != 400 {
 		t.Error("10,000/s for 2 × 20 ms:", got)
 	}
 	p.measure(10_000, now) // no time has passed
-	if got := p.need(); got != 400 {
+	if got := p.usedDuringFetch(); got != 400 {
 		t.Error("measured twice:", got)
 	}
 	now = now.Add(time.Second)
 	p.measure(10_000, now)
-	if got := p.need(); got != 200 {
+	if got := p.usedDuringFetch(); got != 200 {
 		t.Error("idle for as long:", got)
 	}
 	p.measure(1e15, now.Add(time.Nanosecond))
-	if got := p.need(); got != maxStep {
+	if got := p.usedDuringFetch(); got != maxStep {
 		t.Error("a burst without end:", got)
 	}
 }

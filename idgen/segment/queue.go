@@ -3,9 +3,9 @@ package segment
 // The ids in memory are the segment in use and the spans queued after it. Callers of the functions in this file
 // hold Generator.mu.
 
-// add appends a span to the queue, without the ids that must not be issued.
-func (g *Generator) add(s span) {
-	if low := min(max(g.floor, g.least), s.end); s.start < low {
+// enqueue appends a span to the queue, without the ids that must not be issued.
+func (g *Generator) enqueue(s span) {
+	if low := min(max(g.floor, g.fetchFloor), s.end); s.start < low {
 		g.stats.Dropped += low - s.start
 		s.start = low
 	}
@@ -34,10 +34,10 @@ func (g *Generator) take(n int64) (first int64, ok bool) {
 		next.start -= left
 		g.queue = g.queue[1:]
 		if next.size() >= n {
-			g.use(s, left, next, n)
+			g.switchTo(s, left, next, n)
 			return next.start, true
 		}
-		g.use(s, left, next, 0) // concurrent single calls took ids of s
+		g.switchTo(s, left, next, 0) // concurrent single calls took ids of s
 		return g.take(n)
 	}
 	for i, next := range g.queue {
@@ -50,14 +50,14 @@ func (g *Generator) take(n int64) (first int64, ok bool) {
 			g.stats.Dropped += d.size()
 		}
 		g.queue = g.queue[i+1:]
-		g.use(s, left, next, n)
+		g.switchTo(s, left, next, n)
 		return next.start, true
 	}
 	return 0, false
 }
 
-// use replaces s, which was drained when left ids remained, by next, and takes n ids of next.
-func (g *Generator) use(s *segment, left int64, next span, n int64) {
+// switchTo replaces s, which was drained when left ids remained, by next, and takes n ids of next.
+func (g *Generator) switchTo(s *segment, left int64, next span, n int64) {
 	g.retire(s, left)
 	g.cur.Store(newSegment(next, n))
 }
@@ -68,8 +68,8 @@ func (g *Generator) retire(s *segment, left int64) {
 	g.stats.Dropped += s.skipped
 }
 
-// empty discards the ids in memory.
-func (g *Generator) empty() {
+// discardAll discards the ids in memory.
+func (g *Generator) discardAll() {
 	s := g.cur.Load()
 	left := s.drain()
 	g.retire(s, left)
@@ -81,12 +81,12 @@ func (g *Generator) empty() {
 	g.cur.Store(new(segment))
 }
 
-// pass discards the ids in memory up to k, and those that a fetch in progress may bring.
+// discardUpTo discards the ids in memory up to k, and those that a fetch in progress may bring.
 //
 // The caller must hold g.mu, and not only for the fields of g: all ids that can still be issued are in cur and
 // in the queue, and they only move under g.mu. Calls without the lock may use a segment that is no longer cur,
 // but such a segment is drained.
-func (g *Generator) pass(k int64) {
+func (g *Generator) discardUpTo(k int64) {
 	if k < g.floor {
 		return
 	}

@@ -12,7 +12,7 @@ func (c *controlled) Above(ctx context.Context) (int64, error) {
 	g := (*Generator)(c)
 	for {
 		g.mu.Lock()
-		above, busy := max(g.seen, g.top, g.floor), g.fetching
+		above, busy := max(g.seen, g.rowNext, g.floor), g.fetching
 		g.mu.Unlock()
 		if !busy {
 			return above, nil
@@ -20,7 +20,7 @@ func (c *controlled) Above(ctx context.Context) (int64, error) {
 		select {
 		case <-time.After(time.Millisecond):
 		case <-ctx.Done():
-			return 0, g.gaveUp(ctx.Err())
+			return 0, g.contextError(ctx.Err())
 		}
 	}
 }
@@ -31,8 +31,8 @@ func (c *controlled) Restart() {
 	g := (*Generator)(c)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.empty()
+	g.discardAll()
 	g.pace = pace{}
-	g.seen, g.top, g.floor, g.least, g.raised = 0, 0, 1, 0, false
-	g.life++
+	g.seen, g.rowNext, g.floor, g.fetchFloor, g.raised = 0, 0, 1, 0, false
+	g.restarts++
 }

@@ -7,19 +7,19 @@ type span struct{ start, end int64 }
 
 func (s span) size() int64 { return s.end - s.start }
 
-// segment is a span that is being used up. Only mark, used and skipped change. A new span is a new segment, so
+// segment is a span that is being used up. Only checkAt, used and skipped change. A new span is a new segment, so
 // that no call ever combines the counter of one span with the end of another.
 type segment struct {
 	base    int64        // the id before the first one
 	size    int64        // number of ids
-	mark    atomic.Int64 // ≤ size; calls that take an id past it check whether a fetch is due
+	checkAt atomic.Int64 // ≤ size; calls that take an id past it check whether a fetch is due
 	skipped int64        // taken ids that no caller got; guarded by Generator.mu
 	_       [96]byte     // the counter has its own cache lines (which are fetched in pairs)
 	used    atomic.Int64 // ids taken; single calls push it past size when none remain
 	_       [120]byte
 }
 
-// newSegment returns s with its first n ids taken. Its mark is 0.
+// newSegment returns s with its first n ids taken. Its checkAt is 0.
 func newSegment(s span, n int64) *segment {
 	seg := &segment{base: s.start - 1, size: s.size()}
 	seg.used.Store(n)

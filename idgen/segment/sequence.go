@@ -36,7 +36,7 @@ type SequenceStore struct{ counter }
 // requirements on the pool see [NewAllocStore].
 func NewSequenceStore(db *sqlx.DB, table string) *SequenceStore {
 	s := &SequenceStore{counter{rows: tagtable.Rows{DB: db, Table: quote.Table(table), Columns: tagtable.Columns{Tag: "`name`", Next: "`current_value`", Step: "`increment`", Last: 1}}}}
-	s.read, s.log = s.readSequence, slog.Default
+	s.loadRow, s.log = s.readSequence, slog.Default
 	return s
 }
 
@@ -45,7 +45,7 @@ func (s *SequenceStore) readSequence(ctx context.Context, c *sql.Conn, name stri
 	if err != nil {
 		return r, false, err
 	}
-	odd := func(column, reason, fix string) error {
+	badColumn := func(column, reason, fix string) error {
 		return &tagtable.Error{Reason: column + " is " + all[column].Text() + ", " + reason, Fix: fmt.Sprintf("UPDATE %s SET `%s` = %s WHERE %s = %s", s.rows.Table, column, fix, s.rows.Tag, quote.String(name))}
 	}
 	// A missing column and NULL both mean the column's default.
@@ -55,7 +55,7 @@ func (s *SequenceStore) readSequence(ctx context.Context, c *sql.Conn, name stri
 		case !ok:
 			return byDefault
 		case !c.Valid:
-			r.as += " AND `" + column + "` IS NULL"
+			r.conditions += " AND `" + column + "` IS NULL"
 			return byDefault
 		case c.Type == "BIT":
 			c.String = strconv.Itoa(int(c.String[len(c.String)-1]))
@@ -63,21 +63,21 @@ func (s *SequenceStore) readSequence(ctx context.Context, c *sql.Conn, name stri
 		}
 		v, perr := strconv.ParseInt(c.String, 10, 64)
 		if perr != nil && !errors.Is(perr, strconv.ErrRange) && err == nil {
-			err = odd(column, "not a whole number", strconv.FormatInt(byDefault, 10))
+			err = badColumn(column, "not a whole number", strconv.FormatInt(byDefault, 10))
 		}
-		r.as += fmt.Sprintf(" AND `%s` = %s", column, c.String)
+		r.conditions += fmt.Sprintf(" AND `%s` = %s", column, c.String)
 		return v
 	}
 	least, most := number("min_value", 0), number("max_value", maxEnd-1)
 	if number("cycle", 0) != 0 && err == nil {
-		err = odd("cycle", "and ids that begin again may be those of rows", "0")
+		err = badColumn("cycle", "and ids that begin again may be those of rows", "0")
 	}
-	r.least, r.end = max(least, 0), min(most, maxEnd-1)+1
-	if err == nil && r.least >= r.end {
-		err = odd("max_value", fmt.Sprintf("not above min_value, %d", least), strconv.FormatInt(maxEnd-1, 10))
+	r.lowest, r.end = max(least, 0), min(most, maxEnd-1)+1
+	if err == nil && r.lowest >= r.end {
+		err = badColumn("max_value", fmt.Sprintf("not above min_value, %d", least), strconv.FormatInt(maxEnd-1, 10))
 	}
 	if v, perr := strconv.ParseInt(all["increment"].String, 10, 64); err == nil && perr == nil && v < 0 {
-		err = odd("increment", "and a sequence that descends cannot number the rows of a statement in their order", "1000")
+		err = badColumn("increment", "and a sequence that descends cannot number the rows of a statement in their order", "1000")
 	}
 	if err == nil {
 		r.step, err = s.readStep(name, "increment", all["increment"])
@@ -109,7 +109,7 @@ func (s *SequenceStore) EnsureWithin(ctx context.Context, name string, next, inc
 func (s *SequenceStore) Row(ctx context.Context, name string) (r Row, err error) {
 	err = s.retry(ctx, name, func(c *sql.Conn) error {
 		found, autocommit, err := s.readSequence(ctx, c, name)
-		r = Row{Tag: name, MaxID: max(found.next, found.least), Step: found.step}
+		r = Row{Tag: name, MaxID: max(found.next, found.lowest), Step: found.step}
 		return s.rows.Unlock(ctx, c, autocommit, err)
 	})
 	return r, err

@@ -14,7 +14,7 @@ func (c *controlled) Far(key, highest int64) bool {
 	g := (*Generator)(c)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return key-g.top > (highest-g.top)/2
+	return key-g.rowNext > (highest-g.rowNext)/2
 }
 
 // Skip moves the generator past k, a key that comes from elsewhere. After Skip has returned nil, this generator
@@ -34,8 +34,8 @@ func (g *Generator) Skip(ctx context.Context, k int64) error {
 	case g.closed:
 		g.mu.Unlock()
 		return idgen.ErrClosed
-	case k < g.top:
-		g.pass(k)
+	case k < g.rowNext:
+		g.discardUpTo(k)
 		g.mu.Unlock()
 		return nil
 	case k >= math.MaxInt64-1:

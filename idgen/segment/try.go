@@ -16,20 +16,20 @@ type noAnswerError time.Duration
 
 func (e noAnswerError) Error() string { return fmt.Sprintf("no answer within %v", time.Duration(e)) }
 
-func silent(err error) bool {
+func isNoAnswer(err error) bool {
 	_, ok := errors.AsType[noAnswerError](err)
 	return ok
 }
 
-// patience returns the limit of the longest try.
-func (g *Generator) patience() time.Duration { return 12 * g.timeout }
+// maxWait returns the limit of the longest try.
+func (g *Generator) maxWait() time.Duration { return 12 * g.timeout }
 
-// limit returns ctx, limited to patience if it has no deadline.
-func (g *Generator) limit(ctx context.Context) (context.Context, context.CancelFunc) {
+// limitContext returns ctx, limited to maxWait if it has no deadline.
+func (g *Generator) limitContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	if _, limited := ctx.Deadline(); limited {
 		return ctx, func() {}
 	}
-	return context.WithTimeout(ctx, g.patience())
+	return context.WithTimeout(ctx, g.maxWait())
 }
 
 // try sends a request to the store. It fails with noAnswerError if the limit of this try was too short, so that
@@ -37,7 +37,7 @@ func (g *Generator) limit(ctx context.Context) (context.Context, context.CancelF
 // the next limit is a multiple of the time that the answer took.
 func (g *Generator) try(ctx context.Context, q Request) (Range, error) {
 	g.mu.Lock()
-	within := g.within
+	within := g.tryLimit
 	g.mu.Unlock()
 	one, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -47,10 +47,10 @@ func (g *Generator) try(ctx context.Context, q Request) (Range, error) {
 	if err != nil && errors.Is(err, context.DeadlineExceeded) && one.Err() != nil && ctx.Err() == nil {
 		next, err = 2*within, noAnswerError(within)
 	}
-	if err == nil || silent(err) {
+	if err == nil || isNoAnswer(err) {
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		g.within = min(max(next, g.timeout), g.patience())
+		g.tryLimit = min(max(next, g.timeout), g.maxWait())
 	}
 	return r, err
 }

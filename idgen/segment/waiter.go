@@ -7,31 +7,31 @@ import (
 // waiter is a call of Next that found no ids, or a call of Skip that found the row below its key. first and err
 // may be read when done is closed.
 type waiter struct {
-	n     int64 // number of ids wanted, or 0
-	key   int64 // key to be skipped, or 0
-	gone  bool  // the call is over
-	done  chan struct{}
-	first int64
-	err   error
+	n        int64 // number of ids wanted, or 0
+	key      int64 // key to be skipped, or 0
+	finished bool  // the call is over
+	done     chan struct{}
+	first    int64
+	err      error
 }
 
 // finish ends the wait of a call.
 func (w *waiter) finish(err error) {
-	w.err, w.gone = err, true
+	w.err, w.finished = err, true
 	close(w.done)
 }
 
-// fail finishes all waiting calls with err.
-func (g *Generator) fail(err error) {
+// failWaiters finishes all waiting calls with err.
+func (g *Generator) failWaiters(err error) {
 	for _, w := range g.waiters {
-		if !w.gone {
+		if !w.finished {
 			w.finish(err)
 		}
 	}
 	g.waiters = nil
 }
 
-// awaited reports whether any call waits.
-func (g *Generator) awaited() bool {
-	return slices.ContainsFunc(g.waiters, func(w *waiter) bool { return !w.gone })
+// hasWaiters reports whether any call waits.
+func (g *Generator) hasWaiters() bool {
+	return slices.ContainsFunc(g.waiters, func(w *waiter) bool { return !w.finished })
 }

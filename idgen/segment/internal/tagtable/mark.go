@@ -17,12 +17,12 @@ const (
 
 	MarkOff = markBegin + "off" // mark of a row from which any server may draw ids
 
-	// Unmatched is a mark that no server has: the next fetch of a row with it jumps.
-	Unmatched = markBegin + "0000000000000000 0 0"
+	// UnmatchedMark is a mark that no server has: the next fetch of a row with it jumps.
+	UnmatchedMark = markBegin + "0000000000000000 0 0"
 
-	// MaxText is the largest number of characters of the user's text in a description that leaves room for a
+	// MaxTextLength is the largest number of characters of the user's text in a description that leaves room for a
 	// mark.
-	MaxText = 200
+	MaxTextLength = 200
 )
 
 // A Mark is the content of the mark at the end of a row's description.
@@ -70,26 +70,26 @@ func Guard(hash string) (set, where string) {
 // GuardOff returns the part of a Move for a row from which any server may draw ids.
 func GuardOff() (where string) { return " AND LOCATE('" + MarkOff + "', description) > 0" }
 
-// Mark returns the part of a Move that writes the first mark of a row, on the server that the mark names.
-func (m Mark) Mark(hash string) (set, where string) {
+// WriteFirst returns the part of a Move that writes the first mark of a row, on the server that the mark names.
+func (m Mark) WriteFirst(hash string) (set, where string) {
 	return ", description = CONCAT_WS(' ', NULLIF(description, ''), " + quote.String(m.String()) + ")",
-		" AND COALESCE(LOCATE('" + markBegin + "', description), 0) = 0 AND COALESCE(CHAR_LENGTH(description), 0) <= " + strconv.Itoa(MaxText) + m.on(hash)
+		" AND COALESCE(LOCATE('" + markBegin + "', description), 0) = 0 AND COALESCE(CHAR_LENGTH(description), 0) <= " + strconv.Itoa(MaxTextLength) + m.executedBy(hash)
 }
 
 // Replace returns the part of a Move that replaces an old mark, on the server that the new mark names.
 func (m Mark) Replace(old Mark, hash string) (set, where string) {
 	return ", description = REPLACE(description, " + quote.String(old.String()) + ", " + quote.String(m.String()) + ")",
-		" AND LOCATE(" + quote.String(old.String()) + ", description) > 0" + m.on(hash)
+		" AND LOCATE(" + quote.String(old.String()) + ", description) > 0" + m.executedBy(hash)
 }
 
-// on returns the condition that the mark's server executes the statement. The server is a literal, since a
+// executedBy returns the condition that the mark's server executes the statement. The server is a literal, since a
 // replica that receives the statement as text would evaluate its own identity.
-func (m Mark) on(hash string) string { return " AND " + hash + " = " + quote.String(m.Server) }
+func (m Mark) executedBy(hash string) string { return " AND " + hash + " = " + quote.String(m.Server) }
 
-// Foreign returns the query for the hash of the server that answers, and for the number of rows of the table
-// that have another server's mark, or jumped within the last day. It locks no rows: FOR UPDATE makes proxies
-// send it to the primary.
-func Foreign(hash, table string) string {
+// ForeignMarksQuery returns the query for the hash of the server that answers, and for the number of rows of
+// the table that have another server's mark, or jumped within the last day. It locks no rows: FOR UPDATE makes
+// proxies send it to the primary.
+func ForeignMarksQuery(hash, table string) string {
 	return "SELECT " + hash + ", (SELECT COUNT(*) FROM " + table + " WHERE LOCATE('" + markBegin + "', description) > 0 AND LOCATE('" + MarkOff + "', description) = 0" +
 		" AND (LOCATE(CONCAT('" + markBegin + "', " + hash + "), description) = 0 OR SUBSTRING_INDEX(description, ' ', -1) > UNIX_TIMESTAMP() - 86400)) FOR UPDATE"
 }

@@ -21,8 +21,8 @@ import (
 const MinRetry, MaxRetry = 2 * time.Millisecond, 250 * time.Millisecond
 
 const (
-	RetryTime = 5 * time.Second // duration of the attempts if the context has no deadline
-	SoonTime  = 2 * time.Second // duration of the attempts from the first of several consecutive answers that are not final
+	RetryTime      = 5 * time.Second // duration of the attempts if the context has no deadline
+	BriefRetryTime = 2 * time.Second // duration of the attempts from the first of several consecutive answers that are not final
 )
 
 // Error describes why a row, or its table, cannot give ids in its present state, and the fix.
@@ -30,18 +30,18 @@ type Error struct{ Reason, Fix string }
 
 func (e *Error) Error() string { return e.Reason + "; " + e.Fix }
 
-// ErrNone means that the tag has no row.
-var ErrNone = errors.New("the tag has no row")
+// ErrNoRow means that the tag has no row.
+var ErrNoRow = errors.New("the tag has no row")
 
-// twoRows returns the Error of a tag that has more than one row.
-func (r *Rows) twoRows() error {
+// duplicateRowsError returns the Error of a tag that has more than one row.
+func (r *Rows) duplicateRowsError() error {
 	return &Error{"the tag has more than one row", "delete all but the highest and make " + r.Tag + " the primary key"}
 }
 
-// Answer is a caller's error that is final like Error and ErrNone: it is not retried.
+// Answer is a caller's error that is final like Error and ErrNoRow: it is not retried.
 type Answer struct {
-	Err  error
-	Soon bool // retried for SoonTime: after a balancer, the node that answers may not have applied another node's changes yet
+	Err          error
+	RetryBriefly bool // retried for BriefRetryTime: after a balancer, the node that answers may not have applied another node's changes yet
 }
 
 func (e Answer) Error() string { return e.Err.Error() }
@@ -68,7 +68,7 @@ func (r *Rows) Retry(ctx context.Context, do func(*sql.Conn) error) error {
 	for pause := MinRetry; ; pause = min(2*pause, MaxRetry) {
 		err := attempt(ctx, r.DB.DB, do)
 		answer, _ := errors.AsType[Answer](err)
-		if !answer.Soon {
+		if !answer.RetryBriefly {
 			since = time.Now()
 		}
 		switch {
@@ -76,10 +76,10 @@ func (r *Rows) Retry(ctx context.Context, do func(*sql.Conn) error) error {
 			return nil
 		case ctx.Err() != nil && last != nil:
 			return last // the last error is more helpful than that of the context
-		case ctx.Err() != nil || time.Since(began) >= until || time.Since(since) >= patience(err):
+		case ctx.Err() != nil || time.Since(began) >= until || time.Since(since) >= retryTimeFor(err):
 			return err
 		}
-		if number, _ := ServerError(err); answer.Soon || number != 0 { // the error of the context is more helpful than a broken connection
+		if number, _ := ServerError(err); answer.RetryBriefly || number != 0 { // the error of the context is more helpful than a broken connection
 			last = err
 		}
 		select {
@@ -103,16 +103,16 @@ func attempt(ctx context.Context, db *sql.DB, do func(*sql.Conn) error) error {
 	return err
 }
 
-// patience returns the time within which err may be followed by another attempt.
-func patience(err error) time.Duration {
+// retryTimeFor returns the time within which err may be followed by another attempt.
+func retryTimeFor(err error) time.Duration {
 	answer, isAnswer := errors.AsType[Answer](err)
 	_, isError := errors.AsType[*Error](err)
 	_, noConn := errors.AsType[noConnError](err)
 	number, state := ServerError(err)
 	switch {
-	case answer.Soon:
-		return SoonTime
-	case isAnswer, isError, noConn, errors.Is(err, ErrNone):
+	case answer.RetryBriefly:
+		return BriefRetryTime
+	case isAnswer, isError, noConn, errors.Is(err, ErrNoRow):
 		return 0
 	case number != 0 && !slices.Contains(mysqlerr.Conflicts, number) && !slices.Contains(mysqlerr.NotWritable, number) && !strings.HasPrefix(state, "40"):
 		return 0
@@ -139,8 +139,8 @@ func ServerError(err error) (number uint16, state string) {
 // errorText finds the number and the SQLSTATE in "Error 1213 (40001): Deadlock found".
 var errorText = regexp.MustCompile(`Error (\d{4,5})(?: \((\w{5})\))?: `)
 
-// ErrNoTable is the number of "Table doesn't exist".
-const ErrNoTable = 1146
+// NoSuchTableNumber is the number of "Table doesn't exist".
+const NoSuchTableNumber = 1146
 
 // Discard makes the pool close the connection, which ends its transaction.
 func Discard(c *sql.Conn) {
@@ -154,9 +154,9 @@ const (
 	Rollback = "ROLLBACK AND NO CHAIN NO RELEASE"
 )
 
-// transaction runs do in a transaction. COMMIT and ROLLBACK are sent as text under ctx, because sql.Tx's Commit
-// has no context, and a cluster without a majority makes a COMMIT wait forever.
-func transaction(ctx context.Context, c *sql.Conn, do func() error) error {
+// runInTransaction runs do in a transaction. COMMIT and ROLLBACK are sent as text under ctx, because sql.Tx's
+// Commit has no context, and a cluster without a majority makes a COMMIT wait forever.
+func runInTransaction(ctx context.Context, c *sql.Conn, do func() error) error {
 	if _, err := c.ExecContext(ctx, "START TRANSACTION"); err != nil {
 		return err
 	}

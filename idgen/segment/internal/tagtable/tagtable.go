@@ -8,7 +8,7 @@
 //	})
 //
 // The last N ids below next are then the caller's. The meaning of a row is defined by the callers. This
-// package's errors, [Error] and [ErrNone], describe only the fault: callers turn them into the errors that
+// package's errors, [Error] and [ErrNoRow], describe only the fault: callers turn them into the errors that
 // users see.
 package tagtable
 
@@ -34,7 +34,7 @@ type Rows struct {
 	Table string // quoted
 	Columns
 
-	Transactions atomic.Bool // one statement does not work on this table: see take
+	UseTransactions atomic.Bool // one statement does not work on this table: see take
 }
 
 // Columns has the names of the table's columns, in SQL's spelling.
@@ -44,21 +44,21 @@ type Columns struct {
 	Step string
 	Last int64 // 1 if Next holds the last id that was taken; 0 if it holds the first unused id
 
-	Marked bool // a column description can hold a Mark
+	HasMarks bool // a column description can hold a Mark
 }
 
 // LeafAlloc has the columns of leaf_alloc.
-var LeafAlloc = Columns{Tag: "biz_tag", Next: "max_id", Step: "step", Marked: true}
+var LeafAlloc = Columns{Tag: "biz_tag", Next: "max_id", Step: "step", HasMarks: true}
 
-// StoreOf parses the description of a row of one of several stores, a feature of versions before 0.2. It
+// ParseStore parses the description of a row of one of several stores, a feature of versions before 0.2. It
 // returns the store's position, from 1, and the number of stores. several is false for other rows.
-func StoreOf(description string) (place, stores int64, several bool) {
+func ParseStore(description string) (place, stores int64, several bool) {
 	n, _ := fmt.Sscanf(description, "leafsql: store %d of %d", &place, &stores)
 	return place, stores, n == 2
 }
 
-// After returns the text to append to the highest id in use in an expression for Next.
-func (c Columns) After() string {
+// NextSuffix returns the text to append to the highest id in use in an expression for Next.
+func (c Columns) NextSuffix() string {
 	if c.Last > 0 {
 		return ""
 	}
@@ -119,11 +119,11 @@ func (r *Rows) Read(ctx context.Context, c *sql.Conn, tag, columns string) (Cell
 	}
 	switch found {
 	case 0:
-		return nil, ErrNone
+		return nil, ErrNoRow
 	case 1:
 		return all, nil
 	}
-	return nil, r.twoRows()
+	return nil, r.duplicateRowsError()
 }
 
 // ReadNext parses the next unused id from its column.
@@ -131,7 +131,7 @@ func (r *Rows) ReadNext(tag string, c Cell) (int64, error) {
 	v, err := strconv.ParseInt(c.String, 10, 64)
 	// For larger numbers ParseInt returns 2^63-1.
 	if err != nil && !errors.Is(err, strconv.ErrRange) || v < -r.Last {
-		return 0, &Error{r.NextName() + " is " + c.Text(), fmt.Sprintf("raise it above every id in use: UPDATE %s SET %s = <highest id%s> WHERE %s = %s", r.Table, r.Next, r.After(), r.Tag, quote.String(tag))}
+		return 0, &Error{r.NextName() + " is " + c.Text(), fmt.Sprintf("raise it above every id in use: UPDATE %s SET %s = <highest id%s> WHERE %s = %s", r.Table, r.Next, r.NextSuffix(), r.Tag, quote.String(tag))}
 	}
 	return min(v, math.MaxInt64-r.Last) + r.Last, nil
 }
@@ -147,7 +147,7 @@ func (r *Rows) Unlock(ctx context.Context, c *sql.Conn, autocommit bool, err err
 		err = cmp.Or(err, rerr)
 	}
 	if err == nil {
-		r.Transactions.Store(true)
+		r.UseTransactions.Store(true)
 	}
 	return err
 }
@@ -182,7 +182,7 @@ func (r *Rows) Move(ctx context.Context, c *sql.Conn, tag string, m Move) (next 
 	case err != nil || rows == 0:
 		return 0, err
 	case rows > 1:
-		return 0, r.twoRows()
+		return 0, r.duplicateRowsError()
 	case next < m.N || next-m.N < max(m.From, m.Floor) || next-m.N > max(m.To, m.Floor):
 		return 0, &Error{fmt.Sprintf("%s was to grow by %d from %d or more, and the server says it is %d", r.NextName(), m.N, max(m.From, m.Floor)-r.Last, next-r.Last),
 			"look for triggers on the table and for a proxy that changes insert ids"}
@@ -194,14 +194,14 @@ func decimal(n int64) string { return strconv.FormatInt(n, 10) }
 
 // take executes text, an UPDATE that moves a row. Its insert id is the row's new next unused id.
 func (r *Rows) take(ctx context.Context, c *sql.Conn, tag, text string) (rows, id int64, err error) {
-	if r.Transactions.Load() {
+	if r.UseTransactions.Load() {
 		return r.takeInTransaction(ctx, c, tag, text)
 	}
 	rows, id, err = update(ctx, c, text)
 	if err == nil && rows == 1 && id == 0 {
 		// A proxy does not pass the insert id on, or a trigger on the table replaces it. The range is lost.
 		// From now on ranges are taken in transactions.
-		r.Transactions.Store(true)
+		r.UseTransactions.Store(true)
 		err = errNoInsertID
 	}
 	return rows, id, err
@@ -211,7 +211,7 @@ func (r *Rows) take(ctx context.Context, c *sql.Conn, tag, text string) (rows, i
 // mode. It reads the written number in the same transaction, as text: a prepared statement would run outside
 // the transaction after a Galera cluster has aborted it.
 func (r *Rows) takeInTransaction(ctx context.Context, c *sql.Conn, tag, text string) (rows, id int64, err error) {
-	err = transaction(ctx, c, func() error {
+	err = runInTransaction(ctx, c, func() error {
 		if rows, id, err = update(ctx, c, text); err != nil || rows != 1 {
 			return err
 		}
@@ -246,27 +246,27 @@ func update(ctx context.Context, c *sql.Conn, text string) (rows, id int64, err 
 func (r *Rows) Create(ctx context.Context, text string) error {
 	err := r.Retry(ctx, func(c *sql.Conn) error {
 		_, err := c.ExecContext(ctx, "SELECT 1 FROM "+r.Table+" LIMIT 0")
-		if n, _ := ServerError(err); n != ErrNoTable {
+		if n, _ := ServerError(err); n != NoSuchTableNumber {
 			return err
 		}
 		_, err = c.ExecContext(ctx, text)
 		return err
 	})
-	return r.Failed("create", err)
+	return r.WrapError("create", err)
 }
 
 // Exec executes a statement in its own transaction, with retries after transient errors.
 func (r *Rows) Exec(ctx context.Context, text string) error {
 	return r.Retry(ctx, func(c *sql.Conn) error {
-		return transaction(ctx, c, func() error { // commits even without autocommit
+		return runInTransaction(ctx, c, func() error { // commits even without autocommit
 			_, err := c.ExecContext(ctx, text)
 			return err
 		})
 	})
 }
 
-// Failed wraps err with the name of the operation and the table. It returns nil if err is nil.
-func (r *Rows) Failed(what string, err error) error {
+// WrapError wraps err with the name of the operation and the table. It returns nil if err is nil.
+func (r *Rows) WrapError(what string, err error) error {
 	if err == nil {
 		return nil
 	}

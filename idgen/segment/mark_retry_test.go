@@ -68,10 +68,10 @@ func TestMarkAgain(t *testing.T) {
 					next += 10
 				}
 				later := func() {
-					v, _ := s.known.Load("a")
+					v, _ := s.knownRows.Load("a")
 					r := v.(row)
-					r.read = r.read.Add(-markAgain - time.Second)
-					s.known.Store("a", r)
+					r.read = r.read.Add(-markRetryInterval - time.Second)
+					s.knownRows.Store("a", r)
 				}
 				take()
 				take()
