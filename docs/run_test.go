@@ -60,6 +60,7 @@ var (
 	counted   = strings.Replace(fmt.Sprintf(orders, "AUTO_INCREMENT"), "BIGINT", "INT", 1) + app + "INSERT INTO shop.orders (id, customer, total) VALUES (7, 'old', 1);\n"
 	scenarios = []scenario{
 		{page: "../README.md"},
+		{page: "setup.md", setup: fmt.Sprintf(orders, "")},
 		{page: "migration.md", section: "From AUTO_INCREMENT", commands: true, setup: counted + admin + customers, probe: plainInsert,
 			probes: []uint16{0, 0, 0, 0, 0, 0, 0, 1644, 1644, 0, 1644, 1644, 1364, 0}},
 		{page: "migration.md", section: "From AUTO_INCREMENT by hand", setup: counted, probe: plainInsert,
