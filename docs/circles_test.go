@@ -24,7 +24,7 @@ const maxCircle = 3
 // may only shrink.
 var largerCircles = map[string]int{}
 
-// TestCircles limits the circles in each package of ARCHITECTURE.md's table of imports, and in those of the command.
+// TestCircles limits the circles in each package of contributing/imports.md's table of imports, and in those of the command.
 func TestCircles(t *testing.T) {
 	all := rooms(t)
 	for _, path := range goList(t, module+"cmd/leafsql/...") {
@@ -68,7 +68,7 @@ func TestCircles(t *testing.T) {
 	}
 	for pkg := range largerCircles {
 		if _, ok := all[pkg]; !ok {
-			t.Errorf("largerCircles names %s, and ARCHITECTURE.md's table has no such package", pkg)
+			t.Errorf("largerCircles names %s, and contributing/imports.md's table has no such package", pkg)
 		}
 	}
 }

@@ -10,10 +10,16 @@ import (
 	"testing"
 )
 
-// TestContributing: the files that CONTRIBUTING.md names exist, and the tests are in the packages it names.
+const (
+	rulesPage = "contributing/rules.md"
+	testsPage = "contributing/tests.md"
+)
+
+// TestContributing: the files that contributing/rules.md names exist, and the tests are in the packages that it and
+// contributing/tests.md name.
 func TestContributing(t *testing.T) {
-	const page = "../CONTRIBUTING.md"
-	for _, row := range table(t, page, "## Where do I change it, and which test will tell me") {
+	page := rulesPage
+	for _, row := range table(t, page, "## Where to change a rule, and which test covers it") {
 		for _, file := range append(quoted(row[1]), quoted(regexp.MustCompile("`Test\\w+`").ReplaceAllString(row[2], ""))...) {
 			if _, err := os.Stat(filepath.Join("..", file)); err != nil {
 				t.Errorf("%s: %s: there is no %s", page, row[0], file)
@@ -21,6 +27,7 @@ func TestContributing(t *testing.T) {
 		}
 		namesTests(t, page, row[2])
 	}
+	page = testsPage
 	var storms string
 	for _, row := range table(t, page, "## Storms") {
 		namesTests(t, page, row[0])
@@ -28,33 +35,39 @@ func TestContributing(t *testing.T) {
 		storms += row[0]
 	}
 	namesEveryStorm(t, page, storms)
-	for _, row := range table(t, page, "## What the tests need") {
+	for _, row := range table(t, page, "## Servers and durations") {
 		for _, folder := range quoted(row[0]) {
 			if _, err := os.Stat(filepath.Join("..", folder)); err != nil && !strings.HasPrefix(folder, "make ") {
 				t.Errorf("%s: there is no %s", page, folder)
 			}
 		}
 	}
+}
+
+// TestMakeTargets: the make targets that CONTRIBUTING.md and the pages for contributors name exist.
+func TestMakeTargets(t *testing.T) {
 	makefile, err := os.ReadFile("../Makefile")
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, m := range regexp.MustCompile(`(?m)(?:^    |`+"`"+`)make (\w+)`).FindAllStringSubmatch(string(text), -1) {
-		if !strings.Contains(string(makefile), "\n"+m[1]+":") {
-			t.Errorf("%s: there is no make %s", page, m[1])
+	for _, page := range []string{"../CONTRIBUTING.md", rulesPage, testsPage} {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile(`(?m)(?:^    |`+"`"+`)make ([\w-]+)`).FindAllStringSubmatch(string(text), -1) {
+			if !strings.Contains(string(makefile), "\n"+m[1]+":") {
+				t.Errorf("%s: there is no make %s", page, m[1])
+			}
 		}
 	}
 }
 
-// TestFlags: CONTRIBUTING.md lists the flags of tests, each with its package.
+// TestFlags: contributing/tests.md lists the flags of tests, each with its package.
 func TestFlags(t *testing.T) {
-	const page = "../CONTRIBUTING.md"
+	const page = testsPage
 	listed := make(map[string]bool)
-	for _, row := range table(t, page, "## Flags of long runs") {
+	for _, row := range table(t, page, "## Flags for long runs") {
 		for _, folder := range quoted(row[0]) {
 			for _, example := range quoted(row[1]) {
 				name, _, _ := strings.Cut(example, " ")

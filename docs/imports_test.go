@@ -21,14 +21,14 @@ var starters = regexp.MustCompile(`^testutil/|/(redistest|etcdtest|zktest)$`)
 // clients are parts of the import paths of clients for servers other than MySQL.
 var clients = []string{"nacos", "redis", "go-zookeeper", "etcd", "grpc", "prometheus"}
 
-// A room is the row of a package in ARCHITECTURE.md's table of imports.
+// A room is the row of a package in contributing/imports.md's table of imports.
 type room struct{ imports, never []string }
 
 // rooms returns the rows of the table.
 func rooms(t *testing.T) map[string]room {
 	t.Helper()
 	all := make(map[string]room)
-	for _, cells := range table(t, "../ARCHITECTURE.md", "## Who imports whom") {
+	for _, cells := range table(t, "contributing/imports.md", "## Imports") {
 		for pkg := range strings.SplitSeq(cells[0], ", ") {
 			all[pkg] = room{list(cells[1]), list(cells[2])}
 		}
@@ -43,7 +43,7 @@ func list(cell string) []string {
 	return strings.Split(cell, ", ")
 }
 
-// TestImports compares the code with ARCHITECTURE.md's table: each package imports only
+// TestImports compares the code with contributing/imports.md's table: each package imports only
 // those of our packages that the table allows, and importing driver alone needs few
 // others.
 func TestImports(t *testing.T) {
@@ -56,7 +56,7 @@ func TestImports(t *testing.T) {
 		}
 		r, ok := all[pkg]
 		if !ok {
-			t.Errorf("ARCHITECTURE.md's table has no row for %s", pkg)
+			t.Errorf("contributing/imports.md's table has no row for %s", pkg)
 			continue
 		}
 		delete(all, pkg)
@@ -67,7 +67,7 @@ func TestImports(t *testing.T) {
 			}
 		}
 		if !slices.Equal(ours, r.imports) {
-			t.Errorf("%s imports %s, and ARCHITECTURE.md's table says %s", pkg, strings.Join(ours, ", "), strings.Join(r.imports, ", "))
+			t.Errorf("%s imports %s, and contributing/imports.md's table says %s", pkg, strings.Join(ours, ", "), strings.Join(r.imports, ", "))
 		}
 		for _, dep := range strings.Fields(cells[2]) {
 			if !strings.HasPrefix(dep, module) && slices.ContainsFunc(r.never, func(what string) bool { return brings(dep, what) }) {
@@ -76,7 +76,7 @@ func TestImports(t *testing.T) {
 		}
 	}
 	if len(all) > 0 {
-		t.Errorf("ARCHITECTURE.md's table has rows for packages that are not there: %v", slices.Sorted(maps.Keys(all)))
+		t.Errorf("contributing/imports.md's table has rows for packages that are not there: %v", slices.Sorted(maps.Keys(all)))
 	}
 }
 

@@ -109,7 +109,7 @@ func table(t *testing.T, file, heading string) [][]string {
 func pages(t *testing.T) []string {
 	t.Helper()
 	var files []string
-	for _, pattern := range []string{"../*.md", "*.md", "zh-CN/*.md", "../examples/*.md", "../.github/*.md", "../.github/*/*.md"} {
+	for _, pattern := range []string{"../*.md", "*.md", "*/*.md", "../examples/*.md", "../.github/*.md", "../.github/*/*.md"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
