@@ -34,15 +34,15 @@ func (b *bulk) Args() []int       { return b.args }
 // 2^sequence consecutive ids, and the ids of a bulk need not be consecutive.
 const drawnAtOnce = 1024
 
-// Bulk draws the ids for an execution with the given number of rows.
-func (s *stmt) Bulk(ctx context.Context, rows, room int, arg func(row, i int) driver.Value) (fill.Bulk, error) {
-	if b, err := s.bulk(ctx, rows, room, arg); b != nil || err != nil {
+// StartBulk draws the ids for an execution with the given number of rows.
+func (s *stmt) StartBulk(ctx context.Context, rows, room int, arg func(row, i int) driver.Value) (fill.Bulk, error) {
+	if b, err := s.startBulk(ctx, rows, room, arg); b != nil || err != nil {
 		return b, s.c.connector.refused(err)
 	}
 	return nil, nil
 }
 
-func (s *stmt) bulk(ctx context.Context, rows, room int, arg func(row, i int) driver.Value) (*bulk, error) {
+func (s *stmt) startBulk(ctx context.Context, rows, room int, arg func(row, i int) driver.Value) (*bulk, error) {
 	if err := s.Refresh(ctx, s.NumInput()); err != nil {
 		return nil, err
 	}
@@ -86,7 +86,7 @@ func (s *stmt) bulk(ctx context.Context, rows, room int, arg func(row, i int) dr
 	if s.c.Permitted != nil {
 		switch _, err := s.c.Permit(ctx, st, s.Text, rows); {
 		case err == planner.ErrTemporary:
-			return s.bulk(ctx, rows, room, arg)
+			return s.startBulk(ctx, rows, room, arg)
 		case err != nil:
 			s.c.After(st, err)
 			return nil, s.c.explain(ctx, st, s.Text, nil, err)
@@ -134,8 +134,8 @@ func (b *bulk) draw(ctx context.Context, wanted int, floor int64) error {
 	return c.ExecText(ctx, "SET "+insert.SetID(first.First))
 }
 
-func (b *bulk) ID(arg int) (id driver.Value, ok bool) {
-	if !b.Key(arg) {
+func (b *bulk) NextID(arg int) (id driver.Value, ok bool) {
+	if !b.IsKey(arg) {
 		return nil, false
 	}
 	if arg >= 0 {
@@ -151,11 +151,11 @@ func (b *bulk) ID(arg int) (id driver.Value, ok bool) {
 	return id, true
 }
 
-func (b *bulk) Key(arg int) bool {
+func (b *bulk) IsKey(arg int) bool {
 	return arg < 0 || slices.Contains(b.in.ArgKeys, arg)
 }
 
-func (b *bulk) Ran(ctx context.Context, res driver.Result, err error) (fill.Answer, error) {
+func (b *bulk) Finish(ctx context.Context, res driver.Result, err error) (fill.Answer, error) {
 	s, c := b.of, b.of.c
 	b.in.Table.SkipAfter(ctx, b.all.Late, err)
 	if c.Permitted != nil {
@@ -168,7 +168,7 @@ func (b *bulk) Ran(ctx context.Context, res driver.Result, err error) (fill.Answ
 	if err != nil {
 		return fill.Answer{}, c.connector.refused(c.explain(ctx, s.Statement, s.Text, []insert.Block{b.all}, err))
 	}
-	affected, server := session.Counts(res)
+	affected, server := session.ResultCounts(res)
 	id, ask := b.in.KeyID(&b.all, affected, server, c.foundRows)
 	return fill.Answer{Result: res, ID: c.settleID(ctx, &b.in, &b.all, affected, server, id, ask)}, nil
 }

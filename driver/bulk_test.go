@@ -17,20 +17,20 @@ func TestBulk(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b, err := prepared.Bulk(t.Context(), len(keys), 1<<20, func(row, i int) driver.Value { return clientValue{keys[row]} })
+		b, err := prepared.StartBulk(t.Context(), len(keys), 1<<20, func(row, i int) driver.Value { return clientValue{keys[row]} })
 		if err != nil {
 			return nil, nil, 0, err
 		}
 		for range keys {
 			for _, arg := range b.Args() {
-				if id, ok := b.ID(arg); ok {
+				if id, ok := b.NextID(arg); ok {
 					got = append(got, id)
 				} else {
 					got = append(got, nil)
 				}
 			}
 		}
-		a, err := b.Ran(t.Context(), noopResult{}, nil)
+		a, err := b.Finish(t.Context(), noopResult{}, nil)
 		return b.Args(), got, a.ID, err
 	}
 	args, got, id, err := ids("INSERT INTO t (a, b) VALUES (?, ?)", nil, nil)

@@ -100,7 +100,7 @@ func NewConnector(cfg *Config) (*Connector, error) {
 	if err != nil {
 		return nil, err
 	}
-	own, err := mysql.NewConnector(pool.Config(cfg.MySQL))
+	own, err := mysql.NewConnector(pool.AdaptConfig(cfg.MySQL))
 	if err != nil {
 		return nil, err
 	}
@@ -171,7 +171,7 @@ func (c *Connector) Connect(ctx context.Context) (driver.Conn, error) {
 	case c.cfg.MySQL != nil:
 		db = c.cfg.MySQL.DBName
 	case !c.tables.Idle(): // otherwise the database is not needed
-		db, err = session.Value(ctx, ic, "DATABASE()")
+		db, err = session.QueryValue(ctx, ic, "DATABASE()")
 	}
 	if err == nil {
 		err = public(c.tables.Learn(ctx, ic, db))
@@ -182,7 +182,7 @@ func (c *Connector) Connect(ctx context.Context) (driver.Conn, error) {
 	}
 	own := c.newConn(ic, db, c.foundRows)
 	if !c.wrapped {
-		own.SetSeveral(c.cfg.MySQL.MultiStatements)
+		own.SetMultiStatements(c.cfg.MySQL.MultiStatements)
 	}
 	return own, nil
 }
@@ -249,7 +249,7 @@ func inspectServer(ctx context.Context, dsn string, tags []string) (*inspect.Ins
 			return nil, ruleError(r.String(), "the DSN has no database that a bare table name could mean", "write db."+r.Table)
 		}
 	}
-	own, err := mysql.NewConnector(pool.Config(cfg.MySQL))
+	own, err := mysql.NewConnector(pool.AdaptConfig(cfg.MySQL))
 	if err != nil {
 		return nil, err
 	}

@@ -342,7 +342,7 @@ func (e *execution) reserve(ctx context.Context) ([]insert.Block, error) {
 func (c *conn) keyMeaning(ctx context.Context, in *insert.Insert, text string, v driver.Value) (m insert.Meaning, floor int64, exact bool, err error) {
 	switch m, floor, exact = in.Table.KeyMeaning(v); m {
 	case insert.BySession:
-		err = c.KnowSettings(ctx, text)
+		err = c.LoadSettings(ctx, text)
 		m = in.Table.ZeroIn(c.Settings.KeepsZero)
 	case insert.Unclear:
 		kind := fmt.Sprintf("of the type %T ", v)

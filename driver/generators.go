@@ -43,7 +43,7 @@ func openStore(cfg *Config, own driver.Connector, key string) (*ids.Store, error
 		named, err := ParseDSN(cfg.Store)
 		if err == nil {
 			of = named.MySQL
-			store.Connector, err = mysql.NewConnector(pool.Config(of))
+			store.Connector, err = mysql.NewConnector(pool.AdaptConfig(of))
 		}
 		if err != nil {
 			return nil, configError("leafStore", err.Error(), "it takes a go-sql-driver DSN")

@@ -53,7 +53,7 @@ func joined(first, second driver.Result) driver.Result {
 			r.ids = append(r.ids, m.AllLastInsertIds()...)
 			r.affected = append(r.affected, m.AllRowsAffected()...)
 		} else {
-			affected, id := session.Counts(part)
+			affected, id := session.ResultCounts(part)
 			r.ids, r.affected = append(r.ids, id), append(r.affected, affected)
 		}
 	}
@@ -82,15 +82,15 @@ func (c *conn) results(ctx context.Context, p *insert.Plan, blocks []insert.Bloc
 // The rows are stored: an error of leafsql's statement must not be reported as a failed INSERT.
 func (c *conn) settleID(ctx context.Context, in *insert.Insert, b *insert.Block, affected, server, id int64, ask bool) int64 {
 	if b.N == 0 && in.Update == insert.AlwaysUpdate && server != 0 {
-		c.Always(ctx, "SET "+insert.RestoreID)
+		c.ExecUncancelled(ctx, "SET "+insert.RestoreID)
 	}
 	if late := in.IDAfter(b, affected, id); in.Way == insert.SetAfter && b.N > 0 && late != 0 {
-		c.Always(ctx, "SET "+insert.SetID(late))
+		c.ExecUncancelled(ctx, "SET "+insert.SetID(late))
 	}
 	if !ask {
 		return id
 	}
-	s, _ := c.Value(ctx, insert.SessionID) // "" on error
+	s, _ := c.QueryValue(ctx, insert.SessionID) // "" on error
 	id, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || in.Rows > 1 && id != b.First {
 		return 0

@@ -51,7 +51,7 @@ func (e *execution) runInParts(ctx context.Context) error {
 // mayCut returns nil if a query may be sent in parts, which requires a connection that allows several
 // statements. Otherwise a single-statement connection would run statements that its server rejects.
 func (c *conn) mayCut(ctx context.Context, text string) error {
-	if several, err := c.AllowsSeveral(ctx, text); several || err != nil {
+	if several, err := c.AllowsMultiStatements(ctx, text); several || err != nil {
 		return err
 	}
 	return c.prepareError(ctx, text)

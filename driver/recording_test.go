@@ -94,7 +94,7 @@ func openRecorded(t *testing.T, dsn, params string, setup []string, record func(
 			t.Fatal(err)
 		}
 	}
-	inner, err := mysql.NewConnector(pool.Config(cfg.MySQL))
+	inner, err := mysql.NewConnector(pool.AdaptConfig(cfg.MySQL))
 	if err != nil {
 		t.Fatal(err)
 	}

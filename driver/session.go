@@ -40,7 +40,7 @@ func (c *Connector) attach(ctx context.Context, inner driver.Conn, login fill.Lo
 // begin initializes the session's connection after a login.
 func (s *client) begin(c *Connector, inner innerConn, login fill.Login) {
 	s.conn = c.newConn(inner, login.Database, login.FoundRows)
-	s.SetSeveral(login.Several)
+	s.SetMultiStatements(login.MultiStatements)
 	s.Guard(login.Account)
 }
 
@@ -55,7 +55,7 @@ func (s *client) Plan(ctx context.Context, text string) (fill.Plan, error) {
 // statementOf returns the planned statement of p.
 func statementOf(p fill.Plan) *planner.Statement { return p.Statement.(*planner.Statement) }
 
-func (s *client) Sent(p fill.Plan, prepared bool, err error) {
+func (s *client) RecordSent(p fill.Plan, prepared bool, err error) {
 	if st := statementOf(p); st.Effects {
 		s.After(st, err)
 		if prepared {
@@ -81,7 +81,7 @@ func (e *execution) answer(ctx context.Context) (fill.Answer, error) {
 	if r, ok := e.result.(*result); ok {
 		a.Result, a.ID = r.Result, r.id
 	} else {
-		_, a.ID = session.Counts(e.result) // the id of the inner connection's result
+		_, a.ID = session.ResultCounts(e.result) // the id of the inner connection's result
 	}
 	return a, nil
 }

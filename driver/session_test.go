@@ -94,14 +94,14 @@ func TestSessionJudgesKeys(t *testing.T) {
 // allows several statements. Otherwise the server's error is returned.
 func TestSessionCuts(t *testing.T) {
 	const text = "SELECT 1; INSERT INTO t (a) VALUES (1); SELECT 2"
-	s, _ := attached(t, fill.Login{Database: "shop", Several: true})
+	s, _ := attached(t, fill.Login{Database: "shop", MultiStatements: true})
 	if got, want := s.mustPlan(t, text).Parts(text), []string{"SELECT 1;", " INSERT INTO t (a) VALUES (1);", " SELECT 2"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if p := s.mustPlan(t, "SELECT 1; SELECT 2"); p.Fills() || len(p.Parts(p.Text)) != 1 {
 		t.Errorf("%q", p.Parts(p.Text))
 	}
-	s.SetSeveral(false)
+	s.SetMultiStatements(false)
 	if _, err := s.Plan(t.Context(), text); !errors.Is(err, ErrRefused) { // noop would have prepared it as one statement
 		t.Error(err)
 	}
@@ -130,7 +130,7 @@ func TestSessionFollows(t *testing.T) {
 		}
 	}
 	p := s.mustPlan(t, "USE other")
-	if s.Sent(p, false, nil); fills() {
+	if s.RecordSent(p, false, nil); fills() {
 		t.Error("filled behind USE")
 	}
 }

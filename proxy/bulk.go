@@ -33,7 +33,7 @@ func (s *session) bulk(st *preparedStmt, p []byte) error {
 	s.tellBackslashes()
 	keys, last := rows, -1
 	var args []wire.Param
-	b, err := st.leaf.Bulk(ctx, rows.Rows, s.server.maxPacket-len(p), func(row, i int) driver.Value {
+	b, err := st.leaf.StartBulk(ctx, rows.Rows, s.server.maxPacket-len(p), func(row, i int) driver.Value {
 		for ; last < row; last++ {
 			args = keys.Next()
 		}
@@ -53,7 +53,7 @@ func (s *session) bulk(st *preparedStmt, p []byte) error {
 
 	types := make([]wire.Param, len(b.Args()))
 	for i, arg := range b.Args() {
-		if types[i].Type = wire.TypeString; !b.Key(arg) {
+		if types[i].Type = wire.TypeString; !b.IsKey(arg) {
 			types[i] = rows.Types[arg]
 		}
 	}
@@ -62,11 +62,11 @@ func (s *session) bulk(st *preparedStmt, p []byte) error {
 	for range rows.Rows {
 		row := rows.Next()
 		for _, arg := range b.Args() {
-			id, ok := b.ID(arg)
+			id, ok := b.NextID(arg)
 			switch {
 			case ok:
 				command = wire.AppendBulkValue(command, keyText(id))
-			case b.Key(arg):
+			case b.IsKey(arg):
 				command = wire.AppendBulkValue(command, keyText(row[arg].KeyValue()))
 			default:
 				command = wire.AppendBulkValue(command, row[arg])
@@ -74,7 +74,7 @@ func (s *session) bulk(st *preparedStmt, p []byte) error {
 		}
 	}
 	r, err := s.server.run(command, head)
-	a, err := b.Ran(ctx, r, err)
+	a, err := b.Finish(ctx, r, err)
 	_, err = s.tell(a, err, false)
 	return err
 }

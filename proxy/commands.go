@@ -88,8 +88,8 @@ func (s *session) setOption(p []byte) error {
 	on, off := len(p) == 3 && p[1] == 0 && p[2] == 0, len(p) == 3 && p[1] == 1 && p[2] == 0
 	ok, err := s.resend(&answer{})
 	if ok && (on || off) {
-		s.login.Several = on
-		s.leaf.SetSeveral(on)
+		s.login.MultiStatements = on
+		s.leaf.SetMultiStatements(on)
 	}
 	return err
 }

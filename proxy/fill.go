@@ -62,7 +62,7 @@ func (s *session) text(ctx context.Context, text string, whole, more bool) (ok b
 			ok, err = s.server.relay(&a)
 		}
 		if err == nil {
-			s.leaf.Sent(plan, false, a.failure)
+			s.leaf.RecordSent(plan, false, a.failure)
 		}
 		return ok, err
 	}

@@ -90,7 +90,7 @@ func (s *session) handshake() error {
 		s.server.noAttributes = wire.NoAttributes
 		s.server.attributes = s.server.noAttributes
 	}
-	s.login = fill.Login{Account: s.account(login.User), Database: login.Database, FoundRows: s.server.caps&wire.FoundRows != 0, Several: s.server.caps&wire.MultiStatement != 0}
+	s.login = fill.Login{Account: s.account(login.User), Database: login.Database, FoundRows: s.server.caps&wire.FoundRows != 0, MultiStatements: s.server.caps&wire.MultiStatement != 0}
 	if err := s.sendLogin(p); err != nil {
 		return err
 	}

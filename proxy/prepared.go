@@ -134,7 +134,7 @@ func (s *session) ofStatement(name byte) error {
 		delete(s.cursors, id)
 	}
 	if hasEffects {
-		s.leaf.Sent(plan, true, a.failure)
+		s.leaf.RecordSent(plan, true, a.failure)
 	}
 	return nil
 }

@@ -6,7 +6,7 @@
 //	plan, err := s.Plan(ctx, text)  // an error is the response to the client: send nothing
 //	if !plan.Fills() {
 //		…                           // send the text unchanged
-//		s.Sent(plan, false, err)
+//		s.RecordSent(plan, false, err)
 //	} else {
 //		answer, err := s.Run(ctx, plan)
 //	}
@@ -28,9 +28,9 @@ var Attach func(ctx context.Context, connector driver.Connector, conn driver.Con
 
 // Login has the settings that a client's login decided.
 type Login struct {
-	Database  string // the database in use, or ""
-	FoundRows bool   // affected counts include unchanged rows: CLIENT_FOUND_ROWS
-	Several   bool   // a query may have several statements: CLIENT_MULTI_STATEMENTS
+	Database        string // the database in use, or ""
+	FoundRows       bool   // affected counts include unchanged rows: CLIENT_FOUND_ROWS
+	MultiStatements bool   // a query may have several statements: CLIENT_MULTI_STATEMENTS
 
 	// Account is the name of the client's account, with its host if the server sees that host. Sessions
 	// of one account share for a minute the permissions that the server gave for statements of the same
@@ -40,7 +40,7 @@ type Login struct {
 
 // A Session fills the statements of one connection. Like the connection, it is not safe for concurrent
 // use. The caller has to report all changes of the session other than by statements: UseDatabase,
-// Reset, SetSeveral, SetNoBackslashEscapes.
+// Reset, SetMultiStatements, SetNoBackslashEscapes.
 type Session interface {
 	// Plan plans a query. It may send queries about the session on the connection. The error of a query
 	// that must not be sent is a *driver.RefusedError or the server's.
@@ -56,9 +56,9 @@ type Session interface {
 	// close.
 	Prepare(context.Context, Plan) (Prepared, error)
 
-	// Sent records the result of a query that the caller sent unchanged, or of one execution of a
+	// RecordSent records the result of a query that the caller sent unchanged, or of one execution of a
 	// statement that the caller prepared.
-	Sent(plan Plan, prepared bool, err error)
+	RecordSent(plan Plan, prepared bool, err error)
 
 	// UseDatabase records the database in use after COM_INIT_DB.
 	UseDatabase(name string)
@@ -68,8 +68,8 @@ type Session interface {
 	// in use.
 	Reset(login Login, knownDB bool)
 
-	// SetSeveral records whether COM_SET_OPTION allows several statements in a query.
-	SetSeveral(bool)
+	// SetMultiStatements records whether COM_SET_OPTION allows several statements in a query.
+	SetMultiStatements(bool)
 
 	// SetNoBackslashEscapes records the sql_mode flag in the status of the server's last response.
 	// known is false after the flag has changed: if a stored program sets sql_mode, servers restore the
@@ -96,7 +96,7 @@ type Statement interface {
 	// includes, even if that is a temporary table at present.
 	Prepares() bool
 
-	// HasEffects reports whether Sent has to be called.
+	// HasEffects reports whether RecordSent has to be called.
 	HasEffects() bool
 
 	// Parts returns the statements of the query. If there is more than one, each has to be planned and
@@ -125,11 +125,11 @@ type Prepared interface {
 	// Run executes the statement, with the results of Session.Run.
 	Run(context.Context, []driver.NamedValue) (Answer, error)
 
-	// Bulk draws the ids for an execution with the given number of rows. The ids may add less than room
+	// StartBulk draws the ids for an execution with the given number of rows. The ids may add less than room
 	// bytes to its command. arg returns the arguments that may be keys; it is called by row and by
 	// index, in order. The result is nil if no keys are needed now, as for a temporary table: execute
 	// the client's statement as it was prepared. An error is the response to the client.
-	Bulk(ctx context.Context, rows, room int, arg func(row, i int) driver.Value) (Bulk, error)
+	StartBulk(ctx context.Context, rows, room int, arg func(row, i int) driver.Value) (Bulk, error)
 
 	// Close closes the statement on the server.
 	Close() error
@@ -138,14 +138,14 @@ type Prepared interface {
 // A Bulk is one execution of a Prepared for many rows at once, with ids for the rows without a key:
 // MariaDB's clients send the arguments of all rows in one command.
 //
-//	b, err := prepared.Bulk(ctx, rows, room, argument)
+//	b, err := prepared.StartBulk(ctx, rows, room, argument)
 //	for range rows {
 //		for _, arg := range b.Args() {
-//			id, ok := b.ID(arg) // if not ok, send the row's own argument
+//			id, ok := b.NextID(arg) // if not ok, send the row's own argument
 //		}
 //	}
 //	… // execute b.Stmt() with them
-//	answer, err := b.Ran(ctx, result, err)
+//	answer, err := b.Finish(ctx, result, err)
 type Bulk interface {
 	// Stmt returns the connection's statement to execute. The caller must not close it.
 	Stmt() driver.Stmt
@@ -153,15 +153,15 @@ type Bulk interface {
 	// Args returns the arguments of each row: the index of a client's argument, or -1 for an id.
 	Args() []int
 
-	// ID returns the id that replaces an argument. It has to be called in the order of Args, row by
+	// NextID returns the id that replaces an argument. It has to be called in the order of Args, row by
 	// row. The id is an integer, or a UUID as a string or bytes. ok is false if the row's own argument
 	// is sent.
-	ID(arg int) (id driver.Value, ok bool)
+	NextID(arg int) (id driver.Value, ok bool)
 
-	// Key reports whether an element of Args is a key's argument, or -1 for an id.
-	Key(arg int) bool
+	// IsKey reports whether an element of Args is a key's argument, or -1 for an id.
+	IsKey(arg int) bool
 
-	// Ran records the result of the execution, and returns the Answer. It has to be called after each
+	// Finish records the result of the execution, and returns the Answer. It has to be called after each
 	// execution.
-	Ran(context.Context, driver.Result, error) (Answer, error)
+	Finish(context.Context, driver.Result, error) (Answer, error)
 }

@@ -21,7 +21,7 @@ const createdStep = 1000 // step of the leaf_alloc rows that leafCreate adds
 // keys in use is the classic accident of a migration. The highest key is read
 // before the row. Keys that leafsql inserts in between are below the row when it is read:
 // they come from ranges that were fetched, or have moved the row themselves.
-func (t *Table) check(ctx context.Context, s insert.Session) error {
+func (t *Table) check(ctx context.Context, s insert.Querier) error {
 	if err := t.checking.Acquire(ctx, 1); err != nil {
 		return &FillError{Table: t.Name.String(), Rows: 1, Err: err}
 	}
@@ -89,7 +89,7 @@ func (t *Table) check(ctx context.Context, s insert.Session) error {
 // lookOrCreate returns the counter's row under leafCreate, and adds it if it is missing. One connection of the
 // process does this at a time. highest is the table's highest key. After adding a row, after is the highest key of
 // all tables of the tag, otherwise it is highest.
-func (t *Table) lookOrCreate(ctx context.Context, s insert.Session, highest int64, known bool) (row segment.Row, after int64, err error) {
+func (t *Table) lookOrCreate(ctx context.Context, s insert.Querier, highest int64, known bool) (row segment.Row, after int64, err error) {
 	if err := t.counter.Turn.Acquire(ctx, 1); err != nil {
 		return row, 0, err
 	}
@@ -111,7 +111,7 @@ func (t *Table) lookOrCreate(ctx context.Context, s insert.Session, highest int6
 
 // highestKey returns the highest keys of a table below Near, like highestBelow. If they cannot be read by an
 // index, known is false, which is logged once.
-func (t *Table) highestKey(ctx context.Context, s insert.Session, name catalog.Name, indexed, counted bool) (stored, given int64, known bool, err error) {
+func (t *Table) highestKey(ctx context.Context, s insert.Querier, name catalog.Name, indexed, counted bool) (stored, given int64, known bool, err error) {
 	why := "the key is not of an integer type"
 	if t.Integer {
 		stored, given, known, err = t.highestBelow(ctx, s, name, indexed, counted, t.Near)
@@ -132,7 +132,7 @@ func (t *Table) highestKey(ctx context.Context, s insert.Session, name catalog.N
 
 // highestBelow returns the highest keys below a limit, like Catalog.Highest, and known is false without an index on the
 // key. s is the application's session, which is queried if it has locked the table; it may be nil.
-func (t *Table) highestBelow(ctx context.Context, s insert.Session, name catalog.Name, indexed, counted bool, limit int64) (stored, given int64, known bool, err error) {
+func (t *Table) highestBelow(ctx context.Context, s insert.Querier, name catalog.Name, indexed, counted bool, limit int64) (stored, given int64, known bool, err error) {
 	if !indexed {
 		return 0, 0, false, nil
 	}
@@ -140,7 +140,7 @@ func (t *Table) highestBelow(ctx context.Context, s insert.Session, name catalog
 	stored, given, err = t.all.Catalog.Highest(ctx, name, query, limit, counted)
 	if s != nil && servererr.Is(err, servererr.LockWait) {
 		var value string
-		if value, err = s.Value(ctx, "("+query+")"); err == nil {
+		if value, err = s.QueryValue(ctx, "("+query+")"); err == nil {
 			stored, given, err = t.all.Catalog.Highest(ctx, name, "SELECT "+cmp.Or(value, "NULL"), limit, counted)
 		}
 	}
@@ -151,7 +151,7 @@ func (t *Table) highestBelow(ctx context.Context, s insert.Session, name catalog
 // of the rule in this database, and above all ids that this process has fetched
 // from a lost row. createRow returns the highest key as read afterwards, since keys
 // that were written meanwhile could not move a row.
-func (t *Table) createRow(ctx context.Context, s insert.Session, highest int64, known bool) (int64, error) {
+func (t *Table) createRow(ctx context.Context, s insert.Querier, highest int64, known bool) (int64, error) {
 	tables := []catalog.Name{t.Name}
 	if rules.Many(t.rule) && t.rule.Table != "*" {
 		names, err := t.all.Catalog.TableNames(ctx, t.Name.DB)

@@ -134,7 +134,7 @@ func (t *Table) warn() {
 // Draw sets the first id, or the first UUID, of a block of b.N ids. All ids fit into the key column: outside strict
 // mode a server would clip a larger id when it stores it, and report the id that was sent. Draw fails with a refusal
 // (insert.ErrRefused), a *ConfigError, a *catalog.Failure or a *FillError.
-func (t *Table) Draw(ctx context.Context, s insert.Session, b *insert.Block) (err error) {
+func (t *Table) Draw(ctx context.Context, s insert.Querier, b *insert.Block) (err error) {
 	if t.keyless {
 		return rules.Refuse(t.Name, t.Key.Name, "it was made LIKE a table that has its keys from leafsql, so its key has neither AUTO_INCREMENT nor a default, and the server would store 0",
 			"give it one: "+rules.Modify(t.Name, t.Key.Name, t.Key.Type)+" AUTO_INCREMENT")
@@ -178,7 +178,7 @@ func (t *Table) Draw(ctx context.Context, s insert.Session, b *insert.Block) (er
 // Skip moves the counter above an explicit key, as AUTO_INCREMENT does. The
 // column's highest value is ignored, here and by the search for the highest key:
 // no id is above it. late and the errors are as for insert.Keys and Draw.
-func (t *Table) Skip(ctx context.Context, s insert.Session, k int64, late *insert.Block) error {
+func (t *Table) Skip(ctx context.Context, s insert.Querier, k int64, late *insert.Block) error {
 	if t.skips == nil || k <= 0 || k >= t.Highest || t.all.Config.KeepExplicit || t.rowMissingUntil.Load() > time.Now().UnixMilli() {
 		return nil
 	}

@@ -320,12 +320,12 @@ func (r *Refusal) Error() string {
 // safe for concurrent use.
 type Keys interface {
 	// Draw draws b.N ids and sets the first one in b.
-	Draw(ctx context.Context, s Session, b *Block) error
+	Draw(ctx context.Context, s Querier, b *Block) error
 
 	// Skip moves the counter above a key that a row brings. late is the block of a statement that draws
 	// no ids, or nil. A key that would take more than half of the ids left in the column is only noted
 	// in late.Late, for SkipAfter; so is the key that late.Late already has.
-	Skip(ctx context.Context, s Session, key int64, late *Block) error
+	Skip(ctx context.Context, s Querier, key int64, late *Block) error
 
 	// SkipAfter moves the counter above a key after its statement has run and returned err. A key of 0
 	// is ignored.
@@ -335,9 +335,9 @@ type Keys interface {
 	AfterDuplicate(ctx context.Context, b *Block)
 }
 
-// A Session evaluates an expression on the application's connection.
-type Session interface {
-	Value(ctx context.Context, expression string) (string, error)
+// A Querier evaluates an expression on the application's connection.
+type Querier interface {
+	QueryValue(ctx context.Context, expression string) (string, error)
 }
 
 // A TableName is a table's name without quotes. DB is "" if the query names no database.

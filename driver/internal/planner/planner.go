@@ -70,7 +70,7 @@ const maxMemo = 4096
 // Statement returns the plan of a query. The error may be an *insert.Refusal, or an error of the server
 // or of a look-up.
 func (p *Planner) Statement(ctx context.Context, text string) (*Statement, error) {
-	if p.last != nil && text == p.lastText && p.planned == p.Changes && p.schema == p.tables.Schema.Load() {
+	if p.last != nil && text == p.lastText && p.planned == p.Revision && p.schema == p.tables.Schema.Load() {
 		return p.last, nil
 	}
 	if p.tables.Idle() {
@@ -82,7 +82,7 @@ func (p *Planner) Statement(ctx context.Context, text string) (*Statement, error
 	}
 	st, kept, err := p.plan(ctx, text)
 	if err == nil && p.DBUnknown && slices.ContainsFunc(st.Plan.Changes, func(ch insert.Change) bool { return ch.DB == "" && !ch.Program }) {
-		err = p.KnowDatabase(ctx, text) // to find the tables that it changes
+		err = p.LoadDatabase(ctx, text) // to find the tables that it changes
 		st.db = p.DB                    // the database in use was unknown, so this plan is not shared
 	}
 	if err == nil && p.opaque && len(st.Plan.Inserts) > 0 && (st.positional() || p.Permitted != nil || !session.MayReadCounts(text)) {
@@ -125,7 +125,7 @@ func (p *Planner) plan(ctx context.Context, text string) (st *Statement, kept bo
 		if !st.unknown {
 			return st, st.expires.IsZero() && !p.DBUnknown, nil
 		}
-		if err = p.KnowSettings(ctx, text); err != nil {
+		if err = p.LoadSettings(ctx, text); err != nil {
 			return nil, false, err
 		}
 	}
@@ -134,7 +134,7 @@ func (p *Planner) plan(ctx context.Context, text string) (st *Statement, kept bo
 // replan selects the plans for the schema, the database in use and the known state of the session. A
 // connection with temporary tables of configured names does not share its plans.
 func (p *Planner) replan() {
-	p.last, p.planned = nil, p.Changes
+	p.last, p.planned = nil, p.Revision
 	if p.ownPlans() {
 		p.plans = plancache.New[*Statement](maxOwnPlans, planBytes/planCaches)
 		return
@@ -144,7 +144,7 @@ func (p *Planner) replan() {
 
 // follow calls replan if the known state of the session has changed.
 func (p *Planner) follow() {
-	if p.planned != p.Changes {
+	if p.planned != p.Revision {
 		p.replan()
 	}
 }
@@ -187,7 +187,7 @@ func (r *reading) table(db, name string) (*insert.Table, error) {
 // called returns the effects of stored programs.
 func (r *reading) called(db string, calls, views []insert.TableName) (insert.Effects, error) {
 	if db == "" {
-		if err := r.p.KnowDatabase(r.ctx, r.text); err != nil {
+		if err := r.p.LoadDatabase(r.ctx, r.text); err != nil {
 			return insert.Effects{}, err
 		}
 		db = r.p.DB
@@ -232,7 +232,7 @@ func (p *Planner) lookup(ctx context.Context, text, db, table string) (*insert.T
 		if p.DBUnknown && !p.schema.MayMean(table) {
 			return nil, nil
 		}
-		if err := p.KnowDatabase(ctx, text); err != nil {
+		if err := p.LoadDatabase(ctx, text); err != nil {
 			return nil, err
 		}
 		if db = p.DB; db == "" {

@@ -56,7 +56,7 @@ func (s *Prepared) Refresh(ctx context.Context, args int) error {
 		return fmt.Errorf("leafsql: the statement takes %d arguments, got %d", s.NumInput, args)
 	}
 	p := s.p
-	if p.planned != p.Changes {
+	if p.planned != p.Revision {
 		p.replan()
 	}
 	schema := p.tables.Schema.Load()
@@ -87,9 +87,9 @@ func (s *Prepared) Refresh(ctx context.Context, args int) error {
 // now returns the meaning that the query would have if it were prepared now. Unknown settings are read
 // from the session.
 func (s *Prepared) now(ctx context.Context) (m meaning, err error) {
-	if err = s.p.KnowDatabase(ctx, s.Text); err == nil && s.reads {
-		err = s.p.KnowSettings(ctx, s.Text)
-		m.reading = s.p.Reading
+	if err = s.p.LoadDatabase(ctx, s.Text); err == nil && s.reads {
+		err = s.p.LoadSettings(ctx, s.Text)
+		m.reading = s.p.SettingsText
 	}
 	m.db = s.p.DB
 	return m, err

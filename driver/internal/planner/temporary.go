@@ -59,10 +59,10 @@ func (p *Planner) isTemporary(ctx context.Context, text string, name catalog.Nam
 // askTemporary queries the server, and reports whether a name refers to a temporary table on this
 // connection. The error is a refusal or the server's, 1146 if there is no such table.
 func (p *Planner) askTemporary(ctx context.Context, text string, name catalog.Name) (bool, error) {
-	if err := session.MayAsk(text, "temporary tables", "drop the temporary table"); err != nil {
+	if err := session.CheckQueryAllowed(text, "temporary tables", "drop the temporary table"); err != nil {
 		return false, err
 	}
-	_, row, err := session.Row(ctx, p.Conn, "SHOW CREATE TABLE "+name.Quoted())
+	_, row, err := session.QueryRow(ctx, p.Conn, "SHOW CREATE TABLE "+name.Quoted())
 	made := ""
 	switch {
 	case err == nil && len(row) > 1:

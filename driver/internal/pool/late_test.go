@@ -71,7 +71,7 @@ func TestLateConnections(t *testing.T) {
 		server.takes.Store(int64(time.Hour))
 		began := time.Now()
 		c, err := db.Conn(context.Background())
-		if took := time.Since(began); err != errSilent || took != connectTime || server.dials.Load() > 5+13 {
+		if took := time.Since(began); err != errSilentServer || took != connectTime || server.dials.Load() > 5+13 {
 			t.Error(c, err, took, server.dials.Load())
 		}
 		for range 100 {

@@ -1,7 +1,7 @@
 // Package pool opens pools for internal statements, which never use the application's
 // connections: a fetch of ids must not wait for a transaction that itself waits for ids.
 //
-//	connector, err := mysql.NewConnector(pool.Config(cfg))
+//	connector, err := mysql.NewConnector(pool.AdaptConfig(cfg))
 //	db := pool.Open(connector, 2)
 //
 // Its connections run in autocommit mode regardless of the DSN, and leave the pool when
@@ -47,9 +47,9 @@ type innerStmt interface {
 	driver.NamedValueChecker
 }
 
-// lifetime bounds the use of an internal connection: through a balancer that keeps
+// connLifetime bounds the use of an internal connection: through a balancer that keeps
 // sessions, an old connection may lead to a server that was replaced.
-const lifetime = time.Minute
+const connLifetime = time.Minute
 
 // idleTime bounds how long an unused connection is kept.
 const idleTime = 30 * time.Second
@@ -62,12 +62,12 @@ func Open(inner driver.Connector, conns int) *sql.DB {
 	db.SetMaxOpenConns(conns)
 	db.SetMaxIdleConns(conns) // with fewer, busy pools would reconnect again and again
 	db.SetConnMaxIdleTime(idleTime)
-	db.SetConnMaxLifetime(lifetime)
+	db.SetConnMaxLifetime(connLifetime)
 	return db
 }
 
-// Config returns a copy of an application's cfg for internal connections.
-func Config(cfg *mysql.Config) *mysql.Config {
+// AdaptConfig returns a copy of an application's cfg for internal connections.
+func AdaptConfig(cfg *mysql.Config) *mysql.Config {
 	own := cfg.Clone()
 	own.ClientFoundRows = false                             // affected rows are the changed rows
 	own.InterpolateParams = true                            // one round trip per query
@@ -80,26 +80,26 @@ func Config(cfg *mysql.Config) *mysql.Config {
 	return own
 }
 
-// session undoes settings of the application's DSN. Results must not come from an old snapshot, be
+// sessionSettings undoes settings of the application's DSN. Results must not come from an old snapshot, be
 // cut short or be in another character set. Writes must not wait for a COMMIT or be cut to fit
 // their column, and a COMMIT must not open another transaction. The short lock wait is for a table
 // that the application's own connection has locked. MySQL 8 caches AUTO_INCREMENT's next value in
 // information_schema, for a day by default.
-const session = "SET NAMES utf8mb4, autocommit = 1, completion_type = 0, sql_select_limit = 18446744073709551615, lock_wait_timeout = 1, sql_mode = CONCAT_WS(',', NULLIF(@@sql_mode, ''), 'STRICT_ALL_TABLES') /*!80003 , information_schema_stats_expiry = 0 */"
+const sessionSettings = "SET NAMES utf8mb4, autocommit = 1, completion_type = 0, sql_select_limit = 18446744073709551615, lock_wait_timeout = 1, sql_mode = CONCAT_WS(',', NULLIF(@@sql_mode, ''), 'STRICT_ALL_TABLES') /*!80003 , information_schema_stats_expiry = 0 */"
 
 const (
 	// connectTime bounds the time to connect: a slow server needs seconds for each of its replies.
 	connectTime = time.Minute
 
-	// again is the interval at which a request starts another dial while it waits: a server that hung
+	// redialInterval is the interval at which a request starts another dial while it waits: a server that hung
 	// may not resume the connections that it had accepted.
-	again = 5 * time.Second
+	redialInterval = 5 * time.Second
 
 	maxDials = 16 // maximum of pending dials and connections that wait for a request
 )
 
-// errSilent is not a context.DeadlineExceeded, which would mean the end of the caller's own context.
-var errSilent = fmt.Errorf("leafsql: the server gave no connection within %v; see that it answers others", connectTime)
+// errSilentServer is not a context.DeadlineExceeded, which would mean the end of the caller's own context.
+var errSilentServer = fmt.Errorf("leafsql: the server gave no connection within %v; see that it answers others", connectTime)
 
 // connector opens connections for internal pools. A connection that is ready after its request has
 // ended is kept for the next request: if each request dialed again, connecting to a slow
@@ -109,7 +109,7 @@ type connector struct {
 	ctx    context.Context // ends with the pool
 	cancel context.CancelFunc
 	dials  chan struct{} // holds a token for each dial and each connection that waits for a request
-	late   chan driver.Conn
+	ready  chan driver.Conn
 }
 
 // Close stops all dials and closes the waiting connections. The pool's Close calls it.
@@ -125,14 +125,14 @@ func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	defer next.Stop()
 	for {
 		select {
-		case dc := <-c.late:
+		case dc := <-c.ready:
 			return dc, nil
 		case d := <-own:
 			return d()
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		case <-next.C:
-			next.Reset(again)
+			next.Reset(redialInterval)
 			select {
 			case c.dials <- struct{}{}:
 				go c.dial(own, gone)
@@ -145,11 +145,11 @@ func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 // dial opens a connection for the request that reads own, or for a later request during idleTime.
 func (c *connector) dial(own chan<- func() (driver.Conn, error), gone <-chan struct{}) {
 	defer func() { <-c.dials }()
-	ctx, cancel := context.WithTimeoutCause(c.ctx, connectTime, errSilent)
+	ctx, cancel := context.WithTimeoutCause(c.ctx, connectTime, errSilentServer)
 	defer cancel()
 	dc, err := c.connect(ctx)
-	if err != nil && context.Cause(ctx) == errSilent {
-		err = errSilent
+	if err != nil && context.Cause(ctx) == errSilentServer {
+		err = errSilentServer
 	}
 	select {
 	case own <- func() (driver.Conn, error) { return dc, err }:
@@ -162,7 +162,7 @@ func (c *connector) dial(own chan<- func() (driver.Conn, error), gone <-chan str
 	idle, over := context.WithTimeout(c.ctx, idleTime)
 	defer over()
 	select {
-	case c.late <- dc:
+	case c.ready <- dc:
 	case <-idle.Done():
 		dc.Close()
 	}
@@ -177,7 +177,7 @@ func (c *connector) connect(ctx context.Context) (driver.Conn, error) {
 	if !ok {
 		return dc, nil // the wrapper of the application's connections reports the missing methods
 	}
-	if _, err := ic.ExecContext(ctx, session, nil); err != nil {
+	if _, err := ic.ExecContext(ctx, sessionSettings, nil); err != nil {
 		dc.Close()
 		return nil, err
 	}
@@ -188,27 +188,27 @@ func (c *connector) connect(ctx context.Context) (driver.Conn, error) {
 // it leaves the pool, so that the next attempt dials.
 type conn struct {
 	Conn
-	left bool
+	unusable bool
 }
 
-func (c *conn) note(err error) error {
+func (c *conn) noteError(err error) error {
 	if servererr.Is(err, mysqlerr.NotWritable...) {
-		c.left = true
+		c.unusable = true
 	}
 	return err
 }
 
 // IsValid reports whether the pool may keep the connection when it is returned.
-func (c *conn) IsValid() bool { return !c.left && c.Conn.IsValid() }
+func (c *conn) IsValid() bool { return !c.unusable && c.Conn.IsValid() }
 
 func (c *conn) ExecContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Result, error) {
 	res, err := c.Conn.ExecContext(ctx, text, args)
-	return res, c.note(err)
+	return res, c.noteError(err)
 }
 
 func (c *conn) QueryContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Rows, error) {
 	rows, err := c.Conn.QueryContext(ctx, text, args)
-	return rows, c.note(err)
+	return rows, c.noteError(err)
 }
 
 func (c *conn) PrepareContext(ctx context.Context, text string) (driver.Stmt, error) {
@@ -216,7 +216,7 @@ func (c *conn) PrepareContext(ctx context.Context, text string) (driver.Stmt, er
 	if inner, ok := s.(innerStmt); ok && err == nil {
 		s = &stmt{inner, c}
 	}
-	return s, c.note(err)
+	return s, c.noteError(err)
 }
 
 type stmt struct {
@@ -226,10 +226,10 @@ type stmt struct {
 
 func (s *stmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
 	res, err := s.innerStmt.ExecContext(ctx, args)
-	return res, s.c.note(err)
+	return res, s.c.noteError(err)
 }
 
 func (s *stmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
 	rows, err := s.innerStmt.QueryContext(ctx, args)
-	return rows, s.c.note(err)
+	return rows, s.c.noteError(err)
 }

@@ -28,7 +28,7 @@ type failingConn struct {
 }
 
 func (c *failingConn) ExecContext(_ context.Context, text string, _ []driver.NamedValue) (driver.Result, error) {
-	if text == session {
+	if text == sessionSettings {
 		return driver.ResultNoRows, nil
 	}
 	return nil, c.f.err

@@ -21,7 +21,7 @@ func TestSilentServer(t *testing.T) {
 	}
 	proxy := netfault.Start(t, cfg.Addr)
 	cfg.Addr, cfg.Net = proxy.Addr(), "tcp"
-	connector, err := mysql.NewConnector(pool.Config(cfg))
+	connector, err := mysql.NewConnector(pool.AdaptConfig(cfg))
 	if err != nil {
 		t.Fatal(err)
 	}

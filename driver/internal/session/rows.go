@@ -11,16 +11,16 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/pool"
 )
 
-// Value returns the value of an expression on the application's connection, like the function Value.
-func (s *Session) Value(ctx context.Context, expression string) (string, error) {
-	return Value(ctx, s.Conn, expression)
+// QueryValue returns the value of an expression on the application's connection, like the function QueryValue.
+func (s *Session) QueryValue(ctx context.Context, expression string) (string, error) {
+	return QueryValue(ctx, s.Conn, expression)
 }
 
-// Value queries the value of an expression, "" for NULL. The query casts it to bytes and has
+// QueryValue queries the value of an expression, "" for NULL. The query casts it to bytes and has
 // its own LIMIT, so the result does not depend on the session's character_set_results
 // and sql_select_limit.
-func Value(ctx context.Context, conn pool.Conn, expression string) (string, error) {
-	_, row, err := Row(ctx, conn, "SELECT CAST("+expression+" AS BINARY) LIMIT 1")
+func QueryValue(ctx context.Context, conn pool.Conn, expression string) (string, error) {
+	_, row, err := QueryRow(ctx, conn, "SELECT CAST("+expression+" AS BINARY) LIMIT 1")
 	switch {
 	case err != nil:
 		return "", err
@@ -30,8 +30,8 @@ func Value(ctx context.Context, conn pool.Conn, expression string) (string, erro
 	return row[0], nil
 }
 
-// text returns a value of a text result as a string, for any type that the inner driver uses.
-func text(v driver.Value, _ int) string {
+// textOf returns a value of a text result as a string, for any type that the inner driver uses.
+func textOf(v driver.Value, _ int) string {
 	switch v := v.(type) {
 	case []byte:
 		return string(v)
@@ -43,9 +43,9 @@ func text(v driver.Value, _ int) string {
 	return fmt.Sprint(v)
 }
 
-// Row runs a query, reads its whole result, and returns the names of its columns and its first row as text, "" for NULL. row is
+// QueryRow runs a query, reads its whole result, and returns the names of its columns and its first row as text, "" for NULL. row is
 // nil if there is no row.
-func Row(ctx context.Context, conn pool.Conn, query string) (columns, row []string, err error) {
+func QueryRow(ctx context.Context, conn pool.Conn, query string) (columns, row []string, err error) {
 	rows, err := conn.QueryContext(ctx, query, nil)
 	if err != nil {
 		return nil, nil, err
@@ -55,7 +55,7 @@ func Row(ctx context.Context, conn pool.Conn, query string) (columns, row []stri
 	values := make([]driver.Value, len(columns))
 	for err = rows.Next(values); err == nil; err = rows.Next(values) {
 		if row == nil {
-			row = lo.Map(values, text)
+			row = lo.Map(values, textOf)
 		}
 	}
 	if err != io.EOF {
@@ -64,8 +64,8 @@ func Row(ctx context.Context, conn pool.Conn, query string) (columns, row []stri
 	return columns, row, nil
 }
 
-// Counts returns the affected rows and the last insert id of a result.
-func Counts(res driver.Result) (affected, id int64) {
+// ResultCounts returns the affected rows and the last insert id of a result.
+func ResultCounts(res driver.Result) (affected, id int64) {
 	affected, _ = res.RowsAffected() // go-sql-driver returns no errors here
 	id, _ = res.LastInsertId()
 	return affected, id

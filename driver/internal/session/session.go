@@ -3,7 +3,7 @@
 //
 //	s := session.New(conn, "shop", settings)
 //	…
-//	if err := s.KnowDatabase(ctx, text); err != nil { … } // s.DB is the database in use
+//	if err := s.LoadDatabase(ctx, text); err != nil { … } // s.DB is the database in use
 //
 // It queries as little as possible, since each query is a statement on the application's own
 // connection. It plans no statements and does not depend on tables.
@@ -32,24 +32,24 @@ type Session struct {
 	pool.Conn // connection of the inner driver
 
 	DB        string // the database in use, which survives the pool's reset
-	DBUnknown bool   // a statement may have changed DB; KnowDatabase queries it
+	DBUnknown bool   // a statement may have changed DB; LoadDatabase queries it
 
-	// Settings are the server's version and, after KnowSettings, how the session reads texts.
-	// Reading is the server's answer to KnowSettings, "" before.
-	Settings insert.Settings
-	Reading  string
+	// Settings are the server's version and, after LoadSettings, how the session reads texts.
+	// SettingsText is the server's answer to LoadSettings, "" before.
+	Settings     insert.Settings
+	SettingsText string
 
-	Changes int  // number of changes of DB and Settings, on which plans depend
-	Broken  bool // the session is not as the application left it, or lacks a right
+	Revision int  // number of changes of DB and Settings, on which plans depend
+	Broken   bool // the session is not as the application left it, or lacks a right
 
-	server                insert.Settings // Settings without those that KnowSettings queries
-	several, severalKnown bool            // whether the connection accepts several statements in a text
+	baseSettings                          insert.Settings // Settings without those that LoadSettings queries
+	multiStatements, multiStatementsKnown bool            // whether the connection accepts several statements in a text
 }
 
 // New returns the session of a new connection with its database in use and the server's
 // version.
 func New(conn pool.Conn, db string, server insert.Settings) Session {
-	return Session{Conn: conn, DB: db, Settings: server, server: server}
+	return Session{Conn: conn, DB: db, Settings: server, baseSettings: server}
 }
 
 // SetNoBackslashEscapes notes whether sql_mode has NO_BACKSLASH_ESCAPES, for callers that read
@@ -57,87 +57,87 @@ func New(conn pool.Conn, db string, server insert.Settings) Session {
 // ignored.
 func (s *Session) SetNoBackslashEscapes(on, known bool) {
 	on = on && known
-	if known != s.server.BackslashKnown || on != s.server.NoBackslashEscapes {
-		s.server.BackslashKnown, s.server.NoBackslashEscapes = known, on
-		s.Settings = s.server
-		s.Changes++
+	if known != s.baseSettings.BackslashKnown || on != s.baseSettings.NoBackslashEscapes {
+		s.baseSettings.BackslashKnown, s.baseSettings.NoBackslashEscapes = known, on
+		s.Settings = s.baseSettings
+		s.Revision++
 	}
 }
 
-// SetSeveral notes whether the connection accepts texts of several statements.
-func (s *Session) SetSeveral(several bool) {
-	s.several, s.severalKnown = several, true
-	if s.server.Single == several {
-		s.server.Single, s.Settings.Single = !several, !several
-		s.Changes++
+// SetMultiStatements notes whether the connection accepts texts of several statements.
+func (s *Session) SetMultiStatements(several bool) {
+	s.multiStatements, s.multiStatementsKnown = several, true
+	if s.baseSettings.Single == several {
+		s.baseSettings.Single, s.Settings.Single = !several, !several
+		s.Revision++
 	}
 }
 
-// AllowsSeveral reports whether the connection accepts texts of several statements, for text to be
-// run. If that is unknown, AllowsSeveral sends one such text, which fails on a connection that does
-// not accept it, and caches the result. It fails with an *insert.Refusal if MayAsk refuses text or
+// AllowsMultiStatements reports whether the connection accepts texts of several statements, for text to be
+// run. If that is unknown, AllowsMultiStatements sends one such text, which fails on a connection that does
+// not accept it, and caches the result. It fails with an *insert.Refusal if CheckQueryAllowed refuses text or
 // the server's error leaves the answer open, and otherwise with the connection's error.
-func (s *Session) AllowsSeveral(ctx context.Context, text string) (bool, error) {
-	if s.severalKnown {
-		return s.several, nil
+func (s *Session) AllowsMultiStatements(ctx context.Context, text string) (bool, error) {
+	if s.multiStatementsKnown {
+		return s.multiStatements, nil
 	}
-	if err := MayAsk(text, "capability for several statements in a text", "send its statements one by one"); err != nil {
+	if err := CheckQueryAllowed(text, "capability for several statements in a text", "send its statements one by one"); err != nil {
 		return false, err
 	}
 	_, err := s.Conn.ExecContext(ctx, "DO 0; DO 0", nil)
 	switch answer, ok := errors.AsType[*mysql.MySQLError](err); {
 	case err == nil, servererr.Is(err, servererr.Parse):
-		s.SetSeveral(err == nil)
-		return s.several, nil
+		s.SetMultiStatements(err == nil)
+		return s.multiStatements, nil
 	case ok:
-		return false, refusal("it has to be sent in parts, and whether the connection allows several statements cannot be asked ("+answer.Message+")", "send its statements one by one")
+		return false, refuse("it has to be sent in parts, and whether the connection allows several statements cannot be asked ("+answer.Message+")", "send its statements one by one")
 	}
 	return false, err
 }
 
-// KnowSettings queries the settings that decide how the session reads texts, unless they are known.
-// text is the text to be read, which MayAsk may refuse.
-func (s *Session) KnowSettings(ctx context.Context, text string) error {
+// LoadSettings queries the settings that decide how the session reads texts, unless they are known.
+// text is the text to be read, which CheckQueryAllowed may refuse.
+func (s *Session) LoadSettings(ctx context.Context, text string) error {
 	if s.Settings.SessionKnown {
 		return nil
 	}
-	if err := MayAsk(text, "sql_mode or character set", "pass strings as arguments"); err != nil {
+	if err := CheckQueryAllowed(text, "sql_mode or character set", "pass strings as arguments"); err != nil {
 		return err
 	}
-	answer, err := Value(ctx, s.Conn, "CONCAT(@@sql_mode, ' ', @@character_set_client, ' ', @@collation_connection)")
+	answer, err := QueryValue(ctx, s.Conn, "CONCAT(@@sql_mode, ' ', @@character_set_client, ' ', @@collation_connection)")
 	if err != nil {
 		return err
 	}
 	mode, charset, _ := strings.Cut(answer, " ")
 	charset, _, _ = strings.Cut(charset, " ")
 	s.Settings.SetSession(mode, charset)
-	s.Reading = withoutZeroMode.Replace(answer)
-	s.Changes++
+	s.SettingsText = zeroModeRemover.Replace(answer)
+	s.Revision++
 	return nil
 }
 
-// withoutZeroMode removes NO_AUTO_VALUE_ON_ZERO from an answer. The mode changes what a prepared statement does
+// zeroModeRemover removes NO_AUTO_VALUE_ON_ZERO from an answer. The mode changes what a prepared statement does
 // when it runs, not how its text is read.
-var withoutZeroMode = strings.NewReplacer("NO_AUTO_VALUE_ON_ZERO,", "", ",NO_AUTO_VALUE_ON_ZERO", "", "NO_AUTO_VALUE_ON_ZERO", "")
+var zeroModeRemover = strings.NewReplacer("NO_AUTO_VALUE_ON_ZERO,", "", ",NO_AUTO_VALUE_ON_ZERO", "", "NO_AUTO_VALUE_ON_ZERO", "")
 
-// ForgetSettings discards the settings of KnowSettings, since a text may have changed them.
+// ForgetSettings discards the settings of LoadSettings, since a text may have changed them.
 func (s *Session) ForgetSettings() {
 	if s.Settings.SessionKnown {
-		s.Settings = s.server
-		s.Changes++
+		s.Settings = s.baseSettings
+		s.Revision++
 	}
 }
 
-// KnowDatabase queries the database in use if DBUnknown is set. text is the text to be read, which
-// MayAsk may refuse.
-func (s *Session) KnowDatabase(ctx context.Context, text string) error {
+// LoadDatabase queries the database in use if DBUnknown is set. text is the text to be read, which
+// CheckQueryAllowed may refuse.
+func (s *Session) LoadDatabase(ctx context.Context, text string) error {
 	if !s.DBUnknown {
 		return nil
 	}
-	if err := MayAsk(text, "database in use", "write db.table"); err != nil {
+	if err := CheckQueryAllowed(text, "database in use", "write db.table"); err != nil {
 		return err
 	}
-	db, err := Value(ctx, s.Conn, "DATABASE()")
+	db, err := QueryValue(ctx, s.Conn, "DATABASE()")
 	if err == nil {
 		s.DBUnknown = false
 		s.Use(db)
@@ -148,27 +148,27 @@ func (s *Session) KnowDatabase(ctx context.Context, text string) error {
 // Use sets the database in use.
 func (s *Session) Use(db string) {
 	s.DB = db
-	s.Changes++
+	s.Revision++
 }
 
 // VisibleColumns queries the columns of a table as this connection sees it. It reads no
 // row, so it does not begin a snapshot of a transaction. During the query it changes
 // character_set_results and sql_select_limit, so that names are in UTF-8 and no row is cut
 // off. If it cannot restore them, it returns driver.ErrBadConn. text is the text to be
-// read, which MayAsk may refuse.
+// read, which CheckQueryAllowed may refuse.
 func (s *Session) VisibleColumns(ctx context.Context, text string, table insert.TableName) ([]string, error) {
-	if err := MayAsk(text, "columns", "list them"); err != nil {
+	if err := CheckQueryAllowed(text, "columns", "list them"); err != nil {
 		return nil, err
 	}
-	if err := s.KnowDatabase(ctx, text); err != nil {
+	if err := s.LoadDatabase(ctx, text); err != nil {
 		return nil, err
 	}
 	if _, err := s.Conn.ExecContext(ctx, "SET @leafsql_r = @@character_set_results, @leafsql_o = @@sql_select_limit,"+
 		" character_set_results = utf8mb4, sql_select_limit = 18446744073709551615", nil); err != nil {
 		return nil, err
 	}
-	columns, _, err := Row(ctx, s.Conn, "SELECT * FROM "+quote.In(cmp.Or(table.DB, s.DB), table.Table)+" leafsql_t LIMIT 0")
-	if !s.PutBack(ctx, "SET character_set_results = @leafsql_r, sql_select_limit = @leafsql_o") {
+	columns, _, err := QueryRow(ctx, s.Conn, "SELECT * FROM "+quote.In(cmp.Or(table.DB, s.DB), table.Table)+" leafsql_t LIMIT 0")
+	if !s.Restore(ctx, "SET character_set_results = @leafsql_r, sql_select_limit = @leafsql_o") {
 		return nil, driver.ErrBadConn // nothing was written
 	}
 	if err != nil {
@@ -195,18 +195,18 @@ func MayReadCounts(text string) bool {
 	return false
 }
 
-// MayAsk returns a refusal if MayReadCounts is true for text, and nil otherwise. The caller is about to query
+// CheckQueryAllowed returns a refusal if MayReadCounts is true for text, and nil otherwise. The caller is about to query
 // a setting of the session, which depends names for the message.
-func MayAsk(text, depends, fix string) error {
+func CheckQueryAllowed(text, depends, fix string) error {
 	if !MayReadCounts(text) {
 		return nil
 	}
-	return refusal("what it means depends on the session's "+depends+", and asking for that would change what ROW_COUNT() and FOUND_ROWS() say in it",
+	return refuse("what it means depends on the session's "+depends+", and asking for that would change what ROW_COUNT() and FOUND_ROWS() say in it",
 		fix+", or put the count into a user variable first")
 }
 
-// refusal returns a passing refusal: a query may be possible before the next statement.
-func refusal(reason, fix string) error {
+// refuse returns a passing refusal: a query may be possible before the next statement.
+func refuse(reason, fix string) error {
 	return &insert.Refusal{Reason: reason, Fix: fix, Passing: true}
 }
 

@@ -147,7 +147,7 @@ func (s *Run) store(ctx context.Context) error {
 	if in.Update >= insert.RowUpdate && (!s.marked || s.rows != 1) { // each row sets the marker again
 		in.Update = insert.NoUpdate
 	}
-	affected, server := session.Counts(s.Result)
+	affected, server := session.ResultCounts(s.Result)
 	s.ID, _ = in.KeyID(&s.Block, affected, server, s.FoundRows)
 	if !s.marked && s.rows > 0 {
 		s.setID = insert.RestoreID
@@ -192,7 +192,7 @@ func (s *Run) create(ctx context.Context) error {
 		// driver, which would escape arguments for that mode.
 		if err = s.Session.ExecText(ctx, "SET @leafsql_m = @@sql_mode, sql_mode = ''"); err == nil {
 			err = s.Session.ExecText(ctx, text)
-			if !s.Session.PutBack(ctx, "SET sql_mode = @leafsql_m") && err == nil {
+			if !s.Session.Restore(ctx, "SET sql_mode = @leafsql_m") && err == nil {
 				err = driver.ErrBadConn
 			}
 		}
@@ -221,7 +221,7 @@ func (s *Run) clock(ctx context.Context) error {
 		s.note = ", @leafsql_t = UNIX_TIMESTAMP(NOW(6))"
 		return nil
 	}
-	now, err := session.Value(ctx, s.Session.Conn, "UNIX_TIMESTAMP(NOW(6))")
+	now, err := session.QueryValue(ctx, s.Session.Conn, "UNIX_TIMESTAMP(NOW(6))")
 	s.hint = " /*+ SET_VAR(timestamp=" + now + ") */"
 	return err
 }
@@ -257,7 +257,7 @@ func (s *Run) number(ctx context.Context) (err error) {
 
 // look counts the rows without a key, and finds the highest key of the others.
 func (s *Run) look(ctx context.Context) error {
-	_, row, err := session.Row(ctx, s.Session.Conn, Look(s.Insert, s.name, s.Insert.Table.Highest))
+	_, row, err := session.QueryRow(ctx, s.Session.Conn, Look(s.Insert, s.name, s.Insert.Table.Highest))
 	if err != nil {
 		return err
 	}

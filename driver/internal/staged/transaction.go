@@ -73,13 +73,13 @@ func (s *Run) execAll(ctx context.Context, texts ...string) (err error) {
 // holds queries, after an error, a condition that shows how far the statements came. If the connection
 // does not respond, it is closed.
 func (s *Run) holds(ctx context.Context, condition string) (yes bool, err error) {
-	err = session.Insist(ctx, func(ctx context.Context) error {
-		v, err := session.Value(ctx, s.Session.Conn, condition)
+	err = session.RetryUncancelled(ctx, func(ctx context.Context) error {
+		v, err := session.QueryValue(ctx, s.Session.Conn, condition)
 		yes = v == "1"
 		return err
 	})
 	if err != nil {
-		s.Session.GiveUp()
+		s.Session.CloseBroken()
 	}
 	return yes, err
 }
@@ -96,7 +96,7 @@ const savepoint = "leafsql_savepoint"
 func (s *Run) end(ctx context.Context) error {
 	if !s.own {
 		if s.setID != "" {
-			s.Session.PutBack(ctx, "SET "+s.setID)
+			s.Session.Restore(ctx, "SET "+s.setID)
 		}
 		return nil // the stage stays, since dropping it would change ROW_COUNT()
 	}
@@ -118,7 +118,7 @@ func (s *Run) end(ctx context.Context) error {
 			s.undo(ctx, err)
 			return err
 		}
-		s.Session.PutBack(ctx, texts...) // runs those that did not run
+		s.Session.Restore(ctx, texts...) // runs those that did not run
 	} else if drop != nil {
 		s.left = slices.DeleteFunc(s.left, func(name string) bool { return name == s.name })
 	}
@@ -133,9 +133,9 @@ func (s *Run) undo(ctx context.Context, err error) {
 	switch {
 	case !s.open:
 	case !s.own:
-		s.Session.PutBack(ctx, "ROLLBACK TO SAVEPOINT "+savepoint, "SET "+insert.RestoreID)
-	case servererr.Is(err, servererr.ReadOnly) || s.Session.PutBack(ctx, "ROLLBACK AND NO CHAIN NO RELEASE"):
-		if s.Session.PutBack(ctx, "SET autocommit = 1, "+insert.RestoreID) {
+		s.Session.Restore(ctx, "ROLLBACK TO SAVEPOINT "+savepoint, "SET "+insert.RestoreID)
+	case servererr.Is(err, servererr.ReadOnly) || s.Session.Restore(ctx, "ROLLBACK AND NO CHAIN NO RELEASE"):
+		if s.Session.Restore(ctx, "SET autocommit = 1, "+insert.RestoreID) {
 			s.DropLeft(ctx, s.Session)
 		}
 	}
@@ -144,7 +144,7 @@ func (s *Run) undo(ctx context.Context, err error) {
 // DropLeft drops the stages of earlier runs on a connection. A stage that the server does not drop now
 // is dropped at a later call.
 func (st *Stage) DropLeft(ctx context.Context, s *session.Session) {
-	for len(st.left) > 0 && s.Always(ctx, dropStage+st.left[0]) == nil {
+	for len(st.left) > 0 && s.ExecUncancelled(ctx, dropStage+st.left[0]) == nil {
 		st.left = st.left[1:]
 	}
 }

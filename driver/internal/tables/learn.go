@@ -49,7 +49,7 @@ func (set *Set) Learned() bool { return set.Idle() || set.learned.Load() }
 
 // learnServer reads the server's version and whether table names ignore case.
 func (set *Set) learnServer(ctx context.Context, conn pool.Conn, database string) error {
-	answer, err := session.Value(ctx, conn, "CONCAT(@@lower_case_table_names, ' ', VERSION())")
+	answer, err := session.QueryValue(ctx, conn, "CONCAT(@@lower_case_table_names, ' ', VERSION())")
 	if err != nil {
 		return &catalog.Failure{What: "the server's version", Err: err}
 	}

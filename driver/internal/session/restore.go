@@ -1,0 +1,54 @@
+package session
+
+import (
+	"context"
+	"time"
+
+	"github.com/leafsql/leafsql/internal/servererr"
+)
+
+// restoreTimeout bounds each statement that restores a session if the caller's context can end.
+const restoreTimeout = 5 * time.Second
+
+// Restore runs statements that restore the application's session, as ExecUncancelled does, and reports whether
+// they succeeded. If one fails, Restore closes the connection: the application's next statements would
+// run in a different session from the one that they expect.
+func (s *Session) Restore(ctx context.Context, texts ...string) bool {
+	for _, text := range texts {
+		// After a deadlock the server has rolled everything back already.
+		if err := s.ExecUncancelled(ctx, text); err != nil && !servererr.Is(err, servererr.NoSavepoint) {
+			s.CloseBroken()
+			return false
+		}
+	}
+	return true
+}
+
+// ExecUncancelled runs a statement even if the caller's context has ended, as RetryUncancelled does.
+func (s *Session) ExecUncancelled(ctx context.Context, text string) error {
+	return RetryUncancelled(ctx, func(ctx context.Context) error { return s.ExecText(ctx, text) })
+}
+
+// RetryUncancelled runs call even if ctx has ended, and up to three times if the server kills the query.
+// If ctx can end, each call instead has a new context with a time limit of 5 seconds. RetryUncancelled returns
+// the error of the last call.
+func RetryUncancelled(ctx context.Context, call func(context.Context) error) (err error) {
+	for range 3 {
+		own, cancel := ctx, context.CancelFunc(func() {})
+		if ctx.Done() != nil {
+			own, cancel = context.WithTimeout(context.WithoutCancel(ctx), restoreTimeout)
+		}
+		err = call(own)
+		cancel()
+		if !servererr.Is(err, servererr.QueryKilled) {
+			break
+		}
+	}
+	return err
+}
+
+// CloseBroken closes the connection because its session is not as the application left it, and sets Broken.
+func (s *Session) CloseBroken() {
+	s.Broken = true
+	s.Conn.Close()
+}
