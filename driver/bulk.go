@@ -55,10 +55,10 @@ func (s *stmt) startBulk(ctx context.Context, rows, room int, arg func(row, i in
 	}
 	plan := st.Plan.ForBulk()
 	b := &bulk{of: s, in: plan.Inserts[0]}
-	if b.in.Returning && b.in.Way == insert.SetAfter {
+	if b.in.Returning && b.in.Way == insert.IDSetAfter {
 		return nil, b.in.Table.Refuse(insert.SessionID+" is read in it, and it is executed in bulk and answers with rows", "execute it row by row")
 	}
-	wanted, floor := b.in.Lacking*rows, b.in.Floor
+	wanted, floor := b.in.RowsWithoutKey*rows, b.in.Floor
 	for row := range rows {
 		for _, key := range b.in.ArgKeys {
 			v := arg(row, key)
@@ -66,15 +66,15 @@ func (s *stmt) startBulk(ctx context.Context, rows, room int, arg func(row, i in
 			if err != nil {
 				return nil, err
 			}
-			if m == insert.Wanted {
+			if m == insert.KeyWanted {
 				wanted++
 			}
-			b.lacks = append(b.lacks, m == insert.Wanted)
+			b.lacks = append(b.lacks, m == insert.KeyWanted)
 			floor = max(floor, f)
 		}
 	}
 	b.in.Rows *= rows
-	if leastText(wanted)-8*(len(b.lacks)+b.in.Lacking*rows-wanted) >= room { // an explicit key may become up to 8 bytes shorter as text
+	if leastText(wanted)-8*(len(b.lacks)+b.in.RowsWithoutKey*rows-wanted) >= room { // an explicit key may become up to 8 bytes shorter as text
 		return nil, servererr.ErrPacketTooLarge
 	}
 
@@ -128,7 +128,7 @@ func (b *bulk) draw(ctx context.Context, wanted int, floor int64) error {
 	}
 	first, last := b.blocks[0], b.blocks[len(b.blocks)-1]
 	b.all = insert.Block{First: first.First, N: int(last.First-first.First) + last.N}
-	if b.in.Way != insert.SetBefore {
+	if b.in.Way != insert.IDSetBefore {
 		return nil
 	}
 	return c.ExecText(ctx, "SET "+insert.SetID(first.First))
@@ -157,7 +157,7 @@ func (b *bulk) IsKey(arg int) bool {
 
 func (b *bulk) Finish(ctx context.Context, res driver.Result, err error) (fill.Answer, error) {
 	s, c := b.of, b.of.c
-	b.in.Table.SkipAfter(ctx, b.all.Late, err)
+	b.in.Table.SkipAfter(ctx, b.all.PendingSkip, err)
 	if c.Permitted != nil {
 		err = c.Ran(ctx, s.Statement, s.Text, false, err)
 	}
@@ -169,6 +169,6 @@ func (b *bulk) Finish(ctx context.Context, res driver.Result, err error) (fill.A
 		return fill.Answer{}, c.connector.refused(c.explain(ctx, s.Statement, s.Text, []insert.Block{b.all}, err))
 	}
 	affected, server := session.ResultCounts(res)
-	id, ask := b.in.KeyID(&b.all, affected, server, c.foundRows)
+	id, ask := b.in.ResultID(&b.all, affected, server, c.foundRows)
 	return fill.Answer{Result: res, ID: c.settleID(ctx, &b.in, &b.all, affected, server, id, ask)}, nil
 }

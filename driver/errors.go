@@ -24,7 +24,7 @@ type RefusedError struct {
 }
 
 func (e *RefusedError) Error() string {
-	r := insert.Refusal{Of: insert.TableName{Table: e.Table}, Column: e.Column, Reason: e.Reason, Fix: e.Fix}
+	r := insert.Refusal{Table: insert.TableName{Table: e.Table}, Column: e.Column, Reason: e.Reason, Fix: e.Fix}
 	return r.Error()
 }
 
@@ -41,7 +41,7 @@ func (c *Connector) refused(err error) error {
 // public returns err with an *insert.Refusal converted to a *RefusedError.
 func public(err error) error {
 	if r, ok := errors.AsType[*insert.Refusal](err); ok {
-		return &RefusedError{Table: r.On(), Column: r.Column, Reason: r.Reason, Fix: r.Fix}
+		return &RefusedError{Table: r.TableText(), Column: r.Column, Reason: r.Reason, Fix: r.Fix}
 	}
 	return err
 }

@@ -232,8 +232,8 @@ func (e *execution) send(ctx context.Context, blocks []insert.Block) (err error)
 	if clear(args); len(args) > maxScratch {
 		c.args = nil
 	}
-	if len(blocks) == 1 && blocks[0].Late > 0 {
-		e.st.Plan.Inserts[0].Table.SkipAfter(ctx, blocks[0].Late, err)
+	if len(blocks) == 1 && blocks[0].PendingSkip > 0 {
+		e.st.Plan.Inserts[0].Table.SkipAfter(ctx, blocks[0].PendingSkip, err)
 	}
 	return err
 }
@@ -257,8 +257,8 @@ func (e *execution) withIDs(ctx context.Context, blocks []insert.Block) driver.R
 	if in.Conditional && affected == 0 && in.Duplicates <= insert.Replace {
 		b.N = 0 // its WHERE clause matched no row
 	}
-	id, ask := in.KeyID(b, affected, server, c.foundRows)
-	if ask || in.Way == insert.SetAfter || in.Update == insert.AlwaysUpdate {
+	id, ask := in.ResultID(b, affected, server, c.foundRows)
+	if ask || in.Way == insert.IDSetAfter || in.Update == insert.AlwaysUpdate {
 		id = c.settleID(ctx, in, b, affected, server, id, ask)
 	}
 	if b.N == 0 && id == server {
@@ -279,23 +279,23 @@ func (e *execution) reserve(ctx context.Context) ([]insert.Block, error) {
 	for i := range p.Inserts {
 		in, b := &p.Inserts[i], &c.blocks[i]
 		if e.wantRows {
-			if err := in.AnswersRows(); err != nil {
+			if err := in.CheckReturning(); err != nil {
 				return nil, err
 			}
 		}
-		*b = insert.Block{N: in.Lacking, OwnKey: in.OwnKey}
+		*b = insert.Block{N: in.RowsWithoutKey, ExplicitKey: in.ExplicitKey}
 		floor := in.Floor
 		for k, key := range in.ArgKeys {
 			// Without arguments a placeholder is a syntax error, which the
 			// server reports: no id is drawn for it.
-			m, f, exact := insert.Given, int64(0), false
+			m, f, exact := insert.KeyGiven, int64(0), false
 			if len(e.args) > 0 {
 				var err error
 				if m, f, exact, err = c.keyMeaning(ctx, in, e.text, e.args[key].Value); err != nil {
 					return nil, err
 				}
 			}
-			if m == insert.Wanted {
+			if m == insert.KeyWanted {
 				b.N++
 				continue
 			}
@@ -304,17 +304,17 @@ func (e *execution) reserve(ctx context.Context) ([]insert.Block, error) {
 			}
 			b.Explicit[k] = true
 			if exact && in.Rows == 1 {
-				b.OwnKey = f
+				b.ExplicitKey = f
 			}
 			floor = max(floor, f)
 		}
 		switch {
-		case b.OwnKey == 0:
-		case b.OwnKey > in.Table.Highest || in.Table.AutoIncrement:
-			b.OwnKey = 0 // the server clips or refuses the key; with AUTO_INCREMENT, the server returns it
+		case b.ExplicitKey == 0:
+		case b.ExplicitKey > in.Table.Highest || in.Table.AutoIncrement:
+			b.ExplicitKey = 0 // the server clips or refuses the key; with AUTO_INCREMENT, the server returns it
 		case in.KeyArg > 0 && len(e.args) > 0:
 			_, key, exact := in.Table.KeyMeaning(e.args[in.KeyArg-1].Value)
-			b.Moved = !exact || key != b.OwnKey
+			b.KeyMoved = !exact || key != b.ExplicitKey
 		}
 		if floor > 0 {
 			if err := in.Table.Skip(ctx, c, floor, lo.Ternary(b.N == 0 && p.Results == 1, b, nil)); err != nil {
@@ -339,17 +339,17 @@ func (e *execution) reserve(ctx context.Context) ([]insert.Block, error) {
 
 // keyMeaning returns the meaning of an argument in the place of a key. It queries the session's sql_mode if the
 // meaning depends on it. It refuses a value with a meaning that only the server could decide.
-func (c *conn) keyMeaning(ctx context.Context, in *insert.Insert, text string, v driver.Value) (m insert.Meaning, floor int64, exact bool, err error) {
+func (c *conn) keyMeaning(ctx context.Context, in *insert.Insert, text string, v driver.Value) (m insert.KeyMeaning, floor int64, exact bool, err error) {
 	switch m, floor, exact = in.Table.KeyMeaning(v); m {
-	case insert.BySession:
+	case insert.KeyBySession:
 		err = c.LoadSettings(ctx, text)
-		m = in.Table.ZeroIn(c.Settings.KeepsZero)
-	case insert.Unclear:
+		m = in.Table.ZeroMeaningIn(c.Settings.KeepsZero)
+	case insert.KeyUnclear:
 		kind := fmt.Sprintf("of the type %T ", v)
 		if _, client := v.(interface{ KeyValue() any }); client { // Go type names mean nothing to a client of the protocol
 			kind = ""
 		}
-		err = &insert.Refusal{Of: in.Table.Name, Column: in.Table.Key, Reason: "what a key " + kind + "with this value means depends on the column and the session",
+		err = &insert.Refusal{Table: in.Table.Name, Column: in.Table.Key, Reason: "what a key " + kind + "with this value means depends on the column and the session",
 			Fix: "give a whole number, or nil for a generated one"}
 	}
 	return m, floor, exact, err
@@ -376,7 +376,7 @@ func (c *conn) explain(ctx context.Context, st *planner.Statement, text string, 
 	case servererr.Is(err, servererr.DuplicateKey):
 		for i := range blocks {
 			if b := &blocks[i]; b.N > 0 {
-				st.Plan.Inserts[i].Table.AfterDuplicate(ctx, b)
+				st.Plan.Inserts[i].Table.SkipDuplicate(ctx, b)
 			}
 		}
 	case servererr.Is(err, servererr.Parse) && st.Plan.Results == 1:

@@ -70,7 +70,7 @@ func (c *conn) results(ctx context.Context, p *insert.Plan, blocks []insert.Bloc
 	for i := range p.Inserts {
 		in, b := &p.Inserts[i], &blocks[i]
 		if s := in.Statement; s < len(ids) && len(affected) == len(ids) {
-			id, ask := in.KeyID(b, affected[s], ids[s], c.foundRows)
+			id, ask := in.ResultID(b, affected[s], ids[s], c.foundRows)
 			ids[s] = c.settleID(ctx, in, b, affected[s], ids[s], id, ask && s == len(ids)-1)
 		}
 	}
@@ -84,7 +84,7 @@ func (c *conn) settleID(ctx context.Context, in *insert.Insert, b *insert.Block,
 	if b.N == 0 && in.Update == insert.AlwaysUpdate && server != 0 {
 		c.ExecUncancelled(ctx, "SET "+insert.RestoreID)
 	}
-	if late := in.IDAfter(b, affected, id); in.Way == insert.SetAfter && b.N > 0 && late != 0 {
+	if late := in.SessionIDAfter(b, affected, id); in.Way == insert.IDSetAfter && b.N > 0 && late != 0 {
 		c.ExecUncancelled(ctx, "SET "+insert.SetID(late))
 	}
 	if !ask {

@@ -39,18 +39,18 @@ type Table struct {
 	Indexes  []Index
 	Created  string // creation time by the server's clock; a later table of the same name has another time
 
-	TriggersHidden bool // there may be triggers that this user does not see; set by the caller of SeesTriggers
+	TriggersHidden bool // there may be triggers that this user does not see; set by the caller of FindTriggerRights
 }
 
 // A Column is one column of a table.
 type Column struct {
-	Name          string
-	Type          string // such as "int(10) unsigned"
-	Primary       bool   // part of the primary key, and not generated from other columns
-	AutoIncrement bool
-	Invisible     bool
-	Updatable     bool // this user may update it
-	ID            bool // its default reads LAST_INSERT_ID(), as @@identity or @@last_insert_id
+	Name           string
+	Type           string // such as "int(10) unsigned"
+	Primary        bool   // part of the primary key, and not generated from other columns
+	AutoIncrement  bool
+	Invisible      bool
+	Updatable      bool // this user may update it
+	DefaultReadsID bool // its default reads LAST_INSERT_ID(), as @@identity or @@last_insert_id
 }
 
 // A Trigger is a trigger of a table that this user may see.
@@ -79,13 +79,13 @@ func (t *Table) RowTriggers() insert.RowTriggers {
 	return insert.NoTriggers
 }
 
-// Indexed reports whether an index begins with a column.
-func (t *Table) Indexed(column string) bool {
+// HasIndexOn reports whether an index begins with a column.
+func (t *Table) HasIndexOn(column string) bool {
 	return slices.ContainsFunc(t.Indexes, func(x Index) bool { return x.Columns[0] == column })
 }
 
-// Unique reports whether a column is unique, alone or together with others.
-func (t *Table) Unique(column string) (alone, together bool) {
+// IsUnique reports whether a column is unique, alone or together with others.
+func (t *Table) IsUnique(column string) (alone, together bool) {
 	for _, x := range t.Indexes {
 		if x.Unique && slices.Contains(x.Columns, column) {
 			alone, together = alone || len(x.Columns) == 1, together || len(x.Columns) > 1
@@ -94,29 +94,29 @@ func (t *Table) Unique(column string) (alone, together bool) {
 	return alone, together
 }
 
-// OtherUnique reports whether a unique index has any column other than the given one.
-func (t *Table) OtherUnique(column string) bool {
+// HasOtherUnique reports whether a unique index has any column other than the given one.
+func (t *Table) HasOtherUnique(column string) bool {
 	return slices.ContainsFunc(t.Indexes, func(x Index) bool { return x.Unique && (len(x.Columns) > 1 || x.Columns[0] != column) })
 }
 
-// describe sets the fields that follow from column_key, column_default and extra.
-func (c *Column) describe(key, byDefault, extra string) {
+// setAttributes sets the fields that follow from column_key, column_default and extra.
+func (c *Column) setAttributes(key, byDefault, extra string) {
 	extra, byDefault = strings.ToLower(extra), strings.ToLower(byDefault)
 	generated := strings.Contains(extra, "generated") && !strings.Contains(extra, "default_generated")
 	c.Primary = key == "PRI" && !generated
 	c.AutoIncrement = strings.Contains(extra, "auto_increment")
 	c.Invisible = strings.Contains(extra, "invisible")
-	c.ID = strings.Contains(byDefault, "@@") && (strings.Contains(byDefault, "identity") || strings.Contains(byDefault, "last_insert_id"))
+	c.DefaultReadsID = strings.Contains(byDefault, "@@") && (strings.Contains(byDefault, "identity") || strings.Contains(byDefault, "last_insert_id"))
 }
 
-// Generated reports whether the column is a key that MySQL has generated for a table without a primary
+// IsGenerated reports whether the column is a key that MySQL has generated for a table without a primary
 // key (sql_generate_invisible_primary_key). MySQL itself recognises the column in the same way.
-func (c *Column) Generated() bool {
+func (c *Column) IsGenerated() bool {
 	return c.Name == "my_row_id" && c.Type == "bigint unsigned" && c.Primary && c.AutoIncrement && c.Invisible
 }
 
-// integers maps the signed integer types to their highest values.
-var integers = map[string]int64{
+// highestOfType maps the signed integer types to their highest values.
+var highestOfType = map[string]int64{
 	"tinyint": math.MaxInt8, "smallint": math.MaxInt16, "mediumint": 1<<23 - 1,
 	"int": math.MaxInt32, "integer": math.MaxInt32, "bigint": math.MaxInt64,
 }
@@ -124,9 +124,9 @@ var integers = map[string]int64{
 // Highest returns the highest id that the column can hold, 0 if it can hold none,
 // and reports whether its type is an integer type.
 func (c *Column) Highest() (highest int64, integer bool) {
-	name, length, scale := c.Sized()
-	if top, ok := integers[name]; ok {
-		if c.Unsigned() && top != math.MaxInt64 {
+	name, length, scale := c.ParseType()
+	if top, ok := highestOfType[name]; ok {
+		if c.IsUnsigned() && top != math.MaxInt64 {
 			top = top*2 + 1
 		}
 		return top, true
@@ -141,8 +141,8 @@ func (c *Column) Highest() (highest int64, integer bool) {
 	return int64(math.Pow10(digits)) - 1, false
 }
 
-// Sized returns the name of the column's type, and its length and scale, 0 if the type has none.
-func (c *Column) Sized() (name string, length, scale int) {
+// ParseType returns the name of the column's type, and its length and scale, 0 if the type has none.
+func (c *Column) ParseType() (name string, length, scale int) {
 	name, more, _ := strings.Cut(strings.ToLower(c.Type), "(")
 	name, _, _ = strings.Cut(name, " ") // "bigint unsigned"
 	more, _, _ = strings.Cut(more, ")")
@@ -152,8 +152,8 @@ func (c *Column) Sized() (name string, length, scale int) {
 	return name, length, scale
 }
 
-// Unsigned reports whether the column's type has no negative values.
-func (c *Column) Unsigned() bool {
+// IsUnsigned reports whether the column's type has no negative values.
+func (c *Column) IsUnsigned() bool {
 	return strings.Contains(strings.ToLower(c.Type), "unsigned")
 }
 
@@ -204,25 +204,25 @@ func (c *Catalog) ShowsTransactions(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// perQuery is the largest number of tables in one query.
-const perQuery = 100
+// maxTablesPerQuery is the largest number of tables in one query.
+const maxTablesPerQuery = 100
 
 // Tables reads tables with as few queries as possible. A name without an entry in the result has no
 // table, or this user may not see it.
 func (c *Catalog) Tables(ctx context.Context, names []Name) (map[Name]*Table, error) {
 	tables := make(map[Name]*Table, len(names))
-	for part := range slices.Chunk(names, perQuery) {
-		if err := c.tables(ctx, part, tables); err != nil {
+	for part := range slices.Chunk(names, maxTablesPerQuery) {
+		if err := c.readTables(ctx, part, tables); err != nil {
 			return nil, err
 		}
 	}
 	return tables, nil
 }
 
-// tables reads columns, triggers and indexes, each by the table's name: only a
+// readTables reads columns, triggers and indexes, each by the table's name: only a
 // comparison with a constant saves MariaDB from opening all tables. Unused columns are '-',
 // since an empty string would be NULL under EMPTY_STRING_IS_NULL.
-func (c *Catalog) tables(ctx context.Context, names []Name, tables map[Name]*Table) error {
+func (c *Catalog) readTables(ctx context.Context, names []Name, tables map[Name]*Table) error {
 	var selects []string
 	var args []any
 	for i, n := range names {
@@ -259,7 +259,7 @@ func (c *Catalog) tables(ctx context.Context, names []Name, tables map[Name]*Tab
 		switch kind {
 		case 0: // a column
 			col := Column{Name: x, Type: y, Updatable: strings.Contains(strings.ToLower(privileges), "update")}
-			col.describe(z, text.String, extra)
+			col.setAttributes(z, text.String, extra)
 			known.Columns = append(known.Columns, col)
 		case 1: // a trigger
 			known.Triggers = append(known.Triggers, Trigger{Event: x, Before: y == "BEFORE", SQLMode: z, Text: text.String})
@@ -329,12 +329,12 @@ func (c *Catalog) TableNames(ctx context.Context, db string) (names []string, er
 	return names, err
 }
 
-// Highest returns the highest values of an integer column below a limit, 0 if there is none. stored is the result of a query
-// such as MaxQuery. given, read if counted is set, is the highest value that AUTO_INCREMENT has generated, also for rows that
+// HighestKey returns the highest values of an integer column below a limit, 0 if there is none. stored is the result of a query
+// such as HighestKeyQuery. given, read if counted is set, is the highest value that AUTO_INCREMENT has generated, also for rows that
 // are deleted or locked. A next value of AUTO_INCREMENT at or above the limit is ignored, since the server also shows it after
 // a single row with the column's highest value. SHOW CREATE TABLE would need another round trip and a right on the whole
 // table, and some sql_modes of MariaDB leave the value out there.
-func (c *Catalog) Highest(ctx context.Context, table Name, query string, below int64, counted bool) (stored, given int64, err error) {
+func (c *Catalog) HighestKey(ctx context.Context, table Name, query string, below int64, counted bool) (stored, given int64, err error) {
 	next, args := "NULL", []any(nil)
 	if counted {
 		next, args = "(SELECT auto_increment - 1 FROM information_schema.tables WHERE table_schema = ? AND table_name = ? AND auto_increment BETWEEN 1 AND ?)", []any{table.DB, table.Table, below - 1}
@@ -344,14 +344,14 @@ func (c *Catalog) Highest(ctx context.Context, table Name, query string, below i
 	return max(s.Int64, 0), g.Int64, err
 }
 
-// MaxQuery returns the query for the highest value of an integer column below a
+// HighestKeyQuery returns the query for the highest value of an integer column below a
 // limit. Without an index that begins with the column, the server reads the whole table for it.
-func MaxQuery(table Name, column string, below int64) string {
+func HighestKeyQuery(table Name, column string, below int64) string {
 	return "SELECT MAX(" + quote.Name(column) + ") FROM " + table.Quoted() + " WHERE " + quote.Name(column) + " < " + strconv.FormatInt(below, 10)
 }
 
-// Empty reports whether a table has no rows. It needs the right to read the column.
-func (c *Catalog) Empty(ctx context.Context, table Name, column string) (empty bool, err error) {
+// IsEmpty reports whether a table has no rows. It needs the right to read the column.
+func (c *Catalog) IsEmpty(ctx context.Context, table Name, column string) (empty bool, err error) {
 	err = c.db.QueryRowContext(ctx, "SELECT COUNT(*) = 0 FROM (SELECT "+quote.Name(column)+" FROM "+table.Quoted()+" LIMIT 1) q").Scan(&empty)
 	return empty, err
 }

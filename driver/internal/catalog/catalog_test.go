@@ -38,7 +38,7 @@ func TestIndexes(t *testing.T) {
 			if !reflect.DeepEqual(got, want) {
 				t.Errorf("indexes are\n %v\nwant\n %v", got, want)
 			}
-			if alone, together := tables[name].Unique("y"); alone || !together {
+			if alone, together := tables[name].IsUnique("y"); alone || !together {
 				t.Error("y is unique in the primary key, together with z")
 			}
 		})

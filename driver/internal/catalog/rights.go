@@ -7,29 +7,29 @@ import (
 	"strings"
 )
 
-// LogInAnew makes every query use a new connection: the server may keep a connection's rights as they were at its login.
-func (c *Catalog) LogInAnew() { c.db.SetMaxIdleConns(-1) }
+// DisableIdleConns makes every query use a new connection: the server may keep a connection's rights as they were at its login.
+func (c *Catalog) DisableIdleConns() { c.db.SetMaxIdleConns(-1) }
 
-// ofUser selects the rows with a right of this user itself. The server does not show rights from roles and PUBLIC.
-const ofUser = "BINARY grantee = CONCAT('''', LEFT(CURRENT_USER(), CHAR_LENGTH(CURRENT_USER()) - CHAR_LENGTH(SUBSTRING_INDEX(CURRENT_USER(), '@', -1)) - 1)," +
+// isGrantedToUser selects the rows with a right of this user itself. The server does not show rights from roles and PUBLIC.
+const isGrantedToUser = "BINARY grantee = CONCAT('''', LEFT(CURRENT_USER(), CHAR_LENGTH(CURRENT_USER()) - CHAR_LENGTH(SUBSTRING_INDEX(CURRENT_USER(), '@', -1)) - 1)," +
 	" '''@''', SUBSTRING_INDEX(CURRENT_USER(), '@', -1), '''')"
 
-// mayTrigger is true for a table on which the user has TRIGGER. Its arguments are the database, the table and the database
+// hasTriggerRight is true for a table on which the user has TRIGGER. Its arguments are the database, the table and the database
 // again. Only one of several grants on a database counts, depending on their patterns, so TRIGGER has to be in all of them.
-const mayTrigger = "EXISTS (SELECT 1 FROM information_schema.user_privileges WHERE privilege_type = 'TRIGGER' AND " + ofUser + ")" +
-	" OR EXISTS (SELECT 1 FROM information_schema.table_privileges WHERE privilege_type = 'TRIGGER' AND BINARY table_schema = ? AND BINARY table_name = ? AND " + ofUser + ")" +
+const hasTriggerRight = "EXISTS (SELECT 1 FROM information_schema.user_privileges WHERE privilege_type = 'TRIGGER' AND " + isGrantedToUser + ")" +
+	" OR EXISTS (SELECT 1 FROM information_schema.table_privileges WHERE privilege_type = 'TRIGGER' AND BINARY table_schema = ? AND BINARY table_name = ? AND " + isGrantedToUser + ")" +
 	" OR (SELECT COUNT(DISTINCT table_schema) = SUM(privilege_type = 'TRIGGER') FROM information_schema.schema_privileges" +
-	" WHERE ? COLLATE utf8mb4_bin LIKE table_schema ESCAPE CHAR(92) AND " + ofUser + ")"
+	" WHERE ? COLLATE utf8mb4_bin LIKE table_schema ESCAPE CHAR(92) AND " + isGrantedToUser + ")"
 
-// SeesTriggers returns the given tables on which this user has the right TRIGGER directly, not through a role. On MariaDB, the
+// FindTriggerRights returns the given tables on which this user has the right TRIGGER directly, not through a role. On MariaDB, the
 // user sees all triggers of these tables.
-func (c *Catalog) SeesTriggers(ctx context.Context, names []Name) (map[Name]bool, error) {
+func (c *Catalog) FindTriggerRights(ctx context.Context, names []Name) (map[Name]bool, error) {
 	sees := make(map[Name]bool)
-	for part := range slices.Chunk(names, perQuery) {
+	for part := range slices.Chunk(names, maxTablesPerQuery) {
 		var selects []string
 		var args []any
 		for i, n := range part {
-			selects = append(selects, "SELECT "+strconv.Itoa(i)+" FROM DUAL WHERE "+mayTrigger)
+			selects = append(selects, "SELECT "+strconv.Itoa(i)+" FROM DUAL WHERE "+hasTriggerRight)
 			args = append(args, n.DB, n.Table, n.DB)
 		}
 		var found []int

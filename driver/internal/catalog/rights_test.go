@@ -74,7 +74,7 @@ func TestTriggerRights(t *testing.T) {
 		}
 		defer pool.Close()
 		c, name := New(pool), Name{DB: db, Table: "t"}
-		sees, err := c.SeesTriggers(t.Context(), []Name{{DB: db, Table: "elsewhere"}, name})
+		sees, err := c.FindTriggerRights(t.Context(), []Name{{DB: db, Table: "elsewhere"}, name})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -64,7 +64,7 @@ func (t *Table) check(ctx context.Context, s insert.Querier) error {
 	} else if row.MaxID > t.Highest {
 		return rules.Refuse(t.Name, t.Key.Name,
 			fmt.Sprintf("it ends at %d, and row %q of %s stands at %d", t.Highest, t.counter.Name, t.counter.Table(), row.MaxID),
-			"make it BIGINT: "+rules.Modify(t.Name, t.Key.Name, "BIGINT"))
+			"make it BIGINT: "+rules.ModifyText(t.Name, t.Key.Name, "BIGINT"))
 	}
 	if next <= given { // AUTO_INCREMENT has gaps, so this refuses nothing
 		if err := t.moveAbove(ctx, row, given); err != nil {
@@ -130,18 +130,18 @@ func (t *Table) highestKey(ctx context.Context, s insert.Querier, name catalog.N
 	return stored, given, known, nil
 }
 
-// highestBelow returns the highest keys below a limit, like Catalog.Highest, and known is false without an index on the
+// highestBelow returns the highest keys below a limit, like Catalog.HighestKey, and known is false without an index on the
 // key. s is the application's session, which is queried if it has locked the table; it may be nil.
 func (t *Table) highestBelow(ctx context.Context, s insert.Querier, name catalog.Name, indexed, counted bool, limit int64) (stored, given int64, known bool, err error) {
 	if !indexed {
 		return 0, 0, false, nil
 	}
-	query := catalog.MaxQuery(name, t.Key.Name, limit)
-	stored, given, err = t.all.Catalog.Highest(ctx, name, query, limit, counted)
+	query := catalog.HighestKeyQuery(name, t.Key.Name, limit)
+	stored, given, err = t.all.Catalog.HighestKey(ctx, name, query, limit, counted)
 	if s != nil && servererr.Is(err, servererr.LockWait) {
 		var value string
 		if value, err = s.QueryValue(ctx, "("+query+")"); err == nil {
-			stored, given, err = t.all.Catalog.Highest(ctx, name, "SELECT "+cmp.Or(value, "NULL"), limit, counted)
+			stored, given, err = t.all.Catalog.HighestKey(ctx, name, "SELECT "+cmp.Or(value, "NULL"), limit, counted)
 		}
 	}
 	return stored, given, err == nil, err
@@ -153,7 +153,7 @@ func (t *Table) highestBelow(ctx context.Context, s insert.Querier, name catalog
 // that were written meanwhile could not move a row.
 func (t *Table) createRow(ctx context.Context, s insert.Querier, highest int64, known bool) (int64, error) {
 	tables := []catalog.Name{t.Name}
-	if rules.Many(t.rule) && t.rule.Table != "*" {
+	if rules.IsPattern(t.rule) && t.rule.Table != "*" {
 		names, err := t.all.Catalog.TableNames(ctx, t.Name.DB)
 		if err != nil {
 			return 0, &catalog.Failure{What: "the tables of " + t.Name.DB, Err: err}
@@ -170,7 +170,7 @@ func (t *Table) createRow(ctx context.Context, s insert.Querier, highest int64, 
 	}
 	highestOf := func(tables []catalog.Name) (highest int64, err error) {
 		for _, name := range tables {
-			indexed := name == t.Name && t.Indexed || others[name] != nil && others[name].Indexed(t.Key.Name)
+			indexed := name == t.Name && t.Indexed || others[name] != nil && others[name].HasIndexOn(t.Key.Name)
 			stored, given, _, err := t.highestKey(ctx, s, name, indexed, name != t.Name || t.Key.AutoIncrement)
 			if err != nil {
 				return 0, err
@@ -213,7 +213,7 @@ func (t *Table) mayCreateRow(ctx context.Context, name catalog.Name, highest int
 	if known && !t.all.Config.Foreign {
 		return nil
 	}
-	empty, err := t.all.Catalog.Empty(ctx, name, t.Key.Name)
+	empty, err := t.all.Catalog.IsEmpty(ctx, name, t.Key.Name)
 	switch {
 	case servererr.Is(err, servererr.TableDenied, servererr.ColumnDenied):
 		return rules.Refuse(t.Name, t.Key.Name, "its keys may not be read ("+servererr.Message(err)+"), so no row of "+t.counter.Table()+" can be created for it",

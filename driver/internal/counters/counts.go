@@ -55,7 +55,7 @@ func (c *Counts) of(name string) *tableCounts {
 func (c *Counts) Note(err error) {
 	var name, why string
 	if refused, ok := errors.AsType[*insert.Refusal](err); ok {
-		name, why = refused.On(), refused.Reason
+		name, why = refused.TableText(), refused.Reason
 	} else if unfilled, ok := errors.AsType[*FillError](err); ok {
 		name, why = unfilled.Table, unfilled.Err.Error()
 	} else {

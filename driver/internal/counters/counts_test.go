@@ -11,7 +11,7 @@ import (
 // are not counted.
 func TestNote(t *testing.T) {
 	var c Counts
-	c.Note(&insert.Refusal{Of: insert.TableName{DB: "shop", Table: "b"}, Reason: "why"})
+	c.Note(&insert.Refusal{Table: insert.TableName{DB: "shop", Table: "b"}, Reason: "why"})
 	c.Note(&FillError{Table: "shop.a", Rows: 1, Err: errors.New("away")})
 	c.Note(errors.New("the server's"))
 	all := c.All()

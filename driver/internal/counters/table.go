@@ -113,7 +113,7 @@ func (t *Table) checkAutoIncrement() error {
 	case !t.Key.AutoIncrement:
 		return nil
 	case t.all.Config.RefuseAutoIncrement:
-		return rules.Refuse(t.Name, t.Key.Name, countsToo, "take AUTO_INCREMENT off it: "+rules.Modify(t.Name, t.Key.Name, t.Key.Type)+"; or set leafAutoIncrement=allow")
+		return rules.Refuse(t.Name, t.Key.Name, countsToo, "take AUTO_INCREMENT off it: "+rules.ModifyText(t.Name, t.Key.Name, t.Key.Type)+"; or set leafAutoIncrement=allow")
 	}
 	t.warnDue.Store(true)
 	return nil
@@ -123,7 +123,7 @@ func (t *Table) checkAutoIncrement() error {
 func (t *Table) warn() {
 	t.warnDue.Store(false)
 	if t.Key.AutoIncrement {
-		t.all.once("auto_increment "+t.Name.String()).Warn("leafsql: "+countsToo, "table", t.Name.String(), "column", t.Key.Name, "take it off with", rules.Modify(t.Name, t.Key.Name, t.Key.Type))
+		t.all.once("auto_increment "+t.Name.String()).Warn("leafsql: "+countsToo, "table", t.Name.String(), "column", t.Key.Name, "take it off with", rules.ModifyText(t.Name, t.Key.Name, t.Key.Type))
 	}
 	if t.zero.Load() { // 0 may be an ordinary key in a table that no rule names
 		t.all.once("zero "+t.Name.String()).Warn("leafsql: a written 0 asks for a key, as in an AUTO_INCREMENT column, in a table that leafTables names only by a pattern", "table", t.Name.String(), "column", t.Key.Name,
@@ -137,7 +137,7 @@ func (t *Table) warn() {
 func (t *Table) Draw(ctx context.Context, s insert.Querier, b *insert.Block) (err error) {
 	if t.keyless {
 		return rules.Refuse(t.Name, t.Key.Name, "it was made LIKE a table that has its keys from leafsql, so its key has neither AUTO_INCREMENT nor a default, and the server would store 0",
-			"give it one: "+rules.Modify(t.Name, t.Key.Name, t.Key.Type)+" AUTO_INCREMENT")
+			"give it one: "+rules.ModifyText(t.Name, t.Key.Name, t.Key.Type)+" AUTO_INCREMENT")
 	}
 	if t.warnDue.Load() {
 		t.warn()
@@ -168,7 +168,7 @@ func (t *Table) Draw(ctx context.Context, s insert.Querier, b *insert.Block) (er
 	if last := max(b.First, b.First+int64(b.N)-1); t.gen != nil && last > t.Highest { // the sum may overflow
 		return rules.Refuse(t.Name, t.Key.Name,
 			"id "+strconv.FormatInt(last, 10)+" is above the highest that the column holds, "+strconv.FormatInt(t.Highest, 10),
-			"make it BIGINT: "+rules.Modify(t.Name, t.Key.Name, "BIGINT"))
+			"make it BIGINT: "+rules.ModifyText(t.Name, t.Key.Name, "BIGINT"))
 	}
 	t.counts.statements.Add(1)
 	t.counts.ids.Add(int64(b.N))
@@ -189,8 +189,8 @@ func (t *Table) Skip(ctx context.Context, s insert.Querier, k int64, late *inser
 	if t.checked.Load() != t.all.Store.Epoch.Load() {
 		err = t.check(ctx, s)
 	}
-	if err == nil && late != nil && (late.Late == k || t.counter != nil && t.counter.Far(k, t.Highest)) {
-		late.Late = k
+	if err == nil && late != nil && (late.PendingSkip == k || t.counter != nil && t.counter.Far(k, t.Highest)) {
+		late.PendingSkip = k
 		return nil
 	}
 	if err == nil {
@@ -230,9 +230,9 @@ func (t *Table) SkipAfter(ctx context.Context, k int64, err error) {
 	}
 }
 
-// AfterDuplicate moves the counter above all keys if an id of the block was already in use, because
+// SkipDuplicate moves the counter above all keys if an id of the block was already in use, because
 // rows were inserted without leafsql.
-func (t *Table) AfterDuplicate(ctx context.Context, b *insert.Block) {
+func (t *Table) SkipDuplicate(ctx context.Context, b *insert.Block) {
 	if t.skips == nil || !t.Integer {
 		return
 	}

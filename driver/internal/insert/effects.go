@@ -9,12 +9,12 @@ import (
 // Effects are the ways in which a piece of SQL, an expression or the text of a stored program,
 // interacts with other statements of its session, other tables, and other expressions of its statement.
 type Effects struct {
-	Does   Effect
-	Before string      // a call that reports on the previous statement or on the transaction, such as ROW_COUNT() or @@autocommit; "" if there is none
-	Calls  []TableName // routines that are not the server's own functions
-	Tables []TableName // names of tables, and perhaps of columns written in the same places
-	Vars   []string    // user variables, with their @, in lower case
-	Sets   []string    // columns of NEW that a trigger may set, in lower case
+	Kinds        Effect
+	PreviousCall string      // a call that reports on the previous statement or on the transaction, such as ROW_COUNT() or @@autocommit; "" if there is none
+	Calls        []TableName // routines that are not the server's own functions
+	Tables       []TableName // names of tables, and perhaps of columns written in the same places
+	Vars         []string    // user variables, with their @, in lower case
+	SetColumns   []string    // columns of NEW that a trigger may set, in lower case
 }
 
 // An Effect is a set of things that a piece of SQL may do. The zero value is none.
@@ -30,28 +30,28 @@ const (
 	Hidden                            // this user may not see all of it
 )
 
-// Any reports whether e has at least one effect of a set.
-func (e Effect) Any(of Effect) bool { return e&of != 0 }
+// HasAny reports whether e has at least one effect of a set.
+func (e Effect) HasAny(of Effect) bool { return e&of != 0 }
 
 // Add adds the effects of another piece that runs as well.
 func (e *Effects) Add(o Effects) {
-	e.Does, e.Before = e.Does|o.Does, cmp.Or(e.Before, o.Before)
+	e.Kinds, e.PreviousCall = e.Kinds|o.Kinds, cmp.Or(e.PreviousCall, o.PreviousCall)
 	e.Calls, e.Tables = append(e.Calls, o.Calls...), append(e.Tables, o.Tables...)
-	e.Vars, e.Sets = append(e.Vars, o.Vars...), append(e.Sets, o.Sets...)
+	e.Vars, e.SetColumns = append(e.Vars, o.Vars...), append(e.SetColumns, o.SetColumns...)
 }
 
-// Disturbs returns a table that both name and one writes, or a variable that both name and one sets; ""
+// FindConflict returns a table that both name and one writes, or a variable that both name and one sets; ""
 // if there is none. If they share such a name, their order changes their effects. Tables
 // compare without their databases, since the database of an unqualified name is not known here.
-func (e *Effects) Disturbs(o *Effects) string {
-	does := e.Does | o.Does
+func (e *Effects) FindConflict(o *Effects) string {
+	does := e.Kinds | o.Kinds
 	for _, t := range e.Tables {
-		if does.Any(Writes) && o.Names(t.Table) {
+		if does.HasAny(Writes) && o.NamesTable(t.Table) {
 			return t.Table
 		}
 	}
 	for _, v := range e.Vars {
-		if does.Any(Assigns) && slices.Contains(o.Vars, v) {
+		if does.HasAny(Assigns) && slices.Contains(o.Vars, v) {
 			return v
 		}
 	}
@@ -60,10 +60,10 @@ func (e *Effects) Disturbs(o *Effects) string {
 
 // SetsKey reports whether a trigger may set a column: by SET, by INTO, or by a CALL with it.
 func (e Effects) SetsKey(column string) bool {
-	return slices.Contains(e.Sets, strings.ToLower(column))
+	return slices.Contains(e.SetColumns, strings.ToLower(column))
 }
 
-// Names reports whether the piece names a table.
-func (e *Effects) Names(table string) bool {
+// NamesTable reports whether the piece names a table.
+func (e *Effects) NamesTable(table string) bool {
 	return slices.ContainsFunc(e.Tables, func(t TableName) bool { return strings.EqualFold(t.Table, table) })
 }

@@ -7,10 +7,10 @@ import (
 )
 
 func TestKeyMeaning(t *testing.T) {
-	const given, wanted, unclear = Given, Wanted, Unclear
+	const given, wanted, unclear = KeyGiven, KeyWanted, KeyUnclear
 	for _, tt := range []struct {
 		v                any
-		fill, keep, text Meaning // integer key; with leafZero=keep; key of another type
+		fill, keep, text KeyMeaning // integer key; with leafZero=keep; key of another type
 	}{
 		{nil, wanted, wanted, wanted},
 		{[]byte(nil), wanted, wanted, wanted},
@@ -30,8 +30,8 @@ func TestKeyMeaning(t *testing.T) {
 	} {
 		for _, on := range []struct {
 			table Table
-			want  Meaning
-		}{{Table{IntegerKey: true, ZeroKey: Wanted}, tt.fill}, {Table{IntegerKey: true, ZeroKey: Given}, tt.keep}, {Table{ZeroKey: Wanted}, tt.text}} {
+			want  KeyMeaning
+		}{{Table{IntegerKey: true, ZeroKey: KeyWanted}, tt.fill}, {Table{IntegerKey: true, ZeroKey: KeyGiven}, tt.keep}, {Table{ZeroKey: KeyWanted}, tt.text}} {
 			if got, _, _ := on.table.KeyMeaning(tt.v); got != on.want {
 				t.Errorf("meaning(%T %v) = %d with integer key %v, meaning %d of a 0; want %d", tt.v, tt.v, got, on.table.IntegerKey, on.table.ZeroKey, on.want)
 			}
@@ -44,7 +44,7 @@ func TestNegativeKeys(t *testing.T) {
 	for _, v := range []any{int64(-1), int64(math.MinInt64), -7.0, "-1", []byte("-1"), " -7 "} {
 		signed, _, _ := (&Table{IntegerKey: true}).KeyMeaning(v)
 		unsigned, _, _ := (&Table{IntegerKey: true, Unsigned: true}).KeyMeaning(v)
-		if signed != Given || unsigned != Unclear {
+		if signed != KeyGiven || unsigned != KeyUnclear {
 			t.Errorf("%T %v: meaning %d, and %d without a sign", v, v, signed, unsigned)
 		}
 	}
@@ -77,14 +77,14 @@ func TestFloors(t *testing.T) {
 
 func TestUUIDMeaning(t *testing.T) {
 	for _, form := range []UUIDForm{UUIDText, UUIDBytes} {
-		table := &Table{UUID: form, ZeroKey: Wanted}
+		table := &Table{UUID: form, ZeroKey: KeyWanted}
 		for _, v := range []any{nil, []byte(nil), "", []byte{}, "0", int64(0), "00000000-0000-0000-0000-000000000000", "00000000000000000000000000000000", make([]byte, 16), 0.0} {
-			if m, _, _ := table.KeyMeaning(v); m != Wanted {
+			if m, _, _ := table.KeyMeaning(v); m != KeyWanted {
 				t.Errorf("%T %v is a key", v, v)
 			}
 		}
 		for _, v := range []any{"00000000-0000-0000-0000-000000000001", append(make([]byte, 15), 1), "x", int64(7)} {
-			if m, _, _ := table.KeyMeaning(v); m != Given {
+			if m, _, _ := table.KeyMeaning(v); m != KeyGiven {
 				t.Errorf("%T %v is no key", v, v)
 			}
 		}

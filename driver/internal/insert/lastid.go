@@ -34,14 +34,14 @@ const (
 	// first filled row, so that a result other than first shows that a later row was a duplicate.
 	IDInText
 
-	// SetBefore: the session's id is set before the statement runs, since no single row can carry the
+	// IDSetBefore: the session's id is set before the statement runs, since no single row can carry the
 	// marker for all.
-	SetBefore
+	IDSetBefore
 
-	// SetAfter: the session's id is set after the statement has run, because a call of LAST_INSERT_ID()
+	// IDSetAfter: the session's id is set after the statement has run, because a call of LAST_INSERT_ID()
 	// in the statement or in a trigger would read the marker too early, or because a row sets the id
 	// that it returns. The query is this one statement.
-	SetAfter
+	IDSetAfter
 )
 
 // An IDUpdate states to which value the update list of an upsert sets LAST_INSERT_ID().
@@ -93,14 +93,14 @@ func (p *Plan) ForBulk() *Plan {
 	return q
 }
 
-// AnswersRows returns the refusal of an execution that returns rows, or nil if it may run. For a
+// CheckReturning returns the refusal of an execution that returns rows, or nil if it may run. For a
 // refused execution the session's id would have to be set after the rows are read, and the application
 // may read the id earlier.
-func (in *Insert) AnswersRows() error {
+func (in *Insert) CheckReturning() error {
 	switch {
-	case in.Way != SetAfter:
+	case in.Way != IDSetAfter:
 		return nil
-	case in.Table.ID == SetAfter:
+	case in.Table.IDWay == IDSetAfter:
 		return in.Table.Refuse("a trigger or a default of the table reads LAST_INSERT_ID(), and the statement answers with rows", "run it with Exec")
 	}
 	return in.Table.Refuse("it reads LAST_INSERT_ID() behind its key, and answers with rows", "write the key column behind LAST_INSERT_ID(), or run it with Exec")
@@ -123,14 +123,14 @@ func (in *Insert) explicitKeyID(b *Block, affected, server int64, foundRows bool
 	switch {
 	case in.Update == AlwaysUpdate && server != 0 && affected < 2: // an update counts 2, or 3 in a system-versioned table
 		return 0 // the row existed and is unchanged
-	case server != 0, affected == 0, b.OwnKey == 0, in.Table.SetsKey, in.Duplicates >= Update && in.Table.UpdatesSetKey:
-	case in.Duplicates < Update, in.KeepsKey && !b.Moved, in.Update == AlwaysUpdate, affected == 1 && (!foundRows || in.Update == UserUpdate):
-		return b.OwnKey
+	case server != 0, affected == 0, b.ExplicitKey == 0, in.Table.SetsKey, in.Duplicates >= Update && in.Table.UpdatesSetKey:
+	case in.Duplicates < Update, in.KeepsKey && !b.KeyMoved, in.Update == AlwaysUpdate, affected == 1 && (!foundRows || in.Update == UserUpdate):
+		return b.ExplicitKey
 	}
 	return server
 }
 
-// KeyID returns the LastInsertId of an INSERT that may have drawn the ids of a block. affected and
+// ResultID returns the LastInsertId of an INSERT that may have drawn the ids of a block. affected and
 // server are the count and the id in the server's result. ask is set if the id has to be read by SELECT
 // LAST_INSERT_ID() on the same connection.
 //
@@ -143,7 +143,7 @@ func (in *Insert) explicitKeyID(b *Block, affected, server int64, foundRows bool
 //	keys that are UUIDs                             the server's id
 //	keys that a trigger may set                     the server's id for one row, else 0
 //	select without a table that gave no row         the server's id; 0 under IGNORE
-func (in *Insert) KeyID(b *Block, affected, server int64, foundRows bool) (id int64, ask bool) {
+func (in *Insert) ResultID(b *Block, affected, server int64, foundRows bool) (id int64, ask bool) {
 	every, ignores := affected == int64(in.Rows), in.Duplicates == Ignore || in.Duplicates == UpdateOrIgnore
 	switch {
 	case b.N == 0:
@@ -182,10 +182,10 @@ func (in *Insert) KeyID(b *Block, affected, server int64, foundRows bool) (id in
 	return 0, false
 }
 
-// IDAfter returns the value to set SQL's LAST_INSERT_ID() to after a statement without a marker: the
+// SessionIDAfter returns the value to set SQL's LAST_INSERT_ID() to after a statement without a marker: the
 // statement's LastInsertId, or the first id of an INSERT IGNORE that stored some of its rows. 0 means
 // no change.
-func (in *Insert) IDAfter(b *Block, affected, id int64) int64 {
+func (in *Insert) SessionIDAfter(b *Block, affected, id int64) int64 {
 	if id == 0 && in.Duplicates == Ignore && affected > 0 {
 		return b.First
 	}

@@ -4,7 +4,7 @@ import (
 	"testing"
 )
 
-// TestLastInsertID tests the table in the comment of KeyID. The block begins at 100; the server's
+// TestLastInsertID tests the table in the comment of ResultID. The block begins at 100; the server's
 // results were observed for such statements.
 func TestLastInsertID(t *testing.T) {
 	var (
@@ -62,7 +62,7 @@ func TestLastInsertID(t *testing.T) {
 		if tt.in.Table == nil {
 			tt.in.Table = new(Table)
 		}
-		id, ask := tt.in.KeyID(&Block{First: 100, N: tt.n}, tt.affected, tt.server, tt.foundRows)
+		id, ask := tt.in.ResultID(&Block{First: 100, N: tt.n}, tt.affected, tt.server, tt.foundRows)
 		if id != tt.want || ask != tt.ask {
 			t.Errorf("%s: %d, ask %t; want %d, %t", tt.name, id, ask, tt.want, tt.ask)
 		}

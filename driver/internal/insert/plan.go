@@ -1,7 +1,7 @@
 // Package insert has the Plan, which states how a query has to change so that every row it writes to a
 // configured table gets a key, and renders the changed query. Package read makes the Plan of a query.
 //
-//	blocks := []insert.Block{{First: first, N: plan.Inserts[0].Lacking}}
+//	blocks := []insert.Block{{First: first, N: plan.Inserts[0].RowsWithoutKey}}
 //	text := plan.Text(blocks)
 //
 // It is pure: no I/O, no generators, no database/sql, and no reading of SQL. The files:
@@ -36,18 +36,18 @@ type Table struct {
 	Highest int64    // the highest id that the key column can hold
 	Columns []string // visible columns in ordinal order, for INSERTs without a column list
 
-	IntegerKey bool
-	UUID       UUIDForm
-	Unsigned   bool    // the key's type has no negative values
-	ZeroKey    Meaning // meaning of a 0 in the key column: BySession, Given or Wanted
-	Zero       func()  // called for each 0 for which a key is generated; may be nil
-	Floors     bool    // explicit keys move the counter
-	Keyless    bool    // a session's temporary table with neither AUTO_INCREMENT nor ids for its key
+	IntegerKey     bool
+	UUID           UUIDForm
+	Unsigned       bool       // the key's type has no negative values
+	ZeroKey        KeyMeaning // meaning of a 0 in the key column: KeyBySession, KeyGiven or KeyWanted
+	OnReplacedZero func()     // called for each 0 for which a key is generated; may be nil
+	Floors         bool       // explicit keys move the counter
+	Keyless        bool       // a session's temporary table with neither AUTO_INCREMENT nor ids for its key
 
-	// ID is IDInText, except if the session's id is left unchanged, or a trigger or a column's default
+	// IDWay is IDInText, except if the session's id is left unchanged, or a trigger or a column's default
 	// reads it. UpdatesID reports whether the update list of an upsert may set the session's id as
 	// well.
-	ID        IDWay
+	IDWay     IDWay
 	UpdatesID bool
 
 	// SetsKey reports whether a trigger that runs before an INSERT may set the key, and UpdatesSetKey
@@ -57,9 +57,9 @@ type Table struct {
 	AutoIncrement bool // the key is still AUTO_INCREMENT
 	RowTriggers   RowTriggers
 
-	// OtherUnique reports whether a row may be a duplicate by an index other than the key's. The
+	// HasOtherUnique reports whether a row may be a duplicate by an index other than the key's. The
 	// server's result does not identify the existing row, since the key is not AUTO_INCREMENT.
-	OtherUnique bool
+	HasOtherUnique bool
 
 	Triggers Effects // effects of its triggers, of the routines that they call, and of its columns' defaults
 }
@@ -116,12 +116,12 @@ type Findings struct {
 	// Use is the database in use after the query, or "" if the query does not change it.
 	Use string
 
-	// Session reports whether the query may change the settings that decide how the session reads
+	// SetsSession reports whether the query may change the settings that decide how the session reads
 	// queries.
-	Session bool
+	SetsSession bool
 
-	// Role reports whether the query may change the roles of the session.
-	Role bool
+	// SetsRole reports whether the query may change the roles of the session.
+	SetsRole bool
 
 	// Changes are the changes of tables, views and stored programs that the query makes.
 	Changes []Change
@@ -130,9 +130,9 @@ type Findings struct {
 	// may change tables and the database in use.
 	Opaque bool
 
-	// Runs reports whether the query may run stored programs: by a call, through a view that it selects
+	// RunsPrograms reports whether the query may run stored programs: by a call, through a view that it selects
 	// from, or as triggers of tables that are not configured.
-	Runs bool
+	RunsPrograms bool
 
 	Edits []Edit
 	Texts []string // texts that the edits insert
@@ -150,13 +150,13 @@ func (p *Plan) Init(text string, f Findings) {
 	}
 	for i := range p.Inserts {
 		in := &p.Inserts[i]
-		in.allMarked = in.marked(p.Edits, &Block{N: 1})
+		in.fullMarkedEdit = in.findMarkedEdit(p.Edits, &Block{N: 1})
 	}
 }
 
-// Memory returns the approximate size of the plan in bytes without its query, including one cached
+// MemorySize returns the approximate size of the plan in bytes without its query, including one cached
 // template. It is 0 for a plan without Inserts.
-func (p *Plan) Memory() int {
+func (p *Plan) MemorySize() int {
 	if len(p.Inserts) == 0 {
 		return 0
 	}
@@ -169,7 +169,7 @@ func (p *Plan) Memory() int {
 
 // HasEffects reports whether the query does more than write rows.
 func (p *Plan) HasEffects() bool {
-	return p.Use != "" || p.Session || p.Role || p.Opaque || p.Runs || len(p.Changes) > 0
+	return p.Use != "" || p.SetsSession || p.SetsRole || p.Opaque || p.RunsPrograms || len(p.Changes) > 0
 }
 
 // A Change is a table or view that a query creates, alters, renames or drops, or a stored program that
@@ -187,10 +187,10 @@ type Change struct {
 // An Insert is one INSERT, REPLACE or LOAD DATA statement that writes a
 // configured table.
 type Insert struct {
-	Table     *Table
-	Statement int // index of its result among the results of the query
-	Rows      int // rows of VALUES; 1 for SET and for a select without a table; 0 if unknown
-	Lacking   int // rows that need a generated key for any arguments
+	Table          *Table
+	Statement      int // index of its result among the results of the query
+	Rows           int // rows of VALUES; 1 for SET and for a select without a table; 0 if unknown
+	RowsWithoutKey int // rows that need a generated key for any arguments
 
 	// ArgKeys are the placeholders, counted from 0 in the query, that are keys of rows. The argument
 	// decides whether the row already has a key.
@@ -200,11 +200,11 @@ type Insert struct {
 	// none.
 	Floor int64
 
-	// OwnKey is the key of the only row if it is written as an integer above 0; else 0.
-	OwnKey int64
+	// ExplicitKey is the key of the only row if it is written as an integer above 0; else 0.
+	ExplicitKey int64
 
-	// Zero reports whether the query writes a 0 as a key. Settings.KeepsZero decided its meaning.
-	Zero bool
+	// WritesZero reports whether the query writes a 0 as a key. Settings.KeepsZero decided its meaning.
+	WritesZero bool
 
 	Duplicates Duplicates
 	Returning  bool // has RETURNING, or returns rows for another reason
@@ -234,12 +234,12 @@ type Insert struct {
 
 	EditFrom, EditTo int // range of its edits in Plan.Edits
 
-	allMarked int // index of the edit that carries the marker if every possible row gets a key, or -1
+	fullMarkedEdit int // index of the edit that carries the marker if every possible row gets a key, or -1
 }
 
 // NeedsOwnText reports whether the statement needs more than its text to run, so that it must be a
 // query by itself.
-func (in *Insert) NeedsOwnText() bool { return in.Staging != nil || in.Way == SetAfter }
+func (in *Insert) NeedsOwnText() bool { return in.Staging != nil || in.Way == IDSetAfter }
 
 // Duplicates states how a statement handles a row if its key, or another unique value, is in
 // use. Update and above are upserts.
@@ -260,18 +260,18 @@ type Block struct {
 	UUID  [16]byte // the first UUID if Table.UUID is set: the last 8 bytes count up
 	N     int      // number of ids, one for each row to fill; 0 leaves the statement unfilled
 
-	// OwnKey is the explicit key of the only row if it is known to be an integer above 0 that fits the
+	// ExplicitKey is the explicit key of the only row if it is known to be an integer above 0 that fits the
 	// column; else 0.
-	OwnKey int64
+	ExplicitKey int64
 
 	// KeepZero reports whether a 0 of a staged row is its key.
 	KeepZero bool
 
-	// Moved reports whether the update list, by KeyArg, gives the row a key other than OwnKey.
-	Moved bool
+	// KeyMoved reports whether the update list, by KeyArg, gives the row a key other than ExplicitKey.
+	KeyMoved bool
 
-	// Late is a key that the counter passes after the statement has run, or 0.
-	Late int64
+	// PendingSkip is a key that the counter passes after the statement has run, or 0.
+	PendingSkip int64
 
 	// Explicit has an entry for each of Insert.ArgKeys, true if the argument is already a key; nil
 	// means that none is. It is empty for statements without ArgKeys.
@@ -283,32 +283,32 @@ var ErrRefused = errors.New("leafsql: refused")
 
 // A Refusal is the error for a statement that would write a configured table and cannot be filled.
 type Refusal struct {
-	Of     TableName // the table; zero if it is not known
+	Table  TableName // the table; zero if it is not known
 	Column string    // the key column, if the table is the cause and the column is known
 	Reason string    // the part of the statement that cannot be filled
 	Fix    string    // hint, such as another form of the statement
 
-	Text string // the refused statement in a query of several; "" if it is the whole query, or if its text is unknown
+	Statement string // the refused statement in a query of several; "" if it is the whole query, or if its text is unknown
 
 	Unreadable bool // the statement cannot be read; it may be invalid on every server
-	Passing    bool // transient: some facts could not be read from the server; do not cache
+	Transient  bool // transient: some facts could not be read from the server; do not cache
 }
 
 // Refuse returns a *Refusal of a statement that writes the table.
 func (t *Table) Refuse(reason, fix string) error {
-	return &Refusal{Of: t.Name, Reason: reason, Fix: fix}
+	return &Refusal{Table: t.Name, Reason: reason, Fix: fix}
 }
 
 // Is reports whether target is ErrRefused.
 func (r *Refusal) Is(target error) bool { return target == ErrRefused }
 
-// On returns the name of the refused table, with its database if that is known, or "".
-func (r *Refusal) On() string { return strings.TrimPrefix(r.Of.String(), ".") }
+// TableText returns the name of the refused table, with its database if that is known, or "".
+func (r *Refusal) TableText() string { return strings.TrimPrefix(r.Table.String(), ".") }
 
 func (r *Refusal) Error() string {
 	what := "statement"
-	if r.Of.Table != "" {
-		what = "table " + r.On()
+	if r.Table.Table != "" {
+		what = "table " + r.TableText()
 	}
 	if r.Column != "" {
 		what += ", key column " + r.Column
@@ -324,15 +324,15 @@ type Keys interface {
 
 	// Skip moves the counter above a key that a row brings. late is the block of a statement that draws
 	// no ids, or nil. A key that would take more than half of the ids left in the column is only noted
-	// in late.Late, for SkipAfter; so is the key that late.Late already has.
+	// in late.PendingSkip, for SkipAfter; so is the key that late.PendingSkip already has.
 	Skip(ctx context.Context, s Querier, key int64, late *Block) error
 
 	// SkipAfter moves the counter above a key after its statement has run and returned err. A key of 0
 	// is ignored.
 	SkipAfter(ctx context.Context, key int64, err error)
 
-	// AfterDuplicate moves the counter above all keys if an id of the block was in use.
-	AfterDuplicate(ctx context.Context, b *Block)
+	// SkipDuplicate moves the counter above all keys if an id of the block was in use.
+	SkipDuplicate(ctx context.Context, b *Block)
 }
 
 // A Querier evaluates an expression on the application's connection.

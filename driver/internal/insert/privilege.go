@@ -7,10 +7,10 @@ import (
 	"github.com/leafsql/leafsql/internal/quote"
 )
 
-// Probe returns an INSERT with VALUES that needs the privileges that a statement with Columns needs on
+// ProbeText returns an INSERT with VALUES that needs the privileges that a statement with Columns needs on
 // its table, including those on the key if filled is set. Servers check these privileges when they
 // prepare the INSERT. For a SELECT, MariaDB checks the columns only when the statement runs.
-func (in *Insert) Probe(filled bool) string {
+func (in *Insert) ProbeText(filled bool) string {
 	columns, verb, updates := in.Columns, "INSERT", ""
 	if filled && !slices.ContainsFunc(columns, func(c string) bool { return strings.EqualFold(c, in.Table.Key) }) {
 		columns = append(slices.Clip(columns), in.Table.Key)
@@ -28,9 +28,9 @@ func (in *Insert) Probe(filled bool) string {
 		strings.Join(slices.Repeat([]string{"DEFAULT"}, len(columns)), ", ") + ") " + updates
 }
 
-// KeyDenied returns the refusal of a statement that its account may run, but not with the key column
+// RefuseKey returns the refusal of a statement that its account may run, but not with the key column
 // added. denial is the server's message.
-func (in *Insert) KeyDenied(denial string) error {
+func (in *Insert) RefuseKey(denial string) error {
 	key := quote.Name(in.Table.Key)
 	grant := "GRANT INSERT (" + key + ")"
 	if in.Duplicates >= Update {

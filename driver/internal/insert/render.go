@@ -13,7 +13,7 @@ import (
 // insert at one position.
 type Edit struct {
 	Pos, End int32
-	Ref      int32 // Always, Filled, Updated: index in Findings.Texts; Argument: index in Insert.ArgKeys; Key…: placeholders before it
+	Ref      int32 // EditAlways, EditFilled, EditUpdated: index in Findings.Texts; EditArgument: index in Insert.ArgKeys; other kinds: placeholders before it
 	Kind     EditKind
 }
 
@@ -21,12 +21,12 @@ type Edit struct {
 type EditKind uint8
 
 const (
-	Always   EditKind = iota // a fixed text
-	Filled                   // a fixed text, if the statement is filled
-	Updated                  // a fixed text, if the statement is filled or Insert.Update is AlwaysUpdate
-	Key                      // a key
-	CommaKey                 // a key after a comma
-	Argument                 // a placeholder that may be a key
+	EditAlways   EditKind = iota // a fixed text
+	EditFilled                   // a fixed text, if the statement is filled
+	EditUpdated                  // a fixed text, if the statement is filled or Insert.Update is AlwaysUpdate
+	EditKey                      // a key
+	EditCommaKey                 // a key after a comma
+	EditArgument                 // a placeholder that may be a key
 )
 
 // Text returns the query with the ids as literals, for queries that are executed without arguments.
@@ -54,11 +54,11 @@ type Template struct {
 	// 65,535 placeholders. Such a template is valid for one execution.
 	Literal bool
 
-	places []place
-	marked []int // for each of Plan.Inserts the index of the edit that carries the marker, -1 if none does, or notFilled
+	places      []place
+	markedEdits []int // for each of Plan.Inserts the index of the edit that carries the marker, -1 if none does, or notFilled
 
-	older  *Template // next older cached template
-	before int       // number of older templates
+	older      *Template // next older cached template
+	olderCount int       // number of older templates
 }
 
 // A place is a position at which a value of the plan is added to the user's arguments, or replaces one.
@@ -66,21 +66,21 @@ type place struct {
 	at     int32 // index of the user's argument that it precedes or replaces
 	insert int32 // index in Plan.Inserts
 	ref    int32 // index in Insert.ArgKeys of the argument that it replaces if that is no key; -1 if it replaces none
-	value  value
+	value  placeValue
 }
 
-// A value is the kind of value that a plan writes in a place.
-type value uint8
+// A placeValue is the kind of value that a plan writes in a place.
+type placeValue uint8
 
 const (
-	nextID    value = iota
-	firstID         // first id, in the marker
-	distance        // distance of the last id from the first, in the marker
-	literalID       // an id that is already in the template's text
+	nextID    placeValue = iota
+	firstID              // first id, in the marker
+	distance             // distance of the last id from the first, in the marker
+	literalID            // an id that is already in the template's text
 )
 
-// keptTemplates is the maximum number of templates that a plan caches.
-const keptTemplates = 16
+// maxTemplates is the maximum number of templates that a plan caches.
+const maxTemplates = 16
 
 // Template returns the template for an execution with arguments. It is cached if there is room.
 func (p *Plan) Template(blocks []Block) *Template {
@@ -89,11 +89,11 @@ next:
 	for t := kept; t != nil; t = t.older {
 		for i := range blocks {
 			in, b := &p.Inserts[i], &blocks[i]
-			mark := in.allMarked
+			mark := in.fullMarkedEdit
 			if b.N == 0 || b.Explicit != nil {
-				mark = in.marked(p.Edits, b)
+				mark = in.findMarkedEdit(p.Edits, b)
 			}
-			if t.marked[i] != mark {
+			if t.markedEdits[i] != mark {
 				continue next // its markers are elsewhere
 			}
 		}
@@ -104,9 +104,9 @@ next:
 		return p.makeTemplate(blocks, true)
 	}
 	if kept != nil {
-		t.older, t.before = kept, kept.before+1
+		t.older, t.olderCount = kept, kept.olderCount+1
 	}
-	if t.before < keptTemplates {
+	if t.olderCount < maxTemplates {
 		p.templates.CompareAndSwap(kept, t) // if another goroutine stored one first, this template is not cached
 	}
 	return t
@@ -119,11 +119,11 @@ func (p *Plan) makeTemplate(blocks []Block, literal bool) *Template {
 		places [2]place
 	}{}
 	t := &roomy.Template
-	t.Literal, t.NumInput, t.marked = literal, p.NumInput, roomy.marked[:0]
+	t.Literal, t.NumInput, t.markedEdits = literal, p.NumInput, roomy.marked[:0]
 	places := 0
 	for i := range p.Inserts {
 		in := &p.Inserts[i]
-		places += in.Lacking + len(in.ArgKeys) + 1
+		places += in.RowsWithoutKey + len(in.ArgKeys) + 1
 	}
 	t.places = slices.Grow(roomy.places[:0], places)
 	t.Text = p.render(blocks, t)
@@ -180,24 +180,24 @@ func (p *Plan) render(blocks []Block, t *Template) string {
 	last := 0
 	for i := range p.Inserts {
 		in, b := &p.Inserts[i], &blocks[i]
-		k, marked := 0, in.allMarked // number of ids used
+		k, marked := 0, in.fullMarkedEdit // number of ids used
 		if b.N == 0 || b.Explicit != nil {
-			marked = in.marked(p.Edits, b)
+			marked = in.findMarkedEdit(p.Edits, b)
 		}
 		if t != nil {
-			t.marked = append(t.marked, marked)
+			t.markedEdits = append(t.markedEdits, marked)
 		}
 		for j, e := range p.Edits[in.EditFrom:in.EditTo] {
 			at, ref, v := int(e.Ref), int32(-1), nextID
-			if e.Kind == Argument {
+			if e.Kind == EditArgument {
 				at, ref = in.ArgKeys[e.Ref], e.Ref
 			}
 			switch {
-			case b.N == 0 && e.Kind != Always && !(e.Kind == Updated && in.Update == AlwaysUpdate):
+			case b.N == 0 && e.Kind != EditAlways && !(e.Kind == EditUpdated && in.Update == AlwaysUpdate):
 				continue
-			case e.Kind == Argument && j != marked: // stays a placeholder for any value
+			case e.Kind == EditArgument && j != marked: // stays a placeholder for any value
 				if t != nil {
-					t.place(at, i, ref, v)
+					t.addPlace(at, i, ref, v)
 				}
 				if b.Explicit == nil || !b.Explicit[ref] {
 					k++
@@ -207,10 +207,10 @@ func (p *Plan) render(blocks []Block, t *Template) string {
 			text = append(text, p.text[last:e.Pos]...)
 			last = int(e.End)
 			switch {
-			case e.Kind <= Updated:
+			case e.Kind <= EditUpdated:
 				text = append(text, p.Texts[e.Ref]...)
 				continue
-			case e.Kind == CommaKey:
+			case e.Kind == EditCommaKey:
 				text = append(text, ", "...)
 			}
 			if j == marked {
@@ -225,7 +225,7 @@ func (p *Plan) render(blocks []Block, t *Template) string {
 				text, v = in.Table.appendID(text, b, k), literalID
 			}
 			if t != nil {
-				t.place(at, i, ref, v)
+				t.addPlace(at, i, ref, v)
 			}
 			if j == marked {
 				if text = append(text, ')'); in.Duplicates < Update && in.Rows != 1 {
@@ -247,7 +247,7 @@ func (in *Insert) appendDistance(text []byte, b *Block, at, i int, ref int32, t 
 			at++ // after the argument that the marker took
 		}
 		text = append(text, "+?"...)
-		t.place(at, i, -1, distance)
+		t.addPlace(at, i, -1, distance)
 	case b.N > 1:
 		text = append(text, '+')
 		text = strconv.AppendInt(text, int64(b.N-1), 10)
@@ -255,8 +255,8 @@ func (in *Insert) appendDistance(text []byte, b *Block, at, i int, ref int32, t 
 	return text
 }
 
-// place records the place of a value.
-func (t *Template) place(at, insert int, ref int32, v value) {
+// addPlace records the place of a value.
+func (t *Template) addPlace(at, insert int, ref int32, v placeValue) {
 	t.places = append(t.places, place{int32(at), int32(insert), ref, v})
 	if ref < 0 && v != literalID {
 		t.NumInput++
@@ -300,9 +300,9 @@ func (b *Block) UUIDAt(k int) [16]byte {
 // notFilled is no edit index: the statement gets no ids.
 const notFilled = -2
 
-// marked returns the index of the statement's edit that carries the marker, -1 if none does, or
-// notFilled. If every possible row gets a key, it is allMarked.
-func (in *Insert) marked(edits []Edit, b *Block) int {
+// findMarkedEdit returns the index of the statement's edit that carries the marker, -1 if none does, or
+// notFilled. If every possible row gets a key, it is fullMarkedEdit.
+func (in *Insert) findMarkedEdit(edits []Edit, b *Block) int {
 	switch {
 	case b.N == 0:
 		return notFilled
@@ -315,7 +315,7 @@ func (in *Insert) marked(edits []Edit, b *Block) int {
 		if in.Duplicates < Update {
 			j = len(edits) - 1 - i
 		}
-		if e := edits[j]; e.Kind > Updated && !(e.Kind == Argument && b.Explicit != nil && b.Explicit[e.Ref]) {
+		if e := edits[j]; e.Kind > EditUpdated && !(e.Kind == EditArgument && b.Explicit != nil && b.Explicit[e.Ref]) {
 			return j
 		}
 	}

@@ -23,9 +23,9 @@ type Settings struct {
 	KeepsZero          bool   // sql_mode NO_AUTO_VALUE_ON_ZERO: 0 is a key in an AUTO_INCREMENT column
 	Charset            string // character_set_client
 
-	// Single is set if the connection accepts only queries of one statement. Comments after the last
+	// SingleStatement is set if the connection accepts only queries of one statement. Comments after the last
 	// semicolon then belong to the statement; on other connections they return a result.
-	Single bool
+	SingleStatement bool
 }
 
 // SetSession sets the fields that depend on the values of sql_mode and character_set_client.
@@ -43,9 +43,9 @@ func (s Settings) Scanner(text string) lex.Scanner {
 	}
 }
 
-// Under returns the settings by which the server reads a stored program that was defined under an
+// WithSQLMode returns the settings by which the server reads a stored program that was defined under an
 // sql_mode.
-func (s Settings) Under(mode string) Settings {
+func (s Settings) WithSQLMode(mode string) Settings {
 	s.SetSession(mode, "utf8mb4")
 	return s
 }

@@ -23,34 +23,34 @@ type Staging struct {
 type Source uint8
 
 const (
-	Query Source = iota // INSERT … SELECT
-	File                // LOAD DATA
+	FromQuery Source = iota // INSERT … SELECT
+	FromFile                // LOAD DATA
 )
 
 // A Need is a set of steps that only some staged statements take.
 type Need uint8
 
 const (
-	// OneTime: the source reads the clock, or may read it, and the statement's time can be set.
-	OneTime Need = 1 << iota
+	// NeedOneTime: the source reads the clock, or may read it, and the statement's time can be set.
+	NeedOneTime Need = 1 << iota
 
-	// NamesTried: the update list names columns that are not the table's, but may be the source's. The
+	// NeedTryNames: the update list names columns that are not the table's, but may be the source's. The
 	// copy runs once with no rows, to find out whether the server resolves the names.
-	NamesTried
+	NeedTryNames
 
-	// IDBefore: the copy may read the session's id, in its update list, in RETURNING or in a trigger.
+	// NeedIDBefore: the copy may read the session's id, in its update list, in RETURNING or in a trigger.
 	// The copy then carries no marker, and must find the value from before the statement.
-	IDBefore
+	NeedIDBefore
 )
 
-// Any reports whether n has at least one step of a set.
-func (n Need) Any(of Need) bool { return n&of != 0 }
+// HasAny reports whether n has at least one step of a set.
+func (n Need) HasAny(of Need) bool { return n&of != 0 }
 
 // A Clash is a reason why the server would read an update list differently from the user.
 type Clash uint8
 
 const (
-	NoClash       Clash = iota
-	JoinCondition       // the server would read ON DUPLICATE as the condition of the source's last join
-	SameName            // a name in the list exists in the table and in the source
+	NoClash            Clash = iota
+	ClashJoinCondition       // the server would read ON DUPLICATE as the condition of the source's last join
+	ClashSameName            // a name in the list exists in the table and in the source
 )

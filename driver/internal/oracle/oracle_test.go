@@ -20,7 +20,7 @@ import (
 
 var orders = &insert.Table{
 	Name: insert.TableName{DB: "shop", Table: "orders"}, Key: "id", Columns: []string{"id", "customer", "total"},
-	IntegerKey: true, ID: insert.IDInText, UpdatesID: true,
+	IntegerKey: true, IDWay: insert.IDInText, UpdatesID: true,
 }
 
 func lookup(db, name string) (*insert.Table, error) {
@@ -72,7 +72,7 @@ func judge(t *testing.T, p *parser.Parser, text string) {
 		if in.Staging != nil {
 			return
 		}
-		fills[i] = insert.Block{First: 201, N: in.Lacking + len(in.ArgKeys)}
+		fills[i] = insert.Block{First: 201, N: in.RowsWithoutKey + len(in.ArgKeys)}
 	}
 	checkUnplanned(t, text, plan, before)
 	filled := plan.Template(fills).Text

@@ -3,7 +3,7 @@
 //
 //	c := plancache.New[*insert.Plan](4096, 16<<20)
 //	if plan, ok := c.Get(text); ok { … }
-//	c.Put(text, plan, plan.Memory())
+//	c.Put(text, plan, plan.MemorySize())
 //
 // It does not depend on the type of the values. If a plan depends on more than the text (the database
 // in use, the server's version), the caller needs a cache for each combination.

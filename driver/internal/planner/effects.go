@@ -19,7 +19,7 @@ import (
 // statement.
 func (p *Planner) After(st *Statement, err error) {
 	plan := st.Plan
-	if plan.Role && p.Permitted != nil { // the session's roles may now differ from those of other sessions of its account
+	if plan.SetsRole && p.Permitted != nil { // the session's roles may now differ from those of other sessions of its account
 		p.Guard("")
 	}
 	if plan.Opaque {
@@ -34,10 +34,10 @@ func (p *Planner) After(st *Statement, err error) {
 	case plan.Use != "":
 		p.Use(plan.Use)
 	}
-	if plan.Session {
+	if plan.SetsSession {
 		p.ForgetSettings()
 	}
-	if plan.Runs {
+	if plan.RunsPrograms {
 		p.DoubtTemporary()
 	}
 	if err != nil && servererr.Is(err, servererr.UnknownColumn, servererr.ColumnCount, servererr.NoSuchTable) {

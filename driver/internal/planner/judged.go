@@ -16,8 +16,8 @@ func (p *Planner) judged(ctx context.Context, refusal *insert.Refusal, text stri
 	if p.Permitted == nil && (!refusal.Unreadable || strings.Contains(text, ";")) {
 		return refusal
 	}
-	one := cmp.Or(refusal.Text, text)
-	err := p.tryPrepare(ctx, one, refusal.Of)
+	one := cmp.Or(refusal.Statement, text)
+	err := p.tryPrepare(ctx, one, refusal.Table)
 	switch parse := servererr.Is(err, servererr.Parse); {
 	case err == nil, p.Permitted == nil && !parse, servererr.Is(err, servererr.NotPreparable):
 		return refusal
@@ -37,7 +37,7 @@ func (p *Planner) unseen(ctx context.Context, text string, name catalog.Name) er
 	if err := p.tryPrepare(ctx, text, name); err != nil {
 		return err
 	}
-	return &insert.Refusal{Of: name, Passing: true,
+	return &insert.Refusal{Table: name, Transient: true,
 		Reason: "leafsql's own account may not see the table", Fix: "GRANT SELECT, INSERT ON " + name.Quoted() + " to the account in leafsql's DSN"}
 }
 

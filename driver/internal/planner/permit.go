@@ -23,7 +23,7 @@ var ErrTemporary = errors.New("leafsql: a temporary table hides the table")
 func (p *Planner) Permit(ctx context.Context, st *Statement, text string, rows int) (unproven bool, err error) {
 	in, staged := &st.Plan.Inserts[0], st.Way == Staged
 	if in.Diagnostics && !p.Settings.MariaDB {
-		return false, p.judged(ctx, &insert.Refusal{Of: in.Table.Name, Reason: "it reads @@warning_count or @@error_count, which MySQL resets when leafsql asks whether this account may run it", Fix: "put the count into a user variable first"}, text)
+		return false, p.judged(ctx, &insert.Refusal{Table: in.Table.Name, Reason: "it reads @@warning_count or @@error_count, which MySQL resets when leafsql asks whether this account may run it", Fix: "put the count into a user variable first"}, text)
 	}
 	s := p.shape(in)
 	if in.Table.Keyless || p.Permitted.holds(s) {
@@ -32,7 +32,7 @@ func (p *Planner) Permit(ctx context.Context, st *Statement, text string, rows i
 	// The server judges the table that the session sees. A query for it would change the counts that
 	// some statements read. These are judged without the query if their only effect is one id.
 	counts := session.MayReadCounts(text)
-	if !counts || in.Lacking*rows != 1 || len(in.ArgKeys) > 0 || in.Floor > 0 {
+	if !counts || in.RowsWithoutKey*rows != 1 || len(in.ArgKeys) > 0 || in.Floor > 0 {
 		hidden, err := p.askTemporary(ctx, text, in.Table.Name)
 		if refusal, ok := err.(*insert.Refusal); ok {
 			err = p.judged(ctx, refusal, text)
@@ -43,10 +43,10 @@ func (p *Planner) Permit(ctx context.Context, st *Statement, text string, rows i
 	}
 	switch {
 	case p.DB != st.db: // unqualified names mean other tables than when it was prepared
-		if err = p.TryPrepare(ctx, in.Probe(true)); err != nil && !servererr.Denied(err) { // the probe's form may be the cause
+		if err = p.TryPrepare(ctx, in.ProbeText(true)); err != nil && !servererr.Denied(err) { // the probe's form may be the cause
 			err = p.TryPrepare(ctx, emptyInsert(in.Table.Name))
 		}
-	case !staged || in.Staging.Source != insert.File: // MySQL cannot prepare LOAD DATA
+	case !staged || in.Staging.Source != insert.FromFile: // MySQL cannot prepare LOAD DATA
 		err = p.tryPrepare(ctx, st.Likely(text), in.Table.Name)
 	}
 	if err == nil && in.Columns != nil {
@@ -64,7 +64,7 @@ func (p *Planner) Permit(ctx context.Context, st *Statement, text string, rows i
 
 // probe returns the server's error if the account may not write the columns of a statement.
 func (p *Planner) probe(ctx context.Context, in *insert.Insert, filled bool) error {
-	err := p.TryPrepare(ctx, in.Probe(filled))
+	err := p.TryPrepare(ctx, in.ProbeText(filled))
 	if _, answered := err.(*mysql.MySQLError); answered && !servererr.Denied(err) {
 		return nil // caused by the probe's form
 	}
@@ -83,7 +83,7 @@ func (p *Planner) Denial(ctx context.Context, st *Statement, text string, err er
 	if own == nil && (moved || in.Columns != nil) {
 		own = p.probe(ctx, in, false)
 	}
-	return cmp.Or(own, in.KeyDenied(servererr.Message(err)))
+	return cmp.Or(own, in.RefuseKey(servererr.Message(err)))
 }
 
 // Ran records the result of a filled or staged statement and returns its error. If leafsql refused a

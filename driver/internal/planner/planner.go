@@ -119,7 +119,7 @@ func (p *Planner) plan(ctx context.Context, text string) (st *Statement, kept bo
 				return nil, false, err
 			}
 			if p.follow(); p.plans == plans && !unknown { // otherwise a look-up changed the state that plans are cached for
-				plans.Put(text, st, st.Plan.Memory())
+				plans.Put(text, st, st.Plan.MemorySize())
 			}
 		}
 		if !st.unknown {
@@ -207,7 +207,7 @@ func (p *Planner) parse(ctx context.Context, text string) (*Statement, error) {
 	plan, unknown, err := read.Parse(text, p.Settings, schema)
 	var refusal *insert.Refusal
 	switch {
-	case errors.As(err, &refusal) && !refusal.Passing:
+	case errors.As(err, &refusal) && !refusal.Transient:
 		return &Statement{Plan: new(insert.Plan), expires: time.Now().Add(tables.RefreshEvery), refusal: refusal}, nil
 	case err != nil:
 		return nil, err
@@ -225,8 +225,8 @@ func (p *Planner) parse(ctx context.Context, text string) (*Statement, error) {
 // lookup returns the configured table that a name in a query refers to on this connection, or nil.
 func (p *Planner) lookup(ctx context.Context, text, db, table string) (*insert.Table, error) {
 	if !utf8.ValidString(db) || !utf8.ValidString(table) {
-		return nil, &insert.Refusal{Of: insert.TableName{Table: strings.ToValidUTF8(table, "?")}, Reason: "its name is not in UTF-8, so it cannot be told whether it is configured",
-			Fix: "connect with charset=utf8mb4", Passing: true}
+		return nil, &insert.Refusal{Table: insert.TableName{Table: strings.ToValidUTF8(table, "?")}, Reason: "its name is not in UTF-8, so it cannot be told whether it is configured",
+			Fix: "connect with charset=utf8mb4", Transient: true}
 	}
 	if db == "" {
 		if p.DBUnknown && !p.schema.MayMean(table) {

@@ -71,7 +71,7 @@ func (s *Prepared) Refresh(ctx context.Context, args int) error {
 		}
 	}
 	if !same { // the prepared query keeps its original meaning
-		if slices.ContainsFunc(s.Statement.Plan.Inserts, func(in insert.Insert) bool { return in.Zero }) {
+		if slices.ContainsFunc(s.Statement.Plan.Inserts, func(in insert.Insert) bool { return in.WritesZero }) {
 			return s.changed("sql_mode decides whether the 0 that it writes is a key")
 		}
 		return s.keepsPlace()
@@ -129,7 +129,7 @@ func (s *Prepared) keepsPlace() error {
 
 func (s *Prepared) changed(why string) error {
 	return &insert.Refusal{
-		Of:     s.table,
+		Table:  s.table,
 		Reason: "the statement was prepared under another database in use, sql_mode or character set, and " + why,
 		Fix:    "prepare it again after such a change",
 	}

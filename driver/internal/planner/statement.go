@@ -92,7 +92,7 @@ func (st *Statement) Likely(text string) string {
 		return text
 	}
 	blocks := lo.Map(st.Plan.Inserts, func(in insert.Insert, _ int) insert.Block {
-		return insert.Block{First: 1, N: in.Lacking + len(in.ArgKeys)}
+		return insert.Block{First: 1, N: in.RowsWithoutKey + len(in.ArgKeys)}
 	})
 	if t := st.Plan.Template(blocks); !t.Literal {
 		return t.Text

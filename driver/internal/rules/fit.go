@@ -11,9 +11,9 @@ import (
 	"github.com/leafsql/leafsql/internal/quote"
 )
 
-// far is the lowest key that leafExplicit=keep treats as foreign. Few counters reach it, and snowflakes are
+// lowestFarKey is the lowest key that leafExplicit=keep treats as foreign. Few counters reach it, and snowflakes are
 // above it five minutes after their epoch.
-const far = 1 << 40
+const lowestFarKey = 1 << 40
 
 // A Fit describes how a rule fits a table.
 type Fit struct {
@@ -43,7 +43,7 @@ type Config struct {
 // Fit compares a table's columns with a rule. It returns nil without an error if the rule may
 // name many tables and this table has no suitable key. The error is an *insert.Refusal.
 func (cfg *Config) Fit(rule Rule, name catalog.Name, t *catalog.Table) (*Fit, error) {
-	lenient := cfg.Auto || Many(rule)
+	lenient := cfg.Auto || IsPattern(rule)
 	key, err := keyColumn(rule, name, t.Columns)
 	if err != nil {
 		if lenient && rule.Column == "" {
@@ -51,7 +51,7 @@ func (cfg *Config) Fit(rule Rule, name catalog.Name, t *catalog.Table) (*Fit, er
 		}
 		return nil, err
 	}
-	f := &Fit{Key: key, Indexed: t.Indexed(key.Name)}
+	f := &Fit{Key: key, Indexed: t.HasIndexOn(key.Name)}
 	f.Highest, f.Integer = key.Highest()
 	if rule.Kind == UUID7 && rule.Generator == nil {
 		if f.UUIDs, err = cfg.uuidForm(name, key); err != nil && !lenient {
@@ -60,20 +60,20 @@ func (cfg *Config) Fit(rule Rule, name catalog.Name, t *catalog.Table) (*Fit, er
 		f.Highest, f.Integer = math.MaxInt64, false
 	}
 	switch {
-	case lenient && !f.Integer && f.UUIDs == insert.NoUUID, lenient && rule.Column == "" && key.Generated():
+	case lenient && !f.Integer && f.UUIDs == insert.NoUUID, lenient && rule.Column == "" && key.IsGenerated():
 		return nil, nil
 	case f.Highest == 0:
-		return nil, Refuse(name, key.Name, "a column of type "+key.Type+" cannot hold the ids", "make it BIGINT: "+Modify(name, key.Name, "BIGINT"))
+		return nil, Refuse(name, key.Name, "a column of type "+key.Type+" cannot hold the ids", "make it BIGINT: "+ModifyText(name, key.Name, "BIGINT"))
 	}
 	if f.Near = f.Highest; cfg.KeepExplicit {
-		f.Near = min(f.Near, far)
+		f.Near = min(f.Near, lowestFarKey)
 	}
 	return f, nil
 }
 
 // uuidForm returns the form in which a key column holds UUIDs, or a refusal.
 func (cfg *Config) uuidForm(name catalog.Name, key catalog.Column) (insert.UUIDForm, error) {
-	switch typ, length, _ := key.Sized(); {
+	switch typ, length, _ := key.ParseType(); {
 	case typ == "uuid", (typ == "char" || typ == "varchar") && length >= 36:
 		return insert.UUIDText, nil
 	case (typ == "binary" || typ == "varbinary") && length == 16:
@@ -114,12 +114,12 @@ func keyColumn(rule Rule, name catalog.Name, columns []catalog.Column) (catalog.
 	return keys[0], nil
 }
 
-// Refuse returns a passing refusal: once the table is fixed, the next statement works. column may be "".
+// Refuse returns a transient refusal: once the table is fixed, the next statement works. column may be "".
 func Refuse(name catalog.Name, column, reason, fix string) error {
-	return &insert.Refusal{Of: name, Column: column, Reason: reason, Fix: fix, Passing: true}
+	return &insert.Refusal{Table: name, Column: column, Reason: reason, Fix: fix, Transient: true}
 }
 
-// Modify returns the statement that changes the type of a key column.
-func Modify(name catalog.Name, column, typ string) string {
+// ModifyText returns the statement that changes the type of a key column.
+func ModifyText(name catalog.Name, column, typ string) string {
 	return "ALTER TABLE " + name.Quoted() + " MODIFY " + quote.Name(column) + " " + typ + " NOT NULL"
 }

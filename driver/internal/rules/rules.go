@@ -74,8 +74,8 @@ func TagOf(r Rule, table string) string {
 	return r.Table
 }
 
-// Many reports whether the rule may name more than one table of a database.
-func Many(r Rule) bool { return strings.Contains(r.Table, "*") }
+// IsPattern reports whether the rule may name more than one table of a database.
+func IsPattern(r Rule) bool { return strings.Contains(r.Table, "*") }
 
 // BySpecificity returns the rules in an order in which the first match applies:
 // exclusions first, exact names before patterns, longer patterns before shorter ones.

@@ -67,8 +67,8 @@ func (s *Session) SetNoBackslashEscapes(on, known bool) {
 // SetMultiStatements notes whether the connection accepts texts of several statements.
 func (s *Session) SetMultiStatements(several bool) {
 	s.multiStatements, s.multiStatementsKnown = several, true
-	if s.baseSettings.Single == several {
-		s.baseSettings.Single, s.Settings.Single = !several, !several
+	if s.baseSettings.SingleStatement == several {
+		s.baseSettings.SingleStatement, s.Settings.SingleStatement = !several, !several
 		s.Revision++
 	}
 }
@@ -205,9 +205,9 @@ func CheckQueryAllowed(text, depends, fix string) error {
 		fix+", or put the count into a user variable first")
 }
 
-// refuse returns a passing refusal: a query may be possible before the next statement.
+// refuse returns a transient refusal: a query may be possible before the next statement.
 func refuse(reason, fix string) error {
-	return &insert.Refusal{Reason: reason, Fix: fix, Passing: true}
+	return &insert.Refusal{Reason: reason, Fix: fix, Transient: true}
 }
 
 // ParseVersion parses the result of VERSION() and returns the version as version comments

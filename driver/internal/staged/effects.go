@@ -52,7 +52,7 @@ func effectsOf(s lex.Scanner) (e insert.Effects) {
 		switch t.Kind {
 		case lex.Assign, '=':
 			if t.Kind == lex.Assign && (prev.Kind == lex.Var || prev.Kind == lex.Name) || atVar && prev.Kind == lex.Var {
-				e.Does |= insert.Assigns
+				e.Kinds |= insert.Assigns
 			}
 		case lex.Var:
 			atVar = before == "set" || prev.Kind == ','
@@ -80,13 +80,13 @@ func effectsOf(s lex.Scanner) (e insert.Effects) {
 				name.DB, first, listed = "", at, prev.Kind == ','
 			}
 			if name.Table = text; strings.EqualFold(name.DB, "new") && (out || open.Kind == lex.Assign || open.Kind == '=' && (listed || before == "set")) {
-				e.Sets = append(e.Sets, strings.ToLower(text))
+				e.SetColumns = append(e.SetColumns, strings.ToLower(text))
 			}
 			switch {
 			case open.Kind == '.' && prev.Kind != '.':
 				word = before
 			case prev.Kind == '%' && word == "rowcount":
-				e.Before = "SQL%ROWCOUNT"
+				e.PreviousCall = "SQL%ROWCOUNT"
 			case prev.Kind != '.' && (!call && t.Kind == lex.Word || call && (first || counting[word] || t.Kind == lex.Word && word == "update" || s.IsBuiltIn(t, open))) && keyword(&e, word, before, call, call && peek.Next().Kind != ')', results):
 			case before == "call", call && !first && (prev.Kind == '.' || !s.IsBuiltIn(t, open)):
 				e.Calls = append(e.Calls, name)
@@ -102,7 +102,7 @@ func effectsOf(s lex.Scanner) (e insert.Effects) {
 		prev = t
 	}
 	if results && len(e.Vars) > 0 {
-		e.Does |= insert.Assigns
+		e.Kinds |= insert.Assigns
 	}
 	return e
 }
@@ -113,17 +113,17 @@ func effectsOf(s lex.Scanner) (e insert.Effects) {
 func keyword(e *insert.Effects, word, before string, call, argument, counts bool) bool {
 	switch {
 	case call && word == lex.IDFunction:
-		if e.Does |= insert.ReadsID; argument {
-			e.Does |= insert.SetsID
+		if e.Kinds |= insert.ReadsID; argument {
+			e.Kinds |= insert.SetsID
 		}
 	case (call || counts) && (word == "row_count" || word == "found_rows"):
-		e.Before = strings.ToUpper(word) + "()"
+		e.PreviousCall = strings.ToUpper(word) + "()"
 	case word == "temporary":
-		e.Does |= insert.MakesTemporary
+		e.Kinds |= insert.MakesTemporary
 	case writing[word] && writes(word, before, call):
-		e.Does |= insert.Writes
+		e.Kinds |= insert.Writes
 	case clocks[word]:
-		e.Does |= insert.ReadsClock
+		e.Kinds |= insert.ReadsClock
 	default:
 		return false
 	}
@@ -146,10 +146,10 @@ func variable(e *insert.Effects, s lex.Scanner, t lex.Token) {
 			e.Vars = append(e.Vars, strings.ToLower(s.Text[t.Pos:t.End]))
 		}
 	case "warning_count", "error_count", "autocommit", "in_transaction":
-		e.Before = "@@" + name
+		e.PreviousCall = "@@" + name
 	default:
 		if lex.IsIDVariable(name) {
-			e.Does |= insert.ReadsID
+			e.Kinds |= insert.ReadsID
 		}
 	}
 }

@@ -58,14 +58,14 @@ func TestEffects(t *testing.T) {
 	} {
 		e := effectsOf(mariaDB.Scanner(c.text))
 		var got []string
-		if e.Before != "" {
-			got = append(got, "before "+e.Before)
+		if e.PreviousCall != "" {
+			got = append(got, "before "+e.PreviousCall)
 		}
 		for _, f := range []struct {
 			effect insert.Effect
 			name   string
 		}{{insert.ReadsID, "reads id"}, {insert.SetsID, "sets id"}, {insert.ReadsClock, "clock"}, {insert.Writes, "writes"}, {insert.Assigns, "assigns"}, {insert.MakesTemporary, "temporary"}} {
-			if e.Does.Any(f.effect) {
+			if e.Kinds.HasAny(f.effect) {
 				got = append(got, f.name)
 			}
 		}

@@ -37,7 +37,7 @@ func (j *Judge) called(db string, e insert.Effects) (insert.Effects, error) {
 // are those of Called.
 func (j *Judge) ReadsID(db, text string) (bool, error) {
 	run, err := j.called(db, effectsOf(j.Settings.Scanner(text)))
-	return run.Does.Any(insert.ReadsID | insert.Hidden), err
+	return run.Kinds.HasAny(insert.ReadsID | insert.Hidden), err
 }
 
 // Stage adds the steps that a statement needs, or returns its refusal. Other errors are those of
@@ -56,16 +56,16 @@ func (j *Judge) Stage(in *insert.Insert, db, source string) error {
 		return err
 	}
 	switch s.Clash {
-	case insert.JoinCondition:
+	case insert.ClashJoinCondition:
 		return joins.on(t)
-	case insert.SameName:
+	case insert.ClashSameName:
 		return sameName.on(t)
 	}
 	if err := j.check(t, s, db, source); err != nil {
 		return err
 	}
-	if in.Way = t.ID; in.Way == insert.IDInText && s.Needs.Any(insert.IDBefore) {
-		in.Way = insert.SetAfter
+	if in.Way = t.IDWay; in.Way == insert.IDInText && s.Needs.HasAny(insert.NeedIDBefore) {
+		in.Way = insert.IDSetAfter
 	}
 	return nil
 }
@@ -78,7 +78,7 @@ func Nulled(t *insert.Table, settings insert.Settings, source insert.Source) err
 	fixed, has := versions.NullsColumns(settings.MariaDB, settings.Version)
 	server := versions.Name(settings.MariaDB, settings.Version)
 	switch {
-	case !has || t.AutoIncrement && source == insert.Query:
+	case !has || t.AutoIncrement && source == insert.FromQuery:
 	case t.RowTriggers == insert.SomeTriggers:
 		return nullsKeys.on(t, "{server}", server, "{fixed}", fixed)
 	case t.RowTriggers == insert.HiddenTriggers:
@@ -103,28 +103,28 @@ func (j *Judge) check(t *insert.Table, s *insert.Staging, db, text string) error
 	}
 	// The time can be set if nothing such as SET STATEMENT … FOR precedes the verb, and no hint follows
 	// it.
-	settable := s.Source == insert.Query && len(s.Head[0]) <= len("REPLACE") && !strings.Contains(s.Head[1], "/*+")
-	if settable && (source.Does.Any(insert.ReadsClock) || len(source.Calls) > 0) {
-		s.Needs |= insert.OneTime
+	settable := s.Source == insert.FromQuery && len(s.Head[0]) <= len("REPLACE") && !strings.Contains(s.Head[1], "/*+")
+	if settable && (source.Kinds.HasAny(insert.ReadsClock) || len(source.Calls) > 0) {
+		s.Needs |= insert.NeedOneTime
 	}
-	if (tail.Does | byRow.Does | t.Triggers.Does).Any(insert.ReadsID) || byRow.Does.Any(insert.Hidden) {
-		s.Needs |= insert.IDBefore
+	if (tail.Kinds | byRow.Kinds | t.Triggers.Kinds).HasAny(insert.ReadsID) || byRow.Kinds.HasAny(insert.Hidden) {
+		s.Needs |= insert.NeedIDBefore
 	}
-	counts := cmp.Or(source.Before, tail.Before, called.Before+byRow.Before)
-	unseen := (called.Does | byRow.Does).Any(insert.Hidden)
+	counts := cmp.Or(source.PreviousCall, tail.PreviousCall, called.PreviousCall+byRow.PreviousCall)
+	unseen := (called.Kinds | byRow.Kinds).HasAny(insert.Hidden)
 	byRow.Add(t.Triggers)
 	byRow.Add(tail)
 	shared := called
-	shared.Does |= source.Does & insert.Assigns
+	shared.Kinds |= source.Kinds & insert.Assigns
 	shared.Vars = slices.Concat(called.Vars, source.Vars)
-	switch name := shared.Disturbs(&byRow); {
-	case source.Does.Any(insert.SetsID):
+	switch name := shared.FindConflict(&byRow); {
+	case source.Kinds.HasAny(insert.SetsID):
 		return setsID.on(t, "{part}", "its source")
 	case unseen:
 		return hidden.on(t)
-	case called.Does.Any(insert.SetsID):
+	case called.Kinds.HasAny(insert.SetsID):
 		return setsID.on(t, "{part}", "a stored function that its source calls")
-	case called.Names(t.Name.Table):
+	case called.NamesTable(t.Name.Table):
 		return usesTable.on(t)
 	case name != "":
 		return disturbs.on(t, "{name}", name)

@@ -41,11 +41,11 @@ func (p *Programs) Called(ctx context.Context, db string, calls, views []insert.
 // Trigger returns the effects of a trigger of a table in the database db, and of the programs that it
 // leads to. An error of a look-up is a *catalog.Failure.
 func (p *Programs) Trigger(ctx context.Context, db string, t catalog.Trigger) (insert.Effects, error) {
-	e := p.Effects(db, p.Server.Under(t.SQLMode).Scanner(t.Text))
-	sets := e.Sets
+	e := p.Effects(db, p.Server.WithSQLMode(t.SQLMode).Scanner(t.Text))
+	sets := e.SetColumns
 	err := p.follow(ctx, &e)
-	if e.Sets = sets; !t.Before { // a trigger after the row cannot set columns
-		e.Sets = nil
+	if e.SetColumns = sets; !t.Before { // a trigger after the row cannot set columns
+		e.SetColumns = nil
 	}
 	return e, err
 }
@@ -75,18 +75,18 @@ func (p *Programs) follow(ctx context.Context, all *insert.Effects) error {
 				return &catalog.Failure{What: "the stored routine " + name.String(), Err: err}
 			}
 			for _, r := range routines {
-				text := p.Server.Under(r.SQLMode).Scanner(r.Text)
+				text := p.Server.WithSQLMode(r.SQLMode).Scanner(r.Text)
 				skipHeader(&text)
 				all.Add(p.Effects(name.DB, text))
 				if r.Text == "" {
-					all.Does |= insert.Hidden
+					all.Kinds |= insert.Hidden
 				}
 			}
 		}
 		if err := p.addViews(ctx, tables, all); err != nil {
 			return err
 		}
-		if written = append(written, tables...); !all.Does.Any(insert.Writes) {
+		if written = append(written, tables...); !all.Kinds.HasAny(insert.Writes) {
 			continue
 		}
 		seen, err := p.Catalog.Tables(ctx, written)
@@ -96,7 +96,7 @@ func (p *Programs) follow(ctx context.Context, all *insert.Effects) error {
 		for _, name := range written {
 			if t := seen[name]; t != nil {
 				for _, tr := range t.Triggers {
-					all.Add(p.Effects(name.DB, p.Server.Under(tr.SQLMode).Scanner(tr.Text)))
+					all.Add(p.Effects(name.DB, p.Server.WithSQLMode(tr.SQLMode).Scanner(tr.Text)))
 				}
 			}
 		}
@@ -116,7 +116,7 @@ func (p *Programs) addViews(ctx context.Context, names []catalog.Name, all *inse
 			return &catalog.Failure{What: "the views that a statement names", Err: err}
 		}
 		for _, v := range views {
-			all.Add(p.Effects(db, p.Server.Under("").Scanner(v.Text)))
+			all.Add(p.Effects(db, p.Server.WithSQLMode("").Scanner(v.Text)))
 		}
 	}
 	return nil

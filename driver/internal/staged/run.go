@@ -114,13 +114,13 @@ func (s *Run) Do(ctx context.Context) error {
 // checkCopy copies the empty stage: once for a plan if only the server can resolve the names in the
 // update list, and before ids are drawn if the account may lack the right to write them.
 func (s *Run) checkCopy(ctx context.Context) error {
-	if !s.Unproven && (!s.Insert.Staging.Needs.Any(insert.NamesTried) || s.Accepted.Load()) {
+	if !s.Unproven && (!s.Insert.Staging.Needs.HasAny(insert.NeedTryNames) || s.Accepted.Load()) {
 		return nil
 	}
 	err := s.copy(ctx, insert.Block{First: 1, N: 2})
 	s.Accepted.Store(err == nil)
 	if s.Unproven && servererr.Denied(err) && strings.Contains(servererr.Message(err), "'"+s.Insert.Table.Key+"'") {
-		return s.Insert.KeyDenied(servererr.Message(err))
+		return s.Insert.RefuseKey(servererr.Message(err))
 	}
 	return err
 }
@@ -128,16 +128,16 @@ func (s *Run) checkCopy(ctx context.Context) error {
 // store writes the rows to the target. It copies even if there are none, since an empty copy may fail.
 func (s *Run) store(ctx context.Context) error {
 	s.Result = driver.RowsAffected(0)
-	if s.rows == 0 && s.Insert.Staging.Source == insert.File {
+	if s.rows == 0 && s.Insert.Staging.Source == insert.FromFile {
 		return nil
 	}
-	if s.rows > 0 && s.Insert.Staging.Needs.Any(insert.IDBefore) { // filling the stage set the session's id to the number of a row there
+	if s.rows > 0 && s.Insert.Staging.Needs.HasAny(insert.NeedIDBefore) { // filling the stage set the session's id to the number of a row there
 		if err := s.Session.ExecText(ctx, "SET "+insert.RestoreID); err != nil {
 			return err
 		}
 	}
 	if err := s.copy(ctx, s.Block); err != nil {
-		s.Insert.Table.SkipAfter(ctx, s.Block.Late, err)
+		s.Insert.Table.SkipAfter(ctx, s.Block.PendingSkip, err)
 		return err
 	}
 	in := *s.Insert
@@ -148,14 +148,14 @@ func (s *Run) store(ctx context.Context) error {
 		in.Update = insert.NoUpdate
 	}
 	affected, server := session.ResultCounts(s.Result)
-	s.ID, _ = in.KeyID(&s.Block, affected, server, s.FoundRows)
+	s.ID, _ = in.ResultID(&s.Block, affected, server, s.FoundRows)
 	if !s.marked && s.rows > 0 {
 		s.setID = insert.RestoreID
-		if late := in.IDAfter(&s.Block, affected, s.ID); s.Insert.Way == insert.SetAfter && late > 0 {
+		if late := in.SessionIDAfter(&s.Block, affected, s.ID); s.Insert.Way == insert.IDSetAfter && late > 0 {
 			s.setID = insert.SetID(late)
 		}
 	}
-	return s.Insert.Table.Skip(ctx, s.Session, s.Block.Late, nil)
+	return s.Insert.Table.Skip(ctx, s.Session, s.Block.PendingSkip, nil)
 }
 
 // copy copies the stage's rows to the target.
@@ -178,7 +178,7 @@ func (s *Run) create(ctx context.Context) error {
 	target := t.Name.Quoted()
 	list := lo.Map(s.Insert.Staging.Columns, func(col string, _ int) string { return target + "." + quote.Name(col) })
 	key, source := "", "(SELECT 1) leafsql_q LEFT JOIN "+target+" ON FALSE"
-	if s.Insert.Staging.Source == insert.File {
+	if s.Insert.Staging.Source == insert.FromFile {
 		source = target
 		if s.Insert.Staging.Key >= 0 {
 			key = ", " + quote.Name(t.Key) + " " + t.KeyType + " NULL"
@@ -214,7 +214,7 @@ func (s *Run) create(ctx context.Context) error {
 // clock sets NOW() to one value for all steps, if the source reads it.
 func (s *Run) clock(ctx context.Context) error {
 	switch {
-	case !s.Insert.Staging.Needs.Any(insert.OneTime):
+	case !s.Insert.Staging.Needs.HasAny(insert.NeedOneTime):
 		return nil
 	case s.Session.Settings.MariaDB:
 		s.prefix = "SET STATEMENT timestamp = @leafsql_t FOR "
@@ -243,10 +243,10 @@ func (s *Run) number(ctx context.Context) (err error) {
 	s.Block.N = int(s.rows)
 	if s.rows > 0 && s.Insert.Staging.Key >= 0 {
 		if err = s.look(ctx); err == nil && s.Block.N > 0 {
-			err = s.Insert.Table.Skip(ctx, s.Session, s.Block.Late, nil)
-			s.Block.Late = 0
+			err = s.Insert.Table.Skip(ctx, s.Session, s.Block.PendingSkip, nil)
+			s.Block.PendingSkip = 0
 		} else if err == nil {
-			err = s.Insert.Table.Skip(ctx, s.Session, s.Block.Late, &s.Block)
+			err = s.Insert.Table.Skip(ctx, s.Session, s.Block.PendingSkip, &s.Block)
 		}
 	}
 	if err == nil && s.Block.N > 0 {
@@ -267,9 +267,9 @@ func (s *Run) look(ctx context.Context) error {
 	if s.Block.N, err = strconv.Atoi(row[0]); err != nil {
 		return err
 	}
-	s.Block.Late, _ = strconv.ParseInt(row[1], 10, 64) // NULL: no key that the counter has to pass
+	s.Block.PendingSkip, _ = strconv.ParseInt(row[1], 10, 64) // NULL: no key that the counter has to pass
 	given, _ := strconv.Atoi(row[2])
-	if t := s.Insert.Table; s.Block.N+given > int(s.rows) && t.ZeroIn(t.ZeroKey == insert.BySession && row[3] != "0") == insert.Given {
+	if t := s.Insert.Table; s.Block.N+given > int(s.rows) && t.ZeroMeaningIn(t.ZeroKey == insert.KeyBySession && row[3] != "0") == insert.KeyGiven {
 		s.Block.KeepZero, s.Block.N = true, int(s.rows)-given
 	}
 	return nil

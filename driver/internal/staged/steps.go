@@ -46,7 +46,7 @@ func Look(in *insert.Insert, stage string, below int64) string {
 // with a number, since that would be a numeric comparison.
 func lacks(t *insert.Table, key string, keepZero bool) string {
 	switch {
-	case keepZero, t.ZeroKey == insert.Given:
+	case keepZero, t.ZeroKey == insert.KeyGiven:
 		return key + " IS NULL"
 	case t.IntegerKey:
 		return "(" + key + " IS NULL OR " + key + " = 0)"

@@ -32,29 +32,29 @@ func (set *Set) describe(rule rules.Rule, name catalog.Name, seen *seenTable) (*
 	desc := &insert.Table{
 		Keys: t, Name: name,
 		Key: key.Name, KeyType: key.Type, Highest: f.Highest,
-		IntegerKey: f.Integer, UUID: f.UUIDs, Unsigned: key.Unsigned(),
-		ZeroKey:     map[string]insert.Meaning{"fill": insert.Wanted, "keep": insert.Given}[set.Config.Zero], // else BySession
-		Floors:      t.Follows(),
-		OtherUnique: !key.AutoIncrement && seen.OtherUnique(key.Name),
+		IntegerKey: f.Integer, UUID: f.UUIDs, Unsigned: key.IsUnsigned(),
+		ZeroKey:        map[string]insert.KeyMeaning{"fill": insert.KeyWanted, "keep": insert.KeyGiven}[set.Config.Zero], // else KeyBySession
+		Floors:         t.Follows(),
+		HasOtherUnique: !key.AutoIncrement && seen.HasOtherUnique(key.Name),
 
 		AutoIncrement: key.AutoIncrement, RowTriggers: seen.RowTriggers(),
 	}
 	switch {
-	case key.AutoIncrement && desc.ZeroKey == insert.Given: // the server would replace it
-		desc.ZeroKey = insert.BySession
-	case f.UUIDs != insert.NoUUID && desc.ZeroKey == insert.BySession: // sql_mode does not affect UUIDs
-		desc.ZeroKey = insert.Wanted
+	case key.AutoIncrement && desc.ZeroKey == insert.KeyGiven: // the server would replace it
+		desc.ZeroKey = insert.KeyBySession
+	case f.UUIDs != insert.NoUUID && desc.ZeroKey == insert.KeyBySession: // sql_mode does not affect UUIDs
+		desc.ZeroKey = insert.KeyWanted
 	}
 
-	if rules.Many(rule) && !key.AutoIncrement {
-		desc.Zero = t.ReplacedZero
+	if rules.IsPattern(rule) && !key.AutoIncrement {
+		desc.OnReplacedZero = t.ReplacedZero
 	}
 	for _, col := range seen.Columns {
 		if !col.Invisible {
 			desc.Columns = append(desc.Columns, col.Name)
 		}
-		if col.ID {
-			desc.Triggers.Does |= insert.ReadsID
+		if col.DefaultReadsID {
+			desc.Triggers.Kinds |= insert.ReadsID
 		}
 	}
 	for event, e := range seen.triggers {
@@ -63,13 +63,13 @@ func (set *Set) describe(rule rules.Rule, name catalog.Name, seen *seenTable) (*
 		desc.Triggers.Add(e)
 	}
 	if !set.Config.ResultOnly && f.UUIDs == insert.NoUUID {
-		desc.UpdatesID = f.Integer && key.Updatable && !desc.UpdatesSetKey && !seen.triggers["UPDATE"].Does.Any(insert.ReadsID)
+		desc.UpdatesID = f.Integer && key.Updatable && !desc.UpdatesSetKey && !seen.triggers["UPDATE"].Kinds.HasAny(insert.ReadsID)
 		switch {
 		case desc.SetsKey:
-		case desc.Triggers.Does.Any(insert.ReadsID):
-			desc.ID = insert.SetAfter
+		case desc.Triggers.Kinds.HasAny(insert.ReadsID):
+			desc.IDWay = insert.IDSetAfter
 		default:
-			desc.ID = insert.IDInText
+			desc.IDWay = insert.IDInText
 		}
 	}
 	return desc, nil
@@ -80,8 +80,8 @@ func (set *Set) describe(rule rules.Rule, name catalog.Name, seen *seenTable) (*
 func Keyless(like *insert.Table, name catalog.Name) *insert.Table {
 	desc := *like
 	desc.Name = name
-	desc.Floors, desc.ID, desc.UpdatesID, desc.RowTriggers = false, insert.NoID, false, insert.NoTriggers
-	desc.Triggers = insert.Effects{Does: desc.Triggers.Does & insert.ReadsID}
+	desc.Floors, desc.IDWay, desc.UpdatesID, desc.RowTriggers = false, insert.NoID, false, insert.NoTriggers
+	desc.Triggers = insert.Effects{Kinds: desc.Triggers.Kinds & insert.ReadsID}
 	desc.Keyless, desc.Keys = true, like.Keys.(*counters.Table).Keyless(name)
 	return &desc
 }

@@ -112,9 +112,9 @@ func (set *Set) inspectTable(rule rules.Rule, name catalog.Name, t *catalog.Tabl
 	}
 	info.Column, info.Type, info.AutoIncrement = f.Key.Name, f.Key.Type, f.Key.AutoIncrement
 	info.Integer, info.Highest, info.Near, info.Indexed = f.Integer, f.Highest, f.Near, f.Indexed
-	info.Unique, info.UniqueWith = t.Unique(f.Key.Name)
+	info.Unique, info.UniqueWith = t.IsUnique(f.Key.Name)
 	desc := &insert.Table{Name: name, AutoIncrement: f.Key.AutoIncrement, RowTriggers: t.RowTriggers()}
-	info.RefusesLoad = staged.Nulled(desc, set.Settings, insert.File) != nil
+	info.RefusesLoad = staged.Nulled(desc, set.Settings, insert.FromFile) != nil
 	info.TriggersHidden = t.TriggersHidden
 	return info
 }
@@ -145,7 +145,7 @@ type reader struct {
 }
 
 func (r reader) Writes(p inspect.Program) []string {
-	return r.found(read.Targets(p.Body, p.Database, r.set.Settings.Under(p.SQLMode)))
+	return r.found(read.Targets(p.Body, p.Database, r.set.Settings.WithSQLMode(p.SQLMode)))
 }
 
 func (r reader) Reads(p inspect.Program) []string { return r.found(r.effects(p).Tables) }
@@ -160,7 +160,7 @@ func (r reader) Assigns(p inspect.Program, column string) bool {
 }
 
 func (r reader) effects(p inspect.Program) insert.Effects {
-	return r.set.Programs().Effects(p.Database, r.set.Settings.Under(p.SQLMode).Scanner(p.Body))
+	return r.set.Programs().Effects(p.Database, r.set.Settings.WithSQLMode(p.SQLMode).Scanner(p.Body))
 }
 
 func (r reader) found(names []insert.TableName) []string {

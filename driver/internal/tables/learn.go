@@ -57,7 +57,7 @@ func (set *Set) learnServer(ctx context.Context, conn pool.Conn, database string
 	set.Settings.MariaDB, set.Settings.Version = session.ParseVersion(version)
 	set.Settings.TiDB = versions.TiDB(version)
 	if _, has := versions.NullsColumns(set.Settings.MariaDB, set.Settings.Version); has {
-		set.Catalog.LogInAnew()
+		set.Catalog.DisableIdleConns()
 	}
 	if set.Catalog.FoldsCase = folds != "0"; set.Catalog.FoldsCase {
 		for i := range set.rules {

@@ -135,7 +135,7 @@ func (set *Set) catalogTables(ctx context.Context, names []catalog.Name) (tables
 	_, matters := versions.NullsColumns(set.Settings.MariaDB, set.Settings.Version)
 	var sees map[catalog.Name]bool
 	if matters {
-		sees, err = set.Catalog.SeesTriggers(ctx, names)
+		sees, err = set.Catalog.FindTriggerRights(ctx, names)
 	}
 	if err == nil {
 		tables, err = set.Catalog.Tables(ctx, names)

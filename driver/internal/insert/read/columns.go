@@ -43,7 +43,7 @@ func (w *insertReader) columnList() error {
 		if w.form == listed {
 			column = ", " + quote.Name(w.Table.Key)
 		}
-		w.insertText(insert.Filled, w.tok.Pos, column)
+		w.insertText(insert.EditFilled, w.tok.Pos, column)
 		w.listEdits = 1
 	}
 	w.next()
@@ -96,7 +96,7 @@ func (w *insertReader) columnNames() []string {
 func (w *insertReader) restart(at cursor) {
 	w.cursor = at
 	w.Edits = w.Edits[:w.firstEdit+w.listEdits]
-	w.Rows, w.Lacking, w.ArgKeys, w.Positional, w.Floor, w.OwnKey, w.Zero = 0, 0, nil, false, 0, 0, false
+	w.Rows, w.RowsWithoutKey, w.ArgKeys, w.Positional, w.Floor, w.ExplicitKey, w.WritesZero = 0, 0, nil, false, 0, 0, false
 }
 
 // listColumns adds a column list to a statement without one: the key alone for rows without values,
@@ -104,10 +104,10 @@ func (w *insertReader) restart(at cursor) {
 // columns, another value would be the key, and might even request a generated one. at is the offset of
 // the rows.
 func (w *insertReader) listColumns(at int, noValues bool) {
-	list, kind := quote.Name(w.Table.Key), insert.Filled
+	list, kind := quote.Name(w.Table.Key), insert.EditFilled
 	w.form = empty
 	if !noValues {
-		list, kind = w.allColumns(), insert.Always
+		list, kind = w.allColumns(), insert.EditAlways
 		w.form, w.Positional = positional, true
 	}
 	if w.listEdits > 0 { // ()

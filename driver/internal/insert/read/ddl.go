@@ -58,7 +58,7 @@ func (r *reader) ddl(verb string) error {
 // changedTables records the table at the cursor and those that may follow: in the list of DROP, and
 // after RENAME TO and EXCHANGE PARTITION … WITH TABLE.
 func (r *reader) changedTables(c insert.Change, create bool) {
-	runs := r.Runs
+	runs := r.RunsPrograms
 	r.existence()
 	if !r.changed(c) {
 		return
@@ -73,7 +73,7 @@ func (r *reader) changedTables(c insert.Change, create bool) {
 	case create:
 		r.toEnd()
 		if !mentions(r.text[r.began.tok.Pos:r.prevEnd], "select", "values") {
-			r.Runs = runs // its parenthesized lists are not calls
+			r.RunsPrograms = runs // its parenthesized lists are not calls
 		}
 	}
 	for !r.atEnd() {

@@ -41,7 +41,7 @@ func (r *reader) plan() *insert.Plan {
 			r.Inserts[i].Update = min(r.Inserts[i].Update, insert.RowUpdate)
 		}
 	}
-	r.Runs = r.Runs && r.schema.Temporary != nil
+	r.RunsPrograms = r.RunsPrograms && r.schema.Temporary != nil
 	plan.Init(r.text, r.Findings)
 	return plan
 }
@@ -62,14 +62,14 @@ func (r *reader) replaceText(kind insert.EditKind, pos, end int, text string) {
 // spaceBehind separates the key from a word that follows it directly.
 func (w *insertReader) spaceBehind() {
 	if w.tok.Pos == w.prevEnd && w.tok.Kind == lex.Word {
-		w.insertText(insert.Filled, w.prevEnd, " ")
+		w.insertText(insert.EditFilled, w.prevEnd, " ")
 	}
 }
 
 // gap records a row without a key, and that the key replaces text[pos:end].
 func (w *insertReader) gap(kind insert.EditKind, pos, end int) {
 	w.edit(kind, pos, end, w.params)
-	w.Lacking++
+	w.RowsWithoutKey++
 }
 
 // paramsBefore returns the number of placeholders in front of this token.

@@ -46,7 +46,7 @@ func TestEnds(t *testing.T) {
 
 // TestEndsOfSingleStatements: on a connection for single statements, comments after the only semicolon belong to the statement.
 func TestEndsOfSingleStatements(t *testing.T) {
-	settings := insert.Settings{MariaDB: true, Version: 101119, SessionKnown: true, Single: true}
+	settings := insert.Settings{MariaDB: true, Version: 101119, SessionKnown: true, SingleStatement: true}
 	for _, tt := range []struct{ text, parts string }{
 		{"INSERT INTO orders (total) VALUES (1); -- c", "INSERT INTO orders (total) VALUES (1); -- c"},
 		{"INSERT INTO orders (total) VALUES (1);\n# c\n/* c */\n; ", "INSERT INTO orders (total) VALUES (1);\n# c\n/* c */\n; "},

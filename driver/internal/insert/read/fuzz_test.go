@@ -53,7 +53,7 @@ func checkText(t *testing.T, text, set string) {
 	none := make([]insert.Block, len(p.Inserts))
 	always := false
 	for i, in := range p.Inserts {
-		if in.Lacking == 0 && len(in.ArgKeys) == 0 && !in.Positional && in.Staging == nil && in.Floor == 0 {
+		if in.RowsWithoutKey == 0 && len(in.ArgKeys) == 0 && !in.Positional && in.Staging == nil && in.Floor == 0 {
 			t.Fatalf("%s: %q: nothing to do in statement %d", set, text, i)
 		}
 		none[i].Explicit = make([]bool, len(in.ArgKeys))
@@ -113,7 +113,7 @@ func checkText(t *testing.T, text, set string) {
 	conditional := slices.ContainsFunc(p.Inserts, func(in insert.Insert) bool { return in.Conditional })
 	for _, in := range q.Inserts {
 		// A select of too few values is staged, and the server refuses it.
-		if in.Lacking > 0 || len(in.ArgKeys) > 0 || in.Staging != nil && !conditional {
+		if in.RowsWithoutKey > 0 || len(in.ArgKeys) > 0 || in.Staging != nil && !conditional {
 			t.Fatalf("%s: %q: filled it lacks a key still: %q", set, text, filled)
 		}
 	}

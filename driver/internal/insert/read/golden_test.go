@@ -157,7 +157,7 @@ func settings(s string) (insert.Settings, Schema) {
 		case "latin1", "gbk", "big5", "sjis":
 			m.Charset = w
 		case "readsid":
-			programs.Does = insert.ReadsID
+			programs.Kinds = insert.ReadsID
 		case "result":
 			plain = true
 		default:
@@ -168,7 +168,7 @@ func settings(s string) (insert.Settings, Schema) {
 		t, err := lookup(db, name)
 		if t != nil && plain {
 			p := *t
-			p.ID, p.UpdatesID = insert.NoID, false
+			p.IDWay, p.UpdatesID = insert.NoID, false
 			return &p, err
 		}
 		if t != nil && (triggers || hidden) {
@@ -223,7 +223,7 @@ func outcome(text, set string) []string {
 	for i := range p.Inserts {
 		lines = append(lines, "| "+describe(&p.Inserts[i]))
 	}
-	if p.Session {
+	if p.SetsSession {
 		lines = append(lines, "| sets what the session reads texts by")
 	}
 	if p.Use != "" || p.Opaque {
@@ -248,7 +248,7 @@ func describe(in *insert.Insert) string {
 	s := fmt.Sprintf("%d: %s", in.Statement, in.Table.Name)
 	switch {
 	case in.Staging == nil:
-		s += fmt.Sprintf(" rows %d, lacking %d", in.Rows, in.Lacking)
+		s += fmt.Sprintf(" rows %d, lacking %d", in.Rows, in.RowsWithoutKey)
 	default:
 		s += fmt.Sprintf(" staged %v, key %d, args %d", in.Staging.Columns, in.Staging.Key, in.Staging.FillArgs)
 	}
@@ -263,9 +263,9 @@ func describe(in *insert.Insert) string {
 		name string
 	}{
 		{in.Duplicates == insert.Replace, "replace"}, {in.Duplicates == insert.Ignore || in.Duplicates == insert.UpdateOrIgnore, "ignore"}, {in.Duplicates >= insert.Update, "upsert"}, {in.Returning, "returning"},
-		{in.Conditional, "conditional"}, {in.Way == insert.IDInText, "marker"}, {in.Way == insert.SetAfter, "late"}, {in.Update >= insert.RowUpdate, "upsert marker"}, {in.Update == insert.UserUpdate, "user's marker"},
-		{in.Update == insert.AlwaysUpdate, "own marker"}, {in.KeepsKey && (in.OwnKey > 0 || len(in.ArgKeys) > 0), "keeps the key"}, {in.Positional, "positional"},
-		{in.Staging != nil && in.Staging.Needs.Any(insert.OneTime), "clock"}, {in.Staging != nil && in.Staging.Needs.Any(insert.NamesTried), "names the source"},
+		{in.Conditional, "conditional"}, {in.Way == insert.IDInText, "marker"}, {in.Way == insert.IDSetAfter, "late"}, {in.Update >= insert.RowUpdate, "upsert marker"}, {in.Update == insert.UserUpdate, "user's marker"},
+		{in.Update == insert.AlwaysUpdate, "own marker"}, {in.KeepsKey && (in.ExplicitKey > 0 || len(in.ArgKeys) > 0), "keeps the key"}, {in.Positional, "positional"},
+		{in.Staging != nil && in.Staging.Needs.HasAny(insert.NeedOneTime), "clock"}, {in.Staging != nil && in.Staging.Needs.HasAny(insert.NeedTryNames), "names the source"},
 	} {
 		if f.on {
 			s += ", " + f.name

@@ -115,9 +115,9 @@ func (w *insertReader) readTarget() (bool, error) {
 		return false, w.refuseNamed("a table named in an unknown form", plainForm)
 	}
 	w.head = span{w.began.tok.Pos, w.tok.Pos}
-	headParams, runs := w.params, w.Runs
+	headParams, runs := w.params, w.RunsPrograms
 	n, written, ok := w.tableName()
-	w.Runs = runs // a column list after the name is not a call
+	w.RunsPrograms = runs // a column list after the name is not a call
 	if !ok {
 		return false, nil
 	}
@@ -130,7 +130,7 @@ func (w *insertReader) readTarget() (bool, error) {
 	}
 	if t == nil {
 		w.decided = w.prevEnd
-		w.Runs = w.Runs || w.schema.Temporary != nil && !w.schema.Temporary(n)
+		w.RunsPrograms = w.RunsPrograms || w.schema.Temporary != nil && !w.schema.Temporary(n)
 		return false, nil
 	}
 	switch {
@@ -142,10 +142,10 @@ func (w *insertReader) readTarget() (bool, error) {
 	if headParams != w.began.params {
 		return false, t.Refuse("a placeholder stands before the table", "write the value into the text")
 	}
-	w.Runs = w.Runs || t.Triggers.Does.Any(insert.MakesTemporary|insert.Hidden)
+	w.RunsPrograms = w.RunsPrograms || t.Triggers.Kinds.HasAny(insert.MakesTemporary|insert.Hidden)
 	w.preallocate()
 	w.Table, w.target, w.targetEnd = t, written, w.prevEnd
-	w.functions, w.selects = t.ID != insert.NoID, t.ID != insert.NoID
+	w.functions, w.selects = t.IDWay != insert.NoID, t.IDWay != insert.NoID
 	w.nameErr = w.needUTF8(t.Key)
 	w.lastName = written[strings.LastIndexByte(written, '.')+1:]
 	return true, nil
@@ -217,7 +217,7 @@ func (w *insertReader) rows() (err error) {
 func (w *insertReader) tail() error {
 	w.endSource()
 	w.rowCalls, w.calls = w.calls, noIDCalls
-	w.selects = w.Table.ID != insert.NoID
+	w.selects = w.Table.IDWay != insert.NoID
 	if w.accept("as") {
 		if err := w.rowAlias(); err != nil {
 			return err
@@ -256,11 +256,11 @@ func (w *insertReader) rowAlias() error {
 	switch {
 	case w.keyColumn >= 0:
 	case columns:
-		w.insertText(insert.Filled, w.prevEnd-len(")"), ", "+w.newName())
+		w.insertText(insert.EditFilled, w.prevEnd-len(")"), ", "+w.newName())
 	default:
 		// The alias would get a column with the key's name, and the bare name of the key in the update
 		// list would become ambiguous.
-		w.insertText(insert.Filled, w.prevEnd, "("+quote.Names(w.columnNames())+", "+w.newName()+")")
+		w.insertText(insert.EditFilled, w.prevEnd, "("+quote.Names(w.columnNames())+", "+w.newName()+")")
 	}
 	return nil
 }
@@ -281,12 +281,12 @@ func (w *insertReader) finish() error {
 		return w.stage()
 	}
 	if w.Rows != 1 {
-		w.OwnKey = 0
+		w.ExplicitKey = 0
 	}
-	if w.Update == insert.RowUpdate && w.Table.OtherUnique && w.Rows == 1 && w.Lacking == 0 && (w.OwnKey > 0 || len(w.ArgKeys) > 0) {
+	if w.Update == insert.RowUpdate && w.Table.HasOtherUnique && w.Rows == 1 && w.RowsWithoutKey == 0 && (w.ExplicitKey > 0 || len(w.ArgKeys) > 0) {
 		w.Update = insert.AlwaysUpdate
 	}
-	if w.Lacking == 0 && len(w.ArgKeys) == 0 && !w.Positional && w.Floor == 0 && w.OwnKey == 0 && !w.Zero {
+	if w.RowsWithoutKey == 0 && len(w.ArgKeys) == 0 && !w.Positional && w.Floor == 0 && w.ExplicitKey == 0 && !w.WritesZero {
 		w.forget()
 		return nil
 	}
@@ -301,17 +301,17 @@ func (w *insertReader) finish() error {
 
 // planID decides how the id reaches the session.
 func (w *insertReader) planID() error {
-	fits, err := w.Table.ID == insert.IDInText, error(nil)
+	fits, err := w.Table.IDWay == insert.IDInText, error(nil)
 	if fits {
 		fits, err = w.markerFits()
 	}
 	switch {
-	case !fits && w.Table.ID != insert.NoID && w.Lacking+len(w.ArgKeys) > 0:
-		w.Way, w.InBulk = insert.SetAfter, insert.SetAfter
-	case fits && (max(w.rowCalls.reads, w.rowCalls.stored, w.calls.reads, w.calls.stored) >= 0 || w.Runs):
-		w.Way, w.InBulk = insert.IDInText, insert.SetAfter // it may read the id or ROW_COUNT() of the previous statement
+	case !fits && w.Table.IDWay != insert.NoID && w.RowsWithoutKey+len(w.ArgKeys) > 0:
+		w.Way, w.InBulk = insert.IDSetAfter, insert.IDSetAfter
+	case fits && (max(w.rowCalls.reads, w.rowCalls.stored, w.calls.reads, w.calls.stored) >= 0 || w.RunsPrograms):
+		w.Way, w.InBulk = insert.IDInText, insert.IDSetAfter // it may read the id or ROW_COUNT() of the previous statement
 	case fits:
-		w.Way, w.InBulk = insert.IDInText, insert.SetBefore
+		w.Way, w.InBulk = insert.IDInText, insert.IDSetBefore
 	}
 	return err
 }
@@ -336,7 +336,7 @@ func (w *insertReader) markerFits() (bool, error) {
 func (w *insertReader) markerPlace() int {
 	place := -1
 	for _, e := range w.Edits[w.firstEdit:] {
-		if e.Kind == insert.Argument && place < 0 || (e.Kind == insert.Key || e.Kind == insert.CommaKey) && (place < 0 || w.Duplicates < insert.Update) {
+		if e.Kind == insert.EditArgument && place < 0 || (e.Kind == insert.EditKey || e.Kind == insert.EditCommaKey) && (place < 0 || w.Duplicates < insert.Update) {
 			place = int(e.Pos)
 		}
 	}

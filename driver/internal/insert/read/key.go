@@ -28,7 +28,7 @@ func (w *insertReader) keyValue(follows func() bool) error {
 // noteKey records the effect of a key's value, which has n tokens and was read, on its row. It reports
 // whether the value's meaning is known.
 func (w *insertReader) noteKey(tokens []lex.Token, n, params int) bool {
-	w.OwnKey = 0
+	w.ExplicitKey = 0
 	if n > len(tokens) {
 		return !w.Table.IntegerKey
 	}
@@ -41,25 +41,25 @@ func (w *insertReader) noteKey(tokens []lex.Token, n, params int) bool {
 		return true
 	}
 	if t := value[0]; len(value) == 1 && t.Kind == lex.Param {
-		w.edit(insert.Argument, t.Pos, t.End, len(w.ArgKeys))
+		w.edit(insert.EditArgument, t.Pos, t.End, len(w.ArgKeys))
 		w.ArgKeys = append(w.ArgKeys, params)
 		return true
 	}
 	start := tokens[0].Pos
 	m, floor, exact := w.tokensMeaning(value)
-	if m == insert.BySession {
-		w.Zero, w.unknown = true, w.unknown || !w.settings.SessionKnown
-		m = w.Table.ZeroIn(w.settings.KeepsZero)
+	if m == insert.KeyBySession {
+		w.WritesZero, w.unknown = true, w.unknown || !w.settings.SessionKnown
+		m = w.Table.ZeroMeaningIn(w.settings.KeepsZero)
 	}
 	switch m {
-	case insert.Unclear:
+	case insert.KeyUnclear:
 		return !w.Table.IntegerKey && w.isComputed(value)
-	case insert.Wanted:
-		w.gap(insert.Key, start, w.prevEnd)
+	case insert.KeyWanted:
+		w.gap(insert.EditKey, start, w.prevEnd)
 		return true
 	}
 	if exact {
-		w.OwnKey = floor
+		w.ExplicitKey = floor
 	}
 	if w.Table.Floors {
 		w.Floor = max(w.Floor, floor)
@@ -68,7 +68,7 @@ func (w *insertReader) noteKey(tokens []lex.Token, n, params int) bool {
 }
 
 // tokensMeaning returns the meaning of a value without outer parentheses, as Table.KeyMeaning does.
-func (w *insertReader) tokensMeaning(t []lex.Token) (m insert.Meaning, floor int64, exact bool) {
+func (w *insertReader) tokensMeaning(t []lex.Token) (m insert.KeyMeaning, floor int64, exact bool) {
 	first := w.text[t[0].Pos:t[0].End]
 	switch kind := t[0].Kind; {
 	case len(t) == 2 && (kind == '-' || kind == '+') && t[1].Kind == lex.Number:
@@ -79,9 +79,9 @@ func (w *insertReader) tokensMeaning(t []lex.Token) (m insert.Meaning, floor int
 	case kind == lex.String:
 		return w.Table.KeyMeaning(stringContent(first))
 	case kind == lex.Word && (lex.Is(first, "null") || lex.Is(first, "default")):
-		return insert.Wanted, 0, false
+		return insert.KeyWanted, 0, false
 	}
-	return insert.Unclear, 0, false
+	return insert.KeyUnclear, 0, false
 }
 
 // isComputed reports whether a value is bytes or is computed, so that its result is the key if the key
@@ -108,7 +108,7 @@ func (w *insertReader) isComputed(t []lex.Token) bool {
 // the meaning of a 0 as a key.
 func (w *insertReader) zeroMode() error {
 	switch {
-	case w.Table.ZeroKey != insert.BySession || !w.Zero && len(w.ArgKeys) == 0 && !(w.staged && (w.keyColumn >= 0 || w.loaded != nil)):
+	case w.Table.ZeroKey != insert.KeyBySession || !w.WritesZero && len(w.ArgKeys) == 0 && !(w.staged && (w.keyColumn >= 0 || w.loaded != nil)):
 	case w.modeSet:
 		return errCut
 	case mentions(w.text[w.head.from:w.head.to], "sql_mode"): // in SET STATEMENT … FOR, or in a hint

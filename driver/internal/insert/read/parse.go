@@ -77,7 +77,7 @@ func (r *reader) decide(p *insert.Plan, unknown bool, err error) (bool, error) {
 		first = min(first, strings.Index(r.text, "/*!"))
 	}
 	refusal, refused := err.(*insert.Refusal)
-	refused = refused && !refusal.Passing // a transient refusal does not depend on the query
+	refused = refused && !refusal.Transient // a transient refusal does not depend on the query
 	switch {
 	case err != nil && !refused && !r.settings.SessionKnown && first < len(r.text): // err may come from a word that is not a table
 		return true, nil
@@ -96,14 +96,14 @@ func (r *reader) decide(p *insert.Plan, unknown bool, err error) (bool, error) {
 	case mentions(r.settings.Charset, unsafeCharsets...):
 		reason = "in the client's character set " + r.settings.Charset + " a byte of the text may be white space, or a part of a character, so that the end of a string is not certain"
 		fix = "connect with charset=utf8mb4, or pass the values as arguments"
-	case r.Session && mentions(r.text, unsafeCharsets...):
+	case r.SetsSession && mentions(r.text, unsafeCharsets...):
 		reason = "the text sets a character set and may read differently under another one"
 	}
 	switch {
 	case reason == "":
 		return unknown, err
 	case refused:
-		return false, &insert.Refusal{Of: refusal.Of, Text: refusal.Text, Reason: reason, Fix: fix}
+		return false, &insert.Refusal{Table: refusal.Table, Statement: refusal.Statement, Reason: reason, Fix: fix}
 	case len(p.Inserts) > 0:
 		return false, p.Inserts[0].Table.Refuse(reason, fix)
 	}

@@ -9,7 +9,7 @@ import (
 // TestRefusalsOfTables: a transient refusal of a table is returned unchanged, even if the query might
 // be read differently.
 func TestRefusalsOfTables(t *testing.T) {
-	unfit := &insert.Refusal{Of: insert.TableName{DB: "shop", Table: "orders"}, Reason: "no primary key", Passing: true}
+	unfit := &insert.Refusal{Table: insert.TableName{DB: "shop", Table: "orders"}, Reason: "no primary key", Transient: true}
 	schema := Schema{Table: func(_, name string) (*insert.Table, error) { return nil, unfit }}
 	settings := insert.Settings{Version: 90000, SessionKnown: true, Charset: "gbk"}
 	for _, text := range []string{"INSERT INTO orders (customer) VALUES ('ann')", "INSERT INTO orders (customer) VALUES ('\xb0\x5c')", `SET sql_mode = @m; INSERT INTO orders (customer) VALUES ("\"")`} {

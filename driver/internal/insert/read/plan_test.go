@@ -15,14 +15,14 @@ var tables = map[string]*insert.Table{
 	"orders": {Key: "id", Columns: []string{"id", "customer", "total"}, IntegerKey: true},
 	"items":  {Key: "item_id", Columns: []string{"order_id", "item_id", "qty"}, IntegerKey: true},
 	"codes":  {Key: "code", Columns: []string{"code", "v"}},
-	"zeros":  {Key: "id", Columns: []string{"id", "v"}, IntegerKey: true, ZeroKey: insert.Given},
+	"zeros":  {Key: "id", Columns: []string{"id", "v"}, IntegerKey: true, ZeroKey: insert.KeyGiven},
 	"hidden": {Key: "id", Columns: []string{"a", "b"}, IntegerKey: true},
 	"we`ird": {Key: "k`y", Columns: []string{"k`y", "a b"}, IntegerKey: true},
 	"1a":     {Key: "id", Columns: []string{"id", "2b"}, IntegerKey: true},
 	"texts":  {Key: "id", Columns: []string{"id", "v"}, UUID: insert.UUIDText},
 	"bytes":  {Key: "id", Columns: []string{"id", "v"}, UUID: insert.UUIDBytes},
 	"größe":  {Key: "schlüssel", Columns: []string{"schlüssel", "v"}, IntegerKey: true},
-	"users":  {Key: "id", Columns: []string{"id", "name", "age"}, IntegerKey: true, OtherUnique: true},
+	"users":  {Key: "id", Columns: []string{"id", "name", "age"}, IntegerKey: true, HasOtherUnique: true},
 	"called": {Key: "id", Columns: []string{"id", "a"}, IntegerKey: true},
 }
 
@@ -30,7 +30,7 @@ func init() {
 	for name, t := range tables {
 		t.Name = insert.TableName{DB: "shop", Table: name}
 		if t.UpdatesID, t.Floors = t.IntegerKey, t.UUID == insert.NoUUID; t.Floors {
-			t.ID = insert.IDInText
+			t.IDWay = insert.IDInText
 		}
 	}
 }
@@ -60,7 +60,7 @@ func mustParse(t testing.TB, text string) *insert.Plan {
 func blocksFor(p *insert.Plan, first int64) []insert.Block {
 	fills := make([]insert.Block, len(p.Inserts))
 	for i, in := range p.Inserts {
-		fills[i] = insert.Block{First: first, N: in.Lacking + len(in.ArgKeys)}
+		fills[i] = insert.Block{First: first, N: in.RowsWithoutKey + len(in.ArgKeys)}
 		fills[i].UUID = [16]byte{1, 2, 3, 4, 5, 6, 0x70, 7, 0x80, 8, 9, 10, 11, 12, 13, 0xff}
 		first += int64(fills[i].N)
 	}

@@ -66,7 +66,7 @@ func (r *reader) next() {
 		r.params++
 	case '(':
 		if (r.functions || r.schema.Temporary != nil) && (prev.Kind == lex.Word || prev.Kind == lex.Name) && (prev.Pos > 0 && r.text[prev.Pos-1] == '.' || !r.s.IsBuiltIn(prev, r.tok)) {
-			r.calls.stored, r.Runs = prev.Pos, true
+			r.calls.stored, r.RunsPrograms = prev.Pos, true
 		}
 	case lex.Word:
 		if r.is(lex.IDFunction) {
@@ -75,7 +75,7 @@ func (r *reader) next() {
 		if prev.Kind == '(' && r.selects && r.isAny("select", "table", "with") {
 			r.calls.stored = r.tok.Pos
 		}
-		r.Runs = r.Runs || r.schema.Temporary != nil && r.is("select") // it may select from a view that calls a function
+		r.RunsPrograms = r.RunsPrograms || r.schema.Temporary != nil && r.is("select") // it may select from a view that calls a function
 	case lex.Var:
 		switch name := r.s.SystemVariable(r.tok); {
 		case lex.IsIDVariable(name):
@@ -312,7 +312,7 @@ func (r *reader) unreadable(t *insert.Table) error {
 		r.invalid = true
 		return errInvalid
 	}
-	return &insert.Refusal{Of: t.Name, Reason: "the statement cannot be read at " + r.near(), Fix: "write it in a simpler form, or with an explicit " + quote.Name(t.Key), Unreadable: true}
+	return &insert.Refusal{Table: t.Name, Reason: "the statement cannot be read at " + r.near(), Fix: "write it in a simpler form, or with an explicit " + quote.Name(t.Key), Unreadable: true}
 }
 
 // near quotes the current token for a message. Strings and numbers are left out, since they may be

@@ -10,7 +10,7 @@ type Schema struct {
 	Table func(db, name string) (*insert.Table, error)
 
 	// Temporary, unless nil, reports whether a name refers to a temporary table. It is set if the
-	// session has temporary tables; Plan.Runs is then needed.
+	// session has temporary tables; Plan.RunsPrograms is then needed.
 	Temporary func(insert.TableName) bool
 
 	// Stager stages statements if only the server can see their rows.

@@ -37,10 +37,10 @@ func (w *insertReader) nameSource(s *insert.Staging) {
 	case sel == nil:
 		return
 	case sel.open:
-		s.Clash = insert.JoinCondition
+		s.Clash = insert.ClashJoinCondition
 		return
 	case w.namesTarget && slices.ContainsFunc(sel.seen, isTarget):
-		s.Clash = insert.SameName
+		s.Clash = insert.ClashSameName
 		return
 	case !w.named:
 		return

@@ -265,7 +265,7 @@ func checkOnServer(t *testing.T, file, text string, p *insert.Plan, auto, plain 
 	}
 	upsert := false // or another reason for a different LAST_INSERT_ID()
 	for _, in := range p.Inserts {
-		upsert = upsert || in.Duplicates >= insert.Ignore || in.Way != insert.IDInText || in.Lacking+len(in.ArgKeys) == 0
+		upsert = upsert || in.Duplicates >= insert.Ignore || in.Way != insert.IDInText || in.RowsWithoutKey+len(in.ArgKeys) == 0
 	}
 	filled := p.Text(fills)
 	if p.NumInput > 0 {

@@ -64,7 +64,7 @@ func (w *insertReader) tablelessSelect() bool {
 		return false
 	}
 	if w.keyColumn < 0 {
-		w.gap(insert.CommaKey, w.prevEnd, w.prevEnd)
+		w.gap(insert.EditCommaKey, w.prevEnd, w.prevEnd)
 		w.spaceBehind()
 	}
 	if w.accept("from") && !w.accept("dual") {
@@ -143,7 +143,7 @@ func (w *insertReader) file() error {
 	} else {
 		w.allColumns()
 		w.loaded = w.Table.Columns
-		w.insertText(insert.Always, w.prevEnd, " ("+quote.Names(w.loaded)+")")
+		w.insertText(insert.EditAlways, w.prevEnd, " ("+quote.Names(w.loaded)+")")
 	}
 	if w.is("set") {
 		return w.Table.Refuse("LOAD DATA with SET", intoOwnTable)
@@ -165,7 +165,7 @@ func (w *insertReader) stage() error {
 		s.Columns = w.Columns
 		s.Fill[2] = " (" + quote.Names(s.Columns) + ") " + source
 	} else {
-		s.Source, s.Fill[2] = insert.File, w.edited(w.source.from, w.source.to, w.Edits[w.firstEdit:w.tailEdit])
+		s.Source, s.Fill[2] = insert.FromFile, w.edited(w.source.from, w.source.to, w.Edits[w.firstEdit:w.tailEdit])
 		verb, into = "INSERT", " INTO "
 		switch w.Duplicates {
 		case insert.Replace:
@@ -177,7 +177,7 @@ func (w *insertReader) stage() error {
 	s.Head = [2]string{verb, into + target}
 	s.Key = find(s.Columns, w.Table.Key)
 	if w.named {
-		s.Needs = insert.NamesTried
+		s.Needs = insert.NeedTryNames
 	}
 	if w.Duplicates >= insert.Update {
 		w.nameSource(s)

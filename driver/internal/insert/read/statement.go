@@ -45,7 +45,7 @@ func (r *reader) statements() error {
 		r.s.Seen &^= seenHere
 		r.Results++
 	}
-	if r.s.Seen&lex.SeenComment != 0 && !r.settings.Single {
+	if r.s.Seen&lex.SeenComment != 0 && !r.settings.SingleStatement {
 		r.Results++ // a comment alone returns a result too
 		if behind > 0 && !r.compound {
 			r.Ends = append(r.Ends, behind)
@@ -64,9 +64,9 @@ func (r *reader) ofStatement(err error) error {
 		return err
 	}
 	of := *refusal // others may hold the original
-	of.Text = r.text[r.began.tok.Pos:r.tok.Pos]
+	of.Statement = r.text[r.began.tok.Pos:r.tok.Pos]
 	if r.compound && r.settings.MariaDB { // the end of the statement is not known
-		of.Text = "INSERT INTO " + of.Of.Quoted() + " () VALUES ()"
+		of.Statement = "INSERT INTO " + of.Table.Quoted() + " () VALUES ()"
 	}
 	return &of
 }
@@ -149,7 +149,7 @@ func (r *reader) statement() error {
 		return r.compoundStatement()
 	}
 	r.decided = r.tok.End
-	r.Runs = r.Runs || r.isAny("update", "delete", "with", "table")
+	r.RunsPrograms = r.RunsPrograms || r.isAny("update", "delete", "with", "table")
 	return r.rest()
 }
 
@@ -157,7 +157,7 @@ func (r *reader) statement() error {
 func (r *reader) set() error {
 	r.next()
 	if !r.accept("statement") {
-		r.Role = r.Role || r.is("role") || r.is("session") && r.peekIs("authorization")
+		r.SetsRole = r.SetsRole || r.is("role") || r.is("session") && r.peekIs("authorization")
 		r.setsSession()
 		return r.rest()
 	}
@@ -188,9 +188,9 @@ func (r *reader) setsSession() {
 		case t.Kind == lex.String:
 			literal = true
 		case word == "names", word == "charset", word == "character", strings.HasSuffix(word, "character_set_client"), strings.HasSuffix(word, "collation_connection"):
-			r.Session = true
+			r.SetsSession = true
 		case strings.HasSuffix(word, "sql_mode"):
-			r.Session, mode = true, true
+			r.SetsSession, mode = true, true
 		}
 	}
 	r.modeSet = r.modeSet || mode

@@ -54,8 +54,8 @@ func (w *insertReader) duplicate() error {
 		return w.unreadable(w.Table)
 	}
 	keeps := !sets || itself.End > 0
-	w.KeepsKey = brought || keeps && !w.Table.OtherUnique
-	if !w.Table.UpdatesID || w.Table.Triggers.Does.Any(insert.ReadsID) && w.Rows != 1 {
+	w.KeepsKey = brought || keeps && !w.Table.HasOtherUnique
+	if !w.Table.UpdatesID || w.Table.Triggers.Kinds.HasAny(insert.ReadsID) && w.Rows != 1 {
 		return nil
 	}
 	if calls, err := w.callsAtUpsertMarker(); calls || err != nil {
@@ -63,7 +63,7 @@ func (w *insertReader) duplicate() error {
 	}
 	column := w.target + "." + quote.Name(w.Table.Key)
 	marker := insert.UpsertMarker(column)
-	if w.keyColumn >= 0 && (w.staged || w.Rows > 1 && w.Lacking < w.Rows) {
+	if w.keyColumn >= 0 && (w.staged || w.Rows > 1 && w.RowsWithoutKey < w.Rows) {
 		// A row of the batch that finds its explicit key in use must not set the session's id, since
 		// it is not one of the filled rows.
 		brought := "VALUES(" + quote.Name(w.Table.Key) + ")"
@@ -75,10 +75,10 @@ func (w *insertReader) duplicate() error {
 	switch {
 	case !sets:
 		w.Update = insert.RowUpdate
-		w.insertText(insert.Updated, w.prevEnd, ", "+quote.Name(w.Table.Key)+" = "+marker)
+		w.insertText(insert.EditUpdated, w.prevEnd, ", "+quote.Name(w.Table.Key)+" = "+marker)
 	case itself.End > 0:
 		w.Update = insert.RowUpdate
-		w.replaceText(insert.Updated, itself.Pos, itself.End, marker)
+		w.replaceText(insert.EditUpdated, itself.Pos, itself.End, marker)
 	}
 	return nil
 }
@@ -88,7 +88,7 @@ func (w *insertReader) duplicate() error {
 func (w *insertReader) isBrought(value cursor) bool {
 	v := reader{cursor: value, text: w.text}
 	if v.tok.Kind == lex.Number {
-		return w.OwnKey > 0 && v.str() == strconv.FormatInt(w.OwnKey, 10) && v.tok.End == w.prevEnd
+		return w.ExplicitKey > 0 && v.str() == strconv.FormatInt(w.ExplicitKey, 10) && v.tok.End == w.prevEnd
 	}
 	call := v.accept("values")
 	switch {

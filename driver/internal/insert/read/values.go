@@ -31,7 +31,7 @@ func (w *insertReader) values() (isQuery bool, err error) {
 		if !w.skip(',') {
 			break
 		}
-		if w.Rows == 1 && w.Lacking == 1 { // the other rows are about as long
+		if w.Rows == 1 && w.RowsWithoutKey == 1 { // the other rows are about as long
 			w.Edits = slices.Grow(w.Edits, min(1000, (len(w.text)-w.tok.Pos)/(w.tok.Pos-w.source.from)))
 		}
 	}
@@ -44,7 +44,7 @@ func (w *insertReader) row() error {
 	case noValues != (w.form == empty):
 		return errInvalid // a row of different length
 	case noValues:
-		w.gap(insert.Key, w.tok.Pos, w.tok.Pos)
+		w.gap(insert.EditKey, w.tok.Pos, w.tok.Pos)
 		w.next()
 		return nil
 	}
@@ -66,7 +66,7 @@ func (w *insertReader) row() error {
 		return errInvalid // positional: the server reports error 1136
 	}
 	if w.keyColumn < 0 {
-		w.gap(insert.CommaKey, w.tok.Pos, w.tok.Pos)
+		w.gap(insert.EditCommaKey, w.tok.Pos, w.tok.Pos)
 	}
 	w.next()
 	return nil
@@ -99,8 +99,8 @@ func (w *insertReader) assignments() error {
 	}
 	w.Rows, w.listEnd = 1, w.prevEnd
 	if w.keyColumn < 0 {
-		w.insertText(insert.Filled, w.prevEnd, ", "+quote.Name(w.Table.Key)+" = ")
-		w.gap(insert.Key, w.prevEnd, w.prevEnd)
+		w.insertText(insert.EditFilled, w.prevEnd, ", "+quote.Name(w.Table.Key)+" = ")
+		w.gap(insert.EditKey, w.prevEnd, w.prevEnd)
 		w.spaceBehind()
 	}
 	return nil
