@@ -12,7 +12,7 @@ const servertest = "driver/servertest "
 
 var capabilities = []capability{
 	{"README and the pages, as they show it", []string{"docs TestPagesRun"}},
-	{"from one database to two and back, while a program writes", []string{"docs TestOneToTwo"}},
+	{"from one database to two and back, while a program is writing", []string{"docs TestOneToTwo"}},
 	{"INSERT … VALUES, SET, REPLACE, IGNORE, ON DUPLICATE KEY UPDATE: as text, with arguments, prepared", []string{servertest + "TestMatrix|TestPlaceholders|TestRaw|TestUpsertNames|TestRandomStatements"}},
 	{"transactions, savepoints, rows that bring their own keys", []string{servertest + "TestFlows|TestKeysThat|TestInstallerThenServer|TestDuplicateMovesTheCounter"}},
 	{"INSERT … SELECT", []string{servertest + "TestInsertSelect|TestStaged|TestTwin|TestUpsertsThatNameTheirSource"}},

@@ -232,7 +232,7 @@ func (r *results) summary(pkg string) string {
 const (
 	same    = "equal"
 	refused = "refused"
-	lacking = "not to be had"
+	lacking = "not available"
 	differs = "**differs**"
 	notRun  = "not run"
 )

@@ -58,7 +58,7 @@ func TestPage(t *testing.T) {
 	for _, want := range []string{
 		"# Servers\n\n| | MySQL 9.7.4 | MySQL 8.0.40 | MariaDB 11.8.6 | MariaDB 10.2.11 | TiDB 8.4.0 |\n| --- | --- | --- | --- | --- | --- |\n",
 		"| " + capabilities[0].what + " | refused | not run | not run | not run | not run |\n",
-		"| " + suite + " | equal | **differs** | not to be had | equal | refused |\n\nend\n",
+		"| " + suite + " | equal | **differs** | not available | equal | refused |\n\nend\n",
 	} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("the page is\n%s\nand does not hold\n%s", text, want)
