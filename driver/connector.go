@@ -215,7 +215,8 @@ func (c *Connector) current() *Connector {
 }
 
 // Close stops prefetching and releases the lease of the worker id, unless another
-// Connector shares them. sql.DB.Close calls it. A second call does nothing.
+// Connector shares them. sql.DB.Close calls it. A second call does nothing. The error
+// is of closing connections or the worker source, and only for logs.
 func (c *Connector) Close() error {
 	if c.closed.Swap(true) {
 		c.nextMu.Lock()

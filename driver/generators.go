@@ -126,7 +126,7 @@ func openSnowflakes(cfg *Config, store *ids.Store) (*ids.Snowflakes, error) {
 }
 
 // Tags queries all rows of leaf_alloc, ordered by tag. With Config.SegmentStore it returns
-// a *ConfigError.
+// a *ConfigError. Other errors are the server's.
 func (c *Connector) Tags(ctx context.Context) ([]segment.Row, error) {
 	if c = c.current(); c.store.Alloc == nil {
 		return nil, errNoAlloc

@@ -23,7 +23,7 @@ func (s *Server) maxCommand() int {
 }
 
 // Ping reports whether the server answers queries of leafsql's own account, and reads the server's current
-// limits. It returns the error of the query.
+// limits. It returns the error of the query: the server's, the Connector's, or ctx's.
 func (s *Server) Ping(ctx context.Context) error {
 	var packet, errors int64
 	err := s.own.QueryRowContext(ctx, "SELECT @@global.max_allowed_packet, LEAST(@@global.max_connect_errors, 9223372036854775807)").Scan(&packet, &errors)

@@ -134,7 +134,8 @@ type Server struct {
 	brokenOffLine, unreachableLine, causeLine rarely
 }
 
-// New returns a Server for a configuration, or an error if the configuration is invalid. It does not connect.
+// New returns a Server for a configuration, or an error if the configuration is invalid or, on Linux, if the
+// process can open no more files. The error of an invalid configuration has no type. New does not connect.
 // Callers have to call Close or Shutdown.
 func New(cfg Config) (*Server, error) {
 	switch {
@@ -180,8 +181,9 @@ type keepOpen struct{ *driver.Connector }
 
 func (keepOpen) Close() error { return nil }
 
-// Serve accepts clients from l until Shutdown or Close, and then returns ErrClosed. It closes l before it
-// returns. It may be called for several listeners.
+// Serve accepts clients from l until Shutdown or Close, and then returns ErrClosed. If the caller closes l, Serve
+// returns net.ErrClosed; it retries after other errors. It closes l before it returns, except if the server was
+// closed before. It may be called for several listeners.
 func (s *Server) Serve(l net.Listener) error {
 	s.mu.Lock()
 	if s.draining.Load() {
@@ -268,7 +270,7 @@ func (s *Server) stopAccepting() {
 	}
 }
 
-// Close stops accepting clients and closes all sessions.
+// Close stops accepting clients, closes all sessions and waits for their ends. The error is only for logs.
 func (s *Server) Close() error {
 	s.stopAccepting()
 	s.cancel()

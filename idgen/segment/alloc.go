@@ -90,13 +90,14 @@ func (s *AllocStore) eachRow(ctx context.Context, columns string, f func(scan fu
 }
 
 // Create creates the table if it does not exist. It queries the table first, so that the right to create is
-// needed only once.
+// needed only once. Errors wrap the database's, after retries as by Fetch.
 func (s *AllocStore) Create(ctx context.Context) error {
 	return s.rows.Create(ctx, schema.LeafAlloc(s.rows.Table))
 }
 
 // Ensure adds a row for the tag unless it has one; an existing row is not changed. maxID is the first id to be
-// issued: highest id in use + 1. step is the number of ids per fetch.
+// issued: highest id in use + 1. step is the number of ids per fetch, 1 … 2^31-1; another one is a *RowError.
+// Other errors wrap the database's, after retries as by Fetch.
 func (s *AllocStore) Ensure(ctx context.Context, tag string, maxID, step int64) error {
 	return s.ensure(ctx, tag, maxID, step, maxEnd-1)
 }
@@ -107,7 +108,7 @@ func (s *AllocStore) EnsureWithin(ctx context.Context, tag string, maxID, step, 
 	return s.ensure(ctx, tag, maxID, step, highest)
 }
 
-// Tags returns all rows, ordered by tag.
+// Tags returns all rows, ordered by tag. Errors wrap the database's, and are not retried.
 func (s *AllocStore) Tags(ctx context.Context) ([]Row, error) {
 	var rows []Row
 	err := s.eachRow(ctx, "biz_tag, max_id, step", func(scan func(...any) error) error {
@@ -118,8 +119,8 @@ func (s *AllocStore) Tags(ctx context.Context) ([]Row, error) {
 	return rows, s.rows.WrapError("read", err)
 }
 
-// Row returns the tag's row without moving it, or *UnknownTagError. Transient errors are retried, as by Fetch:
-// on Galera a CREATE TABLE of another node aborts concurrent reads of the table.
+// Row returns the tag's row without moving it, or *UnknownTagError. Other errors wrap the database's. Transient
+// ones are retried, as by Fetch: on Galera a CREATE TABLE of another node aborts concurrent reads of the table.
 func (s *AllocStore) Row(ctx context.Context, tag string) (row Row, err error) {
 	err = s.retry(ctx, tag, func(c *sql.Conn) error {
 		err := c.QueryRowContext(ctx, "SELECT biz_tag, max_id, step FROM "+s.rows.Table+" WHERE biz_tag = "+quote.Literal(tag)).Scan(&row.Tag, &row.MaxID, &row.Step)

@@ -92,6 +92,7 @@ func (e *UnavailableError) Error() string {
 	return fmt.Sprintf("leafsql: no ids for tag %q: %s; %s", e.Tag, errprefix.TrimText(e.Cause), way)
 }
 
+// Unwrap returns the store's error.
 func (e *UnavailableError) Unwrap() error { return e.Cause }
 
 func tableOrDefault(name string) string {

@@ -17,7 +17,7 @@ type Marks struct {
 
 // NewMark returns the mark for a row that is added on this server, for the end of its description, or "" if
 // rows get none. lossy reports that the server may lack rows, as after a fail-over: a new row has to begin
-// higher by [Margin]. The table may be missing.
+// higher by [Margin]. The table may be missing. Errors wrap the database's, after retries as by Fetch.
 func (s *AllocStore) NewMark(ctx context.Context) (mark string, lossy bool, err error) {
 	err = s.rows.Retry(ctx, func(c *sql.Conn) error {
 		mark, lossy, err = s.newMark(ctx, c)
@@ -30,7 +30,7 @@ func (s *AllocStore) NewMark(ctx context.Context) (mark string, lossy bool, err 
 }
 
 // Marks reads the descriptions of all rows. There are none if the table is missing, or has no column description
-// that this user may read.
+// that this user may read. Errors wrap the database's.
 func (s *AllocStore) Marks(ctx context.Context) (m Marks, err error) {
 	err = s.eachRow(ctx, "biz_tag, COALESCE(description, '')", func(scan func(...any) error) error {
 		var tag, description string

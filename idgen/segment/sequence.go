@@ -88,13 +88,15 @@ func (s *SequenceStore) readSequence(ctx context.Context, c *sql.Conn, name stri
 	return r, all.Autocommit(), err
 }
 
-// Create creates the table if it does not exist. It queries the table first, like [AllocStore.Create].
+// Create creates the table if it does not exist. It queries the table first, and returns errors, like
+// [AllocStore.Create].
 func (s *SequenceStore) Create(ctx context.Context) error {
 	return s.rows.Create(ctx, schema.Sequences(s.rows.Table))
 }
 
 // Ensure adds a row for the sequence unless it has one; an existing row is not changed. next is the first id to
-// be issued: highest id in use + 1. increment is the number of ids per fetch.
+// be issued: highest id in use + 1. increment is the number of ids per fetch. Errors are those of
+// [AllocStore.Ensure].
 func (s *SequenceStore) Ensure(ctx context.Context, name string, next, increment int64) error {
 	return s.ensure(ctx, name, next, increment, maxEnd-1)
 }
@@ -104,8 +106,8 @@ func (s *SequenceStore) EnsureWithin(ctx context.Context, name string, next, inc
 	return s.Ensure(ctx, name, next, increment)
 }
 
-// Row returns the sequence's row without moving it, or *UnknownTagError. MaxID is current_value + 1, or
-// min_value if that is higher.
+// Row returns the sequence's row without moving it, *UnknownTagError, or an error as from [AllocStore.Row]. MaxID
+// is current_value + 1, or min_value if that is higher.
 func (s *SequenceStore) Row(ctx context.Context, name string) (r Row, err error) {
 	err = s.retry(ctx, name, func(c *sql.Conn) error {
 		found, autocommit, err := s.readSequence(ctx, c, name)

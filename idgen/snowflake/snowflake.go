@@ -78,6 +78,7 @@ func (e *EpochError) Error() string {
 		e.Begin.UTC().Format(time.RFC3339), e.End.UTC().Format(time.RFC3339))
 }
 
+// Unwrap returns idgen.ErrExhausted.
 func (e *EpochError) Unwrap() error { return idgen.ErrExhausted }
 
 // LeaseError is returned if no id may be issued now because no worker id is held or its
@@ -96,11 +97,13 @@ func (e *LeaseError) Error() string {
 	return s + "; the next try is at " + e.Next.Format(time.TimeOnly)
 }
 
+// Unwrap returns the Cause.
 func (e *LeaseError) Unwrap() error { return e.Cause }
 
 // New returns a generator that leases its worker id from the source that open
 // returns. It calls open at the first Next. New sets cfg's Workers,
-// Layout, Check and Issued. The error is that of Layout.Validate or of cfg.
+// Layout, Check and Issued. The error is that of Layout.Validate or of worker.Keep for cfg.
+// Callers have to close the generator.
 func New(layout Layout, open func(context.Context) (worker.Source, error), cfg worker.Config) (*Generator, error) {
 	if err := layout.Validate(); err != nil {
 		return nil, err
@@ -119,7 +122,8 @@ func New(layout Layout, open func(context.Context) (worker.Source, error), cfg w
 	return g, nil
 }
 
-// Close returns the worker id to its registry. Next fails with idgen.ErrClosed afterwards.
+// Close returns the worker id to its registry, for which it waits up to 5 s. Next fails with idgen.ErrClosed
+// afterwards. The error is of closing the source, and only for logs.
 func (g *Generator) Close() error { return g.keeper.Close() }
 
 // Layout returns the layout of the ids.

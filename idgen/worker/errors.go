@@ -37,6 +37,7 @@ type UnusableError struct {
 
 func (e *UnusableError) Error() string { return e.Err.Error() }
 
+// Unwrap returns Err.
 func (e *UnusableError) Unwrap() error { return e.Err }
 
 // advice is an error of a source whose text ends with a hint. Unlike after an
@@ -55,6 +56,7 @@ type NotWrittenError struct {
 
 func (e *NotWrittenError) Error() string { return e.Err.Error() }
 
+// Unwrap returns Err.
 func (e *NotWrittenError) Unwrap() error { return e.Err }
 
 // termsError returns the error for a registry that is used with another lease or layout than
@@ -89,6 +91,7 @@ type UnavailableError struct {
 
 func (e *UnavailableError) Error() string { return e.text }
 
+// Unwrap returns the Cause.
 func (e *UnavailableError) Unwrap() error { return e.Cause }
 
 // takenError returns the error if all worker ids are held. d is the document of the one whose

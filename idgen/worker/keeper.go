@@ -36,7 +36,8 @@ type Keeper struct {
 }
 
 // Keep returns a Keeper of the source that open returns. The first Start or Wait calls open, and
-// Close closes the source. The error is that of a Config with a value out of range.
+// Close closes the source. The error, which has no type, means that a value of cfg is out of
+// range. Callers have to close the Keeper.
 func Keep(open func(context.Context) (Source, error), cfg Config) (*Keeper, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
@@ -65,8 +66,9 @@ func (k *Keeper) UnixMilli() int64 { return k.clock.milli() }
 // Wait starts the keeper and returns when a worker id is held whose ids may be
 // issued. It waits until ctx ends, but only while nothing has failed
 // since the start, or since a worker id was lost. After a failure it returns the error
-// of the last search at once, until a search succeeds. With an error it returns the status
-// that contains the error, or nil if ctx ended.
+// of the last search at once, until a search succeeds: an *UnavailableError, an *UnusableError, or
+// an error of the source. With an error it returns the status that contains the error, or nil if ctx
+// ended; the error then wraps ctx's.
 func (k *Keeper) Wait(ctx context.Context) (*Status, error) {
 	k.Start()
 	for {
@@ -87,7 +89,7 @@ func (k *Keeper) Wait(ctx context.Context) (*Status, error) {
 
 // Close returns the worker id and closes the source. It waits up to 5 s for the
 // registry. If the worker id cannot be returned, that is not an error:
-// other processes take it over after its bound. The error is that of closing the source.
+// other processes take it over after its bound. The error is of closing the source, and only for logs.
 func (k *Keeper) Close() error {
 	k.cancel()
 	k.once.Do(k.end)

@@ -13,7 +13,8 @@ import (
 // unknown history (see Config.NewRegistry) begins now, and not when the first
 // process starts. With Config.NewRegistry it declares that
 // no process that uses the registry is running, and no wait is needed. The Workers, Lease and Layout of
-// cfg must be those of the processes.
+// cfg must be those of the processes. The error is an *UnusableError if an operator has to change
+// something, such as a clock that is ahead. Other errors are of cfg, of open, or of the registry.
 func Prepare(ctx context.Context, open func(context.Context) (Source, error), cfg Config) error {
 	if err := cfg.complete(); err != nil {
 		return err

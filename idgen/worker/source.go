@@ -75,7 +75,8 @@ func (s *Source) close() error {
 type Options map[string]string
 
 // Only returns an error if there are options other than the known ones. A source
-// calls it first, so that a misspelt option is never ignored.
+// calls it first, so that a misspelt option is never ignored. The error is for
+// [Register]'s parse to return: package driver makes it a *driver.ConfigError.
 func (o Options) Only(known ...string) error {
 	for _, k := range slices.Sorted(maps.Keys(o)) {
 		if !slices.Contains(known, k) {
@@ -117,8 +118,9 @@ func sourceNames() (names []string) {
 }
 
 // Lookup returns a function that opens the source named by text, such as
-// "static(7)" or "nacos(h1:8848,h2:8848)". It returns an error if the source
-// rejects the address or an option. It does not connect.
+// "static(7)" or "nacos(h1:8848,h2:8848)". It returns an error if the source is
+// unknown, or rejects the address or an option. The error has no exported type. Lookup
+// does not connect.
 func Lookup(text string, opts Options) (open func(context.Context) (Source, error), err error) {
 	name, address, err := spec.Parse(text)
 	if err != nil {

@@ -73,8 +73,9 @@ type Config struct {
 	Prefix string // prefix of the keys; "" means leafsql
 }
 
-// Open returns the source. With a user name it logs in, and returns an error if no server answers
-// soon. Otherwise it sends nothing before a worker id is requested.
+// Open returns the source. With a user name it logs in, and returns the client's error, or one that
+// wraps context.DeadlineExceeded if no server answers within 5 s. Otherwise it sends nothing before
+// a worker id is requested.
 func Open(cfg Config) (worker.Source, error) {
 	if len(cfg.Servers) == 0 {
 		return worker.Source{}, errors.New("leafsql: etcd: no server; write for example etcd(h1:2379,h2:2379)")

@@ -152,7 +152,8 @@ func (c *Config) complete() error {
 // than that, only the frozen one would be tried, again and again.
 const answerTime = 1500 * time.Millisecond
 
-// Open returns the source. It does not connect before a worker id is requested.
+// Open returns the source. It does not connect before a worker id is requested. An error
+// means that cfg is invalid; it has no type.
 func Open(cfg Config) (worker.Source, error) {
 	if err := cfg.complete(); err != nil {
 		return worker.Source{}, err
