@@ -38,7 +38,8 @@ func Keep(tb testing.TB, open Open, cfg worker.Config) *worker.Keeper {
 	return k
 }
 
-// Wait waits for a worker id and retries failed searches, unless the source reports that it cannot be used.
+// Wait waits for a worker id and retries failed searches, unless a search fails with a
+// *worker.UnusableError.
 func Wait(tb testing.TB, k *worker.Keeper) (*worker.Status, error) {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(tb.Context(), patience)

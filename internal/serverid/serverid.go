@@ -35,7 +35,7 @@ var MySQL = of(map[string]string{"server_uuid": "", "server_id": "", "hostname":
 const variables = "'version', 'server_uuid', 'server_id', 'hostname', 'port', 'innodb_flush_log_at_trx_commit', 'sync_binlog', 'log_bin', 'binlog_format', " +
 	"'group_replication_group_name', 'wsrep_on', 'wsrep_provider'"
 
-// Of returns the expressions that identify the servers to which q leads.
+// Of returns the expressions that identify the servers to which q leads, or the error of the query.
 func Of(ctx context.Context, q Queryer) (s Server, err error) {
 	rows, err := q.QueryContext(ctx, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ("+variables+")")
 	if err != nil {

@@ -29,7 +29,7 @@ func BeginsHeader(b []byte) bool {
 // ParseHeader parses the PROXY header, of either version, at the front of b. n is its length. If
 // b does not contain the whole header, n is greater than len(b), and the caller has to read at least n bytes
 // and call again. from is the client's address. It is not valid if the connection is the balancer's own,
-// as in health checks, or if the header has no address.
+// as in health checks, or if the header has no address. ErrMalformed means that b begins no PROXY header.
 func ParseHeader(b []byte) (from netip.AddrPort, n int, err error) {
 	switch {
 	case !begin(b, textHeader) && !begin(b, binaryHeader):

@@ -150,7 +150,7 @@ func comments(src []byte) ([]finding, error) {
 	return found, nil
 }
 
-// code matches what is no prose in a Markdown page: blocks of code, HTML comments, and targets of links.
+// code matches the parts of a Markdown page that are not prose: blocks of code, HTML comments, and targets of links.
 var code = regexp.MustCompile("(?ms)^[ >]*```.*?^[ >]*```|<!--.*?-->|" + `\]\([^)\n]*\)|^(?:    |\t)[^\n]*`)
 
 // page checks a Markdown page.

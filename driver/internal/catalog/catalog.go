@@ -162,7 +162,9 @@ const Timeout = time.Minute
 
 // A Catalog sends its queries through an internal pool: a query on an application's
 // connection would change its ROW_COUNT(), and would wait for the connection in a pool of one.
-// It is safe for concurrent use after FoldsCase is set.
+// It is safe for concurrent use after FoldsCase is set, and the caller has to close it. Errors of
+// its methods are the server's, the connection's or ctx's; callers that show them wrap them in a
+// [Failure].
 type Catalog struct {
 	FoldsCase bool // the server ignores the case of tables' names
 
@@ -173,7 +175,7 @@ type Catalog struct {
 // New returns a catalog that sends its queries through db. Close closes db.
 func New(db *sql.DB) *Catalog { return &Catalog{db: sqlx.NewDb(db, "mysql")} }
 
-// Close closes the pool.
+// Close closes the pool. The error is only for logs.
 func (c *Catalog) Close() error { return c.db.Close() }
 
 // FailsInTransaction is an assignment that changes nothing. MySQL has no variable that shows
@@ -182,7 +184,7 @@ const FailsInTransaction = "session_track_gtids = @@session_track_gtids"
 
 // ShowsTransactions reports whether the server refuses FailsInTransaction in an open
 // transaction: a server that is not Oracle's, or a proxy, may accept and ignore it. A positive
-// answer is cached.
+// answer is cached. The error is a *Failure.
 func (c *Catalog) ShowsTransactions(ctx context.Context) (bool, error) {
 	if c.showsTransactions.Load() {
 		return true, nil
@@ -284,7 +286,7 @@ type Program struct {
 }
 
 // Routines reads the functions, procedures and, on MariaDB, packages with a name. It returns none,
-// and no error, if there is no routine of that name.
+// and no error, if there is no routine of that name or the server refuses to show it.
 func (c *Catalog) Routines(ctx context.Context, name Name, mariaDB bool) (found []Program, err error) {
 	kinds := []string{"FUNCTION", "PROCEDURE"}
 	if mariaDB {

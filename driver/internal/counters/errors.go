@@ -30,6 +30,7 @@ func (e *FillError) Error() string {
 	return errprefix.Format("table "+e.Table, what+": "+cause, way)
 }
 
+// Unwrap returns Err.
 func (e *FillError) Unwrap() error { return e.Err }
 
 // A ConfigError is driver.ConfigError.

@@ -53,7 +53,8 @@ type skipper interface {
 	Skip(ctx context.Context, k int64) error
 }
 
-// Table returns the table of a name that a rule fits as f. Its error is a refusal because of AUTO_INCREMENT.
+// Table returns the table of a name that a rule fits as f. Its error is an *insert.Refusal because of
+// AUTO_INCREMENT.
 func (c *Counters) Table(rule rules.Rule, name catalog.Name, f *rules.Fit) (*Table, error) {
 	t := &Table{Fit: f, Name: name, all: c, rule: rule, checking: semaphore.NewWeighted(1)}
 	if err := t.checkAutoIncrement(); err != nil {
@@ -177,7 +178,8 @@ func (t *Table) Draw(ctx context.Context, s insert.Querier, b *insert.Block) (er
 
 // Skip moves the counter above an explicit key, as AUTO_INCREMENT does. The
 // column's highest value is ignored, here and by the search for the highest key:
-// no id is above it. late and the errors are as for insert.Keys and Draw.
+// no id is above it. late is as for insert.Keys. The error is a *FillError, or an *insert.Refusal
+// as from Draw.
 func (t *Table) Skip(ctx context.Context, s insert.Querier, k int64, late *insert.Block) error {
 	if t.skips == nil || k <= 0 || k >= t.Highest || t.all.Config.KeepExplicit || t.rowMissingUntil.Load() > time.Now().UnixMilli() {
 		return nil

@@ -96,7 +96,7 @@ func (c *Counter) Feeds(server, db string) {
 }
 
 // AboveAll returns the lowest value at which a new row may begin: above all ids of the tag that pools of this
-// process are known to have fetched.
+// process are known to have fetched. The error wraps ctx's.
 func (c *Counter) AboveAll(ctx context.Context) (above int64, err error) {
 	for s := range living {
 		same := s.known(c.Tag)

@@ -43,7 +43,7 @@ type snowflakesKey struct {
 var snowflakes = shared[snowflakesKey, *Snowflakes]{close: func(s *Snowflakes) error { return s.Generator.Close() }}
 
 // OpenSnowflakes returns a new generator, or an open one with an equal configuration. The caller has to close it,
-// before the Store of cfg. Errors are about cfg.Layout or cfg.Worker.
+// before the Store of cfg. Errors are those of snowflake.New for cfg.Layout and cfg.Worker.
 func OpenSnowflakes(cfg SnowflakesConfig) (*Snowflakes, error) {
 	key := snowflakesKey{layout: cfg.Layout, source: cfg.Source}
 	open := cfg.Open
@@ -75,5 +75,5 @@ func after(before <-chan struct{}, open func(context.Context) (worker.Source, er
 	}
 }
 
-// Close ends one use of the generator. The last user's Close gives the worker id back.
+// Close ends one use of the generator. The last user's Close gives the worker id back. The error is only for logs.
 func (s *Snowflakes) Close() error { return snowflakes.release(s.key) }

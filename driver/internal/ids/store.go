@@ -119,7 +119,8 @@ func (s *Store) workers(create bool) func(context.Context) (worker.Source, error
 	}
 }
 
-// Close ends one use of the store. The last user's Close closes the generators and the store's pool.
+// Close ends one use of the store. The last user's Close closes the generators and the store's pool. The error is
+// the pool's, and only for logs.
 func (s *Store) Close() error { return stores.release(s.key) }
 
 // end closes the generators concurrently, since each may take a while if the server does not

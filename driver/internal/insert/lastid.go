@@ -93,7 +93,7 @@ func (p *Plan) ForBulk() *Plan {
 	return q
 }
 
-// CheckReturning returns the refusal of an execution that returns rows, or nil if it may run. For a
+// CheckReturning returns the *Refusal of an execution that returns rows, or nil if it may run. For a
 // refused execution the session's id would have to be set after the rows are read, and the application
 // may read the id earlier.
 func (in *Insert) CheckReturning() error {

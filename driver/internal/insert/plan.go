@@ -319,7 +319,8 @@ func (r *Refusal) Error() string {
 // Keys draw the ids of a table's rows, and keep the counter above the keys that rows bring. They are
 // safe for concurrent use.
 type Keys interface {
-	// Draw draws b.N ids and sets the first one in b.
+	// Draw draws b.N ids and sets the first one in b. The error is a *Refusal, or one that names the
+	// table or the configuration.
 	Draw(ctx context.Context, s Querier, b *Block) error
 
 	// Skip moves the counter above a key that a row brings. late is the block of a statement that draws

@@ -28,7 +28,7 @@ func (in *Insert) ProbeText(filled bool) string {
 		strings.Join(slices.Repeat([]string{"DEFAULT"}, len(columns)), ", ") + ") " + updates
 }
 
-// RefuseKey returns the refusal of a statement that its account may run, but not with the key column
+// RefuseKey returns the *Refusal of a statement that its account may run, but not with the key column
 // added. denial is the server's message.
 func (in *Insert) RefuseKey(denial string) error {
 	key := quote.Name(in.Table.Key)

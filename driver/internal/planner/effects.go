@@ -71,8 +71,8 @@ func (p *Planner) DoubtDatabase(st *Statement) {
 // errUnread is passed to After in place of the errors that unread results may contain.
 var errUnread = errors.New("leafsql: answers are still to be read")
 
-// Unread returns the error to pass to After for a statement that returns rows. err is the error of
-// executing it.
+// Unread returns the error to pass to After for a statement that returns rows: err, which is the error
+// of executing it, or an internal error if results that may contain errors have not been read.
 func (st *Statement) Unread(err error) error {
 	if err == nil && st.Plan.Results > 1 {
 		return errUnread

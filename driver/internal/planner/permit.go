@@ -72,7 +72,8 @@ func (p *Planner) probe(ctx context.Context, in *insert.Insert, filled bool) err
 }
 
 // Denial returns the error for a statement that the server denied when it was prepared with its keys:
-// the server's error if the account may not run the client's query either, and a refusal otherwise.
+// the server's error if the account may not run the client's query either, and an *insert.Refusal
+// otherwise.
 func (p *Planner) Denial(ctx context.Context, st *Statement, text string, err error) error {
 	in := &st.Plan.Inserts[0]
 	moved := p.DB != st.db
@@ -88,7 +89,7 @@ func (p *Planner) Denial(ctx context.Context, st *Statement, text string, err er
 
 // Ran records the result of a filled or staged statement and returns its error. If leafsql refused a
 // staged statement that the server has not judged, and the server denies it, that is the server's
-// error. If unproven is set, a successful copy has shown that it may write the key.
+// *mysql.MySQLError. If unproven is set, a successful copy has shown that it may write the key.
 func (p *Planner) Ran(ctx context.Context, st *Statement, text string, unproven bool, err error) error {
 	_, answered := err.(*mysql.MySQLError) // false for an error from a connection of leafsql's account
 	refusal, refused := err.(*insert.Refusal)

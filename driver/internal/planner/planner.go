@@ -67,8 +67,8 @@ func New(s session.Session, set *tables.Set, shared *Plans) Planner {
 // maxMemo, in bytes, prevents a connection from keeping a large query in memory.
 const maxMemo = 4096
 
-// Statement returns the plan of a query. The error may be an *insert.Refusal, or an error of the server
-// or of a look-up.
+// Statement returns the plan of a query. The error may be an *insert.Refusal, a *catalog.Failure of a
+// look-up, or an error of the connection.
 func (p *Planner) Statement(ctx context.Context, text string) (*Statement, error) {
 	if p.last != nil && text == p.lastText && p.planned == p.Revision && p.schema == p.tables.Schema.Load() {
 		return p.last, nil

@@ -34,7 +34,8 @@ type Prepared struct {
 type meaning struct{ db, reading string }
 
 // Prepare returns the Prepared of a query that is about to be prepared, and records its current
-// meaning. st is its statement. The result is valid even if err is not nil.
+// meaning. st is its statement. The result is valid even if err is not nil. The errors are those of
+// session.KnowDatabase and KnowSettings.
 func (p *Planner) Prepare(ctx context.Context, st *Statement, text string) (s Prepared, err error) {
 	s = Prepared{Text: text, Statement: st, NumInput: st.Plan.NumInput, p: p, schema: p.schema, plans: p.plans}
 	if len(st.Plan.Inserts) > 0 {
@@ -101,8 +102,8 @@ func (s *Prepared) sameMeaning(ctx context.Context) (bool, error) {
 	return now == s.meaning, err
 }
 
-// KeepsMeaning returns a refusal if a query prepared now would have another meaning than the user's
-// prepared query.
+// KeepsMeaning returns an *insert.Refusal if a query prepared now would have another meaning than the
+// user's prepared query, or an error as from Prepare.
 func (s *Prepared) KeepsMeaning(ctx context.Context) error {
 	if s.Fixed {
 		return nil

@@ -114,7 +114,7 @@ func keyColumn(rule Rule, name catalog.Name, columns []catalog.Column) (catalog.
 	return keys[0], nil
 }
 
-// Refuse returns a transient refusal: once the table is fixed, the next statement works. column may be "".
+// Refuse returns a transient *insert.Refusal: once the table is fixed, the next statement works. column may be "".
 func Refuse(name catalog.Name, column, reason, fix string) error {
 	return &insert.Refusal{Table: name, Column: column, Reason: reason, Fix: fix, Transient: true}
 }

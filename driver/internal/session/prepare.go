@@ -14,7 +14,8 @@ type Stmt interface {
 	driver.StmtQueryContext
 }
 
-// PrepareStmt prepares a text on the server. The caller has to close the statement.
+// PrepareStmt prepares a text on the server. The caller has to close the statement. The error is the inner
+// driver's, or for people if the driver's statements take no context.
 func (s *Session) PrepareStmt(ctx context.Context, text string) (Stmt, error) {
 	stmt, err := s.Conn.PrepareContext(ctx, text)
 	if err != nil {

@@ -27,7 +27,8 @@ import (
 )
 
 // A Session is the known state of the session of one connection. Like the connection, it is
-// not safe for concurrent use.
+// not safe for concurrent use. Errors of its methods are the inner driver's, except for an
+// *insert.Refusal of the methods that name it.
 type Session struct {
 	pool.Conn // connection of the inner driver
 
@@ -96,7 +97,7 @@ func (s *Session) AllowsMultiStatements(ctx context.Context, text string) (bool,
 }
 
 // LoadSettings queries the settings that decide how the session reads texts, unless they are known.
-// text is the text to be read, which CheckQueryAllowed may refuse.
+// text is the text to be read, for which CheckQueryAllowed may return an *insert.Refusal.
 func (s *Session) LoadSettings(ctx context.Context, text string) error {
 	if s.Settings.SessionKnown {
 		return nil
@@ -128,8 +129,8 @@ func (s *Session) ForgetSettings() {
 	}
 }
 
-// LoadDatabase queries the database in use if DBUnknown is set. text is the text to be read, which
-// CheckQueryAllowed may refuse.
+// LoadDatabase queries the database in use if DBUnknown is set. text is the text to be read, for which
+// CheckQueryAllowed may return an *insert.Refusal.
 func (s *Session) LoadDatabase(ctx context.Context, text string) error {
 	if !s.DBUnknown {
 		return nil
@@ -195,7 +196,7 @@ func MayReadCounts(text string) bool {
 	return false
 }
 
-// CheckQueryAllowed returns a refusal if MayReadCounts is true for text, and nil otherwise. The caller is about to query
+// CheckQueryAllowed returns an *insert.Refusal if MayReadCounts is true for text, and nil otherwise. The caller is about to query
 // a setting of the session, which depends names for the message.
 func CheckQueryAllowed(text, depends, fix string) error {
 	if !MayReadCounts(text) {

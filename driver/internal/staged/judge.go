@@ -33,15 +33,15 @@ func (j *Judge) called(db string, e insert.Effects) (insert.Effects, error) {
 	return j.Called(db, e.Calls, e.Tables)
 }
 
-// ReadsID reports whether a stored function or a view that text may name reads the session's id. Errors
-// are those of Called.
+// ReadsID reports whether a stored function or a view that text may name reads the session's id. An
+// error is a *catalog.Failure.
 func (j *Judge) ReadsID(db, text string) (bool, error) {
 	run, err := j.called(db, effectsOf(j.Settings.Scanner(text)))
 	return run.Kinds.HasAny(insert.ReadsID | insert.Hidden), err
 }
 
-// Stage adds the steps that a statement needs, or returns its refusal. Other errors are those of
-// Called.
+// Stage adds the steps that a statement needs, or returns its *insert.Refusal. Another error is a
+// *catalog.Failure.
 func (j *Judge) Stage(in *insert.Insert, db, source string) error {
 	t, s := in.Table, in.Staging
 	switch {
@@ -70,7 +70,7 @@ func (j *Judge) Stage(in *insert.Insert, db, source string) error {
 	return nil
 }
 
-// Nulled returns the refusal of a statement with rows from a source on a server with the bug
+// Nulled returns the *insert.Refusal of a statement with rows from a source on a server with the bug
 // MDEV-36026, and nil on other servers. The bug does not affect AUTO_INCREMENT keys of an INSERT …
 // SELECT, or a LOAD DATA that is not staged. If there may be a trigger that this user cannot see, the
 // statement is refused too.

@@ -96,7 +96,7 @@ const stageTable = "leafsql_stage"
 
 const dropStage = "DROP TEMPORARY TABLE IF EXISTS "
 
-// Do executes the statement. The error is the server's, an *insert.Refusal, or an error of drawing ids.
+// Do executes the statement. The error is the server's, an *insert.Refusal, or that of insert.Keys' Draw.
 // After an error the statement is rolled back. If the connection failed during the commit, the rows may
 // be stored.
 func (s *Run) Do(ctx context.Context) error {

@@ -21,7 +21,7 @@ import (
 
 // Inspect returns the configured tables on the set's server, with their fit and their errors. conn is a
 // connection to the DSN's database. Under leafTables=auto, tags are the biz_tags of leaf_alloc. Errors about
-// single tables are in their entries.
+// single tables are in their entries. Another error is a *catalog.Failure.
 func (set *Set) Inspect(ctx context.Context, conn pool.Conn, database string, tags []string) (*inspect.Inspection, error) {
 	if err := set.learnServer(ctx, conn, database); err != nil {
 		return nil, err

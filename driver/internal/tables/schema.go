@@ -212,7 +212,8 @@ func (s *Schema) Configured(name catalog.Name) bool {
 }
 
 // Refresh reads all known tables again, with one query for up to 100 of them, and forgets the tables that have
-// changed. Meanwhile, and if the server does not answer, statements continue to use the known tables.
+// changed. Meanwhile, and if the server does not answer, statements continue to use the known tables. After an
+// error nothing has changed.
 func (set *Set) Refresh() error {
 	ctx, cancel := context.WithTimeout(set.ctx, catalog.Timeout)
 	defer cancel()

@@ -79,7 +79,7 @@ func (set *Set) Programs() *staged.Programs {
 // Idle reports whether the configuration names no tables, so that there is nothing to fill.
 func (set *Set) Idle() bool { return !set.Config.Auto && len(set.rules) == 0 }
 
-// Close ends the background work and closes the catalog.
+// Close ends the background work and closes the catalog. The error is only for logs.
 func (set *Set) Close() error {
 	set.cancel()
 	return set.Catalog.Close()

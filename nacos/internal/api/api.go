@@ -89,8 +89,8 @@ func (e *LoginError) Error() string {
 	return fmt.Sprintf("leafsql: Nacos at %s does not let user %q in: %s; check leafNacosUsername, leafNacosPassword and the user's rights on the namespace", e.Server, e.User, e.Message)
 }
 
-// Denied returns the error for a server that refused a login with a message;
-// user is "" if none is configured.
+// Denied returns the *worker.UnusableError for a server that refused a login with a
+// message. It wraps a *LoginError. user is "" if none is configured.
 func Denied(server, user, message string) error {
 	return &worker.UnusableError{Err: &LoginError{Server: server, User: user, Message: message}}
 }
@@ -98,8 +98,8 @@ func Denied(server, user, message string) error {
 // Newer is the hint for servers that are too old.
 const Newer = "; use Nacos 2.3 or later, or another source of worker ids for all processes"
 
-// Unusable returns the error for servers that cannot be a registry of worker
-// ids; the reason ends with the hint.
+// Unusable returns the *worker.UnusableError for servers that cannot be a registry
+// of worker ids; the reason ends with the hint.
 func Unusable(servers, reason string) error {
 	return &worker.UnusableError{Err: fmt.Errorf("leafsql: Nacos at %s can't hold worker ids: %s", servers, reason)}
 }
@@ -108,6 +108,8 @@ func Unusable(servers, reason string) error {
 type Unsent struct{ Err error }
 
 func (e Unsent) Error() string { return e.Err.Error() }
+
+// Unwrap returns Err.
 func (e Unsent) Unwrap() error { return e.Err }
 
 // IsUnsent reports whether a request was certainly not carried out.

@@ -25,7 +25,8 @@ func Version(text string) worker.Version {
 	return worker.Version(hex.EncodeToString(h[:]))
 }
 
-// Slot reads a slot for worker.Slots' Get. query returns a document's text.
+// Slot reads a slot for worker.Slots' Get. query returns a document's text. The error
+// is query's, or Decode's for a text that is not a document.
 func Slot(id string, query func(id string) (text string, found bool, err error)) (worker.Doc, worker.Version, error) {
 	text, found, err := query(id)
 	if err != nil || !found {

@@ -63,7 +63,8 @@ func (h *HTTP) Close() { h.client.CloseIdleConnections() }
 
 // Token returns the access token for requests, "" without a user. It requests a
 // new token well before the old one expires. If the login fails, the old token
-// is used until it expires, and a call waits for at most one server.
+// is used until it expires, and a call waits for at most one server. Otherwise the
+// error joins those of all servers, such as Denied's, or is ctx's.
 func (h *HTTP) Token(ctx context.Context) (string, error) {
 	if h.user == "" {
 		return "", nil
@@ -153,7 +154,8 @@ func refusesLogin(code int, message string) bool {
 	return code == http.StatusInternalServerError && strings.Contains(message, "Handle API Compatibility failed")
 }
 
-// Time returns the clock of the first server that answers, to the second.
+// Time returns the clock of the first server that answers, to the second. The
+// error is only for logs.
 func (h *HTTP) Time(ctx context.Context) (time.Time, error) {
 	var failed []error
 	for _, base := range h.bases {
@@ -216,7 +218,9 @@ func (h *HTTP) send(ctx context.Context, method, address string, form url.Values
 }
 
 // Call sends a request with the token to one server, and again with a new token
-// if the server refused the old one.
+// if the server refused the old one. The error is Unsent without a token, Denied's,
+// a *ServerError for another status, or net/http's, after which the request may
+// have been carried out.
 func (h *HTTP) Call(ctx context.Context, method, base, path string, form url.Values) ([]byte, error) {
 	for again := false; ; again = true {
 		token, err := h.Token(ctx)

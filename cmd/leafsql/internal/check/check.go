@@ -8,7 +8,8 @@
 //	}
 //
 // It writes nothing except a temporary table that it drops again, and looks up keys only through indexes.
-// Objects that the user cannot see are findings too; they are never assumed to be right.
+// Objects that the user cannot see are findings too; they are never assumed to be right. Errors are for people:
+// the command prints them.
 package check
 
 import (

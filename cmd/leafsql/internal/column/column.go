@@ -6,7 +6,7 @@
 //	sql := def.Widen().Alter("`shop`.`orders`")
 //
 // The output of SHOW CREATE TABLE must be quoted with backticks: sql_mode without ANSI_QUOTES, and
-// sql_quote_show_create on.
+// sql_quote_show_create on. Errors are for people: the command prints them.
 package column
 
 import (

@@ -5,8 +5,8 @@
 //	defer set.Close()
 //	for _, s := range set.Shards { … }
 //
-// It fills no tables, and takes no ids and no worker id. Its errors contain the server and the user, but no
-// password.
+// It fills no tables, and takes no ids and no worker id. Its errors are for people: they contain the server
+// and the user, but no password.
 package databases
 
 import (

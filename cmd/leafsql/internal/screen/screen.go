@@ -4,7 +4,7 @@
 //	s := screen.New(os.Stdout, os.Stderr)
 //	s.Table([]string{"TAG", "NEXT ID"}, [][]string{{"orders", screen.Count(12001)}})
 //
-// The output for people is Chinese if the screen has Texts. JSON is English.
+// The output for people is Chinese if the screen has Texts. JSON is English. Errors are those of the writer.
 package screen
 
 import (

@@ -7,7 +7,7 @@
 //	}
 //
 // It changes nothing and draws no conclusions; the packages check and migrate and the command init do. It never
-// reads a whole table.
+// reads a whole table, except in [Table.Max]. Errors are for people: the command prints them.
 package survey
 
 import (

@@ -45,6 +45,8 @@ type Answer struct {
 }
 
 func (e Answer) Error() string { return e.Err.Error() }
+
+// Unwrap returns Err.
 func (e Answer) Unwrap() error { return e.Err }
 
 // noConnError is a failure to get a connection: the store is unavailable.
@@ -56,7 +58,8 @@ func (e noConnError) Unwrap() error { return e.error }
 var errNoInsertID = errors.New("leafsql: the UPDATE of a range came back without its insert id")
 
 // Retry runs do, each time on another connection, until it succeeds or fails with an error that is not
-// transient. Without a deadline in ctx, it stops after RetryTime.
+// transient. Without a deadline in ctx, it stops after RetryTime. It returns the last error of do, or the
+// pool's if there was no connection.
 func (r *Rows) Retry(ctx context.Context, do func(*sql.Conn) error) error {
 	until := time.Duration(math.MaxInt64)
 	if _, limited := ctx.Deadline(); !limited {

@@ -81,7 +81,7 @@ type Cell struct {
 func (c Cells) Autocommit() bool { return c["@@autocommit"].String == "1" }
 
 // Read reads columns of the tag's row. FOR UPDATE makes proxies that split reads from writes send the query to
-// the primary.
+// the primary. It returns ErrNone, an *Error for a row or table that cannot be used, or the driver's error.
 func (r *Rows) Read(ctx context.Context, c *sql.Conn, tag, columns string) (Cells, error) {
 	rows, err := c.QueryContext(ctx, "SELECT "+columns+", @@autocommit FROM "+r.Table+" WHERE "+r.Tag+" = "+quote.Literal(tag)+" FOR UPDATE")
 	if err != nil {
@@ -126,7 +126,7 @@ func (r *Rows) Read(ctx context.Context, c *sql.Conn, tag, columns string) (Cell
 	return nil, r.duplicateRowsError()
 }
 
-// ReadNext parses the next unused id from its column.
+// ReadNext parses the next unused id from its column. The error is an *Error.
 func (r *Rows) ReadNext(tag string, c Cell) (int64, error) {
 	v, err := strconv.ParseInt(c.String, 10, 64)
 	// For larger numbers ParseInt returns 2^63-1.
@@ -170,7 +170,7 @@ type Move struct {
 
 // Move moves the tag's row, and returns its new next unused id, or 0 if no row fits. It sends one UPDATE as
 // text, so it needs one round trip. The server returns the number that it wrote as the insert id, which proves
-// the move.
+// the move. An *Error means that the move cannot be proved. Other errors are the driver's: the row may have moved.
 func (r *Rows) Move(ctx context.Context, c *sql.Conn, tag string, m Move) (next int64, err error) {
 	now, back := r.Next, ""
 	if r.Last > 0 {
@@ -242,7 +242,7 @@ func update(ctx context.Context, c *sql.Conn, text string) (rows, id int64, err 
 
 // Create creates the table with text if it does not exist. It queries the table first: the right to create is
 // then needed only once, and on a cluster every CREATE, even of an existing table, aborts the statements that
-// run on all nodes.
+// run on all nodes. The error wraps the driver's.
 func (r *Rows) Create(ctx context.Context, text string) error {
 	err := r.Retry(ctx, func(c *sql.Conn) error {
 		_, err := c.ExecContext(ctx, "SELECT 1 FROM "+r.Table+" LIMIT 0")
@@ -255,7 +255,7 @@ func (r *Rows) Create(ctx context.Context, text string) error {
 	return r.WrapError("create", err)
 }
 
-// Exec executes a statement in its own transaction, with retries after transient errors.
+// Exec executes a statement in its own transaction, with retries after transient errors. The error is the driver's.
 func (r *Rows) Exec(ctx context.Context, text string) error {
 	return r.Retry(ctx, func(c *sql.Conn) error {
 		return runInTransaction(ctx, c, func() error { // commits even without autocommit
