@@ -57,13 +57,13 @@ func clientNamespace(client configClient) (string, error) {
 type clientError struct{ err error }
 
 func (e *clientError) Error() string {
-	return fmt.Sprintf("the application's Nacos client: %v; %s", e.err, e.WayOut())
+	return fmt.Sprintf("the application's Nacos client: %v; %s", e.err, e.Hint())
 }
 
 func (e *clientError) Unwrap() error { return e.err }
 
-// WayOut returns the hint that ends the text.
-func (*clientError) WayOut() string {
+// Hint returns the hint that ends the text.
+func (*clientError) Hint() string {
 	return "check that Nacos runs, and the client's addresses, user, password and rights"
 }
 

@@ -127,21 +127,21 @@ func (l Layout) String() string {
 func (l Layout) Workers() int { return 1 << l.Worker }
 
 // End returns the latest time that an id can contain.
-func (l Layout) End() time.Time { return time.UnixMilli(l.end()) }
+func (l Layout) End() time.Time { return time.UnixMilli(l.endMilli()) }
 
-func (l Layout) end() int64 { return l.Epoch + 1<<l.Time - 1 }
+func (l Layout) endMilli() int64 { return l.Epoch + 1<<l.Time - 1 }
 
-// check returns an EpochError if now is outside the layout's years.
-func (l Layout) check(now time.Time) error {
+// checkTime returns an EpochError if now is outside the layout's years.
+func (l Layout) checkTime(now time.Time) error {
 	if begin := time.UnixMilli(l.Epoch); !now.After(begin) || now.After(l.End()) {
 		return &EpochError{begin, l.End()}
 	}
 	return nil
 }
 
-// spent reports whether ms since the epoch no longer fits an id. If time
+// overflows reports whether ms since the epoch no longer fits an id. If time
 // and sequence take all 63 bits, the place after the last one is negative.
-func (l Layout) spent(ms int64) bool { return uint64(ms) >= 1<<l.Time }
+func (l Layout) overflows(ms int64) bool { return uint64(ms) >= 1<<l.Time }
 
 // Compose returns the id with the fields p, whose time is truncated to the millisecond. It returns an error
 // if a field does not fit the layout or if the id would be 0. The error has no type.

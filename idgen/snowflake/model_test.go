@@ -74,7 +74,7 @@ func run(t *testing.T, ops []byte) {
 func (m *model) draw(t *testing.T, g *Generator, n int64, patience time.Duration) bool {
 	t.Helper()
 	synctest.Wait() // until no other goroutine runs
-	v := g.now()
+	v := g.currentView()
 	now, began := g.keeper.UnixMilli()-small.Epoch, time.Now()
 	place := g.last.Load()
 	ms, sequence, free := m.place(max(now, v.start), n)
@@ -107,7 +107,7 @@ func (m *model) draw(t *testing.T, g *Generator, n int64, patience time.Duration
 
 	p := parts(t, g, first)
 	got, seq := p.Time.UnixMilli()-small.Epoch, int64(p.Sequence)
-	end, then := g.now(), g.keeper.UnixMilli()-small.Epoch
+	end, then := g.currentView(), g.keeper.UnixMilli()-small.Epoch
 	switch {
 	case seq+n > m.size || got < m.ms || got == m.ms && seq <= m.sequence:
 		t.Fatalf("%d ids at %d.%d after %+v", n, got, seq, m)

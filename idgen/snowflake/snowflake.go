@@ -38,11 +38,11 @@ import (
 // Generator issues ids of one layout with one worker id at a time. It
 // implements idgen.Generator and is safe for concurrent use. Callers must Close it.
 type Generator struct {
-	layout Layout
-	size   int64 // ids in a millisecond
-	keeper *worker.Keeper
-	view   atomic.Pointer[view]
-	_      [64]byte
+	layout      Layout
+	idsPerMilli int64 // ids in a millisecond
+	keeper      *worker.Keeper
+	view        atomic.Pointer[view]
+	_           [64]byte
 
 	// last is the last place that was issued, with any worker id. A place is the ms
 	// since the epoch and the sequence in one number, so the next place is last+1.
@@ -60,10 +60,10 @@ type view struct {
 	ahead  int64     // how far ids may run ahead of the clock without waiting, in ms
 }
 
-// room returns how far, in ms, the ids of a call may run ahead of the clock if the call has waited for so
+// allowedAhead returns how far, in ms, the ids of a call may run ahead of the clock if the call has waited for so
 // many ms. The time waited is added, so that no call starves when others draw more ids than a
 // millisecond has.
-func (v *view) room(waited int64) int64 {
+func (v *view) allowedAhead(waited int64) int64 {
 	if v.ahead == 0 { // nothing records that ids of a later time were issued
 		return 0
 	}
@@ -111,9 +111,9 @@ func New(layout Layout, open func(context.Context) (worker.Source, error), cfg w
 	if layout.End().Before(time.Now().AddDate(5, 0, 0)) {
 		cmp.Or(cfg.Logger, slog.Default()).Warn("leafsql: snowflake: the layout's time ends soon; plan for a later epoch", "layout", layout, "end", layout.End().UTC())
 	}
-	g := &Generator{layout: layout, size: 1 << layout.Sequence}
-	g.last.Store(g.size - 1) // the epoch's first millisecond is not used: it contains the id 0
-	cfg.Workers, cfg.Layout, cfg.Check, cfg.Issued = layout.Workers(), layout.String(), layout.check, g.issued
+	g := &Generator{layout: layout, idsPerMilli: 1 << layout.Sequence}
+	g.last.Store(g.idsPerMilli - 1) // the epoch's first millisecond is not used: it contains the id 0
+	cfg.Workers, cfg.Layout, cfg.Check, cfg.Issued = layout.Workers(), layout.String(), layout.checkTime, g.issued
 	var err error
 	if g.keeper, err = worker.Keep(open, cfg); err != nil {
 		return nil, err
@@ -137,8 +137,8 @@ func (g *Generator) issued() time.Time {
 	return time.UnixMilli(g.layout.Epoch + g.last.Load()>>g.layout.Sequence)
 }
 
-// now returns the keeper's current status.
-func (g *Generator) now() *view {
+// currentView returns the keeper's current status.
+func (g *Generator) currentView() *view {
 	was, s := g.view.Load(), g.keeper.Status()
 	if was.status == s {
 		return was
@@ -160,26 +160,26 @@ func (g *Generator) now() *view {
 // Errors are an idgen.CountError, a LeaseError, an
 // EpochError, idgen.ErrClosed, or ctx's. After an error nothing has changed.
 func (g *Generator) Next(ctx context.Context, n int) (int64, error) {
-	if n < 1 || int64(n) > g.size {
-		return 0, &idgen.CountError{N: n, Max: int(g.size)}
+	if n < 1 || int64(n) > g.idsPerMilli {
+		return 0, &idgen.CountError{N: n, Max: int(g.idsPerMilli)}
 	}
 	var (
 		seq    = g.layout.Sequence
-		v      = g.now()
+		v      = g.currentView()
 		now    = g.keeper.UnixMilli() - g.layout.Epoch
 		waited int64 // ms
 	)
 	for {
 		last := g.last.Load()
-		first := g.after(last, max(now, v.start), int64(n))
+		first := g.placeAfter(last, max(now, v.start), int64(n))
 		end := first + int64(n) - 1
 		ms := end >> seq
-		if ms > now+v.room(waited) || ms > v.limit || g.layout.spent(ms) {
+		if ms > now+v.allowedAhead(waited) || ms > v.limit || g.layout.overflows(ms) {
 			var err error
 			if waited, err = g.wait(ctx, int64(n), waited); err != nil {
 				return 0, err
 			}
-			v, now = g.now(), g.keeper.UnixMilli()-g.layout.Epoch
+			v, now = g.currentView(), g.keeper.UnixMilli()-g.layout.Epoch
 			continue
 		}
 		if !g.last.CompareAndSwap(last, end) {
@@ -188,29 +188,29 @@ func (g *Generator) Next(ctx context.Context, n int) (int64, error) {
 		// The worker id may have been lost or returned since v was read, and then
 		// the time that was returned may not cover these ids.
 		was := v.worker
-		if v = g.now(); v.worker == was && ms >= v.start && ms <= v.limit { // mutation: after marking
-			return ms<<(g.layout.Worker+seq) | was | first&(g.size-1), nil
+		if v = g.currentView(); v.worker == was && ms >= v.start && ms <= v.limit { // mutation: after marking
+			return ms<<(g.layout.Worker+seq) | was | first&(g.idsPerMilli-1), nil
 		}
 		now = g.keeper.UnixMilli() - g.layout.Epoch
 	}
 }
 
-// after returns the first place for n ids after last and not before now.
-func (g *Generator) after(last, now, n int64) int64 {
+// placeAfter returns the first place for n ids after last and not before now.
+func (g *Generator) placeAfter(last, now, n int64) int64 {
 	first := last + 1
 	if uint64(first) < uint64(now)<<g.layout.Sequence { // see Layout.spent
-		return now<<g.layout.Sequence + offset(now, g.size-n+1)
+		return now<<g.layout.Sequence + startOffset(now, g.idsPerMilli-n+1)
 	}
-	if first&(g.size-1)+n > g.size {
-		first = (first | (g.size - 1)) + 1
+	if first&(g.idsPerMilli-1)+n > g.idsPerMilli {
+		first = (first | (g.idsPerMilli - 1)) + 1
 	}
 	return first
 }
 
-// offset returns the first sequence of a millisecond, below room. The values have no
+// startOffset returns the first sequence of a millisecond, below room. The values have no
 // pattern, so that the ids of a quiet table spread evenly over any number of shards,
 // in any rhythm of its rows.
-func offset(ms, room int64) int64 {
+func startOffset(ms, room int64) int64 {
 	h := uint64(ms) * 0x9e3779b97f4a7c15
 	h = (h ^ h>>32) * 0xd6e8feb86659fd93
 	h ^= h >> 32
@@ -223,16 +223,16 @@ func (g *Generator) wait(ctx context.Context, n, waited int64) (int64, error) {
 	began := g.keeper.UnixMilli() - waited
 	for {
 		if s, err := g.keeper.Wait(ctx); err != nil {
-			return 0, refusal(s, err)
+			return 0, waitError(s, err)
 		}
-		v, now := g.now(), g.keeper.UnixMilli()
+		v, now := g.currentView(), g.keeper.UnixMilli()
 		waited, now = now-began, now-g.layout.Epoch
-		ms := (g.after(g.last.Load(), max(now, v.start), n) + n - 1) >> g.layout.Sequence
+		ms := (g.placeAfter(g.last.Load(), max(now, v.start), n) + n - 1) >> g.layout.Sequence
 		var pass <-chan time.Time // the clock has caught up; nil: waiting for the clock does not help
-		switch early := ms - now - v.room(waited); {
+		switch early := ms - now - v.allowedAhead(waited); {
 		case v.limit < 0: // the worker id was lost
 			continue
-		case g.layout.spent(ms):
+		case g.layout.overflows(ms):
 			return 0, &EpochError{time.UnixMilli(g.layout.Epoch), g.layout.End()}
 		case early > 0:
 			pass = time.After(time.Duration(early) * time.Millisecond)
@@ -250,9 +250,9 @@ func (g *Generator) wait(ctx context.Context, n, waited int64) (int64, error) {
 	}
 }
 
-// refusal returns the error of Next if no worker id is available. s is nil if the context
+// waitError returns the error of Next if no worker id is available. s is nil if the context
 // ended.
-func refusal(s *worker.Status, err error) error {
+func waitError(s *worker.Status, err error) error {
 	switch {
 	case s == nil:
 		return err

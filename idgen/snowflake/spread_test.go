@@ -61,7 +61,7 @@ func TestOffset(t *testing.T) {
 	for _, room := range []int64{1, 2, 3, 16, 4096, 1 << 22} {
 		reached := make(map[int64]bool)
 		for ms := range int64(100_000) {
-			o := offset(ms, room)
+			o := startOffset(ms, room)
 			if o < 0 || o >= room {
 				t.Fatalf("offset %d of %d at %d", o, room, ms)
 			}

@@ -9,23 +9,23 @@ import (
 )
 
 // compareClocks reads the registry's time if this machine's clock has
-// jumped, and always if anew is set.
-func (e *engine) compareClocks(ctx context.Context, anew bool) {
+// jumped, or if always is set.
+func (e *engine) compareClocks(ctx context.Context, always bool) {
 	drift := e.clock.drift()
-	if e.source.Time == nil || !anew && (drift-e.drift).Abs() < time.Second {
+	if e.source.Time == nil || !always && (drift-e.lastDrift).Abs() < time.Second {
 		return
 	}
-	one, cancel := e.host.within(ctx, min(e.call, 2*time.Second))
+	one, cancel := e.host.withTimeout(ctx, min(e.callTimeout, 2*time.Second))
 	defer cancel()
 	now := e.now()
 	theirs, err := e.source.Time(one)
-	e.drift = drift
+	e.lastDrift = drift
 	if err == nil {
-		e.offset = now.Sub(theirs).Round(time.Millisecond)
-	} else if !e.timeless && ctx.Err() == nil {
+		e.clockOffset = now.Sub(theirs).Round(time.Millisecond)
+	} else if !e.noRegistryTime && ctx.Err() == nil {
 		e.log.Warn("leafsql: the registry of worker ids does not say its time, so that a clock that is ahead of it is not noticed; worker ids are taken all the same", "registry", e.source.Name, "err", errprefix.TrimText(err))
 	}
-	e.timeless = err != nil
+	e.noRegistryTime = err != nil
 }
 
 // clockError returns an error if this machine's clock is ahead of the registry's. Such a process must not take
@@ -34,10 +34,10 @@ func (e *engine) compareClocks(ctx context.Context, anew bool) {
 // return its time, the result of the last comparison remains.
 func (e *engine) clockError(ctx context.Context) error {
 	e.compareClocks(ctx, true)
-	if e.anyClock || e.offset <= e.skew {
+	if e.anyClock || e.clockOffset <= e.skew {
 		return nil
 	}
 	now := e.now()
 	return &UnusableError{fmt.Errorf("leafsql: no worker id is taken, as this machine's clock is %v ahead of the registry's: %s at %s, %s at the registry%s; set this machine's clock right and start the process again, or set the registry's, or take one all the same with leafAnyClock=true",
-		e.offset.Round(time.Second), now.UTC().Format(time.RFC3339), e.owner, now.Add(-e.offset).UTC().Format(time.RFC3339), inParentheses(e.source.Name))}
+		e.clockOffset.Round(time.Second), now.UTC().Format(time.RFC3339), e.owner, now.Add(-e.clockOffset).UTC().Format(time.RFC3339), inParentheses(e.source.Name))}
 }

@@ -61,8 +61,8 @@ type Config struct {
 	// Logger logs background events; nil means slog.Default().
 	Logger *slog.Logger
 
-	host    host    // nil: this machine; the simulation sets its own
-	lengths lengths // zero: derived from Lease
+	host   host   // nil: this machine; the simulation sets its own
+	timing timing // zero: derived from Lease
 }
 
 // complete sets the defaults, or returns an error for a value out of range.
@@ -83,7 +83,7 @@ func (c *Config) complete() error {
 		c.Check = func(time.Time) error { return nil }
 	}
 	c.Logger = cmp.Or(c.Logger, slog.Default())
-	c.lengths = cmp.Or(c.lengths, lengthsFor(c.Lease))
+	c.timing = cmp.Or(c.timing, timingFor(c.Lease))
 	c.host = cmp.Or[host](c.host, machine{began: time.Now()})
 	return nil
 }
@@ -156,26 +156,26 @@ func (s *Status) Reason() string {
 // tick is the unit of timestamps in ids.
 const tick = time.Millisecond
 
-// lengths holds the durations of the protocol.
-type lengths struct {
-	lease    time.Duration // from a renewal to the bound that it confirms
-	renew    time.Duration // from one renewal to the next
-	grace    time.Duration // for which an expired slot is left to its owner; below the skew, nothing is put back
-	skew     time.Duration // at least the difference of two machines' clocks plus the life of a message
-	call     time.Duration // timeout of one call to the registry
-	courtesy time.Duration // for which a starting process does not take slots of unknown history, so that their holders can put them back
-	ahead    time.Duration // how far a burst may run ahead of the clock
-	pause    time.Duration // least pause between attempts; longer ones are multiples of it
+// timing holds the durations of the protocol.
+type timing struct {
+	lease       time.Duration // from a renewal to the bound that it confirms
+	renewEvery  time.Duration // from one renewal to the next
+	grace       time.Duration // for which an expired slot is left to its owner; below the skew, nothing is put back
+	skew        time.Duration // at least the difference of two machines' clocks plus the life of a message
+	callTimeout time.Duration // timeout of one call to the registry
+	restoreWait time.Duration // for which a starting process does not take slots of unknown history, so that their holders can put them back
+	maxAhead    time.Duration // how far a burst may run ahead of the clock
+	minPause    time.Duration // least pause between attempts; longer ones are multiples of it
 }
 
-// lengthsFor returns the durations for a registry on the network.
-func lengthsFor(lease time.Duration) lengths {
-	return lengths{lease: lease, renew: lease / 6, grace: 2 * lease, skew: time.Minute, call: lease / 12, courtesy: lease/6 + lease/12, ahead: lease / 2, pause: 250 * time.Millisecond}
+// timingFor returns the durations for a registry on the network.
+func timingFor(lease time.Duration) timing {
+	return timing{lease: lease, renewEvery: lease / 6, grace: 2 * lease, skew: time.Minute, callTimeout: lease / 12, restoreWait: lease/6 + lease/12, maxAhead: lease / 2, minPause: 250 * time.Millisecond}
 }
 
-// localLengths holds the durations for a registry on the same machine that is protected by a lock of the
+// localTiming holds the durations for a registry on the same machine that is protected by a lock of the
 // operating system: there is one clock, there are no messages, and a write takes milliseconds.
-var localLengths = lengths{lease: 3 * time.Second, renew: time.Second, call: time.Second, ahead: 1500 * time.Millisecond, pause: 250 * time.Millisecond}
+var localTiming = timing{lease: 3 * time.Second, renewEvery: time.Second, callTimeout: time.Second, maxAhead: 1500 * time.Millisecond, minPause: 250 * time.Millisecond}
 
 // jitter returns a random duration, lo … hi.
 func jitter(h host, lo, hi time.Duration) time.Duration {

@@ -17,7 +17,7 @@
 // import. mysql() uses a pool, which mysql-leaf passes to it. A new source implements
 // the two methods of [Slots], and passes the tests of package workertest.
 //
-// The terms, with the default lengths:
+// The terms, with the default timing:
 //
 //	slot         one document of the registry, for one worker id
 //	lease        the right to use a worker id; it is confirmed for 60 s at a time (Config.Lease)

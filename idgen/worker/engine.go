@@ -20,96 +20,96 @@ import (
 // engine takes and renews slots. It contains only the protocol. An acknowledged put
 // is its only proof; reads are hints.
 type engine struct {
-	lengths
-	source Source
-	slots  []int // slots to choose from, in the order in which they are tried
-	terms  string
-	check  func(now time.Time) error
-	fresh  bool // the registry was declared new
-	owner  string
-	host   host
-	clock  *clock
-	log    *slog.Logger
+	timing
+	source      Source
+	slots       []int // slots to choose from, in the order in which they are tried
+	terms       string
+	check       func(now time.Time) error
+	declaredNew bool // the registry was declared new
+	owner       string
+	host        host
+	clock       *clock
+	log         *slog.Logger
 
 	// claim is a slot that may still belong to this process: it was lost because
 	// its bound ended, or was taken by a put whose reply was lost.
-	claim *hold
+	claim *heldSlot
 
-	seen   map[int]reading // readings since the last search of all slots
-	turn   int             // position among the slots that are searched in turns
-	waited string          // registry in which this process has waited, since the last take, for holders to put back lost documents
+	readings  map[int]reading // readings since the last search of all slots
+	searchPos int             // position among the slots that are searched in turns
+	waitedIn  string          // registry in which this process has waited, since the last take, for holders to put back lost documents
 
-	anyClock bool          // take worker ids even if the clock is ahead of the registry's
-	offset   time.Duration // how far the clock was ahead at the last comparison
-	timeless bool          // the registry did not return its time then
-	drift    time.Duration // drift of the machine's clocks then
+	anyClock       bool          // take worker ids even if the clock is ahead of the registry's
+	clockOffset    time.Duration // how far the clock was ahead at the last comparison
+	noRegistryTime bool          // the registry did not return its time then
+	lastDrift      time.Duration // drift of the machine's clocks then
 }
 
 func (e *engine) now() time.Time { return e.clock.now() }
 
-// floor returns the latest time that may have been issued under r's document or
+// floorOf returns the latest time that may have been issued under r's document or
 // under documents that were lost before it.
-func (e *engine) floor(r reading, registry string, now time.Time) time.Time {
+func (e *engine) floorOf(r reading, registry string, now time.Time) time.Time {
 	d, used := r.doc, r.doc.HighWater
-	if d.unused() {
+	if d.isUnused() {
 		used = time.UnixMilli(0)
 	}
 	switch {
-	case !unknown(d, registry) && e.claim.is(r):
+	case !hasUnknownHistory(d, registry) && e.claim.owns(r):
 		return e.claim.doc.HighWater // mutation: own slot
-	case !unknown(d, registry) && d.unused():
-		return earliest(d.HighWater, e.quarantine(now)) // mutation: spare
-	case !unknown(d, registry):
+	case !hasUnknownHistory(d, registry) && d.isUnused():
+		return earliest(d.HighWater, e.quarantineEnd(now)) // mutation: spare
+	case !hasUnknownHistory(d, registry):
 		return used
-	case e.fresh:
+	case e.declaredNew:
 		return latest(used, now.Add(-tick))
 	}
-	return latest(used, e.quarantine(now)) // mutation: quarantine
+	return latest(used, e.quarantineEnd(now)) // mutation: quarantine
 }
 
-// unknown reports whether the history before d is unknown in a
+// hasUnknownHistory reports whether the history before d is unknown in a
 // registry with that identity.
-func unknown(d Doc, registry string) bool {
+func hasUnknownHistory(d Doc, registry string) bool {
 	return d.IsInitial() || d.Registry != registry // mutation: unknown
 }
 
-// quarantine returns a time above every bound that an owner missing in the registry can
+// quarantineEnd returns a time above every bound that an owner missing in the registry can
 // hold now.
-func (e *engine) quarantine(now time.Time) time.Time { return now.Add(e.lease + e.skew) }
+func (e *engine) quarantineEnd(now time.Time) time.Time { return now.Add(e.lease + e.skew) }
 
 // get and put make one call each. The error for a call that takes too long differs from the error for
 // an ended context of the caller.
 
 func (e *engine) get(ctx context.Context, slot int) reading {
-	one, cancel := e.host.within(ctx, e.call)
+	one, cancel := e.host.withTimeout(ctx, e.callTimeout)
 	defer cancel()
 	d, v, err := e.source.Slots.Get(one, slot)
-	return reading{slot: slot, doc: d, ver: v, err: e.silent(ctx, err)}
+	return reading{slot: slot, doc: d, ver: v, err: e.explainTimeout(ctx, err)}
 }
 
-func (e *engine) silent(ctx context.Context, err error) error {
+func (e *engine) explainTimeout(ctx context.Context, err error) error {
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		return fmt.Errorf("no answer within %v", e.call)
+		return fmt.Errorf("no answer within %v", e.callTimeout)
 	}
 	return err
 }
 
-// unread returns the error for a part of the registry that could not be read. Its text
-// gets a hint, unless err is an UnusableError or an advice, which have their own.
-func (e *engine) unread(what string, err error) error {
-	wayOut := "; see whether it runs and can be reached"
+// unreadError returns the error for a part of the registry that could not be read. Its text
+// gets a hint, unless err is an UnusableError or a hintedError, which have their own.
+func (e *engine) unreadError(what string, err error) error {
+	hint := "; see whether it runs and can be reached"
 	_, unusable := errors.AsType[*UnusableError](err)
-	if _, ok := errors.AsType[advice](err); ok || unusable {
-		wayOut = ""
+	if _, ok := errors.AsType[hintedError](err); ok || unusable {
+		hint = ""
 	}
-	return fmt.Errorf("leafsql: registry of worker ids%s: %s: %w%s", inParentheses(e.source.Name), what, errprefix.Trim(err), wayOut)
+	return fmt.Errorf("leafsql: registry of worker ids%s: %s: %w%s", inParentheses(e.source.Name), what, errprefix.Trim(err), hint)
 }
 
 func (e *engine) put(ctx context.Context, slot int, d Doc, expected Version) (Version, outcome, error) {
-	one, cancel := e.host.within(ctx, e.call)
+	one, cancel := e.host.withTimeout(ctx, e.callTimeout)
 	defer cancel()
 	v, ok, err := e.source.Slots.Put(one, slot, d, expected) // mutation: compare-and-set
-	res, err := outcomeOf(ok, err), e.silent(ctx, err)
+	res, err := outcomeOf(ok, err), e.explainTimeout(ctx, err)
 	if res == refused && err == nil {
 		err = errContended
 	}
@@ -119,22 +119,22 @@ func (e *engine) put(ctx context.Context, slot int, d Doc, expected Version) (Ve
 // registry is the content of the registry's own document.
 type registry struct {
 	reading
-	id   string // the Registry of documents that are written now
-	made int    // number of slots with documents, in their order
+	id            string // the Registry of documents that are written now
+	preparedSlots int    // number of slots with documents, in their order
 }
 
-// registry reads the registry's document, and creates it if it is missing.
-func (e *engine) registry(ctx context.Context) (registry, error) {
-	if e.source.fixed != nil {
-		return registry{made: 1}, nil
+// readRegistry reads the registry's document, and creates it if it is missing.
+func (e *engine) readRegistry(ctx context.Context) (registry, error) {
+	if e.source.fixedID != nil {
+		return registry{preparedSlots: 1}, nil
 	}
 	identity := ""
 	if e.source.Identity != nil {
-		one, cancel := e.host.within(ctx, e.call)
+		one, cancel := e.host.withTimeout(ctx, e.callTimeout)
 		defer cancel()
 		var err error
 		if identity, err = e.source.Identity(one); err != nil {
-			return registry{}, &awayError{e.unread("identity", e.silent(ctx, err))}
+			return registry{}, &unreachableError{e.unreadError("identity", e.explainTimeout(ctx, err))}
 		}
 	}
 	r := e.get(ctx, RegistrySlot)
@@ -143,7 +143,7 @@ func (e *engine) registry(ctx context.Context) (registry, error) {
 		_, res, err := e.put(ctx, RegistrySlot, d, "")
 		if res == swapped {
 			level := slog.LevelWarn
-			if e.fresh { // the caller expects a new registry
+			if e.declaredNew { // the caller expects a new registry
 				level = slog.LevelInfo
 			}
 			e.log.Log(ctx, level, "leafsql: a new registry of worker ids was made; if there should be one already, this process looks in the wrong place", "registry", e.source.Name)
@@ -153,27 +153,27 @@ func (e *engine) registry(ctx context.Context) (registry, error) {
 		}
 	}
 	if r.err != nil {
-		return registry{}, &awayError{e.unread("its document", r.err)}
+		return registry{}, &unreachableError{e.unreadError("its document", r.err)}
 	}
 	reg := registry{reading: r, id: r.doc.Nonce}
 	if identity != "" {
 		sum := sha256.Sum256([]byte(r.doc.Nonce + "\n" + identity)) // mutation: identity
 		reg.id = hex.EncodeToString(sum[:16])
 	}
-	terms, made, _ := strings.Cut(r.doc.Owner, madeMark)
+	terms, made, _ := strings.Cut(r.doc.Owner, preparedSeparator)
 	if terms != e.terms { // mutation: terms
 		return registry{}, termsError(e.source.Name, terms, e.terms)
 	}
 	if r.doc.Registry == reg.id {
-		reg.made, _ = strconv.Atoi(made) // 0 if it cannot be parsed
+		reg.preparedSlots, _ = strconv.Atoi(made) // 0 if it cannot be parsed
 	}
 	return reg, nil
 }
 
-// create writes the document of unknown history into a missing slot. It makes no difference
+// createInitial writes the document of unknown history into a missing slot. It makes no difference
 // if another process wrote it first, or if several did.
-func (e *engine) create(ctx context.Context, slot int) reading {
-	_, _, err := e.put(ctx, slot, initial(), "")
+func (e *engine) createInitial(ctx context.Context, slot int) reading {
+	_, _, err := e.put(ctx, slot, initialDoc(), "")
 	r := e.get(ctx, slot)
 	if r.err == nil && r.ver == "" {
 		r.err = fmt.Errorf("still missing after it was created: %w", errprefix.Trim(cmp.Or(err, errContended)))
@@ -181,44 +181,44 @@ func (e *engine) create(ctx context.Context, slot int) reading {
 	return r
 }
 
-// madeMark separates the terms and the number of slots in the registry's
+// preparedSeparator separates the terms and the number of slots in the registry's
 // document.
-const madeMark = "; slots made: "
+const preparedSeparator = "; slots made: "
 
-// readAtOnce is the number of slots that a search reads concurrently, after the
+// readBatch is the number of slots that a search reads concurrently, after the
 // first one. That one is usually free, or was this process's before.
-const readAtOnce = 16
+const readBatch = 16
 
-// read reads several slots concurrently.
-func (e *engine) read(ctx context.Context, slots []int) []reading {
+// readAll reads several slots concurrently.
+func (e *engine) readAll(ctx context.Context, slots []int) []reading {
 	rs := make([]reading, len(slots))
-	e.host.each(len(slots), func(i int) { rs[i] = e.get(ctx, slots[i]) })
+	e.host.forEach(len(slots), func(i int) { rs[i] = e.get(ctx, slots[i]) })
 	return rs
 }
 
-// shuffled returns the slots 0 … n-1 in an order that depends on a seed.
-func shuffled(n int, seed uint64) []int {
+// shuffledSlots returns the slots 0 … n-1 in an order that depends on a seed.
+func shuffledSlots(n int, seed uint64) []int {
 	return rand.New(rand.NewPCG(seed, seed)).Perm(n)
 }
 
-// hold is a slot that this process has, from the take to the end.
-type hold struct {
-	slot     int
-	floor    time.Time // the latest time that may have been issued before
-	start    time.Time // the first time that may be issued now
-	used     bool      // ids may have been issued
-	unknown  bool      // the history of the slot was unknown when it was taken
-	fresh    bool      // it was taken in a registry declared new
-	registry registry  // registry at the take, or when doc was last put back
-	walk     time.Time // time to create the next missing slots
-	lost     bool      // a put since doc was confirmed may have written while doc was missing
+// heldSlot is a slot that this process has, from the take to the end.
+type heldSlot struct {
+	slot            int
+	floor           time.Time // the latest time that may have been issued before
+	start           time.Time // the first time that may be issued now
+	mayHaveIssued   bool      // ids may have been issued
+	unknownHistory  bool      // the history of the slot was unknown when it was taken
+	declaredNew     bool      // it was taken in a registry declared new
+	registry        registry  // registry at the take, or when doc was last put back
+	nextPrepare     time.Time // time to create the next missing slots
+	mayHaveRestored bool      // a put since doc was confirmed may have written while doc was missing
 
-	doc         Doc         // the last document that was confirmed
-	sure        Version     // version of doc
-	ver         Version     // version that the next put expects; a later one than sure may have been read
-	sent        time.Time   // highest high water ever sent, so that no text is sent twice
-	unconfirmed []time.Time // high waters sent since doc was confirmed, and not refused
-	denied      []time.Time // high waters that were refused since then
+	doc              Doc         // the last document that was confirmed
+	confirmedVer     Version     // version of doc
+	expectedVer      Version     // version that the next put expects; a later one than confirmedVer may have been read
+	highestSent      time.Time   // highest high water ever sent, so that no text is sent twice
+	unconfirmedTimes []time.Time // high waters sent since doc was confirmed, and not refused
+	refusedTimes     []time.Time // high waters that were refused since then
 
 	// bound is the latest time that the last acknowledged put allows: its high water, but at most
 	// a lease after the time at which the put was decided. The high water can be
@@ -227,28 +227,28 @@ type hold struct {
 	bound time.Time
 }
 
-// is reports whether a document belongs to this hold, also if the hold was lost. Then
+// owns reports whether a document belongs to this slot, also if the slot was lost. Then
 // no other process has had the slot since.
-func (h *hold) is(r reading) bool {
-	return h != nil && r.slot == h.slot && !r.doc.Free && h.wrote(r.doc)
+func (h *heldSlot) owns(r reading) bool {
+	return h != nil && r.slot == h.slot && !r.doc.Free && h.mayHaveWritten(r.doc)
 }
 
-// wrote reports whether this hold can have written d: the document that was
+// mayHaveWritten reports whether a put for this slot can have written d: the document that was
 // confirmed, an older one, or one whose reply was lost. Any other document with its nonce
 // was written by a copy of this process, such as a second virtual machine that was started from a
 // snapshot.
-func (h *hold) wrote(d Doc) bool {
-	return d.Nonce == h.doc.Nonce && (!d.HighWater.After(h.doc.HighWater) || slices.ContainsFunc(h.unconfirmed, d.HighWater.Equal))
+func (h *heldSlot) mayHaveWritten(d Doc) bool {
+	return d.Nonce == h.doc.Nonce && (!d.HighWater.After(h.doc.HighWater) || slices.ContainsFunc(h.unconfirmedTimes, d.HighWater.Equal))
 }
 
-// refused reports whether d is the document of a put of this hold that the registry
+// wasRefused reports whether d is the document of a put for this slot that the registry
 // refused.
-func (h *hold) refused(d Doc) bool {
-	return d.Nonce == h.doc.Nonce && slices.ContainsFunc(h.denied, d.HighWater.Equal)
+func (h *heldSlot) wasRefused(d Doc) bool {
+	return d.Nonce == h.doc.Nonce && slices.ContainsFunc(h.refusedTimes, d.HighWater.Equal)
 }
 
 // confirm records an acknowledged put.
-func (h *hold) confirm(d Doc, v Version, bound time.Time) {
-	h.doc, h.sure, h.ver, h.unconfirmed, h.denied, h.lost = d, v, v, nil, nil, false
+func (h *heldSlot) confirm(d Doc, v Version, bound time.Time) {
+	h.doc, h.confirmedVer, h.expectedVer, h.unconfirmedTimes, h.refusedTimes, h.mayHaveRestored = d, v, v, nil, nil, false
 	h.bound = bound
 }

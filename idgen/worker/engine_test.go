@@ -223,7 +223,7 @@ func TestOutcomes(t *testing.T) {
 		{false, &NotWrittenError{errAway}, refused, "away"},
 		{false, fmt.Errorf("a lock: %w", &NotWrittenError{context.DeadlineExceeded}), refused, "no answer within"},
 	} {
-		e := &engine{source: Source{Slots: answering{tt.ok, tt.err}}, host: machine{}, lengths: lengthsFor(time.Minute)}
+		e := &engine{source: Source{Slots: answering{tt.ok, tt.err}}, host: machine{}, timing: timingFor(time.Minute)}
 		if _, got, err := e.put(t.Context(), 0, Doc{}, ""); got != tt.want || !strings.Contains(fmt.Sprint(err), tt.why) {
 			t.Errorf("told %t, %v: outcome %d, %v; want %d, %q", tt.ok, tt.err, got, err, tt.want, tt.why)
 		}
@@ -253,7 +253,7 @@ func TestPrepareWhereWritesAreRefusedAtTimes(t *testing.T) {
 			t.Fatal(err)
 		}
 		for slot := range cfg.Workers {
-			if d := f.doc(slot); unknown(d, f.doc(RegistrySlot).Registry) {
+			if d := f.doc(slot); hasUnknownHistory(d, f.doc(RegistrySlot).Registry) {
 				t.Errorf("slot %d is of unknown history: %+v", slot, d)
 			}
 		}
@@ -311,7 +311,7 @@ func TestPrepareGivesUp(t *testing.T) {
 func TestTakeArrivesLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(1)
-		f.write(0, initial())
+		f.write(0, initialDoc())
 		arrived := time.Time{}
 		m := meddled{fake: f, before: func(_ context.Context, slot int, d Doc) error {
 			if slot == 0 && arrived.IsZero() {

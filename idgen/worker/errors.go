@@ -10,21 +10,21 @@ import (
 )
 
 var (
-	errClosed      = errors.New("leafsql: the worker id was given back; open the pool or the generator again")
-	errInUse       = errors.New("in use already") // another process or pool uses the fixed worker id, or its local state
-	errContended   = errors.New("another process was there at the same time")
-	errUnconfirmed = errors.New("the take is not confirmed yet")
-	errVoid        = errors.New("the registry may have changed since it was read")
-	errMissing     = errors.New("its document is missing")
-	errOlder       = errors.New("an older document of this process is there")
-	errLate        = errors.New("too late, as somebody else may have the worker id by now")
-	errClone       = errors.New("a copy of this process is running, with its memory")
+	errClosed          = errors.New("leafsql: the worker id was given back; open the pool or the generator again")
+	errInUse           = errors.New("in use already") // another process or pool uses the fixed worker id, or its local state
+	errContended       = errors.New("another process was there at the same time")
+	errUnconfirmed     = errors.New("the take is not confirmed yet")
+	errRegistryChanged = errors.New("the registry may have changed since it was read")
+	errMissingDocument = errors.New("its document is missing")
+	errOlderDocument   = errors.New("an older document of this process is there")
+	errTooLate         = errors.New("too late, as somebody else may have the worker id by now")
+	errClone           = errors.New("a copy of this process is running, with its memory")
 )
 
-// awayError is the error of a search in which the registry did not answer at all.
-type awayError struct{ error }
+// unreachableError is the error of a search in which the registry did not answer at all.
+type unreachableError struct{ error }
 
-func (e *awayError) Unwrap() error { return e.error }
+func (e *unreachableError) Unwrap() error { return e.error }
 
 // UnusableError wraps the error of a source that this process cannot use until an operator
 // changes something: a wrong password, a server that does not
@@ -40,11 +40,11 @@ func (e *UnusableError) Error() string { return e.Err.Error() }
 // Unwrap returns Err.
 func (e *UnusableError) Unwrap() error { return e.Err }
 
-// advice is an error of a source whose text ends with a hint. Unlike after an
+// hintedError is an error of a source whose text ends with a hint. Unlike after an
 // UnusableError, the Keeper retries at the usual pace.
-type advice interface {
+type hintedError interface {
 	error
-	WayOut() string
+	Hint() string
 }
 
 // NotWrittenError wraps the error of a Put that certainly wrote nothing and will
@@ -100,10 +100,10 @@ func takenError(of, worker int, d Doc, until time.Time) error {
 	e := &UnavailableError{Reason: "taken", Worker: worker, Owner: d.Owner, Until: until}
 	if of == 1 {
 		e.text = fmt.Sprintf("leafsql: worker id %d is held by %s; stop that process, or wait until %s if it is gone",
-			worker, owner(d.Owner), until.Format(time.RFC3339))
+			worker, ownerOrUnnamed(d.Owner), until.Format(time.RFC3339))
 	} else {
 		e.text = fmt.Sprintf("leafsql: all %d worker ids are held: the oldest, %d of %s, is free at %s unless renewed; stop processes that need none, or use a layout with more worker bits",
-			of, worker, owner(d.Owner), until.Format(time.RFC3339))
+			of, worker, ownerOrUnnamed(d.Owner), until.Format(time.RFC3339))
 	}
 	return e
 }
@@ -113,7 +113,7 @@ func takenError(of, worker int, d Doc, until time.Time) error {
 func aheadError(worker int, d Doc, now time.Time) error {
 	return &UnavailableError{Reason: "ahead", Worker: worker, Owner: d.Owner, Until: d.HighWater,
 		text: fmt.Sprintf("leafsql: worker id %d was used by %s up to %v ahead of this machine's clock; set the clock right, or wait that long",
-			worker, owner(d.Owner), d.HighWater.Sub(now).Round(time.Millisecond))}
+			worker, ownerOrUnnamed(d.Owner), d.HighWater.Sub(now).Round(time.Millisecond))}
 }
 
 // lostError returns the error for a lease that has ended. d is the document that
@@ -122,7 +122,7 @@ func lostError(worker int, d Doc, cause error) *UnavailableError {
 	e := &UnavailableError{Reason: "lost", Worker: worker, Cause: cause}
 	why := "its bound ended before a renewal was confirmed"
 	if d.Nonce != "" {
-		e.Owner = owner(d.Owner)
+		e.Owner = ownerOrUnnamed(d.Owner)
 		why = fmt.Sprintf("it is held by %s now", e.Owner)
 		if d.Free {
 			why = fmt.Sprintf("a free document of %s is in its place", e.Owner)
@@ -136,14 +136,14 @@ func lostError(worker int, d Doc, cause error) *UnavailableError {
 }
 
 // refusedError returns the error for a renewal of h that was refused because of the document in r.
-func refusedError(h *hold, r reading) error {
+func refusedError(h *heldSlot, r reading) error {
 	switch {
 	case r.ver == "":
-		return errMissing
-	case h.wrote(r.doc):
-		return errOlder
+		return errMissingDocument
+	case h.mayHaveWritten(r.doc):
+		return errOlderDocument
 	}
-	return fmt.Errorf("a document of %s is there", owner(r.doc.Owner))
+	return fmt.Errorf("a document of %s is there", ownerOrUnnamed(r.doc.Owner))
 }
 
 // quarantineError returns the error for a worker id that is held, but cannot issue ids yet. Its
@@ -158,7 +158,7 @@ func quarantineError(worker int, until time.Time, unknown bool) error {
 			worker, until.Format(time.RFC3339), why)}
 }
 
-func owner(s string) string {
+func ownerOrUnnamed(s string) string {
 	return cmp.Or(s, "an unnamed owner")
 }
 

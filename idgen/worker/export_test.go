@@ -24,7 +24,7 @@ type alone struct{ *file }
 
 func (a alone) Get(ctx context.Context, slot int) (Doc, Version, error) {
 	if slot == RegistrySlot {
-		return Doc{Nonce: "", HighWater: time.UnixMilli(1), Free: true, Owner: "lease 12s, layout " + madeMark + "1"}, "v", nil
+		return Doc{Nonce: "", HighWater: time.UnixMilli(1), Free: true, Owner: "lease 12s, layout " + preparedSeparator + "1"}, "v", nil
 	}
 	return a.file.Get(ctx, slot)
 }
@@ -46,11 +46,11 @@ func (s simulated) sleep(ctx context.Context, d time.Duration) error { return s.
 func (s simulated) start(f func())                                   { s.h.Start(f) }
 func (s simulated) random() uint64                                   { return s.h.Random() }
 
-func (s simulated) within(ctx context.Context, _ time.Duration) (context.Context, context.CancelFunc) {
+func (s simulated) withTimeout(ctx context.Context, _ time.Duration) (context.Context, context.CancelFunc) {
 	return ctx, func() {}
 }
 
-func (s simulated) each(n int, f func(int)) {
+func (s simulated) forEach(n int, f func(int)) {
 	for i := range n {
 		f(i)
 	}
@@ -61,22 +61,22 @@ func (s simulated) each(n int, f func(int)) {
 // soon as its bound has passed. An early one takes it over when the
 // skew has passed too, and takes slots with an unknown history without waiting for their holders.
 func (c Config) On(h Host, divided time.Duration, hasty, early bool) Config {
-	l := lengthsFor(c.Lease)
-	for _, d := range []*time.Duration{&l.lease, &l.renew, &l.grace, &l.skew, &l.call, &l.courtesy, &l.ahead, &l.pause} {
+	l := timingFor(c.Lease)
+	for _, d := range []*time.Duration{&l.lease, &l.renewEvery, &l.grace, &l.skew, &l.callTimeout, &l.restoreWait, &l.maxAhead, &l.minPause} {
 		*d /= divided
 	}
 	switch {
 	case hasty:
 		l.grace = 0
 	case early:
-		l.grace, l.courtesy = l.skew, 0
+		l.grace, l.restoreWait = l.skew, 0
 	}
-	c.host, c.lengths = simulated{h}, l
+	c.host, c.timing = simulated{h}, l
 	return c
 }
 
 // Terms returns the terms of a Config in the registry's document.
-func (c Config) Terms() string { return terms(&c) }
+func (c Config) Terms() string { return leaseTerms(&c) }
 
 // Stop makes the keeper return its slot, without waiting for it.
 func (k *Keeper) Stop() { k.cancel() }
@@ -89,7 +89,7 @@ func (k *Keeper) CopyOf(o *Keeper) (slot int, upTo time.Time, ok bool) {
 		return 0, upTo, false
 	}
 	h, issued, mine := *o.held, o.cfg.Issued(), k.cfg.Issued
-	h.unconfirmed, h.denied = slices.Clone(h.unconfirmed), slices.Clone(h.denied)
+	h.unconfirmedTimes, h.refusedTimes = slices.Clone(h.unconfirmedTimes), slices.Clone(h.refusedTimes)
 	k.cfg.Issued = func() time.Time { return latest(issued, mine()) }
 	k.once.Do(func() {
 		k.cfg.host.start(func() {
@@ -97,11 +97,11 @@ func (k *Keeper) CopyOf(o *Keeper) (slot int, upTo time.Time, ok bool) {
 			if k.engine, err = openEngine(k.ctx, k.open, &k.cfg, &k.clock); err != nil {
 				panic(err)
 			}
-			k.engine.fresh, k.held, h.used = false, &h, false
-			k.next.Ahead = k.engine.ahead
-			k.hold()
+			k.engine.declaredNew, k.held, h.mayHaveIssued = false, &h, false
+			k.next.Ahead = k.engine.maxAhead
+			k.holdSlot()
 			k.run()
 		})
 	})
-	return h.slot, latest(h.sent, h.bound), true
+	return h.slot, latest(h.highestSent, h.bound), true
 }

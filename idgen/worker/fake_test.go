@@ -19,7 +19,7 @@ func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 // fake is a registry in memory that injects faults and records all
 // writes.
 type fake struct {
-	memory
+	memorySlots
 	mu     sync.Mutex
 	faults fakeFaults
 	puts   []written
@@ -55,7 +55,7 @@ func newFakeOf(n int, cfg Config) *fake {
 	if err := cfg.complete(); err != nil {
 		panic(err)
 	}
-	f.write(RegistrySlot, Doc{Nonce: "r", HighWater: at(1), Free: true, Owner: terms(&cfg) + madeMark + strconv.Itoa(n), Registry: "r"})
+	f.write(RegistrySlot, Doc{Nonce: "r", HighWater: at(1), Free: true, Owner: leaseTerms(&cfg) + preparedSeparator + strconv.Itoa(n), Registry: "r"})
 	for i := range n {
 		f.write(i, free(at(1)))
 	}
@@ -116,7 +116,7 @@ func (f *fake) Get(ctx context.Context, slot int) (Doc, Version, error) {
 	if err != nil {
 		return Doc{}, "", err
 	}
-	return f.memory.Get(ctx, slot)
+	return f.memorySlots.Get(ctx, slot)
 }
 
 func (f *fake) Put(ctx context.Context, slot int, d Doc, expected Version) (Version, bool, error) {
@@ -142,7 +142,7 @@ func (f *fake) put(ctx context.Context, nth, slot int, d Doc, expected Version) 
 	case faults.deny > 0 && nth%faults.deny == 0:
 		return "", false, nil
 	}
-	v, ok, err := f.memory.Put(ctx, slot, d, expected)
+	v, ok, err := f.memorySlots.Put(ctx, slot, d, expected)
 	if faults.lose > 0 && nth%faults.lose == 0 {
 		return "", false, errAway
 	}
@@ -182,19 +182,19 @@ func (f *fake) asked() int {
 
 // doc returns the document of a slot, without faults.
 func (f *fake) doc(slot int) Doc {
-	d, _, _ := f.memory.Get(context.Background(), slot)
+	d, _, _ := f.memorySlots.Get(context.Background(), slot)
 	return d
 }
 
 // write sets a slot, without faults and versions.
 func (f *fake) write(slot int, d Doc) {
-	_, v, _ := f.memory.Get(context.Background(), slot)
-	f.memory.Put(context.Background(), slot, d, v)
+	_, v, _ := f.memorySlots.Get(context.Background(), slot)
+	f.memorySlots.Put(context.Background(), slot, d, v)
 }
 
 // wipe removes all documents.
 func (f *fake) wipe() {
-	f.memory.texts.Clear()
+	f.memorySlots.texts.Clear()
 }
 
 // unknownWait is the time for which a process waits if the history of all slots is unknown.

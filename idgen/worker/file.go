@@ -17,15 +17,15 @@ type file struct {
 	path   string
 	lock   *os.File
 
-	mu   sync.Mutex
-	mine bool // this process wrote the document
+	mu          sync.Mutex
+	writtenHere bool // this process wrote the document
 }
 
 func openFile(dir string, worker int) (*file, error) {
 	path := filepath.Join(dir, fmt.Sprintf("worker-%d.json", worker))
 	lock, err := lockFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("leafsql: worker id %d: %w; stop the other process, or give this one another worker id", worker, unusable(err))
+		return nil, fmt.Errorf("leafsql: worker id %d: %w; stop the other process, or give this one another worker id", worker, addFileHint(err))
 	}
 	return &file{worker: worker, path: path, lock: lock}, nil
 }
@@ -36,7 +36,7 @@ func (f *file) Get(_ context.Context, _ int) (Doc, Version, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	d, v, err := f.read()
-	if v != "" && !f.mine {
+	if v != "" && !f.writtenHere {
 		d.Free = true
 	}
 	return d, v, err
@@ -52,7 +52,7 @@ func (f *file) read() (Doc, Version, error) {
 	}
 	var d Doc
 	if err := d.Decode(string(text)); err != nil {
-		return Doc{}, "", fmt.Errorf("%s: %w; remove the file if no id younger than %v can have been issued", f.path, err, localLengths.lease)
+		return Doc{}, "", fmt.Errorf("%s: %w; remove the file if no id younger than %v can have been issued", f.path, err, localTiming.lease)
 	}
 	return d, Version(text), nil
 }
@@ -69,17 +69,17 @@ func (f *file) Put(_ context.Context, _ int, d Doc, expected Version) (Version, 
 	}
 	text := d.Encode()
 	if err := writeDurably(f.path, []byte(text)); err != nil {
-		return "", false, unusable(err)
+		return "", false, addFileHint(err)
 	}
-	f.mine = true
+	f.writtenHere = true
 	return Version(text), true, nil
 }
 
 // Close releases the lock. The document remains.
 func (f *file) Close() error { return f.lock.Close() }
 
-// unusable adds a hint to an error of the file system.
-func unusable(err error) error {
+// addFileHint adds a hint to an error of the file system.
+func addFileHint(err error) error {
 	_, path := errors.AsType[*fs.PathError](err)
 	_, link := errors.AsType[*os.LinkError](err)
 	if path || link {

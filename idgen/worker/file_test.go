@@ -115,7 +115,7 @@ func TestFileCopied(t *testing.T) {
 			t.Fatal(err)
 		}
 		setFiles(t, twin, files(t, dir))
-		claimed.Delete(3) // as in another process
+		leasedIDs.Delete(3) // as in another process
 		second, err := opened(t, "static(3)", Config{State: twin}, nil)
 		if err != nil {
 			t.Fatal(err)

@@ -11,14 +11,14 @@ import (
 )
 
 func init() {
-	register("static", static)
-	register("env", env)
-	register("ordinal", ordinal)
+	registerFixed("static", parseStatic)
+	registerFixed("env", parseEnv)
+	registerFixed("ordinal", parseOrdinal)
 }
 
-// register registers a source of a fixed worker id, which number returns for an
+// registerFixed registers a source of a fixed worker id, which number returns for an
 // address.
-func register(name string, number func(address string) (int, error)) {
+func registerFixed(name string, number func(address string) (int, error)) {
 	Register(name, func(address string, opts Options) (func(context.Context) (Source, error), error) {
 		err := opts.Only()
 		if err != nil {
@@ -28,19 +28,19 @@ func register(name string, number func(address string) (int, error)) {
 		if err != nil {
 			return nil, fmt.Errorf("leafsql: worker source %s(%s): %w", name, address, err)
 		}
-		return func(context.Context) (Source, error) { return fixed(n), nil }, nil
+		return func(context.Context) (Source, error) { return fixedSource(n), nil }, nil
 	})
 }
 
-// fixed returns the source of one worker id. The operator must not give this worker id to
+// fixedSource returns the source of one worker id. The operator must not give this worker id to
 // another process. With Config.State its lease is kept in a file, which
 // protects against a clock that was set back and against a second process on the host. Without it
 // there is only the clock, and ids never run ahead of it.
-func fixed(worker int) Source {
-	return Source{Name: fmt.Sprintf("worker id %d, fixed", worker), fixed: &worker}
+func fixedSource(worker int) Source {
+	return Source{Name: fmt.Sprintf("worker id %d, fixed", worker), fixedID: &worker}
 }
 
-func static(address string) (int, error) {
+func parseStatic(address string) (int, error) {
 	n, err := strconv.Atoi(address)
 	if err != nil || n < 0 {
 		return 0, errors.New("not a worker id; write for example static(7)")
@@ -48,7 +48,7 @@ func static(address string) (int, error) {
 	return n, nil
 }
 
-func env(variable string) (int, error) {
+func parseEnv(variable string) (int, error) {
 	text, ok := os.LookupEnv(variable)
 	if !ok {
 		return 0, errors.New("the environment variable is not set; set it to a worker id of this process's own")
@@ -60,7 +60,7 @@ func env(variable string) (int, error) {
 	return n, nil
 }
 
-func ordinal(address string) (int, error) {
+func parseOrdinal(address string) (int, error) {
 	if address != "" {
 		return 0, errors.New("takes nothing between the parentheses; write ordinal()")
 	}
@@ -68,12 +68,12 @@ func ordinal(address string) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("host name: %w; use static(N) or env(VAR)", err)
 	}
-	return numberOf(host)
+	return trailingNumber(host)
 }
 
-// numberOf returns the number at the end of a host name in a StatefulSet:
+// trailingNumber returns the number at the end of a host name in a StatefulSet:
 // 3 for shop-3.shop.default.svc.
-func numberOf(host string) (int, error) {
+func trailingNumber(host string) (int, error) {
 	name, _, _ := strings.Cut(host, ".")
 	n, err := strconv.Atoi(name[len(strings.TrimRight(name, "0123456789")):])
 	if err != nil {
@@ -82,20 +82,20 @@ func numberOf(host string) (int, error) {
 	return n, nil
 }
 
-// local configures the engine for a fixed worker id in a file or in memory.
-func (e *engine) local(worker int, cfg *Config) error {
+// useLocal configures the engine for a fixed worker id in a file or in memory.
+func (e *engine) useLocal(worker int, cfg *Config) error {
 	if worker < 0 || worker >= cfg.Workers {
 		return fmt.Errorf("leafsql: worker id %d does not fit the layout, which has 0 … %d; use one with more worker bits", worker, cfg.Workers-1)
 	}
-	if _, taken := claimed.LoadOrStore(worker, true); taken {
+	if _, taken := leasedIDs.LoadOrStore(worker, true); taken {
 		return fmt.Errorf("leafsql: worker id %d: %w: another pool of this process leases it; give both the same source, state and layout, or another worker id", worker, errInUse)
 	}
-	unclaim := func() error { claimed.Delete(worker); return nil }
-	e.lengths, e.slots, e.source.Close = localLengths, []int{worker}, unclaim
+	unclaim := func() error { leasedIDs.Delete(worker); return nil }
+	e.timing, e.slots, e.source.Close = localTiming, []int{worker}, unclaim
 	if cfg.State == "" {
 		e.log.Warn("leafsql: the worker id is guarded by nothing but the clock: another process with the same one, or a clock set back between two runs, issues ids twice; leafState=DIR guards against both on this host",
 			"worker", worker)
-		e.fresh, e.source.Slots, e.ahead = true, &inProcess, 0
+		e.declaredNew, e.source.Slots, e.maxAhead = true, &processSlots, 0
 		return nil
 	}
 	f, err := openFile(cfg.State, worker)
@@ -107,17 +107,17 @@ func (e *engine) local(worker int, cfg *Config) error {
 	return nil
 }
 
-// claimed holds the fixed worker ids that this process leases. Leases in two
+// leasedIDs holds the fixed worker ids that this process leases. Leases in two
 // directories would not exclude each other.
-var claimed sync.Map
+var leasedIDs sync.Map
 
-// memory implements Slots in this process's memory, for a fixed worker id without
+// memorySlots implements Slots in this process's memory, for a fixed worker id without
 // local state, so that its ids continue above those of an earlier pool.
-type memory struct{ texts sync.Map } // a text is also its version
+type memorySlots struct{ texts sync.Map } // a text is also its version
 
-var inProcess memory
+var processSlots memorySlots
 
-func (m *memory) Get(_ context.Context, slot int) (d Doc, v Version, err error) {
+func (m *memorySlots) Get(_ context.Context, slot int) (d Doc, v Version, err error) {
 	if text, found := m.texts.Load(slot); found {
 		v = text.(Version)
 		err = d.Decode(string(v))
@@ -125,7 +125,7 @@ func (m *memory) Get(_ context.Context, slot int) (d Doc, v Version, err error) 
 	return d, v, err
 }
 
-func (m *memory) Put(_ context.Context, slot int, d Doc, expected Version) (Version, bool, error) {
+func (m *memorySlots) Put(_ context.Context, slot int, d Doc, expected Version) (Version, bool, error) {
 	text := Version(d.Encode())
 	if expected == "" {
 		_, found := m.texts.LoadOrStore(slot, text)

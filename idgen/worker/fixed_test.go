@@ -94,11 +94,11 @@ func TestFixedSources(t *testing.T) {
 		t.Errorf("env: %v", err)
 	}
 	for host, want := range map[string]int{"shop-3": 3, "shop-12.shop.default.svc": 12, "node007": 7} {
-		if n, err := numberOf(host); err != nil || n != want {
+		if n, err := trailingNumber(host); err != nil || n != want {
 			t.Errorf("%s: %d, %v", host, n, err)
 		}
 	}
-	if _, err := numberOf("shop"); err == nil || !strings.Contains(err.Error(), "; use ") {
+	if _, err := trailingNumber("shop"); err == nil || !strings.Contains(err.Error(), "; use ") {
 		t.Errorf("a host name without a number: %v", err)
 	}
 	for spec, want := range map[string]string{

@@ -16,9 +16,9 @@ type host interface {
 	wall() time.Time                                  // the machine's clock; it may jump
 	mono() time.Duration                              // since the start of the host; it never jumps
 	sleep(ctx context.Context, d time.Duration) error // returns ctx's error if ctx ends first
-	within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc)
-	each(n int, f func(i int)) // calls f(0) … f(n-1), concurrently if it can
-	start(f func())            // runs f in the background
+	withTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc)
+	forEach(n int, f func(i int)) // calls f(0) … f(n-1), concurrently if it can
+	start(f func())               // runs f in the background
 	random() uint64
 }
 
@@ -37,11 +37,11 @@ func (m machine) sleep(ctx context.Context, d time.Duration) error {
 	return ctx.Err()
 }
 
-func (m machine) within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+func (m machine) withTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, d)
 }
 
-func (m machine) each(n int, f func(i int)) {
+func (m machine) forEach(n int, f func(i int)) {
 	var wg sync.WaitGroup
 	for i := range n {
 		wg.Go(func() { f(i) })
@@ -70,15 +70,15 @@ type clock struct {
 	shift atomic.Int64 // ns
 }
 
-// milli returns the time in Unix milliseconds, with the shift of the last call of now.
-func (c *clock) milli() int64 {
+// unixMilli returns the time in Unix milliseconds, with the shift of the last call of now.
+func (c *clock) unixMilli() int64 {
 	return (int64(c.host.mono()) + c.shift.Load()) / int64(time.Millisecond)
 }
 
 // now reads the wall clock and returns the time, to the millisecond.
 func (c *clock) now() time.Time {
 	c.follow(c.host.wall(), c.host.mono())
-	return time.UnixMilli(c.milli())
+	return time.UnixMilli(c.unixMilli())
 }
 
 // drift returns a value that changes when the machine's clock jumps.

@@ -45,8 +45,8 @@ func TestClockFollows(t *testing.T) {
 			c := clock{host: d}
 			for i, st := range steps {
 				d.wallAt, d.monoAt = at(st.wall), time.Duration(st.mono)*time.Millisecond
-				if now := c.now(); !now.Equal(at(st.now)) || c.milli() != st.now {
-					t.Errorf("step %d: %v, %d; want %d", i, now, c.milli(), st.now)
+				if now := c.now(); !now.Equal(at(st.now)) || c.unixMilli() != st.now {
+					t.Errorf("step %d: %v, %d; want %d", i, now, c.unixMilli(), st.now)
 				}
 			}
 		})
@@ -115,7 +115,7 @@ func TestEachAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := machine{began: time.Now()}
 		var calls [16]atomic.Int32
-		m.each(len(calls), func(i int) {
+		m.forEach(len(calls), func(i int) {
 			time.Sleep(time.Second)
 			calls[i].Add(1)
 		})
@@ -127,7 +127,7 @@ func TestEachAtOnce(t *testing.T) {
 		if m.mono() != time.Second {
 			t.Errorf("took %v", m.mono())
 		}
-		m.each(0, func(int) { t.Error("called") })
+		m.forEach(0, func(int) { t.Error("called") })
 	})
 }
 
@@ -146,7 +146,7 @@ func TestNonce(t *testing.T) {
 	seen := make(map[string]bool)
 	for range 10_000 {
 		n := newNonce(machine{})
-		if len(n) != 32 || seen[n] || (Doc{Nonce: n}).unused() {
+		if len(n) != 32 || seen[n] || (Doc{Nonce: n}).isUnused() {
 			t.Fatalf("nonce %q, seen before: %v", n, seen[n])
 		}
 		seen[n] = true

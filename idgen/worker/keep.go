@@ -8,36 +8,36 @@ import (
 	"github.com/leafsql/leafsql/internal/errprefix"
 )
 
-// releaseFor is the longest time that Close waits for the registry to return the worker id.
-const releaseFor = 5 * time.Second
+// releaseTimeout is the longest time that Close waits for the registry to return the worker id.
+const releaseTimeout = 5 * time.Second
 
-// hold keeps a slot until it is lost or the keeper is closed. Then it returns the
+// holdSlot keeps a slot until it is lost or the keeper is closed. Then it returns the
 // slot.
-func (k *Keeper) hold() {
+func (k *Keeper) holdSlot() {
 	e, h := k.engine, k.held
 	ctx, cancel := context.WithCancel(k.ctx)
 	defer cancel()
-	k.tell(ctx, true)
-	lost := k.keep(ctx)
+	k.notifyChange(ctx, true)
+	lost := k.renewUntilLost(ctx)
 	cancel()
 	e.claim = h
 	// After the status is published nothing more is issued, and Config.Issued returns
 	// its final value.
 	if lost == nil {
-		k.closed()
-		ctx, cancel := e.host.within(context.WithoutCancel(k.ctx), min(e.call, releaseFor))
+		k.publishClosed()
+		ctx, cancel := e.host.withTimeout(context.WithoutCancel(k.ctx), min(e.callTimeout, releaseTimeout))
 		defer cancel()
-		if !h.lost { // mutation: given back
-			e.release(ctx, h, k.issued())
+		if !h.mayHaveRestored { // mutation: given back
+			e.release(ctx, h, k.latestIssued())
 		}
 	} else {
-		k.lost(lost)
+		k.publishLost(lost)
 	}
-	k.tell(ctx, false)
+	k.notifyChange(ctx, false)
 }
 
-// lost publishes that the lease has ended.
-func (k *Keeper) lost(lost *UnavailableError) {
+// publishLost publishes that the lease has ended.
+func (k *Keeper) publishLost(lost *UnavailableError) {
 	k.engine.log.Warn("leafsql: worker id lost", "worker", lost.Worker, "err", errprefix.TrimText(lost))
 	k.next.Phase, k.next.Limit, k.next.Err = phaseSearching, time.Time{}, nil
 	if lost.Owner == "" && lost.Cause != nil { // the registry never answered
@@ -46,11 +46,11 @@ func (k *Keeper) lost(lost *UnavailableError) {
 	k.publish()
 }
 
-// issued returns the latest time that can have been issued under the slot.
-func (k *Keeper) issued() time.Time {
+// latestIssued returns the latest time that can have been issued under the slot.
+func (k *Keeper) latestIssued() time.Time {
 	h := k.held
 	switch {
-	case !h.used:
+	case !h.mayHaveIssued:
 		return h.floor // mutation: unused
 	case k.cfg.Issued == nil:
 		return latest(h.floor, h.bound)
@@ -58,33 +58,33 @@ func (k *Keeper) issued() time.Time {
 	return latest(h.floor, k.cfg.Issued())
 }
 
-// keep renews a slot until ctx ends, and then returns nil, or until the slot is lost.
-func (k *Keeper) keep(ctx context.Context) *UnavailableError {
+// renewUntilLost renews a slot until ctx ends, and then returns nil, or until the slot is lost.
+func (k *Keeper) renewUntilLost(ctx context.Context) *UnavailableError {
 	var (
 		e, h    = k.engine, k.held
 		taken   = e.now()
-		renewal = taken.Add(e.lengths.renew)
+		renewal = taken.Add(e.timing.renewEvery)
 		failed  error // error of the last renewal
 	)
-	h.walk = taken
-	if h.registry.made >= len(e.slots) {
-		h.walk = never
+	h.nextPrepare = taken
+	if h.registry.preparedSlots >= len(e.slots) {
+		h.nextPrepare = farFuture
 	}
 	k.next.Phase, k.next.Worker, k.next.Since, k.next.Start, k.next.Next = phaseWaiting, h.slot, taken, h.start, renewal
-	k.quarantine(h.start.Sub(taken))
+	k.publishQuarantine(h.start.Sub(taken))
 	for ctx.Err() == nil {
-		if !e.now().Before(h.start) && !h.used {
-			h.used, k.class = true, ""
+		if !e.now().Before(h.start) && !h.mayHaveIssued {
+			h.mayHaveIssued, k.loggedClass = true, ""
 			k.next.Phase, k.next.Err = phaseHolding, failed
 			e.log.Info("leafsql: worker id taken", "worker", h.slot, "until", h.bound, "registry", e.source.Name)
 		}
-		if h.used {
+		if h.mayHaveIssued {
 			k.next.Limit = h.bound // mutation: limit
 		}
 		k.publish()
 		k.compareClocks(ctx)
-		wake := earliest(renewal, h.walk, h.bound.Add(tick))
-		if !h.used {
+		wake := earliest(renewal, h.nextPrepare, h.bound.Add(tick))
+		if !h.mayHaveIssued {
 			wake = earliest(wake, h.start)
 		}
 		if wait := wake.Sub(e.now()); wait > 0 && e.host.sleep(ctx, wait) != nil {
@@ -99,25 +99,25 @@ func (k *Keeper) keep(ctx context.Context) *UnavailableError {
 			if lost, ok := errors.AsType[*UnavailableError](err); ok {
 				return lost
 			}
-			k.renewed(failed, err)
+			k.reportRenewal(failed, err)
 			if failed, renewal = err, e.now().Add(again); err == nil {
 				renewal = now.Add(again)
 			}
 			k.next.Next = renewal
-		case !now.Before(h.walk):
-			h.walk = k.walk(ctx, taken)
+		case !now.Before(h.nextPrepare):
+			h.nextPrepare = k.prepareMissing(ctx, taken)
 		}
 	}
 	return nil
 }
 
-// never is later than every other time.
-var never = time.UnixMilli(1 << 62)
+// farFuture is later than every other time.
+var farFuture = time.UnixMilli(1 << 62)
 
-// quarantine publishes and logs until when no ids are issued, and why.
-func (k *Keeper) quarantine(wait time.Duration) {
+// publishQuarantine publishes and logs until when no ids are issued, and why.
+func (k *Keeper) publishQuarantine(wait time.Duration) {
 	h := k.held
-	q := quarantineError(h.slot, h.start, h.unknown)
+	q := quarantineError(h.slot, h.start, h.unknownHistory)
 	k.next.quarantine = q
 	if k.next.Err != nil { // statements no longer wait
 		k.next.Err = q
@@ -127,8 +127,8 @@ func (k *Keeper) quarantine(wait time.Duration) {
 	}
 }
 
-// renewed publishes and logs the result of a renewal.
-func (k *Keeper) renewed(before, err error) {
+// reportRenewal publishes and logs the result of a renewal.
+func (k *Keeper) reportRenewal(before, err error) {
 	h := k.held
 	switch left := h.bound.Sub(k.clock.now()).Round(time.Millisecond); {
 	case err != nil && before == nil:
@@ -136,42 +136,42 @@ func (k *Keeper) renewed(before, err error) {
 	case err == nil && before != nil:
 		k.engine.log.Info("leafsql: the worker id is renewed again", "worker", h.slot, "until", h.bound)
 	}
-	if h.used {
+	if h.mayHaveIssued {
 		k.next.Err = err
 	}
 }
 
-// walk creates some of the missing slots, and returns the time of its next call.
-func (k *Keeper) walk(ctx context.Context, taken time.Time) time.Time {
+// prepareMissing creates some of the missing slots, and returns the time of its next call.
+func (k *Keeper) prepareMissing(ctx context.Context, taken time.Time) time.Time {
 	e, h := k.engine, k.held
-	fresh := h.fresh && e.now().Before(taken.Add(e.lease)) // the declaration holds for a lease only
-	reg, err := e.registry(ctx)
+	fresh := h.declaredNew && e.now().Before(taken.Add(e.lease)) // the declaration holds for a lease only
+	reg, err := e.readRegistry(ctx)
 	done := err == nil && reg.id != h.registry.id // a renewal adopts it, or the worker id is lost
 	if err == nil && !done {
-		done, err = e.prepare(ctx, reg, fresh)
+		done, err = e.prepareNext(ctx, reg, fresh)
 	}
 	switch {
 	case done:
-		return never
+		return farFuture
 	case err != nil: // spare a registry with problems
 		return e.now().Add(jitter(e.host, e.lease/2, e.lease))
 	case fresh: // other processes are starting
 		return e.now()
 	}
-	return e.now().Add(jitter(e.host, e.pause/2, 2*e.pause))
+	return e.now().Add(jitter(e.host, e.minPause/2, 2*e.minPause))
 }
 
 // compareClocks publishes how far this machine's clock is ahead of the registry's.
 func (k *Keeper) compareClocks(ctx context.Context) {
 	e := k.engine
 	e.compareClocks(ctx, false)
-	if k.next.ClockOffset == e.offset {
+	if k.next.ClockOffset == e.clockOffset {
 		return
 	}
-	k.next.ClockOffset = e.offset
+	k.next.ClockOffset = e.clockOffset
 	k.publish()
-	if e.offset.Abs() > e.skew/2 {
+	if e.clockOffset.Abs() > e.skew/2 {
 		e.log.Warn("leafsql: this machine's clock and the registry's are far apart: ids have this machine's time, and a worker id that was used ahead of time is blocked until then; set the clock right and start the process again",
-			"ahead", e.offset, "registry", e.source.Name)
+			"ahead", e.clockOffset, "registry", e.source.Name)
 	}
 }

@@ -24,15 +24,15 @@ type Keeper struct {
 	once   sync.Once // for the start, or for the end of a keeper that was never started
 	ctx    context.Context
 	cancel context.CancelFunc
-	over   chan struct{} // closed when the goroutine has ended
+	done   chan struct{} // closed when the goroutine has ended
 	err    error         // error of closing the source; set before over is closed
 
 	// The following fields are used by the goroutine only.
-	next   Status        // to be published
-	engine *engine       // nil until the source is open
-	held   *hold         // the slot taken last
-	told   chan struct{} // closed when the last call of OnChange has returned
-	class  string        // class of the failure that was logged last
+	next           Status        // to be published
+	engine         *engine       // nil until the source is open
+	held           *heldSlot     // the slot taken last
+	changeReported chan struct{} // closed when the last call of OnChange has returned
+	loggedClass    string        // class of the failure that was logged last
 }
 
 // Keep returns a Keeper of the source that open returns. The first Start or Wait calls open, and
@@ -43,10 +43,10 @@ func Keep(open func(context.Context) (Source, error), cfg Config) (*Keeper, erro
 		return nil, err
 	}
 	k := &Keeper{
-		cfg: cfg, open: open, clock: clock{host: cfg.host}, over: make(chan struct{}), told: make(chan struct{}),
+		cfg: cfg, open: open, clock: clock{host: cfg.host}, done: make(chan struct{}), changeReported: make(chan struct{}),
 		next: Status{Phase: phaseIdle, Worker: -1, Owner: cfg.Owner},
 	}
-	close(k.told)
+	close(k.changeReported)
 	k.clock.now()
 	k.ctx, k.cancel = context.WithCancel(context.Background())
 	k.publish()
@@ -61,7 +61,7 @@ func (k *Keeper) Status() *Status { return k.status.Load() }
 
 // UnixMilli returns the keeper's time in Unix milliseconds, which ids contain: the
 // machine's clock, except that it never goes back while the process runs.
-func (k *Keeper) UnixMilli() int64 { return k.clock.milli() }
+func (k *Keeper) UnixMilli() int64 { return k.clock.unixMilli() }
 
 // Wait starts the keeper and returns when a worker id is held whose ids may be
 // issued. It waits until ctx ends, but only while nothing has failed
@@ -92,27 +92,27 @@ func (k *Keeper) Wait(ctx context.Context) (*Status, error) {
 // other processes take it over after its bound. The error is of closing the source, and only for logs.
 func (k *Keeper) Close() error {
 	k.cancel()
-	k.once.Do(k.end)
-	<-k.over
+	k.once.Do(k.finish)
+	<-k.done
 	return k.err
 }
 
 // run runs as the keeper's goroutine.
 func (k *Keeper) run() {
-	defer k.end()
-	for k.search() {
-		k.hold()
+	defer k.finish()
+	for k.searchUntilHeld() {
+		k.holdSlot()
 	}
 }
 
-// end closes the source after the goroutine's last step.
-func (k *Keeper) end() {
-	k.closed()
-	<-k.told
+// finish closes the source after the goroutine's last step.
+func (k *Keeper) finish() {
+	k.publishClosed()
+	<-k.changeReported
 	if k.engine != nil {
 		k.err = k.engine.source.close()
 	}
-	close(k.over)
+	close(k.done)
 }
 
 // publish replaces the status.
@@ -124,26 +124,27 @@ func (k *Keeper) publish() {
 	}
 }
 
-// closed publishes that no more ids may be issued.
-func (k *Keeper) closed() {
+// publishClosed publishes that no more ids may be issued.
+func (k *Keeper) publishClosed() {
 	k.next.Phase, k.next.Err, k.next.Limit, k.next.Next = phaseClosed, errClosed, time.Time{}, time.Time{}
 	k.publish()
 }
 
-// search searches until a slot is held, and reports whether one is. It ends early if the keeper is closed.
-func (k *Keeper) search() bool {
-	r := retries{host: k.cfg.host, unit: k.cfg.lengths.pause, began: k.clock.now()}
+// searchUntilHeld searches until a slot is held, and reports whether one is. It ends early if the keeper is
+// closed.
+func (k *Keeper) searchUntilHeld() bool {
+	r := retries{host: k.cfg.host, unit: k.cfg.timing.minPause, began: k.clock.now()}
 	k.next.Phase = phaseSearching
 	k.publish()
 	for k.ctx.Err() == nil {
-		err := k.attempt(r.few)
+		err := k.searchOnce(r.slotLimit)
 		if err == nil {
 			return true
 		}
 		now := k.clock.now()
-		pause, quiet := r.after(err, now)
+		pause, quiet := r.nextPause(err, now)
 		if !quiet && k.ctx.Err() == nil {
-			k.complain(err)
+			k.logFailure(err)
 			k.next.Err, k.next.Next = err, now.Add(pause)
 			k.publish()
 		}
@@ -154,85 +155,85 @@ func (k *Keeper) search() bool {
 
 // retries computes the pauses between failing searches.
 type retries struct {
-	host  host
-	unit  time.Duration // the least pause
-	began time.Time
-	n     int // searches so far
-	full  int // consecutive searches that found every worker id taken
-	few   int // number of slots for the next search; 0: all
+	host         host
+	unit         time.Duration // the least pause
+	began        time.Time
+	searches     int // searches so far
+	fullSearches int // consecutive searches that found every worker id taken
+	slotLimit    int // number of slots for the next search; 0: all
 }
 
-// after returns the pause after a search, and whether its error is not to be published
+// nextPause returns the pause after a search, and whether its error is not to be published
 // because it will probably be over soon.
-func (r *retries) after(err error, now time.Time) (pause time.Duration, quiet bool) {
-	r.n++
+func (r *retries) nextPause(err error, now time.Time) (pause time.Duration, quiet bool) {
+	r.searches++
 	if e, ok := errors.AsType[*UnavailableError](err); ok {
 		// Every document was read. The next searches read only a few, about one
 		// for each second of the pause before them; half of these are the ones whose leases
 		// end first. Reads may be stale, so the first such error is not published until
 		// the next search.
 		second := 4 * r.unit
-		pause = min(second<<min(r.full, 5), 20*second)
+		pause = min(second<<min(r.fullSearches, 5), 20*second)
 		if e.Reason == "taken" {
 			pause = min(pause, max(2*second, e.Until.Sub(now)+tick))
 		}
-		r.full++
-		r.few = max(1, int(pause/second)-1) // the registry's own document is read too
-		return pause, r.full == 1
+		r.fullSearches++
+		r.slotLimit = max(1, int(pause/second)-1) // the registry's own document is read too
+		return pause, r.fullSearches == 1
 	}
-	r.full, r.few = 0, 0
+	r.fullSearches, r.slotLimit = 0, 0
 	_, isUnusable := errors.AsType[*UnusableError](err)
 	switch {
 	case isUnusable:
 		return jitter(r.host, 120*r.unit, 240*r.unit), false
 	case errors.Is(err, errUnconfirmed):
 		return 2 * r.unit, true
-	case errors.Is(err, errContended), errors.Is(err, errVoid):
-		return jitter(r.host, r.unit, r.unit<<min(r.n, 3)), r.n < 6
+	case errors.Is(err, errContended), errors.Is(err, errRegistryChanged):
+		return jitter(r.host, r.unit, r.unit<<min(r.searches, 3)), r.searches < 6
 	}
 	most := min(max(now.Sub(r.began)/30, 8*r.unit), 40*r.unit)
-	return jitter(r.host, r.unit, min(r.unit<<min(r.n, 6), most)), false
+	return jitter(r.host, r.unit, min(r.unit<<min(r.searches, 6), most)), false
 }
 
-// openTime is the timeout for opening a source.
-const openTime = 30 * time.Second
+// openTimeout is the timeout for opening a source.
+const openTimeout = 30 * time.Second
 
-// attempt makes one search, and opens the source first if it is not open.
-func (k *Keeper) attempt(few int) (err error) {
+// searchOnce makes one search, and opens the source first if it is not open.
+func (k *Keeper) searchOnce(slotLimit int) (err error) {
 	if k.engine == nil {
-		ctx, cancel := k.cfg.host.within(k.ctx, openTime)
+		ctx, cancel := k.cfg.host.withTimeout(k.ctx, openTimeout)
 		defer cancel()
 		if k.engine, err = openEngine(ctx, k.open, &k.cfg, &k.clock); err != nil {
 			return err
 		}
-		k.next.Registry, k.next.Ahead = k.engine.source.Name, k.engine.ahead
+		k.next.Registry, k.next.Ahead = k.engine.source.Name, k.engine.maxAhead
 	}
-	k.held, err = k.engine.search(k.ctx, few)
+	k.held, err = k.engine.search(k.ctx, slotLimit)
 	return err
 }
 
-// complain logs why there is no worker id, unless the last line was of the same class.
-func (k *Keeper) complain(err error) {
+// logFailure logs why there is no worker id, unless the last line was of the same class.
+func (k *Keeper) logFailure(err error) {
 	class := fmt.Sprintf("%T", err)
 	if e, ok := errors.AsType[*UnavailableError](err); ok {
 		class = e.Reason
 	}
-	if class != k.class {
-		k.class = class
+	if class != k.loggedClass {
+		k.loggedClass = class
 		k.cfg.Logger.Warn("leafsql: no worker id: " + errprefix.TrimText(err))
 	}
 }
 
-// tell calls the source's OnChange in the background, after the previous call has
+// notifyChange calls the source's OnChange in the background, after the previous call has
 // returned.
-func (k *Keeper) tell(ctx context.Context, held bool) {
+func (k *Keeper) notifyChange(ctx context.Context, held bool) {
 	onChange := k.engine.source.OnChange
 	if onChange == nil {
 		return
 	}
 	slot, d := k.held.slot, k.held.doc
-	before, told := k.told, make(chan struct{})
-	k.told = told
+	before, told := k.changeReported, make(chan struct{})
+	k.changeReported = told
 	go func() {
 		defer close(told)
 		<-before

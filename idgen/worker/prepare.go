@@ -24,18 +24,18 @@ func Prepare(ctx context.Context, open func(context.Context) (Source, error), cf
 		return err
 	}
 	defer e.source.close()
-	reg, err := e.registry(ctx)
+	reg, err := e.readRegistry(ctx)
 	if err == nil {
 		err = e.clockError(ctx)
 	}
-	for id, failed := reg.id, 0; err == nil; reg, err = e.registry(ctx) {
-		done, err := e.prepare(ctx, reg, cfg.NewRegistry && reg.id == id) // only this registry was declared new
+	for id, failed := reg.id, 0; err == nil; reg, err = e.readRegistry(ctx) {
+		done, err := e.prepareNext(ctx, reg, cfg.NewRegistry && reg.id == id) // only this registry was declared new
 		switch failed++; {
 		case done:
 			return nil
 		case err == nil:
 			failed = 0
-		case failed > 20 || e.host.sleep(ctx, e.pause) != nil: // the registry may be busy with a document
+		case failed > 20 || e.host.sleep(ctx, e.minPause) != nil: // the registry may be busy with a document
 			return fmt.Errorf("leafsql: preparing the registry of worker ids: %w", errprefix.Trim(err))
 		}
 	}
@@ -49,12 +49,12 @@ func openEngine(ctx context.Context, open func(context.Context) (Source, error),
 		return nil, err
 	}
 	e := &engine{
-		lengths: cfg.lengths, source: src, slots: shuffled(cfg.Workers, cfg.host.random()), terms: terms(cfg),
-		check: cfg.Check, fresh: cfg.NewRegistry, anyClock: cfg.AnyClock, owner: cfg.Owner, host: cfg.host, clock: c, log: cfg.Logger,
+		timing: cfg.timing, source: src, slots: shuffledSlots(cfg.Workers, cfg.host.random()), terms: leaseTerms(cfg),
+		check: cfg.Check, declaredNew: cfg.NewRegistry, anyClock: cfg.AnyClock, owner: cfg.Owner, host: cfg.host, clock: c, log: cfg.Logger,
 	}
 	switch {
-	case src.fixed != nil:
-		err = e.local(*src.fixed, cfg)
+	case src.fixedID != nil:
+		err = e.useLocal(*src.fixedID, cfg)
 	case src.Slots == nil:
 		err = errors.New("leafsql: a source of worker ids: it has no Slots; set Source.Slots")
 	case cfg.State != "":
@@ -67,27 +67,27 @@ func openEngine(ctx context.Context, open func(context.Context) (Source, error),
 	return e, nil
 }
 
-// terms returns the settings that all processes of a registry must share, as text.
-func terms(cfg *Config) string { return fmt.Sprintf("lease %v, layout %s", cfg.Lease, cfg.Layout) }
+// leaseTerms returns the settings that all processes of a registry must share, as text.
+func leaseTerms(cfg *Config) string { return fmt.Sprintf("lease %v, layout %s", cfg.Lease, cfg.Layout) }
 
-// prepare creates the documents of the next few slots that have none, or one with an unknown history, so
+// prepareNext creates the documents of the next few slots that have none, or one with an unknown history, so
 // that later processes need not wait. All processes
 // share this work: the registry's document has the number of slots that are done. prepare reports
 // whether all are.
-func (e *engine) prepare(ctx context.Context, reg registry, fresh bool) (done bool, err error) {
-	if reg.made >= len(e.slots) {
+func (e *engine) prepareNext(ctx context.Context, reg registry, fresh bool) (done bool, err error) {
+	if reg.preparedSlots >= len(e.slots) {
 		return true, nil
 	}
-	upTo := min(reg.made+readAtOnce, len(e.slots))
-	batch := make([]int, upTo-reg.made)
+	upTo := min(reg.preparedSlots+readBatch, len(e.slots))
+	batch := make([]int, upTo-reg.preparedSlots)
 	for i := range batch {
-		batch[i] = reg.made + i
+		batch[i] = reg.preparedSlots + i
 	}
-	rs := e.read(ctx, batch)
+	rs := e.readAll(ctx, batch)
 	failed := make([]error, len(batch))
-	e.host.each(len(batch), func(i int) {
+	e.host.forEach(len(batch), func(i int) {
 		if rs[i].err == nil {
-			failed[i] = e.spare(ctx, reg.id, fresh, rs[i])
+			failed[i] = e.prepareSlot(ctx, reg.id, fresh, rs[i])
 		}
 	})
 	unread := 0
@@ -104,7 +104,7 @@ func (e *engine) prepare(ctx context.Context, reg registry, fresh bool) (done bo
 		return false, err
 	}
 	d := reg.doc
-	d.Registry, d.HighWater, d.Owner = reg.id, latest(d.HighWater.Add(tick), e.now()), e.terms+madeMark+strconv.Itoa(upTo)
+	d.Registry, d.HighWater, d.Owner = reg.id, latest(d.HighWater.Add(tick), e.now()), e.terms+preparedSeparator+strconv.Itoa(upTo)
 	_, res, err := e.put(ctx, RegistrySlot, d, reg.ver)
 	if errors.Is(err, errContended) { // another process wrote it
 		err = nil
@@ -112,21 +112,21 @@ func (e *engine) prepare(ctx context.Context, reg registry, fresh bool) (done bo
 	return res == swapped && upTo == len(e.slots), err
 }
 
-// spare writes a document into a slot with which it can be taken without waiting, after a quarantine
+// prepareSlot writes a document into a slot with which it can be taken without waiting, after a quarantine
 // that begins now unless the registry is new.
-func (e *engine) spare(ctx context.Context, id string, fresh bool, r reading) error {
+func (e *engine) prepareSlot(ctx context.Context, id string, fresh bool, r reading) error {
 	if r.ver == "" {
-		r = e.create(ctx, r.slot)
+		r = e.createInitial(ctx, r.slot)
 	}
 	for range 3 { // a put is refused if another process writes at the same time, and by some registries without a reason
-		if r.err != nil || !r.doc.Free || !unknown(r.doc, id) {
+		if r.err != nil || !r.doc.Free || !hasUnknownHistory(r.doc, id) {
 			return r.err
 		}
-		d := Doc{Nonce: r.doc.Nonce, HighWater: e.quarantine(e.now()), Free: true, Owner: e.owner, Registry: id} // mutation: prepared
+		d := Doc{Nonce: r.doc.Nonce, HighWater: e.quarantineEnd(e.now()), Free: true, Owner: e.owner, Registry: id} // mutation: prepared
 		if fresh {
 			d.HighWater = e.now()
 		}
-		if r.doc.unused() {
+		if r.doc.isUnused() {
 			d.Nonce = spareNonce
 		} else {
 			d.HighWater = latest(d.HighWater, r.doc.HighWater) // mutation: prepared again

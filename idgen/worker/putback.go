@@ -14,70 +14,70 @@ import (
 // may arrive at any time. So the document has no Registry: its history is
 // unknown to other processes until a renewal follows.
 
-// lacking reports whether r shows that the registry has lost h's document, and
+// hasLost reports whether r shows that the registry has lost h's document, and
 // that no process has used the slot since. If a source sets Inserts,
 // a renewal has already written it again.
-func (e *engine) lacking(h *hold, r reading) bool {
+func (e *engine) hasLost(h *heldSlot, r reading) bool {
 	if r.ver == "" {
 		return !e.source.Inserts
 	}
-	return r.doc.unused() || r.doc.Free && !r.doc.HighWater.After(h.floor) // the document from which h was taken, or an older one
+	return r.doc.isUnused() || r.doc.Free && !r.doc.HighWater.After(h.floor) // the document from which h was taken, or an older one
 }
 
-// late reports whether another process may have passed the quarantine by now, if h's
+// isTooLate reports whether another process may have passed the quarantine by now, if h's
 // document was lost right after the last put that was acknowledged. A third of the
 // skew is reserved for the other process's take. If the grace is below the skew, the
 // result is always true, since a process with a fast clock may have taken over the slot
 // before the document was lost. A hold that is in quarantine puts nothing back, since the
 // previous holder may be doing so.
-func (e *engine) late(h *hold) bool {
-	return !h.used || e.grace < e.skew || e.now().After(h.bound.Add(min(e.lease, e.skew-e.skew/3)-e.lease)) // mutation: late
+func (e *engine) isTooLate(h *heldSlot) bool {
+	return !h.mayHaveIssued || e.grace < e.skew || e.now().After(h.bound.Add(min(e.lease, e.skew-e.skew/3)-e.lease)) // mutation: late
 }
 
 // putBack writes h's document again over the document in r.
-func (e *engine) putBack(ctx context.Context, h *hold, r reading) error {
-	reg, err := e.registry(ctx)
+func (e *engine) putBack(ctx context.Context, h *heldSlot, r reading) error {
+	reg, err := e.readRegistry(ctx)
 	if err != nil {
 		return err
 	}
 	now := e.now()
-	if e.late(h) {
-		return errLate
+	if e.isTooLate(h) {
+		return errTooLate
 	}
-	e.adopt(h, reg)
-	h.lost = true
+	e.adoptRegistry(h, reg)
+	h.mayHaveRestored = true
 	y := h.doc
 	y.Registry = "" // mutation: mark
-	_, _, err = e.raise(ctx, h, y, r.ver, now)
+	_, _, err = e.raiseBound(ctx, h, y, r.ver, now)
 	return err
 }
 
-// adopt makes h use reg in its next documents, after the registry has
+// adoptRegistry makes h use reg in its next documents, after the registry has
 // lost its former identity.
-func (e *engine) adopt(h *hold, reg registry) {
-	h.registry, h.doc.Registry, h.fresh, h.walk = reg, reg.id, false, e.now().Add(e.courtesy) // another registry than the one declared new
+func (e *engine) adoptRegistry(h *heldSlot, reg registry) {
+	h.registry, h.doc.Registry, h.declaredNew, h.nextPrepare = reg, reg.id, false, e.now().Add(e.restoreWait) // another registry than the one declared new
 	e.log.Warn("leafsql: the registry has lost the document of a worker id that is held; this process puts it back", "worker", h.slot, "registry", e.source.Name)
 }
 
-// void returns an error if a put that was acknowledged must not raise the bound, because it may
+// checkRestored returns an error if a put that was acknowledged must not raise the bound, because it may
 // have restored a lost document after other processes passed the quarantine.
-func (e *engine) void(ctx context.Context, h *hold) error {
+func (e *engine) checkRestored(ctx context.Context, h *heldSlot) error {
 	if !e.source.Inserts {
-		if h.lost && e.late(h) { // mutation: told late
-			return errLate
+		if h.mayHaveRestored && e.isTooLate(h) { // mutation: told late
+			return errTooLate
 		}
 		return nil
 	}
-	reg, err := e.registry(ctx)
-	_, away := errors.AsType[*awayError](err)
-	switch late := e.late(h); {
+	reg, err := e.readRegistry(ctx)
+	_, away := errors.AsType[*unreachableError](err)
+	switch late := e.isTooLate(h); {
 	case err == nil && reg.id == h.registry.id, away && !late: // the registry cannot be read, but it is early enough
 		return nil
 	case late:
-		h.lost = true
-		return errLate
+		h.mayHaveRestored = true
+		return errTooLate
 	case err == nil:
-		e.adopt(h, reg)
+		e.adoptRegistry(h, reg)
 	}
 	return err
 }

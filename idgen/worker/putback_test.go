@@ -108,7 +108,7 @@ func TestPutBackOver(t *testing.T) {
 		left Doc
 		back bool
 	}{
-		{"the document of unknown history", initial(), true},
+		{"the document of unknown history", initialDoc(), true},
 		{"a spare", Doc{Nonce: spareNonce, HighWater: at(946684800000 + 200_000), Free: true, Registry: "r"}, true},
 		{"what it was taken from", free(at(1)), true},
 		{"what was given back later", free(at(946684800000 + 5)), false},
@@ -171,7 +171,7 @@ func TestPutBackTooLate(t *testing.T) {
 type inserting struct{ *fake }
 
 func (f inserting) Put(ctx context.Context, slot int, d Doc, expected Version) (Version, bool, error) {
-	if _, v, err := f.memory.Get(ctx, slot); err == nil && v == "" {
+	if _, v, err := f.memorySlots.Get(ctx, slot); err == nil && v == "" {
 		expected = ""
 	}
 	return f.fake.Put(ctx, slot, d, expected)

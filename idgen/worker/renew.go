@@ -11,14 +11,14 @@ import (
 
 // renew tries once to raise the bound, which had not ended at now. After an
 // error the caller retries later, unless the error means that the worker id is lost.
-func (e *engine) renew(ctx context.Context, h *hold, now time.Time) (again time.Duration, err error) {
-	if h.lost && e.late(h) { // mutation: given up
-		return e.lengths.renew, errLate
+func (e *engine) renew(ctx context.Context, h *heldSlot, now time.Time) (again time.Duration, err error) {
+	if h.mayHaveRestored && e.isTooLate(h) { // mutation: given up
+		return e.timing.renewEvery, errTooLate
 	}
-	again = jitter(e.host, 2*e.pause, 6*e.pause)
-	hw, res, err := e.raise(ctx, h, h.doc, h.ver, now)
+	again = jitter(e.host, 2*e.minPause, 6*e.minPause)
+	hw, res, err := e.raiseBound(ctx, h, h.doc, h.expectedVer, now)
 	if res == swapped {
-		return e.lengths.renew, nil
+		return e.timing.renewEvery, nil
 	}
 	r := e.get(ctx, h.slot) // mutation: read
 	if res == refused && r.err == nil && errors.Is(err, errContended) {
@@ -27,21 +27,21 @@ func (e *engine) renew(ctx context.Context, h *hold, now time.Time) (again time.
 	switch {
 	case r.err != nil:
 		err = fmt.Errorf("%w; reading it: %w", errprefix.Trim(err), errprefix.Trim(r.err))
-	case h.wrote(r.doc): // mutation: nonce
-		// One of this hold's puts, perhaps the last one. The next put continues
+	case h.mayHaveWritten(r.doc): // mutation: nonce
+		// One of this slot's puts, perhaps the last one. The next put continues
 		// from it, but it does not raise the bound.
-		h.ver = r.ver
+		h.expectedVer = r.ver
 		if res == unclear && r.doc.HighWater.Equal(hw) {
-			again = jitter(e.host, e.pause/16, e.pause/2) // only the reply was lost; a refused document may be served for minutes
+			again = jitter(e.host, e.minPause/16, e.minPause/2) // only the reply was lost; a refused document may be served for minutes
 		}
-	case h.refused(r.doc): // served nevertheless, or written by a copy of this process
-		h.ver = h.sure
+	case h.wasRefused(r.doc): // served nevertheless, or written by a copy of this process
+		h.expectedVer = h.confirmedVer
 	case r.doc.Nonce == h.doc.Nonce:
 		return 0, lostError(h.slot, r.doc, errClone)
-	case res == refused && e.lacking(h, r):
+	case res == refused && e.hasLost(h, r):
 		failed := e.putBack(ctx, h, r)
 		if failed == nil {
-			return e.lengths.renew, nil
+			return e.timing.renewEvery, nil
 		}
 		err = fmt.Errorf("%w; putting it back: %w", errprefix.Trim(err), errprefix.Trim(failed))
 	case r.doc.HighWater.After(h.doc.HighWater):
@@ -50,15 +50,15 @@ func (e *engine) renew(ctx context.Context, h *hold, now time.Time) (again time.
 	return again, err
 }
 
-// raise puts y with a higher high water, and raises the bound if the put is acknowledged.
-func (e *engine) raise(ctx context.Context, h *hold, y Doc, expected Version, now time.Time) (hw time.Time, res outcome, err error) {
+// raiseBound puts y with a higher high water, and raises the bound if the put is acknowledged.
+func (e *engine) raiseBound(ctx context.Context, h *heldSlot, y Doc, expected Version, now time.Time) (hw time.Time, res outcome, err error) {
 	bound := now.Add(e.lease)
-	y.HighWater = latest(bound, h.sent.Add(tick)) // mutation: text
-	h.sent = y.HighWater                          // mutation: sent
-	h.unconfirmed = append(h.unconfirmed, y.HighWater)
+	y.HighWater = latest(bound, h.highestSent.Add(tick)) // mutation: text
+	h.highestSent = y.HighWater                          // mutation: sent
+	h.unconfirmedTimes = append(h.unconfirmedTimes, y.HighWater)
 	v, res, err := e.put(ctx, h.slot, y, expected) // mutation: decided
 	if res == swapped {
-		if err = e.void(ctx, h); err != nil {
+		if err = e.checkRestored(ctx, h); err != nil {
 			res = unclear
 		}
 		y.Registry = h.registry.id
@@ -67,23 +67,23 @@ func (e *engine) raise(ctx context.Context, h *hold, y Doc, expected Version, no
 	case swapped: // mutation: confirmed
 		h.confirm(y, v, bound)
 	case refused:
-		h.unconfirmed = h.unconfirmed[:len(h.unconfirmed)-1]
-		h.denied = append(h.denied, y.HighWater)
+		h.unconfirmedTimes = h.unconfirmedTimes[:len(h.unconfirmedTimes)-1]
+		h.refusedTimes = append(h.refusedTimes, y.HighWater)
 	}
 	return y.HighWater, res, err
 }
 
 // release returns the slot; ids with times up to last may have been issued. Nothing
 // depends on its success: other processes take over the slot after its bound.
-func (e *engine) release(ctx context.Context, h *hold, last time.Time) {
+func (e *engine) release(ctx context.Context, h *heldSlot, last time.Time) {
 	free := h.doc
 	free.HighWater, free.Free = last, true // mutation: freed
-	_, res, err := e.put(ctx, h.slot, free, h.ver)
+	_, res, err := e.put(ctx, h.slot, free, h.expectedVer)
 	if res != refused || !errors.Is(err, errContended) {
 		return
 	}
 	// The last renewal's reply may have been lost.
-	if r := e.get(ctx, h.slot); r.err == nil && h.is(r) {
+	if r := e.get(ctx, h.slot); r.err == nil && h.owns(r) {
 		e.put(ctx, h.slot, free, r.ver)
 	}
 }

@@ -41,15 +41,15 @@ const (
 	spareNonce   = "spare"
 )
 
-// initial returns the document for creating a missing slot. It means "free, history unknown". Its text is the same
-// for all processes, so it does no harm if the puts of several creators are acknowledged.
-func initial() Doc { return Doc{Nonce: initialNonce, HighWater: time.UnixMilli(0), Free: true} }
+// initialDoc returns the document for creating a missing slot. It means "free, history unknown". Its text is
+// the same for all processes, so it does no harm if the puts of several creators are acknowledged.
+func initialDoc() Doc { return Doc{Nonce: initialNonce, HighWater: time.UnixMilli(0), Free: true} }
 
 // IsInitial reports whether d is the document of unknown history.
 func (d Doc) IsInitial() bool { return d.Nonce == initialNonce }
 
-// unused reports whether d has never had an owner.
-func (d Doc) unused() bool { return d.Nonce == initialNonce || d.Nonce == spareNonce }
+// isUnused reports whether d has never had an owner.
+func (d Doc) isUnused() bool { return d.Nonce == initialNonce || d.Nonce == spareNonce }
 
 // docText is the JSON of a Doc. The order of the fields is part of the format,
 // since backends compare texts.

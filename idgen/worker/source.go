@@ -59,7 +59,7 @@ type Source struct {
 	// Close, if set, is called when the closed Keeper no longer needs the source.
 	Close func() error
 
-	fixed *int // a worker id on a local file
+	fixedID *int // a worker id on a local file
 }
 
 func (s *Source) close() error {

@@ -70,7 +70,7 @@ func TestLookup(t *testing.T) {
 	registered(t, "test", func(address string, opts Options) (func(context.Context) (Source, error), error) {
 		return func(ctx context.Context) (Source, error) {
 			got = []any{ctx.Value("key"), address, opts["A"]}
-			return fixed(3), failed
+			return fixedSource(3), failed
 		}, opts.Only("A")
 	})
 	open, err := Lookup("test(h:1)", Options{"A": "b"})

@@ -103,8 +103,8 @@ func (e *tableError) Error() string {
 
 func (e *tableError) Unwrap() error { return e.Err }
 
-// WayOut returns the hint. With this method package worker adds no hint.
-func (e *tableError) WayOut() string { return e.Fix }
+// Hint returns the hint. With this method package worker adds no hint.
+func (e *tableError) Hint() string { return e.Fix }
 
 // explained adds hints to errors for which there is one.
 func (s *slots) explained(err error) error {

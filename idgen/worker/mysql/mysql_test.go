@@ -102,7 +102,7 @@ func TestTableErrors(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, _, err = slots.Get(t.Context(), 7)
-		if e, ok := errors.AsType[*tableError](err); !ok || !strings.Contains(e.Error(), "worker_id 7: ") || !strings.Contains(e.WayOut(), "delete the row") {
+		if e, ok := errors.AsType[*tableError](err); !ok || !strings.Contains(e.Error(), "worker_id 7: ") || !strings.Contains(e.Hint(), "delete the row") {
 			t.Errorf("%s: a row that is no document: %v", server.Name, err)
 		}
 		nowhere := Open(openPool(t, mysqltest.WithDatabase(server.DSN(), "leafsql_nowhere"), ""), Config{Create: true})
@@ -163,7 +163,7 @@ func TestTwoRows(t *testing.T) {
 		_, _, read := slots.Get(t.Context(), 0)
 		_, ok, written := slots.Put(t.Context(), 0, doc("second"), v)
 		for _, err := range []error{read, written} {
-			if e, is := errors.AsType[*tableError](err); !is || ok || !strings.Contains(e.Error(), "2 rows for worker_id 0") || !strings.Contains(e.WayOut(), "primary key") {
+			if e, is := errors.AsType[*tableError](err); !is || ok || !strings.Contains(e.Error(), "2 rows for worker_id 0") || !strings.Contains(e.Hint(), "primary key") {
 				t.Errorf("%s: %v, %v", server.Name, ok, err)
 			}
 		}
