@@ -24,7 +24,7 @@ func TestRefusals(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, refusals, _ := strings.Cut(readPage(t, "what-is-filled.md").text, "\n## What is refused\n")
+	_, refusals, _ := strings.Cut(readPage(t, "what-is-filled.md").text, "\n## Refused statements\n")
 	lines := regexp.MustCompile(`(?m)^- Error: (.*(?:\n  .*)*)`).FindAllStringSubmatch(refusals, -1)
 	if len(lines) < 25 {
 		t.Fatalf("what-is-filled.md tells the errors of %d refusals", len(lines))
