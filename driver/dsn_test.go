@@ -193,7 +193,7 @@ func TestSourceThatIsNotImported(t *testing.T) {
 		db.Close()
 	}
 	var mistake *ConfigError
-	const want = `go get github.com/leafsql/leafsql/idgen/worker/etcd, and import it for its effect: import _ "github.com/leafsql/leafsql/idgen/worker/etcd"`
+	const want = `go get github.com/leafsql/leafsql/idgen/worker/etcd, and import it for its side effect: import _ "github.com/leafsql/leafsql/idgen/worker/etcd"`
 	if !errors.As(err, &mistake) || mistake.Param != "leafWorker" || !strings.Contains(err.Error(), want) {
 		t.Errorf("sql.Open() = %v, want a ConfigError with %s", err, want)
 	}

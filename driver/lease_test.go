@@ -317,8 +317,8 @@ func TestInsertsInAnOutage(t *testing.T) {
 			t.Errorf("with the registry back: %v", err)
 		}
 		db.Close()
-		for _, line := range []string{"worker id taken", "the worker id is not renewed", "worker id lost", "no worker id: "} {
-			if n := strings.Count(log.String(), line); n != 1 && !(line == "worker id taken" && n == 2) {
+		for _, line := range []string{"worker id acquired", "lease cannot be renewed", "worker id lost", "no worker id: "} {
+			if n := strings.Count(log.String(), line); n != 1 && !(line == "worker id acquired" && n == 2) {
 				t.Errorf("%q is in the log %d times: %s", line, n, log.String())
 			}
 		}

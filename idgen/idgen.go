@@ -41,7 +41,7 @@ type CountError struct {
 
 func (e *CountError) Error() string {
 	if e.N < 1 {
-		return fmt.Sprintf("leafsql: %d ids asked for; ask for at least 1", e.N)
+		return fmt.Sprintf("leafsql: %d ids requested; request at least 1", e.N)
 	}
-	return fmt.Sprintf("leafsql: %d consecutive ids asked for, the generator gives at most %d; write fewer rows in one statement", e.N, e.Max)
+	return fmt.Sprintf("leafsql: %d consecutive ids requested, the generator can issue at most %d; write fewer rows in one statement", e.N, e.Max)
 }

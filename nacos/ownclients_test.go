@@ -162,7 +162,7 @@ func TestClientErrorsNameNacos(t *testing.T) {
 				t.Errorf("got %v, want an error with %q", err, part)
 			}
 		}
-		if err != nil && strings.Contains(err.Error(), "see whether it runs") {
+		if err != nil && strings.Contains(err.Error(), "check that it runs") {
 			t.Errorf("%v: two hints", err)
 		}
 	}

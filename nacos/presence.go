@@ -72,7 +72,7 @@ func (p *presence) onChange(ctx context.Context, id int, d worker.Doc, held bool
 	case p.listed:
 		p.listed = false
 		if err := p.remove(ctx, in); err != nil {
-			p.log.Warn("leafsql: Nacos still lists this process as the holder of a worker id that it does not hold any more", "worker", id, "err", err)
+			p.log.Warn("leafsql: Nacos still lists this process as the holder of a worker id that it does not hold any more", "worker_id", id, "err", err)
 		}
 	}
 }
@@ -94,7 +94,7 @@ func (p *presence) show(ctx context.Context, in api.Instance) {
 		if !warned && ctx.Err() == nil {
 			warned = true
 			p.log.Warn("leafsql: Nacos does not list this process as the holder of its worker id yet; ids are not affected",
-				"worker", in.Metadata[metaWorker], "err", err)
+				"worker_id", in.Metadata[metaWorker], "err", err)
 		}
 		if !api.Sleep(ctx, pause) {
 			return

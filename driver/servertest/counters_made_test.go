@@ -111,7 +111,7 @@ func TestDeletedRowOfACounter(t *testing.T) {
 	for i := 0; i < 100 && err == nil; i++ {
 		_, err = leaf.Exec("INSERT INTO t (a) VALUES (?)", 10+i)
 	}
-	const hint = "start this process again with leafCreate=true"
+	const hint = "restart this process with leafCreate=true"
 	if _, ok := errors.AsType[*segment.UnknownTagError](err); !ok || !strings.Contains(err.Error(), hint) {
 		t.Errorf("error %v; want an UnknownTagError with %q", err, hint)
 	}

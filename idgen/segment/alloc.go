@@ -68,8 +68,8 @@ func lacksDescription(number uint16) bool { return number == 1054 || number == 1
 // the ids of the other stores. It is independent of the row's step.
 func severalStoresError(place, stores int64) *tagtable.Error {
 	return &tagtable.Error{
-		Reason: fmt.Sprintf("its row is that of store %d of %d, which gave out the tag's ids together", place, stores),
-		Fix:    fmt.Sprintf("stop all writers, run leafsql init -from-stores with all %d of them, and name one store in leafStore", stores),
+		Reason: fmt.Sprintf("its row belongs to store %d of %d, which issued the tag's ids together in older versions", place, stores),
+		Fix:    fmt.Sprintf("stop all writers, run leafsql init -from-stores with all %d stores, and name one store in leafStore", stores),
 	}
 }
 

@@ -122,9 +122,9 @@ func TestAllocStoreFaults(t *testing.T) {
 		}},
 		"update: no count of rows": {script: func(s script) { s.fit(); s.ExpectExec(updateText).WillReturnResult(sqlmock.NewErrorResult(bug)) }, want: "syntax"},
 		"update: two rows":         {script: func(s script) { s.fit(); s.updates(120, 2) }, want: "more than one row", is: is[*segment.RowError]},
-		"update: below seen":       {script: func(s script) { s.fit(); s.updates(119, 1) }, want: "says it is 119", is: is[*segment.RowError]},
-		"update: below n":          {script: func(s script) { s.fit(); s.updates(19, 1) }, want: "says it is 19", is: is[*segment.RowError]},
-		"update: negative":         {script: func(s script) { s.fit(); s.updates(-1<<63, 1) }, want: "says it is -9223372036854775808", is: is[*segment.RowError]},
+		"update: below seen":       {script: func(s script) { s.fit(); s.updates(119, 1) }, want: "returned 119", is: is[*segment.RowError]},
+		"update: below n":          {script: func(s script) { s.fit(); s.updates(19, 1) }, want: "returned 19", is: is[*segment.RowError]},
+		"update: negative":         {script: func(s script) { s.fit(); s.updates(-1<<63, 1) }, want: "returned -9223372036854775808", is: is[*segment.RowError]},
 		"0 rows: gone":             {script: func(s script) { s.fit(); s.updates(0, 0); s.releases() }, want: "no row", is: is[*segment.UnknownTagError]},
 		"0 rows: by now it fits":   {script: func(s script) { s.fit(); s.updates(0, 0); s.fit(); s.updates(120, 1) }},
 		"0 rows, an older insert id": {script: func(s script) {
@@ -184,7 +184,7 @@ func TestAllocStoreFaults(t *testing.T) {
 			s.updates(120, 1)
 			s.wrote(120, 140)
 			s.ok(rollbackText)
-		}, want: "set to 120 and reads 140", is: is[*segment.RowError]},
+		}, want: "set to 120, but a read in the same transaction returned 140", is: is[*segment.RowError]},
 		"transaction: the row is gone": {script: func(s script) {
 			s.releases(100, 15, 0)
 			s.ok("START TRANSACTION")
@@ -198,7 +198,7 @@ func TestAllocStoreFaults(t *testing.T) {
 			s.updates(119, 1)
 			s.wrote(119, 119)
 			s.ok(commitText)
-		}, want: "says it is 119"},
+		}, want: "returned 119"},
 		"transaction: commit": {script: func(s script) {
 			s.releases(100, 15, 0)
 			s.ok("START TRANSACTION")

@@ -79,7 +79,7 @@ func (t *counter) fetch(ctx context.Context, c *sql.Conn, q Request) (Range, err
 			return Range{}, err
 		}
 		if m.Where == tried.Where { // the row fits, but the table cannot be changed
-			return Range{}, tagtable.Answer{Err: &tagtable.Error{Reason: "an UPDATE changes nothing", Fix: "look for triggers on the table"}, RetryBriefly: true}
+			return Range{}, tagtable.Answer{Err: &tagtable.Error{Reason: "the UPDATE that takes ids changes no row", Fix: "look for triggers on the table"}, RetryBriefly: true}
 		}
 		end, err := t.rows.Move(ctx, c, q.Tag, m)
 		if t.giveUpMark(q.Tag, row, m, err) {
@@ -153,7 +153,7 @@ func (t *counter) readRowFor(ctx context.Context, c *sql.Conn, q Request) (r Ran
 }
 
 func (t *counter) exhaustedError(q Request, r row, at int64) error {
-	return tagtable.Answer{Err: fmt.Errorf("%w: tag %q in %s: there are fewer than %d from %d up to %d", idgen.ErrExhausted, q.Tag, t.rows.Table, q.N, at, r.end-1)}
+	return tagtable.Answer{Err: fmt.Errorf("%w: tag %q in %s: fewer than %d ids remain in %d … %d", idgen.ErrExhausted, q.Tag, t.rows.Table, q.N, at, r.end-1)}
 }
 
 // maxEnd is above every id.
@@ -163,7 +163,7 @@ const maxEnd = math.MaxInt64
 func (t *counter) readStep(tag, column string, c tagtable.Cell) (int64, error) {
 	v, err := strconv.ParseInt(c.String, 10, 64)
 	if err != nil || v < 1 || v > maxRowStep {
-		return 0, &tagtable.Error{Reason: fmt.Sprintf("%s is %s, not in 1 … %d", column, c.Text(), int64(maxRowStep)), Fix: fmt.Sprintf("UPDATE %s SET %s = 1000 WHERE %s = %s", t.rows.Table, t.rows.Step, t.rows.Tag, quote.String(tag))}
+		return 0, &tagtable.Error{Reason: fmt.Sprintf("%s is %s, it must be in 1 … %d", column, c.Text(), int64(maxRowStep)), Fix: fmt.Sprintf("UPDATE %s SET %s = 1000 WHERE %s = %s", t.rows.Table, t.rows.Step, t.rows.Tag, quote.String(tag))}
 	}
 	return v, nil
 }
@@ -187,7 +187,7 @@ func (t *counter) retry(ctx context.Context, tag string, do func(*sql.Conn) erro
 // used as if it had no history. highest is the highest id of the tag's smallest key column.
 func (t *counter) ensure(ctx context.Context, tag string, next, step, highest int64) error {
 	if step < 1 || step > maxRowStep {
-		return &RowError{tag, t.rows.Table, fmt.Sprintf("a row with step %d cannot be added", step), fmt.Sprintf("take one in 1 … %d", int64(maxRowStep))}
+		return &RowError{tag, t.rows.Table, fmt.Sprintf("a row with step %d cannot be added", step), fmt.Sprintf("choose a step in 1 … %d", int64(maxRowStep))}
 	}
 	return t.rows.WrapError("add a row to", t.retry(ctx, tag, func(c *sql.Conn) error {
 		mark, lossy, err := t.newMark(ctx, c)
@@ -206,7 +206,7 @@ func (t *counter) ensure(ctx context.Context, tag string, next, step, highest in
 		if mark == "" {
 			err = insert("", "")
 		} else if err = insert(", description", ", "+quote.String(mark)); isMarkDenied(err) {
-			t.warnUnmarked("description cannot be written: "+err.Error(), "GRANT INSERT, UPDATE on the table")
+			t.warnUnmarked("the column description cannot be written: "+err.Error(), "GRANT INSERT, UPDATE on the table")
 			err = insert("", "")
 		}
 		if err != nil {

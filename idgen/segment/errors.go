@@ -22,7 +22,7 @@ type UnknownTagError struct {
 
 func (e *UnknownTagError) Error() string {
 	c := cmp.Or(e.columns, tagtable.LeafAlloc)
-	return fmt.Sprintf("leafsql: tag %q has no row in %s; start this process again with leafCreate=true, or add one that starts above the ids in use: INSERT INTO %[2]s (%[3]s, %[4]s, %[5]s) VALUES (%[6]s, <highest id%[7]s>, 1000)",
+	return fmt.Sprintf("leafsql: tag %q has no row in %s; restart this process with leafCreate=true, or add one that starts above the ids in use: INSERT INTO %[2]s (%[3]s, %[4]s, %[5]s) VALUES (%[6]s, <highest id%[7]s>, 1000)",
 		e.Tag, tableOrDefault(e.Table), c.Tag, c.Next, c.Step, quote.String(e.Tag), c.NextSuffix())
 }
 
@@ -67,7 +67,7 @@ type FullError struct {
 }
 
 func (e *FullError) Error() string {
-	return fmt.Sprintf("leafsql: tag %q: %d ids from %d on do not fit the key column, which ends at %d; make it BIGINT", e.Tag, e.N, e.Next, e.Highest)
+	return fmt.Sprintf("leafsql: tag %q: %d ids from %d do not fit the key column, whose highest value is %d; make it BIGINT", e.Tag, e.N, e.Next, e.Highest)
 }
 
 // UnavailableError means that no id was in memory and the store failed to give any. Cause is the store's error.
@@ -78,16 +78,16 @@ type UnavailableError struct {
 }
 
 func (e *UnavailableError) Error() string {
-	way := "they come again as soon as the store answers"
+	way := "ids are issued again as soon as the store answers"
 	switch n, _ := tagtable.ServerError(e.Cause); n {
 	case 1044, 1142, 1143: // denied
 		way = "GRANT SELECT, UPDATE on the table to this user, with leafCreate also INSERT"
 	case 1045, 1698: // access denied
-		way = "correct user and password in the DSN"
+		way = "correct the user and password in the DSN"
 	case 1049:
 		way = "create the database, or correct the DSN"
 	case tagtable.NoSuchTableNumber:
-		way = "leafsql init creates it, and so does a process that starts with leafCreate=true"
+		way = "create it with leafsql init, or restart the process with leafCreate=true"
 	}
 	return fmt.Sprintf("leafsql: no ids for tag %q: %s; %s", e.Tag, errprefix.TrimText(e.Cause), way)
 }

@@ -143,8 +143,8 @@ func (t *counter) margin(left int64) int64 {
 // server looks like several.
 func (t *counter) repeatedJumpError(tag string, r row) error {
 	return tagtable.Answer{RetryBriefly: true, Err: &tagtable.Error{
-		Reason: fmt.Sprintf("ids were last drawn on another server (%s; this one is %s), and the row has been moved up by a margin %d times in a row already", r.mark, r.server, r.mark.Jumps),
-		Fix: fmt.Sprintf("stop the writes to one of the servers; if both share their storage, turn this off for the tag: UPDATE %s SET description = '%s' WHERE %s = %s",
+		Reason: fmt.Sprintf("ids were last fetched on another server (mark %s, this server is %s), and the row was moved up by a margin %d times in a row already", r.mark, r.server, r.mark.Jumps),
+		Fix: fmt.Sprintf("stop writing to one of the servers; if both share their storage, turn the margin off for this tag: UPDATE %s SET description = '%s' WHERE %s = %s",
 			t.rows.Table, tagtable.MarkOff, t.rows.Tag, quote.String(tag)),
 	}}
 }
@@ -155,8 +155,8 @@ func (t *counter) recordMove(q Request, r row, m tagtable.Mark, start, gap int64
 		return
 	}
 	if m.Jumps > 0 {
-		t.log().Warn("leafsql: ids of a tag continue above a margin, since the server may lack the last ranges that were fetched",
-			"tag", q.Tag, "table", t.rows.Table, "row", r.next, "start", start, "margin", gap, "mark", r.mark.String(), "server", r.server)
+		t.log().Warn("leafsql: a tag's row was moved up by a margin, because this server may have lost the last fetched ranges",
+			"tag", q.Tag, "table", t.rows.Table, "max_id", r.next, "start", start, "margin", gap, "mark", r.mark.String(), "server", r.server)
 	}
 	r.mark, r.behind = m, false
 	t.recordMark(q.Tag, m)
@@ -206,11 +206,11 @@ func (t *counter) readMark(tag string, cells tagtable.Cells) (m rowMark, err err
 		return m, t.unreadableMarkError(tag, text, description.String)
 	case server == nil || server.Hash == "":
 	case server.Statements:
-		t.warnUnmarked("the server replicates statements as text", "SET GLOBAL binlog_format = 'ROW'")
+		t.warnUnmarked("binlog_format is STATEMENT", "SET GLOBAL binlog_format = 'ROW'")
 	case !exists:
-		t.warnUnmarked("the table has no column description, or this user may not read it", "ALTER TABLE "+t.rows.Table+" ADD COLUMN description varchar(256), and GRANT SELECT, UPDATE on the table")
+		t.warnUnmarked("the table has no column description, or this user has no right to read it", "ALTER TABLE "+t.rows.Table+" ADD COLUMN description varchar(256), and GRANT SELECT, UPDATE on the table")
 	case mark.Server == "" && utf8.RuneCountInString(text) > tagtable.MaxTextLength:
-		t.warnUnmarked(fmt.Sprintf("the description of tag %q leaves no room for a mark", tag), fmt.Sprintf("shorten it to %d characters", tagtable.MaxTextLength))
+		t.warnUnmarked(fmt.Sprintf("the description of tag %q is too long to append a mark", tag), fmt.Sprintf("shorten it to %d characters", tagtable.MaxTextLength))
 	case !t.marksDenied.Load():
 		m.server, m.hash = cells["leafsql@server"].String, server.Hash
 		fmt.Sscan(cells["leafsql@now"].String, &m.now)
@@ -223,8 +223,8 @@ func (t *counter) readMark(tag string, cells tagtable.Cells) (m rowMark, err err
 // on any server.
 func (t *counter) unreadableMarkError(tag, text, description string) *tagtable.Error {
 	return &tagtable.Error{
-		Reason: fmt.Sprintf("the mark at the end of its description, %q, cannot be read", description),
-		Fix: fmt.Sprintf("write one that has the next fetch move the row up by a margin: UPDATE %s SET description = %s WHERE %s = %s",
+		Reason: fmt.Sprintf("the mark at the end of its description %q cannot be parsed", description),
+		Fix: fmt.Sprintf("replace it, so that the next fetch moves the row up by a margin: UPDATE %s SET description = %s WHERE %s = %s",
 			t.rows.Table, quote.String(strings.TrimSpace(text+" "+tagtable.UnmatchedMark)), t.rows.Tag, quote.String(tag)),
 	}
 }
@@ -233,7 +233,7 @@ func (t *counter) unreadableMarkError(tag, text, description string) *tagtable.E
 // without it.
 func (t *counter) warnUnmarked(why, fix string) {
 	t.warnOnce.Do(func() {
-		t.log().Warn("leafsql: ids may come twice after a fail-over that loses writes, since rows cannot be marked", "table", t.rows.Table, "why", why, "fix", fix)
+		t.log().Warn("leafsql: ids may be issued twice after a fail-over that loses writes, because rows cannot be marked", "table", t.rows.Table, "reason", why, "hint", fix)
 	})
 }
 
@@ -257,7 +257,7 @@ func (t *counter) giveUpMark(tag string, r row, m tagtable.Move, err error) bool
 		return false
 	}
 	t.marksDenied.Store(true)
-	t.warnUnmarked("description cannot be written: "+err.Error(), "GRANT SELECT, UPDATE on the table, and make description a varchar(256)")
+	t.warnUnmarked("the column description cannot be written: "+err.Error(), "GRANT SELECT, UPDATE on the table, and make description a varchar(256)")
 	r.server = ""
 	t.knownRows.Store(tag, r)
 	return true

@@ -91,7 +91,7 @@ func TestMarkBrake(t *testing.T) {
 					if err := db.Get(&server, "SELECT "+identity(t, db).Hash); err != nil {
 						t.Fatal(err)
 					}
-					for _, part := range []string{another, "this one is " + server, "stop the writes to one of the servers", "description = 'leafsql@off'"} {
+					for _, part := range []string{another, "this server is " + server, "stop writing to one of the servers", "description = 'leafsql@off'"} {
 						if !strings.Contains(err.Error(), part) {
 							t.Errorf("the error %q lacks %q", err, part)
 						}
@@ -147,7 +147,7 @@ func TestMarksNotWritten(t *testing.T) {
 		for name, c := range map[string]struct{ spoil, want string }{
 			"no column":      {"ALTER TABLE leaf_alloc DROP COLUMN description", "no column description"},
 			"a short column": {"ALTER TABLE leaf_alloc MODIFY description varchar(20)", "description cannot be written"},
-			"no room":        {"UPDATE leaf_alloc SET description = REPEAT('订', 201)", "leaves no room"},
+			"no room":        {"UPDATE leaf_alloc SET description = REPEAT('订', 201)", "too long to append"},
 		} {
 			t.Run(server.Name+" "+name, func(t *testing.T) {
 				db := pool(t, server.Database(t), "sql_mode='STRICT_TRANS_TABLES'")
@@ -182,7 +182,7 @@ func TestMarkThatCannotBeRead(t *testing.T) {
 		s := allocStore(t, db, "leaf_alloc")
 		db.MustExec("INSERT INTO leaf_alloc (biz_tag, max_id, step, description) VALUES ('a', 100, 10, 'it''s leafsql@00112233445566')")
 		_, err := s.Fetch(t.Context(), segment.Request{Tag: "a", N: 10, Step: 10})
-		if !is[*segment.RowError](err) || !strings.Contains(err.Error(), "cannot be read") {
+		if !is[*segment.RowError](err) || !strings.Contains(err.Error(), "cannot be parsed") {
 			t.Fatal(server.Name, err)
 		}
 		db.MustExec(statement.FindString(err.Error()))
@@ -204,7 +204,7 @@ func TestStatementsThatAreReplicatedAsText(t *testing.T) {
 		if err := s.Ensure(t.Context(), "a", 5, 10); err != nil {
 			t.Fatal(err)
 		}
-		if r := fetch(t, s, segment.Request{Tag: "a", N: 10, Step: 10}); r.Start != 5 || described(t, db) != "NULL" || !strings.Contains(log.String(), "as text") {
+		if r := fetch(t, s, segment.Request{Tag: "a", N: 10, Step: 10}); r.Start != 5 || described(t, db) != "NULL" || !strings.Contains(log.String(), "binlog_format is STATEMENT") {
 			t.Errorf("%s: Fetch() = %+v, %s\n%s", kind, r, described(t, db), &log)
 		}
 	}

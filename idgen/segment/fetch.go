@@ -187,7 +187,7 @@ func (g *Generator) load(ctx context.Context, q Request) (Range, error) {
 	case q.N > 0 && r.Start >= q.Floor && r.Start <= r.End-q.N:
 		return r, nil
 	}
-	return r, &RowError{Tag: g.tag, Reason: fmt.Sprintf("the store gave [%d, %d), step %d, for %+v", r.Start, r.End, r.Step, q), Fix: "it does not keep the contract of segment.Store"}
+	return r, &RowError{Tag: g.tag, Reason: fmt.Sprintf("the store returned [%d, %d), step %d, for %+v", r.Start, r.End, r.Step, q), Fix: "fix the store, which violates the contract of segment.Store"}
 }
 
 // receive records the store's answer, a range or only the row's state, and serves the waiting calls.

@@ -8,7 +8,7 @@ import (
 	"github.com/leafsql/leafsql/idgen"
 )
 
-var errRestarted = errors.New("the tag began anew while its row was looked at")
+var errRestarted = errors.New("the tag's generator was restarted while its row was read")
 
 // Look returns the tag's row, and does not move it. It queries the store each time. The first fetch does not
 // read the row again if Look did so shortly before. Look fails with the errors of Next.

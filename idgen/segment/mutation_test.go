@@ -54,7 +54,7 @@ var mutations = []mutation{
 	{"a range whose answer was lost is not used", "cuts", []replacement{
 		{"counter.go", "\t\tif err != nil {\n\t\t\treturn Range{}, err\n\t\t}\n\t\tif end > 0 {", "\t\tif err != nil {\n\t\t\tend = max(q.Seen, floor) + q.N\n\t\t}\n\t\tif end > 0 {"},
 	}},
-	{"the range is what the server says it wrote", "keys", []replacement{
+	{"the range is the one that the server returns", "keys", []replacement{
 		{"internal/tagtable/tagtable.go", `(GREATEST("+now+", "+decimal(m.Floor)+") + "+`, `("+now+" + "+`},
 		{"internal/tagtable/tagtable.go", "next-m.N < max(m.From, m.Floor) ||", "next-m.N < m.From ||"},
 		{"counter.go", "Range{Start: end - q.N, End: end,", "Range{Start: max(end-q.N, floor), End: max(end-q.N, floor) + q.N,"},

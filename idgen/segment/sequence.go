@@ -63,21 +63,21 @@ func (s *SequenceStore) readSequence(ctx context.Context, c *sql.Conn, name stri
 		}
 		v, perr := strconv.ParseInt(c.String, 10, 64)
 		if perr != nil && !errors.Is(perr, strconv.ErrRange) && err == nil {
-			err = badColumn(column, "not a whole number", strconv.FormatInt(byDefault, 10))
+			err = badColumn(column, "which is not a whole number", strconv.FormatInt(byDefault, 10))
 		}
 		r.conditions += fmt.Sprintf(" AND `%s` = %s", column, c.String)
 		return v
 	}
 	least, most := number("min_value", 0), number("max_value", maxEnd-1)
 	if number("cycle", 0) != 0 && err == nil {
-		err = badColumn("cycle", "and ids that begin again may be those of rows", "0")
+		err = badColumn("cycle", "and ids that restart may be in use", "0")
 	}
 	r.lowest, r.end = max(least, 0), min(most, maxEnd-1)+1
 	if err == nil && r.lowest >= r.end {
-		err = badColumn("max_value", fmt.Sprintf("not above min_value, %d", least), strconv.FormatInt(maxEnd-1, 10))
+		err = badColumn("max_value", fmt.Sprintf("which is not above min_value, %d", least), strconv.FormatInt(maxEnd-1, 10))
 	}
 	if v, perr := strconv.ParseInt(all["increment"].String, 10, 64); err == nil && perr == nil && v < 0 {
-		err = badColumn("increment", "and a sequence that descends cannot number the rows of a statement in their order", "1000")
+		err = badColumn("increment", "and a descending sequence cannot number the rows of a statement in order", "1000")
 	}
 	if err == nil {
 		r.step, err = s.readStep(name, "increment", all["increment"])

@@ -40,7 +40,7 @@ func (g *Generator) Skip(ctx context.Context, k int64) error {
 		return nil
 	case k >= math.MaxInt64-1:
 		g.mu.Unlock()
-		return fmt.Errorf("%w: tag %q: no id is left above %d", idgen.ErrExhausted, g.tag, k)
+		return fmt.Errorf("%w: tag %q: no ids remain above %d", idgen.ErrExhausted, g.tag, k)
 	}
 	return g.await(ctx, &waiter{key: k, done: make(chan struct{})})
 }

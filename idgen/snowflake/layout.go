@@ -81,7 +81,7 @@ func parseEpoch(text string) (int64, error) {
 			return t.UnixMilli(), nil
 		}
 	}
-	return 0, fmt.Errorf("the epoch %q is neither Unix ms nor a date like 2024-01-01", text)
+	return 0, fmt.Errorf("the epoch %q is neither a Unix time in ms nor a date such as 2024-01-01", text)
 }
 
 func layoutError(text string, cause error) error {
@@ -94,17 +94,17 @@ func (l Layout) Validate() error {
 	var why string
 	switch sum := l.Time + l.Worker + l.Sequence; {
 	case l.Time < 30 || l.Time > 62:
-		why = "the time needs 30 to 62 bits"
+		why = "the time must have 30 to 62 bits"
 	case l.Worker < 0 || l.Worker > 22:
-		why = "the worker id has 0 to 22 bits"
+		why = "the worker id must have 0 to 22 bits"
 	case l.Sequence < 1 || l.Sequence > 22:
-		why = "the sequence needs 1 to 22 bits"
+		why = "the sequence must have 1 to 22 bits"
 	case l.Datacenter < 0 || l.Datacenter > l.Worker:
-		why = "the data centre's bits are not among the worker id's"
+		why = "the data centre has more bits than the worker id"
 	case sum > 63:
-		why = fmt.Sprintf("%d bits, an id has 63", sum)
+		why = fmt.Sprintf("it has %d bits, at most 63 are possible", sum)
 	case l.Epoch < 0 || l.Epoch > maxEpoch:
-		why = "the epoch must be within the years 1970 to 2200"
+		why = "the epoch must be in the years 1970 to 2200"
 	default:
 		return nil
 	}
@@ -161,7 +161,7 @@ func (l Layout) Compose(p Parts) (int64, error) {
 	worker := int64(p.Datacenter)<<low | int64(p.Worker)
 	id := ms<<(l.Worker+l.Sequence) | worker<<l.Sequence | int64(p.Sequence)
 	if id == 0 {
-		return 0, l.partError("time", "of the epoch itself: 0 is not an id")
+		return 0, l.partError("time", "of its epoch, because 0 is not an id")
 	}
 	return id, nil
 }
@@ -175,7 +175,7 @@ func (l Layout) partError(what string, v any) error {
 func (l Layout) Decompose(id int64) (Parts, error) {
 	ms := id >> (l.Worker + l.Sequence)
 	if id < 1 || ms >= 1<<l.Time {
-		return Parts{}, fmt.Errorf("leafsql: snowflake layout %s: %d is not an id of it", l, id)
+		return Parts{}, fmt.Errorf("leafsql: snowflake layout %s: %d is not an id of this layout", l, id)
 	}
 	worker := int(id>>l.Sequence) & (1<<l.Worker - 1)
 	low := l.Worker - l.Datacenter

@@ -256,7 +256,7 @@ func TestNoWorkerIDBeyondTheEnd(t *testing.T) {
 // Errors contain the cause and the time of the next attempt.
 func TestLeaseErrorText(t *testing.T) {
 	e := &LeaseError{Worker: 3, Next: time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC), Cause: errors.New("leafsql: nobody answers")}
-	if want := "leafsql: snowflake: no id may be issued: nobody answers; the next try is at 15:04:05"; e.Error() != want {
+	if want := "leafsql: snowflake: no id may be issued: nobody answers; the next attempt is at 15:04:05"; e.Error() != want {
 		t.Errorf("%q", e)
 	}
 }

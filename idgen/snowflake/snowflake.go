@@ -74,7 +74,7 @@ func (v *view) allowedAhead(waited int64) int64 {
 type EpochError struct{ Begin, End time.Time }
 
 func (e *EpochError) Error() string {
-	return fmt.Sprintf("leafsql: snowflake: the layout has ids from %s to %s only; set the clock right or use a layout with a later epoch",
+	return fmt.Sprintf("leafsql: snowflake: the clock is outside the layout's time, %s to %s; set the clock or use a layout with a later epoch",
 		e.Begin.UTC().Format(time.RFC3339), e.End.UTC().Format(time.RFC3339))
 }
 
@@ -92,9 +92,9 @@ type LeaseError struct {
 func (e *LeaseError) Error() string {
 	s := "leafsql: snowflake: no id may be issued: " + errprefix.TrimText(e.Cause)
 	if e.Next.IsZero() {
-		return s + "; another try is under way"
+		return s + "; a retry is in progress"
 	}
-	return s + "; the next try is at " + e.Next.Format(time.TimeOnly)
+	return s + "; the next attempt is at " + e.Next.Format(time.TimeOnly)
 }
 
 // Unwrap returns the Cause.

@@ -23,7 +23,7 @@ func (e *engine) compareClocks(ctx context.Context, always bool) {
 	if err == nil {
 		e.clockOffset = now.Sub(theirs).Round(time.Millisecond)
 	} else if !e.noRegistryTime && ctx.Err() == nil {
-		e.log.Warn("leafsql: the registry of worker ids does not say its time, so that a clock that is ahead of it is not noticed; worker ids are taken all the same", "registry", e.source.Name, "err", errprefix.TrimText(err))
+		e.log.Warn("leafsql: the time of the registry of worker ids cannot be read, so a clock that is ahead of it is not detected; worker ids are leased without this check", "registry", e.source.Name, "err", errprefix.TrimText(err))
 	}
 	e.noRegistryTime = err != nil
 }
@@ -38,6 +38,6 @@ func (e *engine) clockError(ctx context.Context) error {
 		return nil
 	}
 	now := e.now()
-	return &UnusableError{fmt.Errorf("leafsql: no worker id is taken, as this machine's clock is %v ahead of the registry's: %s at %s, %s at the registry%s; set this machine's clock right and start the process again, or set the registry's, or take one all the same with leafAnyClock=true",
+	return &UnusableError{fmt.Errorf("leafsql: no worker id is leased, because this machine's clock is %v ahead of the registry's: %s at %s, %s at the registry%s; set this machine's clock and restart the process, or set the registry's clock, or allow the difference with leafAnyClock=true",
 		e.clockOffset.Round(time.Second), now.UTC().Format(time.RFC3339), e.owner, now.Add(-e.clockOffset).UTC().Format(time.RFC3339), inParentheses(e.source.Name))}
 }

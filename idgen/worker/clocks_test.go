@@ -106,7 +106,7 @@ func TestRegistryThatDoesNotSayItsTime(t *testing.T) {
 			t.Error(err)
 		}
 		time.Sleep(time.Minute)
-		if n := j.count("does not say its time"); n != 1 || j.count("err=denied") != 1 {
+		if n := j.count("cannot be read, so a clock"); n != 1 || j.count("err=denied") != 1 {
 			t.Errorf("logged %d times: %s", n, j.String())
 		}
 

@@ -70,10 +70,10 @@ func (c *Config) complete() error {
 	c.Workers = cmp.Or(c.Workers, 1024)
 	c.Lease = cmp.Or(c.Lease, time.Minute)
 	if c.Workers < 0 {
-		return fmt.Errorf("leafsql: leases of %d worker ids: must be 1 or more; 0 means 1024", c.Workers)
+		return fmt.Errorf("leafsql: Workers is %d: it must be 1 or more; 0 means 1024", c.Workers)
 	}
 	if c.Lease < 6*time.Second || c.Lease > time.Hour {
-		return fmt.Errorf("leafsql: a lease of %v: out of range; choose 6s … 1h", c.Lease)
+		return fmt.Errorf("leafsql: Lease is %v: it is out of range; choose 6s … 1h", c.Lease)
 	}
 	if c.Owner == "" {
 		name, _ := os.Hostname()
@@ -150,7 +150,7 @@ func (s *Status) Reason() string {
 	case s.Phase == phaseWaiting:
 		return errprefix.TrimText(s.quarantine)
 	}
-	return "the search for a worker id goes on"
+	return "the search for a worker id is in progress"
 }
 
 // tick is the unit of timestamps in ids.

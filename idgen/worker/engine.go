@@ -97,7 +97,7 @@ func (e *engine) explainTimeout(ctx context.Context, err error) error {
 // unreadError returns the error for a part of the registry that could not be read. Its text
 // gets a hint, unless err is an UnusableError or a hintedError, which have their own.
 func (e *engine) unreadError(what string, err error) error {
-	hint := "; see whether it runs and can be reached"
+	hint := "; check that it runs and can be reached"
 	_, unusable := errors.AsType[*UnusableError](err)
 	if _, ok := errors.AsType[hintedError](err); ok || unusable {
 		hint = ""
@@ -146,7 +146,7 @@ func (e *engine) readRegistry(ctx context.Context) (registry, error) {
 			if e.declaredNew { // the caller expects a new registry
 				level = slog.LevelInfo
 			}
-			e.log.Log(ctx, level, "leafsql: a new registry of worker ids was made; if there should be one already, this process looks in the wrong place", "registry", e.source.Name)
+			e.log.Log(ctx, level, "leafsql: a new registry of worker ids was created; if a registry existed before, check this process's leafWorker and its options", "registry", e.source.Name)
 		}
 		if r = e.get(ctx, RegistrySlot); r.err == nil && r.ver == "" {
 			return registry{}, fmt.Errorf("leafsql: the registry's document is still missing after it was created: %w", errprefix.Trim(cmp.Or(err, errContended)))

@@ -25,7 +25,7 @@ func testRegistryIsMade(t *testing.T, declared bool, level string) {
 		for i := range 4 {
 			holding(t, f.source(), Config{Workers: 4, NewRegistry: declared && i == 0, Layout: "l", Logger: j.logger()})
 		}
-		all, leveled := j.count("a new registry of worker ids was made"), j.count("level="+level+" msg=\"leafsql: a new registry of worker ids was made")
+		all, leveled := j.count("a new registry of worker ids was created"), j.count("level="+level+" msg=\"leafsql: a new registry of worker ids was created")
 		if all != 1 || leveled != 1 || j.count("registry=fake") == 0 {
 			t.Errorf("got %d lines, %d of level %s, want one: %s", all, leveled, level, j.String())
 		}
@@ -269,7 +269,7 @@ func TestPrepareInAdvance(t *testing.T) {
 		}
 		began := time.Now()
 		first := keep(t, f.source(), cfg)
-		if why := first.until(phaseWaiting).Reason(); !strings.Contains(why, "nothing is known of its past") {
+		if why := first.until(phaseWaiting).Reason(); !strings.Contains(why, "its history is unknown") {
 			t.Error(why)
 		}
 		first.until(phaseHolding)
@@ -300,7 +300,7 @@ func TestPrepareGivesUp(t *testing.T) {
 		f.set(fakeFaults{deny: 1})
 		began := time.Now()
 		err = Prepare(t.Context(), open, cfg)
-		if d := time.Since(began); err == nil || !strings.Contains(err.Error(), "preparing the registry of worker ids: ") || d < time.Second || d > time.Minute {
+		if d := time.Since(began); err == nil || !strings.Contains(err.Error(), "prepare the registry of worker ids: ") || d < time.Second || d > time.Minute {
 			t.Errorf("after %v: %v", d, err)
 		}
 	})

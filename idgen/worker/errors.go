@@ -12,13 +12,13 @@ import (
 var (
 	errClosed          = errors.New("leafsql: the worker id was given back; open the pool or the generator again")
 	errInUse           = errors.New("in use already") // another process or pool uses the fixed worker id, or its local state
-	errContended       = errors.New("another process was there at the same time")
-	errUnconfirmed     = errors.New("the take is not confirmed yet")
+	errContended       = errors.New("another process wrote at the same time")
+	errUnconfirmed     = errors.New("the lease is not confirmed yet")
 	errRegistryChanged = errors.New("the registry may have changed since it was read")
 	errMissingDocument = errors.New("its document is missing")
-	errOlderDocument   = errors.New("an older document of this process is there")
-	errTooLate         = errors.New("too late, as somebody else may have the worker id by now")
-	errClone           = errors.New("a copy of this process is running, with its memory")
+	errOlderDocument   = errors.New("the registry has an older document of this process")
+	errTooLate         = errors.New("it is too late, because another process may have the worker id by now")
+	errClone           = errors.New("a copy of this process is running, such as a clone of its machine")
 )
 
 // unreachableError is the error of a search in which the registry did not answer at all.
@@ -62,7 +62,7 @@ func (e *NotWrittenError) Unwrap() error { return e.Err }
 // termsError returns the error for a registry that is used with another lease or layout than
 // this process's. With two of them worker ids would not be unique.
 func termsError(registry, theirs, ours string) error {
-	return &UnusableError{fmt.Errorf("leafsql: the registry of worker ids%s is used with %q, this process has %q; give all processes of a table the same leafLease and leafSnowflake; to change them, see \"Changing the lease or the layout\" in docs/operations.md",
+	return &UnusableError{fmt.Errorf("leafsql: the registry of worker ids%s is used with %q, but this process is set to %q; give all processes of a table the same leafLease and leafSnowflake; to change them, see \"Changing the lease or the layout\" in docs/operations.md",
 		inParentheses(registry), theirs, ours)}
 }
 
@@ -99,10 +99,10 @@ func (e *UnavailableError) Unwrap() error { return e.Cause }
 func takenError(of, worker int, d Doc, until time.Time) error {
 	e := &UnavailableError{Reason: "taken", Worker: worker, Owner: d.Owner, Until: until}
 	if of == 1 {
-		e.text = fmt.Sprintf("leafsql: worker id %d is held by %s; stop that process, or wait until %s if it is gone",
+		e.text = fmt.Sprintf("leafsql: worker id %d is held by %s; stop that process, or wait until %s if it has ended",
 			worker, ownerOrUnnamed(d.Owner), until.Format(time.RFC3339))
 	} else {
-		e.text = fmt.Sprintf("leafsql: all %d worker ids are held: the oldest, %d of %s, is free at %s unless renewed; stop processes that need none, or use a layout with more worker bits",
+		e.text = fmt.Sprintf("leafsql: all %d worker ids are held: the first lease to end, of worker id %d held by %s, ends at %s unless renewed; stop processes that need no worker id, or use a layout with more worker bits",
 			of, worker, ownerOrUnnamed(d.Owner), until.Format(time.RFC3339))
 	}
 	return e
@@ -112,7 +112,7 @@ func takenError(of, worker int, d Doc, until time.Time) error {
 // this machine's time now.
 func aheadError(worker int, d Doc, now time.Time) error {
 	return &UnavailableError{Reason: "ahead", Worker: worker, Owner: d.Owner, Until: d.HighWater,
-		text: fmt.Sprintf("leafsql: worker id %d was used by %s up to %v ahead of this machine's clock; set the clock right, or wait that long",
+		text: fmt.Sprintf("leafsql: worker id %d was used by %s until %v ahead of this machine's clock; set the clock, or wait that long",
 			worker, ownerOrUnnamed(d.Owner), d.HighWater.Sub(now).Round(time.Millisecond))}
 }
 
@@ -120,18 +120,18 @@ func aheadError(worker int, d Doc, now time.Time) error {
 // replaced this process's, or zero if the bound has passed.
 func lostError(worker int, d Doc, cause error) *UnavailableError {
 	e := &UnavailableError{Reason: "lost", Worker: worker, Cause: cause}
-	why := "its bound ended before a renewal was confirmed"
+	why := "its lease ended before a renewal was confirmed"
 	if d.Nonce != "" {
 		e.Owner = ownerOrUnnamed(d.Owner)
 		why = fmt.Sprintf("it is held by %s now", e.Owner)
 		if d.Free {
-			why = fmt.Sprintf("a free document of %s is in its place", e.Owner)
+			why = fmt.Sprintf("the registry has a free document of %s for it", e.Owner)
 		}
 	}
 	if cause != nil {
 		why += ": " + errprefix.TrimText(cause)
 	}
-	e.text = fmt.Sprintf("leafsql: worker id %d was lost: %s; another one is searched", worker, why)
+	e.text = fmt.Sprintf("leafsql: worker id %d was lost: %s; the search for another one has begun", worker, why)
 	return e
 }
 
@@ -143,15 +143,15 @@ func refusedError(h *heldSlot, r reading) error {
 	case h.mayHaveWritten(r.doc):
 		return errOlderDocument
 	}
-	return fmt.Errorf("a document of %s is there", ownerOrUnnamed(r.doc.Owner))
+	return fmt.Errorf("the registry has a document of %s", ownerOrUnnamed(r.doc.Owner))
 }
 
 // quarantineError returns the error for a worker id that is held, but cannot issue ids yet. Its
 // history is unknown, or it was used up to until.
 func quarantineError(worker int, until time.Time, unknown bool) error {
-	why := "it was used up to then"
+	why := "it was used up to that time"
 	if unknown {
-		why = "nothing is known of its past, and a former owner that the registry has lost may use it up to then"
+		why = "its history is unknown, and an earlier owner that the registry has lost may use it up to that time"
 	}
 	return &UnavailableError{Reason: "quarantine", Worker: worker, Until: until,
 		text: fmt.Sprintf("leafsql: worker id %d is held, its ids are safe from %s on: %s; wait until then",

@@ -52,7 +52,7 @@ func (f *file) read() (Doc, Version, error) {
 	}
 	var d Doc
 	if err := d.Decode(string(text)); err != nil {
-		return Doc{}, "", fmt.Errorf("%s: %w; remove the file if no id younger than %v can have been issued", f.path, err, localTiming.lease)
+		return Doc{}, "", fmt.Errorf("%s: %w; remove the file if no id was issued in the last %v", f.path, err, localTiming.lease)
 	}
 	return d, Version(text), nil
 }
@@ -83,7 +83,7 @@ func addFileHint(err error) error {
 	_, path := errors.AsType[*fs.PathError](err)
 	_, link := errors.AsType[*os.LinkError](err)
 	if path || link {
-		return fmt.Errorf("%w; see that the directory is on a local disk, has room, and can be written to", err)
+		return fmt.Errorf("%w; check that the directory is on a local disk, has free space and can be written to", err)
 	}
 	return err
 }

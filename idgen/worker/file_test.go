@@ -73,7 +73,7 @@ func TestFileLostOrCorrupted(t *testing.T) {
 		"edited by hand":  {"worker 3 is free", "remove the file", 0},
 		"an older copy":   {Doc{Nonce: "ab", HighWater: at(1)}.Encode(), "", 0},
 		"just crashed":    {Doc{Nonce: "ab", HighWater: at(946684800000 + 2500)}.Encode(), "", 2501 * time.Millisecond},
-		"a clock back":    {Doc{Nonce: "ab", HighWater: at(946684800000 + 3_600_000)}.Encode(), "set the clock right", 0},
+		"a clock back":    {Doc{Nonce: "ab", HighWater: at(946684800000 + 3_600_000)}.Encode(), "set the clock", 0},
 		"left by a write": {Doc{Nonce: "ab", HighWater: at(1), Free: true}.Encode(), "", 0},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -51,7 +51,7 @@ func parseStatic(address string) (int, error) {
 func parseEnv(variable string) (int, error) {
 	text, ok := os.LookupEnv(variable)
 	if !ok {
-		return 0, errors.New("the environment variable is not set; set it to a worker id of this process's own")
+		return 0, errors.New("the environment variable is not set; set it to a worker id that no other process has")
 	}
 	n, err := strconv.Atoi(strings.TrimSpace(text))
 	if err != nil || n < 0 {
@@ -62,7 +62,7 @@ func parseEnv(variable string) (int, error) {
 
 func parseOrdinal(address string) (int, error) {
 	if address != "" {
-		return 0, errors.New("takes nothing between the parentheses; write ordinal()")
+		return 0, errors.New("it takes no address; write ordinal()")
 	}
 	host, err := os.Hostname()
 	if err != nil {
@@ -85,16 +85,16 @@ func trailingNumber(host string) (int, error) {
 // useLocal configures the engine for a fixed worker id in a file or in memory.
 func (e *engine) useLocal(worker int, cfg *Config) error {
 	if worker < 0 || worker >= cfg.Workers {
-		return fmt.Errorf("leafsql: worker id %d does not fit the layout, which has 0 … %d; use one with more worker bits", worker, cfg.Workers-1)
+		return fmt.Errorf("leafsql: worker id %d does not fit the layout, which has worker ids 0 … %d; use a layout with more worker bits", worker, cfg.Workers-1)
 	}
 	if _, taken := leasedIDs.LoadOrStore(worker, true); taken {
-		return fmt.Errorf("leafsql: worker id %d: %w: another pool of this process leases it; give both the same source, state and layout, or another worker id", worker, errInUse)
+		return fmt.Errorf("leafsql: worker id %d: %w: another pool of this process leases it; give both pools the same leafWorker, leafState and leafSnowflake, or different worker ids", worker, errInUse)
 	}
 	unclaim := func() error { leasedIDs.Delete(worker); return nil }
 	e.timing, e.slots, e.source.Close = localTiming, []int{worker}, unclaim
 	if cfg.State == "" {
-		e.log.Warn("leafsql: the worker id is guarded by nothing but the clock: another process with the same one, or a clock set back between two runs, issues ids twice; leafState=DIR guards against both on this host",
-			"worker", worker)
+		e.log.Warn("leafsql: only the clock protects this fixed worker id: a second process with it, or a clock that is set back between two runs, issues ids twice; set leafState=DIR, which prevents both on this host",
+			"worker_id", worker)
 		e.declaredNew, e.source.Slots, e.maxAhead = true, &processSlots, 0
 		return nil
 	}

@@ -21,7 +21,7 @@ func TestStaticWithoutState(t *testing.T) {
 		if s := k.Status(); s.Worker != 7 || s.Start.After(now()) || s.Ahead != 0 {
 			t.Errorf("%+v", s)
 		}
-		if !strings.Contains(log.String(), "guarded by nothing but the clock") {
+		if !strings.Contains(log.String(), "only the clock protects") {
 			t.Errorf("no warning: %s", &log)
 		}
 		// With any directory for its state, or without state.
@@ -107,7 +107,7 @@ func TestFixedSources(t *testing.T) {
 		"static(1024)":            "does not fit the layout",
 		"env(LEAF_TEST_NONE)":     "not set",
 		"env(LEAF_TEST_NONSENSE)": "not a worker id",
-		"ordinal(3)":              "takes nothing",
+		"ordinal(3)":              "takes no address",
 	} {
 		if _, err := opened(t, spec, Config{}, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v; want %q", spec, err, want)
@@ -121,7 +121,7 @@ func TestStateOfANetworkRegistry(t *testing.T) {
 		var j journal
 		dir := t.TempDir()
 		holding(t, newFake(1).source(), Config{Workers: 1, State: dir, Logger: j.logger()})
-		if n := len(files(t, dir)); n != 0 || j.count("leafState means nothing") != 1 {
+		if n := len(files(t, dir)); n != 0 || j.count("leafState has no effect") != 1 {
 			t.Errorf("%d files, %s", n, j.String())
 		}
 	})

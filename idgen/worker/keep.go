@@ -38,7 +38,7 @@ func (k *Keeper) holdSlot() {
 
 // publishLost publishes that the lease has ended.
 func (k *Keeper) publishLost(lost *UnavailableError) {
-	k.engine.log.Warn("leafsql: worker id lost", "worker", lost.Worker, "err", errprefix.TrimText(lost))
+	k.engine.log.Warn("leafsql: worker id lost", "worker_id", lost.Worker, "err", errprefix.TrimText(lost))
 	k.next.Phase, k.next.Limit, k.next.Err = phaseSearching, time.Time{}, nil
 	if lost.Owner == "" && lost.Cause != nil { // the registry never answered
 		k.next.Err, k.next.Next = lost, k.clock.now()
@@ -76,7 +76,7 @@ func (k *Keeper) renewUntilLost(ctx context.Context) *UnavailableError {
 		if !e.now().Before(h.start) && !h.mayHaveIssued {
 			h.mayHaveIssued, k.loggedClass = true, ""
 			k.next.Phase, k.next.Err = phaseHolding, failed
-			e.log.Info("leafsql: worker id taken", "worker", h.slot, "until", h.bound, "registry", e.source.Name)
+			e.log.Info("leafsql: worker id acquired", "worker_id", h.slot, "until", h.bound, "registry", e.source.Name)
 		}
 		if h.mayHaveIssued {
 			k.next.Limit = h.bound // mutation: limit
@@ -123,7 +123,7 @@ func (k *Keeper) publishQuarantine(wait time.Duration) {
 		k.next.Err = q
 	}
 	if wait >= time.Second {
-		k.engine.log.Info("leafsql: "+errprefix.TrimText(q), "wait", wait.Round(time.Millisecond))
+		k.engine.log.Info("leafsql: "+errprefix.TrimText(q), "wait", wait.Round(time.Millisecond).String())
 	}
 }
 
@@ -132,9 +132,9 @@ func (k *Keeper) reportRenewal(before, err error) {
 	h := k.held
 	switch left := h.bound.Sub(k.clock.now()).Round(time.Millisecond); {
 	case err != nil && before == nil:
-		k.engine.log.Warn("leafsql: the worker id is not renewed; ids go on until its bound", "worker", h.slot, "left", left, "err", errprefix.TrimText(err))
+		k.engine.log.Warn("leafsql: the worker id's lease cannot be renewed; ids are issued until it ends", "worker_id", h.slot, "remaining", left.String(), "err", errprefix.TrimText(err))
 	case err == nil && before != nil:
-		k.engine.log.Info("leafsql: the worker id is renewed again", "worker", h.slot, "until", h.bound)
+		k.engine.log.Info("leafsql: the worker id's lease is renewed again", "worker_id", h.slot, "until", h.bound)
 	}
 	if h.mayHaveIssued {
 		k.next.Err = err
@@ -171,7 +171,7 @@ func (k *Keeper) compareClocks(ctx context.Context) {
 	k.next.ClockOffset = e.clockOffset
 	k.publish()
 	if e.clockOffset.Abs() > e.skew/2 {
-		e.log.Warn("leafsql: this machine's clock and the registry's are far apart: ids have this machine's time, and a worker id that was used ahead of time is blocked until then; set the clock right and start the process again",
+		e.log.Warn("leafsql: this machine's clock and the registry's differ: ids have this machine's time, and a worker id that was used ahead of time is blocked until that time; set the clock and restart the process",
 			"ahead", e.clockOffset, "registry", e.source.Name)
 	}
 }

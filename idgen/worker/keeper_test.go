@@ -250,15 +250,15 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 		f     *fake
 		wants []string
 	}{
-		{"an unknown history", &fake{}, []string{"the search for a worker id goes on"}},
+		{"an unknown history", &fake{}, []string{"the search for a worker id is in progress"}},
 		{"used ahead of time", func() *fake { f := newFake(1); f.write(0, free(at(946684800000+60_000))); return f }(),
-			[]string{"worker id 0", "safe from 2000-01-01T00:01:00Z on", "it was used up to then"}},
+			[]string{"worker id 0", "safe from 2000-01-01T00:01:00Z on", "it was used up to that time"}},
 		{"made for who comes", func() *fake {
 			f := newFake(1)
 			f.write(0, Doc{Nonce: spareNonce, HighWater: at(946684800000 + 60_000), Free: true, Registry: "r"})
 			return f
-		}(), []string{"worker id 0", "safe from 2000-01-01T00:01:00Z on", "nothing is known of its past"}},
-		{"a search that hangs", func() *fake { f := newFake(1); f.set(fakeFaults{hangs: true}); return f }(), []string{"the search for a worker id goes on"}},
+		}(), []string{"worker id 0", "safe from 2000-01-01T00:01:00Z on", "its history is unknown"}},
+		{"a search that hangs", func() *fake { f := newFake(1); f.set(fakeFaults{hangs: true}); return f }(), []string{"the search for a worker id is in progress"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -293,7 +293,7 @@ func TestQuarantineAfterAFailure(t *testing.T) {
 		s := k.until(phaseWaiting)
 		began := time.Now()
 		_, err := k.Wait(t.Context())
-		if q, ok := errors.AsType[*UnavailableError](err); !ok || q.Reason != "quarantine" || !strings.Contains(q.Error(), "nothing is known") || !q.Until.Equal(s.Start) || time.Since(began) > 0 {
+		if q, ok := errors.AsType[*UnavailableError](err); !ok || q.Reason != "quarantine" || !strings.Contains(q.Error(), "its history is unknown") || !q.Until.Equal(s.Start) || time.Since(began) > 0 {
 			t.Errorf("%v after %v", err, time.Since(began))
 		}
 		k.until(phaseHolding)
@@ -330,29 +330,29 @@ func TestLog(t *testing.T) {
 		}
 		k.Start()
 		time.Sleep(10 * time.Minute)
-		said("away at the start", map[string]int{"level=WARN msg=\"leafsql: no worker id: registry of worker ids (fake): its document: the registry is away; see whether it runs and can be reached": 1})
+		said("away at the start", map[string]int{"level=WARN msg=\"leafsql: no worker id: registry of worker ids (fake): its document: the registry is away; check that it runs and can be reached": 1})
 		f.set(fakeFaults{})
 		k.until(phaseHolding)
 		time.Sleep(10 * time.Minute)
-		said("held", map[string]int{"level=INFO msg=\"leafsql: worker id taken\" worker=": 1})
+		said("held", map[string]int{"level=INFO msg=\"leafsql: worker id acquired\" worker_id=": 1})
 		f.set(fakeFaults{away: true})
 		time.Sleep(40 * time.Second)
-		said("away", map[string]int{"level=WARN msg=\"leafsql: the worker id is not renewed; ids go on until its bound\" worker=": 1})
+		said("away", map[string]int{"level=WARN msg=\"leafsql: the worker id's lease cannot be renewed; ids are issued until it ends\" worker_id=": 1})
 		f.set(fakeFaults{})
 		time.Sleep(10 * time.Minute)
-		said("back", map[string]int{"level=INFO msg=\"leafsql: the worker id is renewed again\"": 1})
+		said("back", map[string]int{"level=INFO msg=\"leafsql: the worker id's lease is renewed again\"": 1})
 		lose(t, f, k)
 		time.Sleep(10 * time.Minute)
-		said("lost", map[string]int{"the worker id is not renewed": 1, "level=WARN msg=\"leafsql: worker id lost\"": 1,
-			"no worker id: registry of worker ids (fake): its document: the registry is away; see whether it runs and can be reached": 1})
+		said("lost", map[string]int{"lease cannot be renewed": 1, "level=WARN msg=\"leafsql: worker id lost\"": 1,
+			"no worker id: registry of worker ids (fake): its document: the registry is away; check that it runs and can be reached": 1})
 		for i := range 2 {
 			f.write(i, other(now().Add(150*time.Second), "shop-2"))
 		}
 		f.set(fakeFaults{})
 		time.Sleep(2 * time.Minute)
-		said("all taken", map[string]int{"no worker id: all 2 worker ids are held: the oldest": 1})
+		said("all taken", map[string]int{"no worker id: all 2 worker ids are held: ": 1})
 		k.until(phaseHolding)
-		said("taken over", map[string]int{"worker id taken": 1})
+		said("taken over", map[string]int{"worker id acquired": 1})
 		k.Close()
 		said("closed", map[string]int{})
 	})

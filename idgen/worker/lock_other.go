@@ -8,5 +8,5 @@ import (
 )
 
 func lockFile(path string) (*os.File, error) {
-	return nil, errors.New("local state needs flock, which this system does not have; leave leafState out")
+	return nil, errors.New("leafState needs flock, which this system does not have; leave leafState out")
 }

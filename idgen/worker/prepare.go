@@ -36,7 +36,7 @@ func Prepare(ctx context.Context, open func(context.Context) (Source, error), cf
 		case err == nil:
 			failed = 0
 		case failed > 20 || e.host.sleep(ctx, e.minPause) != nil: // the registry may be busy with a document
-			return fmt.Errorf("leafsql: preparing the registry of worker ids: %w", errprefix.Trim(err))
+			return fmt.Errorf("leafsql: prepare the registry of worker ids: %w", errprefix.Trim(err))
 		}
 	}
 	return err
@@ -56,9 +56,9 @@ func openEngine(ctx context.Context, open func(context.Context) (Source, error),
 	case src.fixedID != nil:
 		err = e.useLocal(*src.fixedID, cfg)
 	case src.Slots == nil:
-		err = errors.New("leafsql: a source of worker ids: it has no Slots; set Source.Slots")
+		err = errors.New("leafsql: the source of worker ids has no Slots; set Source.Slots")
 	case cfg.State != "":
-		e.log.Warn("leafsql: leafState means nothing to this source of worker ids, whose registry is elsewhere; leave it out", "registry", src.Name)
+		e.log.Warn("leafsql: leafState has no effect on this source of worker ids, which has its own registry; leave it out", "registry", src.Name)
 	}
 	if err != nil {
 		src.close()

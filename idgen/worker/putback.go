@@ -56,7 +56,7 @@ func (e *engine) putBack(ctx context.Context, h *heldSlot, r reading) error {
 // lost its former identity.
 func (e *engine) adoptRegistry(h *heldSlot, reg registry) {
 	h.registry, h.doc.Registry, h.declaredNew, h.nextPrepare = reg, reg.id, false, e.now().Add(e.restoreWait) // another registry than the one declared new
-	e.log.Warn("leafsql: the registry has lost the document of a worker id that is held; this process puts it back", "worker", h.slot, "registry", e.source.Name)
+	e.log.Warn("leafsql: the registry has lost the document of a worker id that this process holds; the process writes it again", "worker_id", h.slot, "registry", e.source.Name)
 }
 
 // checkRestored returns an error if a put that was acknowledged must not raise the bound, because it may

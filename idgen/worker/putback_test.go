@@ -193,7 +193,7 @@ func TestWipeWhereMissingDocumentsTakeAnyPut(t *testing.T) {
 		time.Sleep(55 * time.Second)
 		f.set(fakeFaults{})
 		time.Sleep(10 * time.Second)
-		if s := k.Status(); s.Phase != phaseHolding || s.Err != nil || s.Worker != before || j.count("puts it back") != 1 {
+		if s := k.Status(); s.Phase != phaseHolding || s.Err != nil || s.Worker != before || j.count("writes it again") != 1 {
 			t.Errorf("%+v, %s", s, j.String())
 		}
 		if d, r := f.doc(before), f.doc(RegistrySlot); d.Registry != r.Nonce {

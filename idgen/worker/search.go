@@ -98,7 +98,7 @@ func (e *engine) search(ctx context.Context, slotLimit int) (*heldSlot, error) {
 				unread = cmp.Or(unread, e.unreadError(fmt.Sprintf("slot %d", r.slot), r.err))
 			}
 			if ctx.Err() != nil {
-				return nil, fmt.Errorf("leafsql: search for a worker id: %w", errprefix.Trim(cmp.Or(failed, unread, context.Cause(ctx))))
+				return nil, fmt.Errorf("leafsql: no worker id found: %w", errprefix.Trim(cmp.Or(failed, unread, context.Cause(ctx))))
 			}
 		}
 		if !answered && n > 1 { // a single slot may be unreadable
@@ -113,7 +113,7 @@ func (e *engine) search(ctx context.Context, slotLimit int) (*heldSlot, error) {
 	})
 	for _, r := range waits {
 		if hasUnknownHistory(r.doc, reg.id) && e.waitedIn != reg.id { // holders of lost documents get the time of a renewal to put them back
-			e.log.Info("leafsql: no free worker id has a known past, as the registry is new or has lost documents: processes that it does not know of have time to write theirs again; then one is taken, and its ids are safe a lease and a minute later",
+			e.log.Info("leafsql: the registry of worker ids is new or has lost documents: running processes that it has lost get time to write theirs again; this process issues its first id after the wait",
 				"registry", e.source.Name, "wait", e.restoreWait+e.lease+e.skew)
 			e.waitedIn = reg.id
 			e.host.sleep(ctx, e.restoreWait)
@@ -176,7 +176,7 @@ func (e *engine) take(ctx context.Context, reg registry, r reading) (*heldSlot, 
 		return nil, err
 	}
 	failed := func(err error) error {
-		return fmt.Errorf("leafsql: taking worker id %d: %w", r.slot, errprefix.Trim(err))
+		return fmt.Errorf("leafsql: acquire worker id %d: %w", r.slot, errprefix.Trim(err))
 	}
 	if r.ver == "" {
 		if r = e.createInitial(ctx, r.slot); r.err != nil {
@@ -218,7 +218,7 @@ func (e *engine) take(ctx context.Context, reg registry, r reading) (*heldSlot, 
 		blind && e.now().After(now.Add(e.skew/3)) { // mutation: taken late
 		h.expectedVer, e.claim = v, h
 		e.release(ctx, h, floor) // mutation: void take
-		return nil, failed(fmt.Errorf("%w: %w", errRegistryChanged, cmp.Or(err, errors.New("it was wiped meanwhile, or the answer came late"))))
+		return nil, failed(fmt.Errorf("%w: %w", errRegistryChanged, cmp.Or(err, errors.New("it was wiped during the attempt, or the answer came late"))))
 	}
 	y.Registry = reg.id
 	h.confirm(y, v, now.Add(e.lease))
@@ -252,5 +252,5 @@ func (e *engine) noneFreeError(unread error) error {
 		r := least(early)
 		return aheadError(r.slot, r.doc, e.now())
 	}
-	return fmt.Errorf("leafsql: no worker id to choose from: %w", errContended)
+	return fmt.Errorf("leafsql: no free worker id found: %w", errContended)
 }

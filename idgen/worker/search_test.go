@@ -91,7 +91,7 @@ func TestFullRegistryIsLeftInPeace(t *testing.T) {
 				t.Errorf("%d reads in minute %d", reads, minute+1)
 			}
 		}
-		if n := j.count("no worker id"); n != 1 {
+		if n := j.count("no worker id: "); n != 1 {
 			t.Errorf("the reason is in the log %d times", n)
 		}
 		// The slot of the crashed process is taken as soon as possible.

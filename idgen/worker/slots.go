@@ -84,9 +84,9 @@ func (d *Doc) Decode(text string) error {
 	case err != io.EOF:
 		return errors.New("leafsql: not a worker slot's document: text after its end")
 	case t.Nonce == "" || t.HW < 0:
-		return errors.New("leafsql: not a worker slot's document: no nonce, or hw below 0")
+		return errors.New("leafsql: not a worker slot's document: no nonce, or a negative hw")
 	case read.IsInitial() && (t.HW != 0 || !t.Free):
-		return errors.New("leafsql: not a worker slot's document: initial, but with a bound")
+		return errors.New("leafsql: not a worker slot's document: it is initial but has an hw")
 	}
 	*d = read
 	return nil

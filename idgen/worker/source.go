@@ -130,7 +130,7 @@ func Lookup(text string, opts Options) (open func(context.Context) (Source, erro
 	if !ok {
 		hint := " (forgotten import?)"
 		if path, ok := sourcePackages[name]; ok {
-			hint = fmt.Sprintf("; go get github.com/leafsql/leafsql/%s, and import it for its effect: import _ \"github.com/leafsql/leafsql/%[1]s\"", path)
+			hint = fmt.Sprintf("; run go get github.com/leafsql/leafsql/%s, and import it for its side effect: import _ \"github.com/leafsql/leafsql/%[1]s\"", path)
 		}
 		return nil, fmt.Errorf("leafsql: worker source %q is unknown; registered are %s%s", name, strings.Join(sourceNames(), ", "), hint)
 	}

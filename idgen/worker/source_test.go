@@ -88,7 +88,7 @@ func TestLookup(t *testing.T) {
 		t.Errorf("an unknown option: %v", err)
 	}
 	_, err = Lookup("etcd(h:1)", nil)
-	if err == nil || !strings.HasSuffix(err.Error(), `; go get github.com/leafsql/leafsql/idgen/worker/etcd, and import it for its effect: import _ "github.com/leafsql/leafsql/idgen/worker/etcd"`) {
+	if err == nil || !strings.HasSuffix(err.Error(), `; run go get github.com/leafsql/leafsql/idgen/worker/etcd, and import it for its side effect: import _ "github.com/leafsql/leafsql/idgen/worker/etcd"`) {
 		t.Errorf("a source that is not imported: %v", err)
 	}
 	_, err = Lookup("nacso(h:1)", nil)

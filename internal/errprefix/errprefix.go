@@ -1,7 +1,7 @@
 // Package errprefix keeps the prefix "leafsql: " of error messages unique: an error that
 // wraps another error of leafsql has it once, at its beginning.
 //
-//	return fmt.Errorf("leafsql: taking worker id %d: %w", id, errprefix.Trim(err))
+//	return fmt.Errorf("leafsql: acquire worker id %d: %w", id, errprefix.Trim(err))
 //
 // Errors of other packages are returned unchanged.
 package errprefix

@@ -98,7 +98,7 @@ func Open(cfg Config) (worker.Source, error) {
 		Logger:               zap.NewNop(),
 	})
 	if errors.Is(err, context.DeadlineExceeded) {
-		err = fmt.Errorf("no answer to the login within %v; see that it is the right address, and leafEtcdTLS and leafEtcdCA: %w", loginTime, err)
+		err = fmt.Errorf("no answer to the login within %v, check the address, leafEtcdTLS and leafEtcdCA: %w", loginTime, err)
 	}
 	if err != nil {
 		return worker.Source{}, fmt.Errorf("leafsql: etcd %s: %w", strings.Join(cfg.Servers, ","), err)

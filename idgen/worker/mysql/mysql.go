@@ -70,7 +70,7 @@ func init() { worker.Register("mysql", openSpec) }
 
 // openSpec puts the name into the list of sources. It returns an error, as a spec has no pool.
 func openSpec(address string, _ worker.Options) (func(context.Context) (worker.Source, error), error) {
-	return nil, fmt.Errorf("leafsql: worker source mysql(%s): only mysql-leaf opens it by name, on its own pool; call mysql.Open with a pool", address)
+	return nil, fmt.Errorf("leafsql: worker source mysql(%s): only the driver mysql-leaf opens it by name; call mysql.Open with a pool", address)
 }
 
 // Open returns the source on a pool, which the caller has to close. It sends nothing
@@ -110,17 +110,17 @@ func (e *tableError) Hint() string { return e.Fix }
 func (s *slots) explained(err error) error {
 	switch {
 	case servererr.Is(err, servererr.LoginDenied, servererr.SocketLoginDenied):
-		return &tableError{s.table, "correct user and password in the DSN", err}
+		return &tableError{s.table, "correct the user and password in the DSN", err}
 	case servererr.Is(err, servererr.UnknownDatabase):
 		return &tableError{s.table, "create the database, or correct the DSN", err}
 	case servererr.Is(err, servererr.NoDatabase):
-		return &tableError{s.table, "name its database in the DSN, by leafStore or by leafAllocTable=DATABASE.leaf_alloc", err}
+		return &tableError{s.table, "add the table's database to the DSN, or set leafStore or leafAllocTable=DATABASE.leaf_alloc", err}
 	case servererr.Is(err, servererr.NoSuchTable):
-		return &tableError{s.table, "if other writers have one, name its database by leafStore, or their leafWorker; else add leafCreate=true, run leafsql init, or create it: " + strings.Join(strings.Fields(schema.LeafWorker(s.table)), " "), err}
+		return &tableError{s.table, "if other writers have such a table, set leafStore to its database or leafWorker to theirs; otherwise add leafCreate=true, run leafsql init, or create it: " + strings.Join(strings.Fields(schema.LeafWorker(s.table)), " "), err}
 	case servererr.Denied(err):
 		return &tableError{s.table, "GRANT SELECT, INSERT, UPDATE on it to this user, with leafCreate also CREATE", err}
 	case servererr.Is(err, mysqlerr.NotWritable...):
-		return &tableError{s.table, "name a server in the DSN that takes writes, or let this one take them", err}
+		return &tableError{s.table, "set the DSN to a server that accepts writes, or make this one writable", err}
 	}
 	return err
 }
@@ -147,7 +147,7 @@ func (s *slots) identity(ctx context.Context) (string, error) {
 		_, start, loses := strings.Cut(identity, " started at ")
 		if loses {
 			s.warn.Do(func() {
-				s.log.Warn("leafsql: this server may lose its last commits in a crash, so that after each start of it a process that starts waits for its worker id; set innodb_flush_log_at_trx_commit=1, and sync_binlog=1 where there is a binlog", "registry", s.name)
+				s.log.Warn("leafsql: this server may lose its last commits in a crash, so after each restart of it a starting process waits for its worker id; set innodb_flush_log_at_trx_commit=1, and sync_binlog=1 if it has a binlog", "registry", s.name)
 			})
 		}
 		if start != strconv.FormatInt(now, 10) {
@@ -209,5 +209,5 @@ func (s *slots) time(ctx context.Context) (time.Time, error) {
 
 // errAutocommit is returned if an acknowledged write could still be rolled back.
 var errAutocommit = &worker.UnusableError{
-	Err: errors.New("leafsql: worker source mysql(): the pool's connections are not in autocommit; take autocommit=0 out of its DSN"),
+	Err: errors.New("leafsql: worker source mysql(): the pool's connections are not in autocommit mode; remove autocommit=0 from its DSN"),
 }

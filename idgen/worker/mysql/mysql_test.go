@@ -76,7 +76,7 @@ func TestAutocommit(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer k.Close()
-		if _, err := k.Wait(t.Context()); err == nil || !strings.Contains(err.Error(), "take autocommit=0 out") {
+		if _, err := k.Wait(t.Context()); err == nil || !strings.Contains(err.Error(), "remove autocommit=0") {
 			t.Errorf("%s: %v", server.Name, err)
 		}
 	}
@@ -125,7 +125,7 @@ func TestTableErrors(t *testing.T) {
 			t.Fatal(err)
 		}
 		cfg.User, cfg.Passwd = user, "wrong"
-		if _, err := Open(openPool(t, cfg.FormatDSN(), ""), Config{}).Identity(t.Context()); err == nil || !strings.HasSuffix(err.Error(), "; correct user and password in the DSN") {
+		if _, err := Open(openPool(t, cfg.FormatDSN(), ""), Config{}).Identity(t.Context()); err == nil || !strings.HasSuffix(err.Error(), "; correct the user and password in the DSN") {
 			t.Errorf("%s: a wrong password: %v", server.Name, err)
 		}
 		cfg.Passwd = ""
@@ -189,7 +189,7 @@ func TestMended(t *testing.T) {
 			create := schema.LeafWorker("`leaf_worker`")
 			for _, c := range []struct{ spoil, mend, wayOut string }{
 				{"DO 0", create, strings.Join(strings.Fields(create), " ")},
-				{"SET GLOBAL read_only = 1", "SET GLOBAL read_only = 0", "; name a server in the DSN that takes writes, or let this one take them"},
+				{"SET GLOBAL read_only = 1", "SET GLOBAL read_only = 0", "; set the DSN to a server that accepts writes, or make this one writable"},
 			} {
 				if err := execute(server, c.spoil); err != nil {
 					t.Fatal(err)

@@ -88,7 +88,7 @@ func (s *slots) read(ctx context.Context, slot int) (worker.Doc, worker.Version,
 	d.HighWater = time.UnixMilli(hw)
 	text := d.Encode()
 	if err := d.Decode(text); err != nil {
-		return worker.Doc{}, "", &tableError{s.table, "delete the row once no process uses this worker id, and two minutes after the last did", fmt.Errorf("worker_id %d: %w", slot, errprefix.Trim(err))}
+		return worker.Doc{}, "", &tableError{s.table, "stop the processes that use this worker id, wait two minutes, and delete the row", fmt.Errorf("worker_id %d: %w", slot, errprefix.Trim(err))}
 	}
 	return d, worker.Version(text), nil
 }
@@ -132,7 +132,7 @@ func (s *slots) Put(ctx context.Context, slot int, d worker.Doc, expected worker
 
 // several returns the error for a table whose key is not unique.
 func (s *slots) several(slot int, rows int64) error {
-	return &tableError{s.table, "delete all but the one with the highest hw, and make worker_id the primary key", fmt.Errorf("it has %d rows for worker_id %d", rows, slot)}
+	return &tableError{s.table, "delete all but the row with the highest hw, and make worker_id the primary key", fmt.Errorf("it has %d rows for worker_id %d", rows, slot)}
 }
 
 func (s *slots) insert(slot int, d worker.Doc) string {

@@ -66,7 +66,7 @@ func TestTerms(t *testing.T) {
 				_, err := start(layout, cfg).Next(t.Context(), 1)
 				_, see, _ := strings.Cut(fmt.Sprint(err), "; to change them, see \"")
 				heading, rest, _ := strings.Cut(see, "\" in docs/operations.md")
-				if _, unusable := errors.AsType[*worker.UnusableError](err); !unusable || !strings.HasPrefix(rest, "; the next try") {
+				if _, unusable := errors.AsType[*worker.UnusableError](err); !unusable || !strings.HasPrefix(rest, "; the next attempt") {
 					t.Fatalf("%s, %+v: %v", layout, cfg, err)
 				}
 				section = steps(t, heading)

@@ -202,7 +202,7 @@ func TestReplicasAreWaitedFor(t *testing.T) {
 			t.Errorf("%d replicas: %v, %v", n, ok, err)
 		}
 	}
-	if ok, err := put(3); ok || err == nil || leasetest.NotWritten(err) || !strings.Contains(err.Error(), "2 replicas have the write, of 3 that must") {
+	if ok, err := put(3); ok || err == nil || leasetest.NotWritten(err) || !strings.Contains(err.Error(), "only 2 of 3 required replicas have the write") {
 		t.Errorf("3 replicas: %v, %v", ok, err)
 	}
 }

@@ -138,11 +138,11 @@ func (c *Config) complete() error {
 	case len(c.Servers) == 0:
 		return errors.New("leafsql: Redis: no server; write for example redis(h1:6379)")
 	case strings.ContainsAny(c.Prefix, "{} \n"):
-		return fmt.Errorf("leafsql: Redis: the prefix %q; write one without braces and spaces", c.Prefix)
+		return fmt.Errorf("leafsql: Redis: the prefix %q has braces or spaces; remove them", c.Prefix)
 	case c.Cluster && c.Master != "":
-		return errors.New("leafsql: Redis: leafRedisMaster is for Sentinels, which a cluster has none of; leave it or leafRedisCluster out")
+		return errors.New("leafsql: Redis: leafRedisMaster is for Sentinels, and a cluster has no Sentinels; leave out leafRedisMaster or leafRedisCluster")
 	case isCluster && c.Database != 0:
-		return errors.New("leafsql: Redis: a cluster has no other database than 0; leave leafRedisDatabase out, or name the Sentinels' primary with leafRedisMaster")
+		return errors.New("leafsql: Redis: a cluster has only database 0; leave out leafRedisDatabase, or set leafRedisMaster to the Sentinels' primary")
 	}
 	return nil
 }

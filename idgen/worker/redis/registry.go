@@ -48,9 +48,9 @@ func (r *registry) explain(err error) error {
 	}
 	switch {
 	case redis.IsAuthError(err):
-		return r.unusable("it does not let leafRedisUsername and leafRedisPassword in: %w", err)
+		return r.unusable("it denies the login, correct leafRedisUsername and leafRedisPassword: %w", err)
 	case redis.IsPermissionError(err):
-		return r.unusable("give the user the rights that the package's documentation lists: %w", err)
+		return r.unusable("its user lacks a right, grant those that the package's documentation lists: %w", err)
 	}
 	return fmt.Errorf("%s: %w", r.cfg.String(), err)
 }
@@ -117,7 +117,7 @@ func (r *registry) Put(ctx context.Context, slot int, d worker.Doc, expected wor
 			return "", false, r.explain(err)
 		}
 		if have < want {
-			return "", false, fmt.Errorf("%s: %d replicas have the write, of %d that must; start them, or say how many must in leafRedisReplicas",
+			return "", false, fmt.Errorf("%s: only %d of %d required replicas have the write; start the others, or lower leafRedisReplicas",
 				r.cfg.String(), have, want)
 		}
 	}
@@ -152,9 +152,9 @@ func (r *registry) identity(ctx context.Context) (string, error) {
 	info := fields(text)
 	switch {
 	case info["role"] == "slave":
-		return "", fmt.Errorf("%s: the server is a replica; name the primary, or Sentinels and leafRedisMaster", r.cfg.String())
+		return "", fmt.Errorf("%s: the server is a replica; use the address of the primary, or of Sentinels with leafRedisMaster", r.cfg.String())
 	case info["master_replid"] == "":
-		return "", r.unusable("no master_replid in INFO, by which fail-overs are seen; use Redis 4 or later, and no proxy before it")
+		return "", r.unusable("INFO has no master_replid, which is needed to detect fail-overs; use Redis 4 or later, without a proxy")
 	}
 	if n, _ := strconv.Atoi(info["connected_slaves"]); n > 0 && r.cfg.Replicas == 0 {
 		r.replicas.Store(1) // it stays 1, since a primary that was cut off loses its replicas
@@ -167,8 +167,8 @@ func (r *registry) identity(ctx context.Context) (string, error) {
 func (r *registry) checkPolicy(ctx context.Context, node redis.Cmdable) {
 	text, err := node.Info(ctx, "memory").Result()
 	if p := fields(text)["maxmemory_policy"]; err == nil && p != "" && p != "noeviction" {
-		r.cfg.Logger.Warn("leafsql: this Redis may evict keys, and an evicted document of worker ids costs minutes of waiting; set maxmemory-policy to noeviction",
-			"registry", r.cfg.String(), "maxmemory-policy", p)
+		r.cfg.Logger.Warn("leafsql: this Redis may evict keys, and after the eviction of a worker id's document processes wait for minutes; set maxmemory-policy to noeviction",
+			"registry", r.cfg.String(), "maxmemory_policy", p)
 	}
 }
 

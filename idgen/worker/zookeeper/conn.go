@@ -55,7 +55,7 @@ func (s *servers) connection(ctx context.Context) (*conn, error) {
 	case <-c.up:
 		return c, nil
 	case <-ctx.Done():
-		return nil, fmt.Errorf("leafsql: %s: no connection: %w", s.cfg, context.Cause(ctx))
+		return nil, fmt.Errorf("leafsql: %s: cannot connect: %w", s.cfg, context.Cause(ctx))
 	}
 }
 

@@ -77,7 +77,7 @@ func (r *registry) node(epoch string, slot int) string {
 // explain returns the error that a client's error means.
 func (r *registry) explain(err error) error {
 	if errors.Is(err, zk.ErrNoAuth) {
-		return &worker.UnusableError{Err: fmt.Errorf("leafsql: %s: leafZooKeeperUsername and leafZooKeeperPassword are not those of who created the nodes: %w", r.cfg, err)}
+		return &worker.UnusableError{Err: fmt.Errorf("leafsql: %s: leafZooKeeperUsername and leafZooKeeperPassword are not the user that created the nodes: %w", r.cfg, err)}
 	}
 	return fmt.Errorf("%s: %w", r.cfg, err)
 }
@@ -294,7 +294,7 @@ func (r *registry) time(ctx context.Context) (time.Time, error) {
 	}
 	epoch, err := r.epoch(ctx, c, false)
 	if err == nil && epoch == "" {
-		err = errors.New("leafsql: there is no registry yet")
+		err = errors.New("leafsql: the registry does not exist yet")
 	}
 	if err != nil {
 		return time.Time{}, err

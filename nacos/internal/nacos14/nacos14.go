@@ -124,7 +124,7 @@ func (r *registry) unique(ctx context.Context) (int, error) {
 		r.in, r.mine, port = api.Instance{}, unsettled, anyPort()
 		// Others that got the same id retry too: spread the attempts.
 		pause := time.Duration(rand.Int64N(int64(min(2<<min(try, 4), 16)) * int64(r.settle) / 5))
-		r.Logger.Info("leafsql: registering with Nacos again for another instance id", "why", why, "pause", pause)
+		r.Logger.Info("leafsql: registering with Nacos again for another instance id", "reason", why, "pause", pause.String())
 		if !api.Sleep(ctx, pause) {
 			return 0, fmt.Errorf("%s: %w", why, context.Cause(ctx))
 		}
@@ -337,7 +337,7 @@ func (r *registry) check(ctx context.Context) error {
 // released, it removes the registration; the next lease registers again.
 func (r *registry) onChange(ctx context.Context, id int, _ worker.Doc, held bool) {
 	if held {
-		r.Logger.Warn("leafsql: this Nacos has no compare-and-set (1.4): worker ids are its instance ids, verified but not guaranteed; upgrade to Nacos 2.3 or later, or use another source of worker ids for all processes", "worker", id)
+		r.Logger.Warn("leafsql: this Nacos has no compare-and-set (1.4): worker ids are its instance ids, verified but not guaranteed; upgrade to Nacos 2.3 or later, or use another source of worker ids for all processes", "worker_id", id)
 		return
 	}
 	r.leave(ctx, id)

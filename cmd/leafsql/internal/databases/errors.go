@@ -11,7 +11,7 @@ import (
 func WayOut(err error) string {
 	switch {
 	case servererr.Is(err, servererr.LoginDenied, servererr.SocketLoginDenied):
-		return "correct user and password in the DSN"
+		return "correct the user and password in the DSN"
 	case servererr.Is(err, servererr.UnknownDatabase):
 		return "create the database, or correct the DSN"
 	case Denied(err):

@@ -35,7 +35,7 @@ var ErrNoRow = errors.New("the tag has no row")
 
 // duplicateRowsError returns the Error of a tag that has more than one row.
 func (r *Rows) duplicateRowsError() error {
-	return &Error{"the tag has more than one row", "delete all but the highest and make " + r.Tag + " the primary key"}
+	return &Error{"the tag has more than one row", "delete all but the row with the highest value and make " + r.Tag + " the primary key"}
 }
 
 // Answer is a caller's error that is final like Error and ErrNoRow: it is not retried.
@@ -55,7 +55,7 @@ type noConnError struct{ error }
 func (e noConnError) Unwrap() error { return e.error }
 
 // errNoInsertID causes another attempt, in a transaction.
-var errNoInsertID = errors.New("leafsql: the UPDATE of a range came back without its insert id")
+var errNoInsertID = errors.New("leafsql: the UPDATE of a range returned no insert id")
 
 // Retry runs do, each time on another connection, until it succeeds or fails with an error that is not
 // transient. Without a deadline in ctx, it stops after RetryTime. It returns the last error of do, or the

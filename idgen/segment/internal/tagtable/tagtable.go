@@ -86,7 +86,7 @@ func (r *Rows) Read(ctx context.Context, c *sql.Conn, tag, columns string) (Cell
 	rows, err := c.QueryContext(ctx, "SELECT "+columns+", @@autocommit FROM "+r.Table+" WHERE "+r.Tag+" = "+quote.Literal(tag)+" FOR UPDATE")
 	if err != nil {
 		if n, _ := ServerError(err); n == 1267 || n == 3854 || n == 3988 {
-			return nil, &Error{"its character set has not all letters of the tag (" + err.Error() + ")", "ALTER TABLE " + r.Table + " CONVERT TO CHARACTER SET utf8mb4"}
+			return nil, &Error{"its character set cannot store the tag (" + err.Error() + ")", "ALTER TABLE " + r.Table + " CONVERT TO CHARACTER SET utf8mb4"}
 		}
 		return nil, err
 	}
@@ -184,8 +184,8 @@ func (r *Rows) Move(ctx context.Context, c *sql.Conn, tag string, m Move) (next 
 	case rows > 1:
 		return 0, r.duplicateRowsError()
 	case next < m.N || next-m.N < max(m.From, m.Floor) || next-m.N > max(m.To, m.Floor):
-		return 0, &Error{fmt.Sprintf("%s was to grow by %d from %d or more, and the server says it is %d", r.NextName(), m.N, max(m.From, m.Floor)-r.Last, next-r.Last),
-			"look for triggers on the table and for a proxy that changes insert ids"}
+		return 0, &Error{fmt.Sprintf("%s should have grown by %d from at least %d, but the server returned %d", r.NextName(), m.N, max(m.From, m.Floor)-r.Last, next-r.Last),
+			"check for triggers on the table, and for a proxy that changes insert ids"}
 	}
 	return next, nil
 }
@@ -220,8 +220,8 @@ func (r *Rows) takeInTransaction(ctx context.Context, c *sql.Conn, tag, text str
 			return err
 		}
 		if id-r.Last != reads {
-			return &Error{fmt.Sprintf("%s was set to %d and reads %d in the same transaction", r.NextName(), id-r.Last, reads),
-				"look for triggers on the table and for a proxy that reads elsewhere than it writes"}
+			return &Error{fmt.Sprintf("%s was set to %d, but a read in the same transaction returned %d", r.NextName(), id-r.Last, reads),
+				"check for triggers on the table, and for a proxy that reads from another server than it writes to"}
 		}
 		return nil
 	})

@@ -176,7 +176,7 @@ func (l *Leaf) check() error {
 		return err
 	}
 	if now := l.cfg.Now().UnixMilli(); r.Timestamp > now {
-		return fmt.Errorf("%s tells of a time that is %d ms ahead", l.Path, r.Timestamp-now)
+		return fmt.Errorf("%s reports a time that is %d ms ahead", l.Path, r.Timestamp-now)
 	}
 	return nil
 }
