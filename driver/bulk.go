@@ -88,7 +88,7 @@ func (s *stmt) startBulk(ctx context.Context, rows, room int, arg func(row, i in
 		case err == planner.ErrTemporary:
 			return s.startBulk(ctx, rows, room, arg)
 		case err != nil:
-			s.c.After(st, err)
+			s.c.RecordEffects(st, err)
 			return nil, s.c.explain(ctx, st, s.Text, nil, err)
 		}
 	}
@@ -159,10 +159,10 @@ func (b *bulk) Finish(ctx context.Context, res driver.Result, err error) (fill.A
 	s, c := b.of, b.of.c
 	b.in.Table.SkipAfter(ctx, b.all.PendingSkip, err)
 	if c.Permitted != nil {
-		err = c.Ran(ctx, s.Statement, s.Text, false, err)
+		err = c.JudgeResult(ctx, s.Statement, s.Text, false, err)
 	}
 	if err != nil || s.Statement.Effects {
-		c.After(s.Statement, err)
+		c.RecordEffects(s.Statement, err)
 		c.DoubtDatabase(s.Statement)
 	}
 	if err != nil {

@@ -30,7 +30,7 @@ type conn struct {
 	closeConnector bool // Close closes the connector, which has no other connection
 	foundRows      bool // affected counts include rows that were found but not changed
 
-	stage staged.Stage
+	stage staged.ConnState
 
 	blocks []insert.Block      // scratch space
 	args   []driver.NamedValue // scratch space
@@ -39,7 +39,7 @@ type conn struct {
 // Raw returns the inner driver's connection, for methods that conn lacks. Statements
 // sent through it are not filled.
 func (c *conn) Raw() driver.Conn {
-	c.AfterOpaque()
+	c.RecordOpaque()
 	c.DBUnknown = true
 	return c.Conn
 }
@@ -68,7 +68,7 @@ func (c *conn) ResetSession(ctx context.Context) error {
 	if c.connector.wrapped { // a wrapped driver may reset more than go-sql-driver
 		c.DoubtTemporary()
 	}
-	c.stage.DropLeft(ctx, &c.Session)
+	c.stage.DropLeftTables(ctx, &c.Session)
 	return nil
 }
 

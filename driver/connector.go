@@ -74,7 +74,7 @@ type Connector struct {
 	inner  driver.Connector
 	tables *tables.Set
 	plans  planner.Plans
-	stages staged.Server
+	stages staged.ServerState
 
 	store      *ids.Store
 	snowflakes *ids.Snowflakes // nil if no snowflakes are configured
@@ -170,7 +170,7 @@ func (c *Connector) Connect(ctx context.Context) (driver.Conn, error) {
 	case err != nil:
 	case c.cfg.MySQL != nil:
 		db = c.cfg.MySQL.DBName
-	case !c.tables.Idle(): // otherwise the database is not needed
+	case !c.tables.IsEmpty(): // otherwise the database is not needed
 		db, err = session.QueryValue(ctx, ic, "DATABASE()")
 	}
 	if err == nil {
@@ -191,7 +191,7 @@ func (c *Connector) Connect(ctx context.Context) (driver.Conn, error) {
 // run before. db is the database in use.
 func (c *Connector) newConn(inner innerConn, db string, foundRows bool) *conn {
 	return &conn{Planner: planner.New(session.New(inner, db, c.tables.Settings), c.tables, &c.plans),
-		connector: c, foundRows: foundRows, stage: staged.Stage{Server: &c.stages}}
+		connector: c, foundRows: foundRows, stage: staged.ConnState{Server: &c.stages}}
 }
 
 // open returns the Connector that makes connections: c, or its replacement after Close.

@@ -113,7 +113,7 @@ func TestConfigByHand(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := c.tables.Idle(); got != tt.idle || cfg.Auto() != (tt.dsn == "") {
+		if got := c.tables.IsEmpty(); got != tt.idle || cfg.Auto() != (tt.dsn == "") {
 			t.Errorf("%s: fills nothing %v, want %v; Auto() = %v", &cfg, got, tt.idle, cfg.Auto())
 		}
 		c.Close()

@@ -32,7 +32,7 @@ func (e *RefusedError) Error() string {
 // statement as not run. It returns other errors unchanged.
 func (c *Connector) refused(err error) error {
 	if err != nil {
-		c.tables.Counts.Note(err)
+		c.tables.Counts.CountRefusal(err)
 		err = public(err)
 	}
 	return err

@@ -75,7 +75,7 @@ func (e *execution) run(ctx context.Context) (err error) {
 			return err
 		}
 		if e.st, e.text = e.stmt.Statement, e.stmt.Text; e.st.Way == planner.Staged {
-			if err = e.stmt.KeepsMeaning(ctx); err != nil {
+			if err = e.stmt.CheckMeaning(ctx); err != nil {
 				return err
 			}
 		}
@@ -117,7 +117,7 @@ func (e *execution) run(ctx context.Context) (err error) {
 				err = e.send(ctx, blocks)
 			}
 			if guarded {
-				err = c.Ran(ctx, e.st, e.text, unproven, err)
+				err = c.JudgeResult(ctx, e.st, e.text, unproven, err)
 			}
 		}
 		if err != nil || e.st.Effects {
@@ -135,7 +135,7 @@ func (e *execution) run(ctx context.Context) (err error) {
 			}
 			return nil
 		}
-		again := c.Replanned(ctx, e.st, e.text, err)
+		again := c.Replan(ctx, e.st, e.text, err)
 		if tried || again == nil || again.Way != e.st.Way {
 			return c.explain(ctx, e.st, e.text, blocks, err)
 		}
@@ -159,9 +159,9 @@ func (e *execution) passThrough(ctx context.Context) (err error) {
 // note records the outcome of the statement.
 func (e *execution) note(err error) {
 	if e.wantRows {
-		err = e.st.Unread(err)
+		err = e.st.ResultError(err)
 	}
-	e.c.After(e.st, err)
+	e.c.RecordEffects(e.st, err)
 }
 
 // runStaged runs a statement with rows that only the server has. The statement returns no rows. unproven is set if the
@@ -169,8 +169,8 @@ func (e *execution) note(err error) {
 func (e *execution) runStaged(ctx context.Context, unproven bool) ([]insert.Block, error) {
 	// A separate variable, so that only staged statements allocate a Run.
 	in := &e.st.Plan.Inserts[0]
-	r := staged.Run{Stage: &e.c.stage, Session: &e.c.Session, Insert: in, Args: e.args,
-		Prepared: e.stmt != nil, FoundRows: e.c.foundRows, Accepted: &e.st.Accepted, Unproven: unproven}
+	r := staged.Run{ConnState: &e.c.stage, Session: &e.c.Session, Insert: in, Args: e.args,
+		Prepared: e.stmt != nil, FoundRows: e.c.foundRows, CopySucceeded: &e.st.CopySucceeded, Unproven: unproven}
 	err := r.Do(ctx)
 	if err == nil {
 		e.result, e.rows, e.source = &result{Result: r.Result, id: r.ID}, noRows{}, r.Source

@@ -25,7 +25,7 @@ func (c *Connector) attach(ctx context.Context, inner driver.Conn, login fill.Lo
 	if !ok {
 		return nil, configError("Attach", fmt.Sprintf("the connection (%T) lacks %s", inner, lackedMethods(inner)), "")
 	}
-	if !c.tables.Learned() {
+	if !c.tables.HasLearned() {
 		own, err := c.Connect(ctx)
 		if err != nil {
 			return nil, err
@@ -57,7 +57,7 @@ func statementOf(p fill.Plan) *planner.Statement { return p.Statement.(*planner.
 
 func (s *client) RecordSent(p fill.Plan, prepared bool, err error) {
 	if st := statementOf(p); st.Effects {
-		s.After(st, err)
+		s.RecordEffects(st, err)
 		if prepared {
 			s.DoubtDatabase(st)
 		}
@@ -110,7 +110,7 @@ func (s *client) UseDatabase(name string) {
 }
 
 func (s *client) Reset(login fill.Login, knownDB bool) {
-	alone := s.Alone && !knownDB // COM_RESET_CONNECTION does not change roles
+	alone := s.Unshared && !knownDB // COM_RESET_CONNECTION does not change roles
 	s.begin(s.connector, s.Conn, login)
 	if alone {
 		s.Guard("")

@@ -103,7 +103,7 @@ func (c *Connector) Stats() Stats {
 		return TagStats{counter.Name, counter.Sequence, counter.Stats()}
 	})
 	slices.SortFunc(tags, func(a, b TagStats) int { return cmp.Compare(a.Tag, b.Tag) })
-	return Stats{Tables: c.tables.Counts.All(), Tags: tags, Worker: c.workerStats()}
+	return Stats{Tables: c.tables.Counts.Snapshot(), Tags: tags, Worker: c.workerStats()}
 }
 
 func (c *Connector) workerStats() *WorkerStats {

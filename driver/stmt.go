@@ -33,7 +33,7 @@ func (c *conn) prepare(ctx context.Context, st *planner.Statement, text string) 
 	s := &stmt{Prepared: prepared, c: c, inner: make(map[string]session.Stmt, 1)}
 	var inner session.Stmt
 	if err == nil {
-		inner, err = s.variant(ctx, st.Likely(text))
+		inner, err = s.variant(ctx, st.LikelyText(text))
 	}
 	if err == nil {
 		if len(st.Plan.Inserts) == 0 { // the inner statement has the same text
@@ -45,10 +45,10 @@ func (c *conn) prepare(ctx context.Context, st *planner.Statement, text string) 
 		return nil, err
 	}
 	if c.Permitted != nil && st.Way == planner.Filled && servererr.Denied(err) {
-		return nil, c.Denial(ctx, st, text, err)
+		return nil, c.ExplainDenial(ctx, st, text, err)
 	}
-	c.After(st, err)
-	if again := c.Replanned(ctx, st, text, err); again != nil {
+	c.RecordEffects(st, err)
+	if again := c.Replan(ctx, st, text, err); again != nil {
 		return c.prepare(ctx, again, text)
 	}
 	return nil, c.explain(ctx, st, text, nil, err)
@@ -59,7 +59,7 @@ func (s *stmt) variant(ctx context.Context, text string) (session.Stmt, error) {
 	if inner, ok := s.inner[text]; ok {
 		return inner, nil
 	}
-	if err := s.KeepsMeaning(ctx); err != nil {
+	if err := s.CheckMeaning(ctx); err != nil {
 		return nil, err
 	}
 	inner, err := s.c.PrepareStmt(ctx, text)
@@ -95,7 +95,7 @@ func (s *stmt) choose(ctx context.Context, t *insert.Template, wantRows bool) (e
 	case wantRows:
 		return s.Statement.Plan.Inserts[0].Table.Refuse("with a placeholder for each key it has more than a statement may have, and it answers with rows", "write fewer rows, or run it with Exec")
 	}
-	return s.KeepsMeaning(ctx)
+	return s.CheckMeaning(ctx)
 }
 
 // NumInput returns the number of placeholders in the user's query.

@@ -198,7 +198,7 @@ func TestRefreshFindsChanges(t *testing.T) {
 	exec(db, "INSERT INTO t VALUES (NULL, 1, 2)")
 	exec(db, "INSERT INTO u VALUES (NULL, 1)")
 	known := func() any {
-		t, _ := c.tables.Schema.Load().Lookup(t.Context(), c.tables.Name(c.tables.DefaultDB, "u"))
+		t, _ := c.tables.Schema.Load().Lookup(t.Context(), c.tables.NormalizeName(c.tables.DefaultDB, "u"))
 		return t
 	}
 	kept := known()

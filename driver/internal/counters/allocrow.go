@@ -17,16 +17,16 @@ import (
 
 const createdStep = 1000 // step of the leaf_alloc rows that leafCreate adds
 
-// check compares the row with the table, once per epoch: a row that starts at or below
+// compareWithKeys compares the row with the table, once per epoch: a row that starts at or below
 // keys in use is the classic accident of a migration. The highest key is read
 // before the row. Keys that leafsql inserts in between are below the row when it is read:
 // they come from ranges that were fetched, or have moved the row themselves.
-func (t *Table) check(ctx context.Context, s insert.Querier) error {
+func (t *Table) compareWithKeys(ctx context.Context, s insert.Querier) error {
 	if err := t.checking.Acquire(ctx, 1); err != nil {
 		return &FillError{Table: t.Name.String(), Rows: 1, Err: err}
 	}
 	defer t.checking.Release(1)
-	epoch := t.all.Store.Epoch.Load()
+	epoch := t.shared.Store.Epoch.Load()
 	if t.checked.Load() == epoch {
 		return nil
 	}
@@ -39,15 +39,15 @@ func (t *Table) check(ctx context.Context, s insert.Querier) error {
 		return err
 	}
 	var row segment.Row
-	if t.all.Config.Create {
-		row, given, err = t.lookOrCreate(ctx, s, max(stored, given), known)
+	if t.shared.Config.Create {
+		row, given, err = t.readOrCreateRow(ctx, s, max(stored, given), known)
 	} else {
 		row, err = t.counter.Row(ctx)
 	}
 	switch {
 	case errors.Is(err, insert.ErrRefused):
 		return err
-	case servererr.Is(err, servererr.NoSuchTable) && !t.all.Config.Create:
+	case servererr.Is(err, servererr.NoSuchTable) && !t.shared.Config.Create:
 		return &ConfigError{"leafAllocTable", fmt.Sprintf("there is no table %s to take ids for %s from (%s)", t.counter.Table(), t.Name, servererr.Message(err)),
 			"add leafCreate=true to have it created, or name it, or the database that holds it, with leafAllocTable or leafStore"}
 	case servererr.Is(err, servererr.NoDatabase):
@@ -86,18 +86,18 @@ func (t *Table) check(ctx context.Context, s insert.Querier) error {
 	return nil
 }
 
-// lookOrCreate returns the counter's row under leafCreate, and adds it if it is missing. One connection of the
+// readOrCreateRow returns the counter's row under leafCreate, and adds it if it is missing. One connection of the
 // process does this at a time. highest is the table's highest key. After adding a row, after is the highest key of
 // all tables of the tag, otherwise it is highest.
-func (t *Table) lookOrCreate(ctx context.Context, s insert.Querier, highest int64, known bool) (row segment.Row, after int64, err error) {
-	if err := t.counter.Turn.Acquire(ctx, 1); err != nil {
+func (t *Table) readOrCreateRow(ctx context.Context, s insert.Querier, highest int64, known bool) (row segment.Row, after int64, err error) {
+	if err := t.counter.RowLock.Acquire(ctx, 1); err != nil {
 		return row, 0, err
 	}
-	defer t.counter.Turn.Release(1)
+	defer t.counter.RowLock.Release(1)
 	row, err = t.counter.Row(ctx)
 	if servererr.Is(err, servererr.NoSuchTable) {
 		if err := t.counter.Rows.Create(ctx); err != nil {
-			return row, 0, t.all.AllocError(t.counter.Table(), "creating it", err)
+			return row, 0, t.shared.AllocError(t.counter.Table(), "creating it", err)
 		}
 		row, err = t.counter.Row(ctx)
 	}
@@ -125,7 +125,7 @@ func (t *Table) highestKey(ctx context.Context, s insert.Querier, name catalog.N
 		}
 	}
 	if !known {
-		t.all.once("highest "+name.String()).Warn("leafsql: whether ids are above the keys in use cannot be checked", "table", name.String(), "column", t.Key.Name, "why", why)
+		t.shared.loggerOnce("highest "+name.String()).Warn("leafsql: whether ids are above the keys in use cannot be checked", "table", name.String(), "column", t.Key.Name, "why", why)
 	}
 	return stored, given, known, nil
 }
@@ -137,11 +137,11 @@ func (t *Table) highestBelow(ctx context.Context, s insert.Querier, name catalog
 		return 0, 0, false, nil
 	}
 	query := catalog.HighestKeyQuery(name, t.Key.Name, limit)
-	stored, given, err = t.all.Catalog.HighestKey(ctx, name, query, limit, counted)
+	stored, given, err = t.shared.Catalog.HighestKey(ctx, name, query, limit, counted)
 	if s != nil && servererr.Is(err, servererr.LockWait) {
 		var value string
 		if value, err = s.QueryValue(ctx, "("+query+")"); err == nil {
-			stored, given, err = t.all.Catalog.HighestKey(ctx, name, "SELECT "+cmp.Or(value, "NULL"), limit, counted)
+			stored, given, err = t.shared.Catalog.HighestKey(ctx, name, "SELECT "+cmp.Or(value, "NULL"), limit, counted)
 		}
 	}
 	return stored, given, err == nil, err
@@ -154,7 +154,7 @@ func (t *Table) highestBelow(ctx context.Context, s insert.Querier, name catalog
 func (t *Table) createRow(ctx context.Context, s insert.Querier, highest int64, known bool) (int64, error) {
 	tables := []catalog.Name{t.Name}
 	if rules.IsPattern(t.rule) && t.rule.Table != "*" {
-		names, err := t.all.Catalog.TableNames(ctx, t.Name.DB)
+		names, err := t.shared.Catalog.TableNames(ctx, t.Name.DB)
 		if err != nil {
 			return 0, &catalog.Failure{What: "the tables of " + t.Name.DB, Err: err}
 		}
@@ -164,7 +164,7 @@ func (t *Table) createRow(ctx context.Context, s insert.Querier, highest int64, 
 			}
 		}
 	}
-	others, err := t.all.Catalog.Tables(ctx, tables[1:])
+	others, err := t.shared.Catalog.Tables(ctx, tables[1:])
 	if err != nil {
 		return 0, &catalog.Failure{What: "the columns of tables", Err: err}
 	}
@@ -185,11 +185,11 @@ func (t *Table) createRow(ctx context.Context, s insert.Querier, highest int64, 
 	}
 	highest = max(highest, before)
 	for _, name := range tables {
-		if err := t.mayCreateRow(ctx, name, highest, known || name != t.Name); err != nil {
+		if err := t.checkMayCreateRow(ctx, name, highest, known || name != t.Name); err != nil {
 			return 0, err
 		}
 	}
-	above, err := t.counter.AboveAll(ctx)
+	above, err := t.counter.FirstUnfetched(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -207,31 +207,31 @@ func (t *Table) createRow(ctx context.Context, s insert.Querier, highest int64, 
 	return highestOf(tables)
 }
 
-// mayCreateRow returns a refusal if not all keys of a table with a missing row are known:
+// checkMayCreateRow returns a refusal if not all keys of a table with a missing row are known:
 // other shards may have or have had higher keys, or no index leads to the highest key.
-func (t *Table) mayCreateRow(ctx context.Context, name catalog.Name, highest int64, known bool) error {
-	if known && !t.all.Config.Foreign {
+func (t *Table) checkMayCreateRow(ctx context.Context, name catalog.Name, highest int64, known bool) error {
+	if known && !t.shared.Config.Foreign {
 		return nil
 	}
-	empty, err := t.all.Catalog.IsEmpty(ctx, name, t.Key.Name)
+	empty, err := t.shared.Catalog.IsEmpty(ctx, name, t.Key.Name)
 	switch {
 	case servererr.Is(err, servererr.TableDenied, servererr.ColumnDenied):
 		return rules.Refuse(t.Name, t.Key.Name, "its keys may not be read ("+servererr.Message(err)+"), so no row of "+t.counter.Table()+" can be created for it",
-			"GRANT SELECT on it, or add the row by hand: "+t.insertRow())
+			"GRANT SELECT on it, or add the row by hand: "+t.insertRowText())
 	case err != nil:
 		return &catalog.Failure{What: "whether table " + name.String() + " is empty", Err: err}
-	case empty && (highest == 0 || !t.all.Config.Foreign):
+	case empty && (highest == 0 || !t.shared.Config.Foreign):
 		return nil
-	case t.all.Config.Foreign:
+	case t.shared.Config.Foreign:
 		return rules.Refuse(t.Name, t.Key.Name, "it has rows, or had some under AUTO_INCREMENT, and so may the same table on other shards, which leafCreate cannot see",
-			"run leafsql init over all shards, or add the row by hand, above the highest key of all of them: "+t.insertRow())
+			"run leafsql init over all shards, or add the row by hand, above the highest key of all of them: "+t.insertRowText())
 	}
 	return rules.Refuse(t.Name, t.Key.Name, "it has rows, and its highest key cannot be found by an index",
-		"add the row of "+t.counter.Table()+" by hand: "+t.insertRow())
+		"add the row of "+t.counter.Table()+" by hand: "+t.insertRowText())
 }
 
-// insertRow returns the statement that adds the counter's row, for messages.
-func (t *Table) insertRow() string {
+// insertRowText returns the statement that adds the counter's row, for messages.
+func (t *Table) insertRowText() string {
 	tag := quote.String(t.counter.Name)
 	if t.counter.Sequence {
 		return fmt.Sprintf("INSERT INTO %s (name, current_value, increment) VALUES (%s, <highest key>, %d)", t.counter.Table(), tag, createdStep)
@@ -239,9 +239,9 @@ func (t *Table) insertRow() string {
 	return fmt.Sprintf("INSERT INTO %s (biz_tag, max_id, step) VALUES (%s, <highest key + 1>, %d)", t.counter.Table(), tag, createdStep)
 }
 
-// floorOf returns the key above which to move a row that is too low. A row without fetches starts right above the
+// safeFloor returns the key above which to move a row that is too low. A row without fetches starts right above the
 // highest key. A row with fetches must have gone back, and processes may hold ranges above the highest key.
-func (t *Table) floorOf(row segment.Row, highest int64) int64 {
+func (t *Table) safeFloor(row segment.Row, highest int64) int64 {
 	if row.MaxID > 1 {
 		highest += segment.Margin(t.Highest - highest)
 	}
@@ -250,12 +250,12 @@ func (t *Table) floorOf(row segment.Row, highest int64) int64 {
 
 // moveAbove raises the row above highest: the highest key or the highest value that AUTO_INCREMENT has generated.
 func (t *Table) moveAbove(ctx context.Context, row segment.Row, highest int64) error {
-	floor := t.floorOf(row, highest)
+	floor := t.safeFloor(row, highest)
 	if err := t.counter.Skip(ctx, floor); err != nil {
 		return &FillError{Table: t.Name.String(), Key: floor, Err: err}
 	}
 	if row.MaxID > 1 {
-		t.all.Log().Warn("leafsql: the counter was at or below a key in use, and is above it now", "table", t.Name.String(), "row", row.Tag, "max_id", row.MaxID, "highest key", highest, "counter above", floor)
+		t.shared.Log().Warn("leafsql: the counter was at or below a key in use, and is above it now", "table", t.Name.String(), "row", row.Tag, "max_id", row.MaxID, "highest key", highest, "counter above", floor)
 	}
 	return nil
 }
@@ -263,10 +263,10 @@ func (t *Table) moveAbove(ctx context.Context, row segment.Row, highest int64) e
 // raiseRow raises the row above the stored keys under leafCreate. Without leafCreate it returns a refusal that contains the
 // UPDATE for it.
 func (t *Table) raiseRow(ctx context.Context, row segment.Row, highest int64) error {
-	if t.all.Config.Create {
+	if t.shared.Config.Create {
 		return t.moveAbove(ctx, row, highest)
 	}
-	floor := t.floorOf(row, highest)
+	floor := t.safeFloor(row, highest)
 	update := fmt.Sprintf("UPDATE %s SET max_id = %d WHERE biz_tag = %s", t.counter.Table(), floor+1, quote.String(row.Tag))
 	if t.counter.Sequence {
 		update = fmt.Sprintf("UPDATE %s SET current_value = %d WHERE name = %s", t.counter.Table(), floor, quote.String(row.Tag))

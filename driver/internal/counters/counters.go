@@ -32,12 +32,12 @@ type Counters struct {
 	Snowflakes idgen.Generator // generator of the rules of kind snowflake; nil: there is no such rule
 	Counts     Counts
 
-	said sync.Map // keys of messages that are logged only once: string -> struct{}
+	logged sync.Map // keys of messages that are logged only once: string -> struct{}
 }
 
-// once returns the logger on the first call with a key, and later one that discards all messages.
-func (c *Counters) once(key string) *slog.Logger {
-	if _, said := c.said.LoadOrStore(key, struct{}{}); said {
+// loggerOnce returns the logger on the first call with a key, and later one that discards all messages.
+func (c *Counters) loggerOnce(key string) *slog.Logger {
+	if _, said := c.logged.LoadOrStore(key, struct{}{}); said {
 		return slog.New(slog.DiscardHandler)
 	}
 	return c.Log()

@@ -38,21 +38,21 @@ type tableCounts struct {
 	other Stats // all fields except Statements and IDs
 }
 
-// change calls how with the lock held.
-func (t *tableCounts) change(how func(other *Stats)) {
+// update calls how with the lock held.
+func (t *tableCounts) update(how func(other *Stats)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	how(&t.other)
 }
 
-// of returns the counts of a table, and creates them on the first call.
-func (c *Counts) of(name string) *tableCounts {
+// forTable returns the counts of a table, and creates them on the first call.
+func (c *Counts) forTable(name string) *tableCounts {
 	t, _ := c.tables.LoadOrStore(name, &tableCounts{other: Stats{Name: name}})
 	return t.(*tableCounts)
 }
 
-// Note counts a statement that was not run because of err. It ignores errors other than an *insert.Refusal or a *FillError.
-func (c *Counts) Note(err error) {
+// CountRefusal counts a statement that was not run because of err. It ignores errors other than an *insert.Refusal or a *FillError.
+func (c *Counts) CountRefusal(err error) {
 	var name, why string
 	if refused, ok := errors.AsType[*insert.Refusal](err); ok {
 		name, why = refused.TableText(), refused.Reason
@@ -61,17 +61,17 @@ func (c *Counts) Note(err error) {
 	} else {
 		return
 	}
-	c.of(name).change(func(s *Stats) {
+	c.forTable(name).update(func(s *Stats) {
 		s.Refused++
 		s.LastRefusal, s.LastRefused = why, time.Now()
 	})
 }
 
-// All returns the current counts, sorted by name.
-func (c *Counts) All() (list []Stats) {
+// Snapshot returns the current counts, sorted by name.
+func (c *Counts) Snapshot() (list []Stats) {
 	for _, v := range c.tables.Range {
 		t := v.(*tableCounts)
-		t.change(func(s *Stats) {
+		t.update(func(s *Stats) {
 			s.Statements, s.IDs = t.statements.Load(), t.ids.Load()
 			list = append(list, *s)
 		})

@@ -11,10 +11,10 @@ import (
 // are not counted.
 func TestNote(t *testing.T) {
 	var c Counts
-	c.Note(&insert.Refusal{Table: insert.TableName{DB: "shop", Table: "b"}, Reason: "why"})
-	c.Note(&FillError{Table: "shop.a", Rows: 1, Err: errors.New("away")})
-	c.Note(errors.New("the server's"))
-	all := c.All()
+	c.CountRefusal(&insert.Refusal{Table: insert.TableName{DB: "shop", Table: "b"}, Reason: "why"})
+	c.CountRefusal(&FillError{Table: "shop.a", Rows: 1, Err: errors.New("away")})
+	c.CountRefusal(errors.New("the server's"))
+	all := c.Snapshot()
 	if len(all) != 2 || all[0].Name != "shop.a" || all[0].LastRefusal != "away" ||
 		all[1].Name != "shop.b" || all[1].LastRefusal != "why" || all[1].Refused != 1 || all[1].LastRefused.IsZero() {
 		t.Errorf("%+v", all)

@@ -30,17 +30,17 @@ type Table struct {
 	*rules.Fit
 	Name catalog.Name
 
-	all     *Counters
+	shared  *Counters
 	rule    rules.Rule
 	gen     idgen.Generator // nil: UUIDs
-	skips   skipper         // gen if it is a skipper, otherwise nil
+	skipper skipper         // gen if it is a skipper, otherwise nil
 	counter *ids.Counter    // counter of gen, nil unless its kind is segment or sequence
 	counts  *tableCounts
 	keyless bool // a session's temporary table, with a key that has neither AUTO_INCREMENT nor ids
 
 	// Warnings wait until the table is used: the server may deny a statement that was only planned.
-	warnDue atomic.Bool
-	zero    atomic.Bool // a warning is due because a 0 is replaced
+	warnDue      atomic.Bool
+	zeroReplaced atomic.Bool // a warning is due because a 0 is replaced
 
 	checked         atomic.Int64        // the store's epoch in which the row was compared with the keys
 	checking        *semaphore.Weighted // weight 1, held during the comparison
@@ -53,10 +53,10 @@ type skipper interface {
 	Skip(ctx context.Context, k int64) error
 }
 
-// Table returns the table of a name that a rule fits as f. Its error is an *insert.Refusal because of
+// NewTable returns the table of a name that a rule fits as f. Its error is an *insert.Refusal because of
 // AUTO_INCREMENT.
-func (c *Counters) Table(rule rules.Rule, name catalog.Name, f *rules.Fit) (*Table, error) {
-	t := &Table{Fit: f, Name: name, all: c, rule: rule, checking: semaphore.NewWeighted(1)}
+func (c *Counters) NewTable(rule rules.Rule, name catalog.Name, f *rules.Fit) (*Table, error) {
+	t := &Table{Fit: f, Name: name, shared: c, rule: rule, checking: semaphore.NewWeighted(1)}
 	if err := t.checkAutoIncrement(); err != nil {
 		return nil, err
 	}
@@ -75,37 +75,37 @@ func (c *Counters) Table(rule rules.Rule, name catalog.Name, f *rules.Fit) (*Tab
 		}
 		t.gen = t.counter.Generator
 	}
-	t.counts = c.Counts.of(name.String())
-	t.counts.change(func(s *Stats) {
+	t.counts = c.Counts.forTable(name.String())
+	t.counts.update(func(s *Stats) {
 		s.Generator, s.Tag, s.HighestKey = kind, tag, 0
 		if f.Integer {
 			s.HighestKey = f.Highest
 		}
 	})
-	t.skips, _ = t.gen.(skipper)
+	t.skipper, _ = t.gen.(skipper)
 	return t, nil
 }
 
 // Counter returns the counter of the table's tag, nil if its ids do not come from a counter.
 func (t *Table) Counter() *ids.Counter { return t.counter }
 
-// Follows reports whether explicit keys move the counter.
-func (t *Table) Follows() bool { return t.skips != nil && !t.all.Config.KeepExplicit }
+// FollowsKeys reports whether explicit keys move the counter.
+func (t *Table) FollowsKeys() bool { return t.skipper != nil && !t.shared.Config.KeepExplicit }
 
-// ReplacedZero makes a warning due: a 0 is replaced in a table that rules name only by a pattern.
-func (t *Table) ReplacedZero() {
-	if t.zero.CompareAndSwap(false, true) {
+// NoteReplacedZero makes a warning due: a 0 is replaced in a table that rules name only by a pattern.
+func (t *Table) NoteReplacedZero() {
+	if t.zeroReplaced.CompareAndSwap(false, true) {
 		t.warnDue.Store(true)
 	}
 }
 
-// Keyless returns a Table for a session's temporary table that was created LIKE this one: its Draw refuses every row without
+// KeylessCopy returns a Table for a session's temporary table that was created LIKE this one: its Draw refuses every row without
 // a key.
-func (t *Table) Keyless(name catalog.Name) *Table {
-	return &Table{Fit: t.Fit, Name: name, all: t.all, keyless: true}
+func (t *Table) KeylessCopy(name catalog.Name) *Table {
+	return &Table{Fit: t.Fit, Name: name, shared: t.shared, keyless: true}
 }
 
-const countsToo = "the column still has AUTO_INCREMENT, so a writer without leafsql takes numbers that leafsql will give out"
+const autoIncrementCollides = "the column still has AUTO_INCREMENT, so a writer without leafsql takes numbers that leafsql will give out"
 
 // checkAutoIncrement returns a refusal for a column with AUTO_INCREMENT, or makes a warning due, depending on the configuration:
 // writers without leafsql take the number after leafsql's highest id, and collide with leafsql's later ids.
@@ -113,8 +113,8 @@ func (t *Table) checkAutoIncrement() error {
 	switch {
 	case !t.Key.AutoIncrement:
 		return nil
-	case t.all.Config.RefuseAutoIncrement:
-		return rules.Refuse(t.Name, t.Key.Name, countsToo, "take AUTO_INCREMENT off it: "+rules.ModifyText(t.Name, t.Key.Name, t.Key.Type)+"; or set leafAutoIncrement=allow")
+	case t.shared.Config.RefuseAutoIncrement:
+		return rules.Refuse(t.Name, t.Key.Name, autoIncrementCollides, "take AUTO_INCREMENT off it: "+rules.ModifyText(t.Name, t.Key.Name, t.Key.Type)+"; or set leafAutoIncrement=allow")
 	}
 	t.warnDue.Store(true)
 	return nil
@@ -124,10 +124,10 @@ func (t *Table) checkAutoIncrement() error {
 func (t *Table) warn() {
 	t.warnDue.Store(false)
 	if t.Key.AutoIncrement {
-		t.all.once("auto_increment "+t.Name.String()).Warn("leafsql: "+countsToo, "table", t.Name.String(), "column", t.Key.Name, "take it off with", rules.ModifyText(t.Name, t.Key.Name, t.Key.Type))
+		t.shared.loggerOnce("auto_increment "+t.Name.String()).Warn("leafsql: "+autoIncrementCollides, "table", t.Name.String(), "column", t.Key.Name, "take it off with", rules.ModifyText(t.Name, t.Key.Name, t.Key.Type))
 	}
-	if t.zero.Load() { // 0 may be an ordinary key in a table that no rule names
-		t.all.once("zero "+t.Name.String()).Warn("leafsql: a written 0 asks for a key, as in an AUTO_INCREMENT column, in a table that leafTables names only by a pattern", "table", t.Name.String(), "column", t.Key.Name,
+	if t.zeroReplaced.Load() { // 0 may be an ordinary key in a table that no rule names
+		t.shared.loggerOnce("zero "+t.Name.String()).Warn("leafsql: a written 0 asks for a key, as in an AUTO_INCREMENT column, in a table that leafTables names only by a pattern", "table", t.Name.String(), "column", t.Key.Name,
 			"way out", "where 0 is a key of its own: !"+t.Name.String()+" in leafTables leaves the table out, leafZero=keep stores 0 in all; else name the table in leafTables")
 	}
 }
@@ -149,8 +149,8 @@ func (t *Table) Draw(ctx context.Context, s insert.Querier, b *insert.Block) (er
 			b.UUID = keys.At(0)
 		}
 	} else {
-		if t.checked.Load() != t.all.Store.Epoch.Load() {
-			if err := t.check(ctx, s); err != nil {
+		if t.checked.Load() != t.shared.Store.Epoch.Load() {
+			if err := t.compareWithKeys(ctx, s); err != nil {
 				return err
 			}
 		}
@@ -181,29 +181,29 @@ func (t *Table) Draw(ctx context.Context, s insert.Querier, b *insert.Block) (er
 // no id is above it. late is as for insert.Keys. The error is a *FillError, or an *insert.Refusal
 // as from Draw.
 func (t *Table) Skip(ctx context.Context, s insert.Querier, k int64, late *insert.Block) error {
-	if t.skips == nil || k <= 0 || k >= t.Highest || t.all.Config.KeepExplicit || t.rowMissingUntil.Load() > time.Now().UnixMilli() {
+	if t.skipper == nil || k <= 0 || k >= t.Highest || t.shared.Config.KeepExplicit || t.rowMissingUntil.Load() > time.Now().UnixMilli() {
 		return nil
 	}
 	if t.warnDue.Load() {
 		t.warn()
 	}
 	err := error(nil)
-	if t.checked.Load() != t.all.Store.Epoch.Load() {
-		err = t.check(ctx, s)
+	if t.checked.Load() != t.shared.Store.Epoch.Load() {
+		err = t.compareWithKeys(ctx, s)
 	}
 	if err == nil && late != nil && (late.PendingSkip == k || t.counter != nil && t.counter.Far(k, t.Highest)) {
 		late.PendingSkip = k
 		return nil
 	}
 	if err == nil {
-		err = t.skips.Skip(ctx, k)
+		err = t.skipper.Skip(ctx, k)
 	}
 	_, rowless := errors.AsType[*segment.UnknownTagError](err)
 	_, told := errors.AsType[*FillError](err)
 	switch {
 	case errors.Is(err, idgen.ErrExhausted):
 		return nil // there is no id above the key to issue
-	case rowless && !t.all.Config.Create:
+	case rowless && !t.shared.Config.Create:
 		t.rowMissingUntil.Store(time.Now().Add(rowMissingRetry).UnixMilli()) // nothing to move
 		return nil
 	case err == nil || told || errors.Is(err, insert.ErrRefused):
@@ -235,14 +235,14 @@ func (t *Table) SkipAfter(ctx context.Context, k int64, err error) {
 // SkipDuplicate moves the counter above all keys if an id of the block was already in use, because
 // rows were inserted without leafsql.
 func (t *Table) SkipDuplicate(ctx context.Context, b *insert.Block) {
-	if t.skips == nil || !t.Integer {
+	if t.skipper == nil || !t.Integer {
 		return
 	}
 	if used, _, known, err := t.highestBelow(ctx, nil, t.Name, t.Indexed, false, b.First+int64(b.N)); err != nil || !known || used < b.First || used >= t.Near {
 		return
 	}
 	stored, given, _, err := t.highestBelow(ctx, nil, t.Name, t.Indexed, t.Key.AutoIncrement, t.Near)
-	if highest := max(stored, given); err == nil && t.skips.Skip(ctx, highest) == nil {
-		t.all.Log().Warn("leafsql: a generated id was in use already; the next ids are above the highest key", "table", t.Name.String(), "first id", b.First, "highest key", highest)
+	if highest := max(stored, given); err == nil && t.skipper.Skip(ctx, highest) == nil {
+		t.shared.Log().Warn("leafsql: a generated id was in use already; the next ids are above the highest key", "table", t.Name.String(), "first id", b.First, "highest key", highest)
 	}
 }

@@ -25,10 +25,10 @@ type Counter struct {
 	*segment.Generator
 	control.Control                     // internal methods of the generator
 	Rows            Rows                // table of the counter's row, nil if a replacement has no rows
-	Turn            *semaphore.Weighted // weight 1, held while the row is looked up and added
+	RowLock         *semaphore.Weighted // weight 1, held while the row is looked up and added
 
-	store *Store
-	feeds map[string]bool // databases of the counter's tables, as server/db; guarded by store.mu
+	store     *Store
+	databases map[string]bool // databases of the counter's tables, as server/db; guarded by store.mu
 }
 
 // Counter returns the store's only counter of a tag, and creates it on the first call.
@@ -36,7 +36,7 @@ func (s *Store) Counter(tag Tag) *Counter {
 	s.mu.Lock()
 	c, known := s.counters[tag]
 	if !known {
-		c = &Counter{Tag: tag, store: s, Turn: semaphore.NewWeighted(1), feeds: make(map[string]bool)}
+		c = &Counter{Tag: tag, store: s, RowLock: semaphore.NewWeighted(1), databases: make(map[string]bool)}
 		from := s.segments
 		switch {
 		case tag.Sequence:
@@ -50,13 +50,13 @@ func (s *Store) Counter(tag Tag) *Counter {
 	}
 	s.mu.Unlock()
 	if !known {
-		s.warnOther(tag)
+		s.warnSameTag(tag)
 	}
 	return c
 }
 
-// known returns the counter of a tag, nil if Counter has not created it.
-func (s *Store) known(tag Tag) *Counter {
+// existingCounter returns the counter of a tag, nil if Counter has not created it.
+func (s *Store) existingCounter(tag Tag) *Counter {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.counters[tag]
@@ -88,19 +88,19 @@ func (c *Counter) Row(ctx context.Context) (segment.Row, error) {
 	return segment.Row{Tag: c.Name, MaxID: maxID, Step: step}, err
 }
 
-// Feeds notes that the counter's ids fill a table in a database of a server.
-func (c *Counter) Feeds(server, db string) {
+// AddDatabase notes that the counter's ids fill a table in a database of a server.
+func (c *Counter) AddDatabase(server, db string) {
 	c.store.mu.Lock()
 	defer c.store.mu.Unlock()
-	c.feeds[server+"/"+strings.ToLower(db)] = true
+	c.databases[server+"/"+strings.ToLower(db)] = true
 }
 
-// AboveAll returns the lowest value at which a new row may begin: above all ids of the tag that pools of this
+// FirstUnfetched returns the lowest value at which a new row may begin: above all ids of the tag that pools of this
 // process are known to have fetched. The error wraps ctx's.
-func (c *Counter) AboveAll(ctx context.Context) (above int64, err error) {
-	for s := range living {
-		same := s.known(c.Tag)
-		if same == nil || s != c.store && !s.home.same(c.store.home) {
+func (c *Counter) FirstUnfetched(ctx context.Context) (above int64, err error) {
+	for s := range eachOpenStore {
+		same := s.existingCounter(c.Tag)
+		if same == nil || s != c.store && !s.home.isSame(c.store.home) {
 			continue
 		}
 		k, err := same.Above(ctx)

@@ -14,42 +14,42 @@ type Home struct {
 	Named  bool // the configuration names the store explicitly
 }
 
-// same reports whether two homes are known to be the same.
-func (h Home) same(o Home) bool {
+// isSame reports whether two homes are known to be the same.
+func (h Home) isSame(o Home) bool {
 	return h.Server != "" && h.Server == o.Server && strings.EqualFold(h.DB, o.DB) && strings.EqualFold(h.Table, o.Table)
 }
 
-// alive holds the stores that are not closed yet.
-var alive sync.Map
+// openStores holds the stores that are not closed yet.
+var openStores sync.Map
 
-// living ranges over the stores that are not closed yet.
-func living(yield func(*Store) bool) {
-	alive.Range(func(s, _ any) bool { return yield(s.(*Store)) })
+// eachOpenStore ranges over the stores that are not closed yet.
+func eachOpenStore(yield func(*Store) bool) {
+	openStores.Range(func(s, _ any) bool { return yield(s.(*Store)) })
 }
 
-// telling serializes the search for other stores with an equal tag.
-var telling sync.Mutex
+// warnMu serializes the search for other stores with an equal tag.
+var warnMu sync.Mutex
 
-// warnOther warns, once a store, that another pool of the process draws ids for an equal tag
+// warnSameTag warns, once a store, that another pool of the process draws ids for an equal tag
 // from another store, as after a database was cloned with its leaf_alloc. It does not warn
 // if the configuration names both stores explicitly.
-func (s *Store) warnOther(tag Tag) {
-	if o := s.other(tag); o != nil {
+func (s *Store) warnSameTag(tag Tag) {
+	if o := s.findSameTag(tag); o != nil {
 		s.log.Warn("leafsql: two pools of this process take ids for an equal tag from different stores, which give out the same ids",
 			"tag", tag.Name, "store", o.Name, "other store", s.Name,
 			"way out", "name one store for both: leafStore=DSN; or, where equal ids do no harm, each pool's own")
 	}
 }
 
-// other returns a store with another home and an equal tag, nil if there is none or s has already warned.
-func (s *Store) other(tag Tag) *Store {
-	telling.Lock()
-	defer telling.Unlock()
-	for o := range living {
-		if s.warned || s.home.Server == "" || o.home.Server == "" || s.home.same(o.home) || s.home.Named && o.home.Named {
+// findSameTag returns a store with another home and an equal tag, nil if there is none or s has already warned.
+func (s *Store) findSameTag(tag Tag) *Store {
+	warnMu.Lock()
+	defer warnMu.Unlock()
+	for o := range eachOpenStore {
+		if s.warned || s.home.Server == "" || o.home.Server == "" || s.home.isSame(o.home) || s.home.Named && o.home.Named {
 			continue
 		}
-		if o.known(tag) != nil {
+		if o.existingCounter(tag) != nil {
 			s.warned, o.warned = true, true
 			return o
 		}
@@ -57,12 +57,12 @@ func (s *Store) other(tag Tag) *Store {
 	return nil
 }
 
-// Gone notes that a statement on a server may have dropped or emptied a table. An empty table stands for
+// NoteDropped notes that a statement on a server may have dropped or emptied a table. An empty table stands for
 // all tables of a database, and an empty db for any database. All stores of the process that may have
 // lost rows read them again. If dropped is set, the whole database was certainly dropped: counters
 // that only filled its tables start again.
-func Gone(server, db, table string, dropped bool) {
-	for s := range living {
+func NoteDropped(server, db, table string, dropped bool) {
+	for s := range eachOpenStore {
 		h := s.home
 		if h.Server != server || db != "" && !strings.EqualFold(h.DB, db) ||
 			table != "" && !strings.EqualFold(table, h.Table) && !strings.EqualFold(table, SequenceTable) {
@@ -70,7 +70,7 @@ func Gone(server, db, table string, dropped bool) {
 		}
 		s.mu.Lock()
 		for _, c := range s.counters {
-			if dropped && len(c.feeds) == 1 && c.feeds[server+"/"+strings.ToLower(db)] {
+			if dropped && len(c.databases) == 1 && c.databases[server+"/"+strings.ToLower(db)] {
 				c.Restart()
 			}
 		}

@@ -29,9 +29,9 @@ func TestGone(t *testing.T) {
 	} {
 		memory := new(segmenttest.Memory).Put(segment.Row{Tag: one, MaxID: 1, Step: 10}, segment.Row{Tag: both, MaxID: 1, Step: 10})
 		s := open(t, StoreConfig{Replacement: memory, Home: Home{Server: "s", DB: "shop", Table: "leaf_alloc"}})
-		s.Counter(Tag{Name: one}).Feeds("s", "shop")
-		s.Counter(Tag{Name: both}).Feeds("s", "shop")
-		s.Counter(Tag{Name: both}).Feeds("s", "crm")
+		s.Counter(Tag{Name: one}).AddDatabase("s", "shop")
+		s.Counter(Tag{Name: both}).AddDatabase("s", "shop")
+		s.Counter(Tag{Name: both}).AddDatabase("s", "crm")
 		for _, tag := range []string{one, both} {
 			if _, err := s.Counter(Tag{Name: tag}).Next(t.Context(), 7); err != nil {
 				t.Fatal(err)
@@ -39,7 +39,7 @@ func TestGone(t *testing.T) {
 			memory.Put(segment.Row{Tag: tag, MaxID: 1000, Step: 10})
 		}
 		before := s.Epoch.Load()
-		Gone(tt.server, tt.db, tt.table, tt.dropped)
+		NoteDropped(tt.server, tt.db, tt.table, tt.dropped)
 		if seen := s.Epoch.Load() != before; seen != tt.seen {
 			t.Errorf("%+v: seen %v", tt, seen)
 		}
@@ -53,7 +53,7 @@ func TestGone(t *testing.T) {
 	}
 }
 
-// TestAboveAllPools: AboveAll includes ranges that other stores on the same table have fetched.
+// TestAboveAllPools: FirstUnfetched includes ranges that other stores on the same table have fetched.
 func TestAboveAllPools(t *testing.T) {
 	home := Home{Server: "s", DB: "shop", Table: "leaf_alloc"}
 	away := home
@@ -68,7 +68,7 @@ func TestAboveAllPools(t *testing.T) {
 		all = append(all, s)
 	}
 	for i, want := range []int64{2010, 2010, 3010, 4010} {
-		if above, err := all[i].Counter(Tag{Name: "t"}).AboveAll(t.Context()); above != want || err != nil {
+		if above, err := all[i].Counter(Tag{Name: "t"}).FirstUnfetched(t.Context()); above != want || err != nil {
 			t.Errorf("store %d: %d, %v", i, above, err)
 		}
 	}

@@ -8,12 +8,12 @@ type shared[K comparable, V any] struct {
 	close func(V) error
 
 	mu      sync.Mutex
-	inUse   map[K]*use[V]
+	inUse   map[K]*sharedValue[V]
 	closing map[K]chan struct{} // closed after the key's last value and all earlier ones
 }
 
-// A use is a value and the number of its users.
-type use[V any] struct {
+// A sharedValue is a value and the number of its users.
+type sharedValue[V any] struct {
 	users int // guarded by shared.mu
 	value V
 }
@@ -25,7 +25,7 @@ func (s *shared[K, V]) get(key K, build func(before <-chan struct{}) (V, error))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.inUse == nil {
-		s.inUse, s.closing = make(map[K]*use[V]), make(map[K]chan struct{})
+		s.inUse, s.closing = make(map[K]*sharedValue[V]), make(map[K]chan struct{})
 	}
 	u := s.inUse[key]
 	if u == nil {
@@ -33,7 +33,7 @@ func (s *shared[K, V]) get(key K, build func(before <-chan struct{}) (V, error))
 		if err != nil {
 			return value, err
 		}
-		u = &use[V]{value: value}
+		u = &sharedValue[V]{value: value}
 		s.inUse[key] = u
 	}
 	u.users++

@@ -50,18 +50,18 @@ func OpenSnowflakes(cfg SnowflakesConfig) (*Snowflakes, error) {
 	switch {
 	case open == nil:
 		key.store, key.create = cfg.Store.key, cfg.Create
-		open = cfg.Store.workers(cfg.Create)
+		open = cfg.Store.workerOpener(cfg.Create)
 	case cfg.Source == "":
 		key.own = &cfg
 	}
 	return snowflakes.get(key, func(before <-chan struct{}) (*Snowflakes, error) {
-		g, err := snowflake.New(cfg.Layout, after(before, open), cfg.Worker)
+		g, err := snowflake.New(cfg.Layout, openAfter(before, open), cfg.Worker)
 		return &Snowflakes{g, cfg.Worker.Lease, key}, err
 	})
 }
 
-// after returns a function that waits until before is closed, when an equal source was given back, and then calls open.
-func after(before <-chan struct{}, open func(context.Context) (worker.Source, error)) func(context.Context) (worker.Source, error) {
+// openAfter returns a function that waits until before is closed, when an equal source was given back, and then calls open.
+func openAfter(before <-chan struct{}, open func(context.Context) (worker.Source, error)) func(context.Context) (worker.Source, error) {
 	if before == nil {
 		return open
 	}

@@ -83,7 +83,7 @@ type Rows interface {
 	Row(ctx context.Context, tag string) (segment.Row, error)
 }
 
-var stores = shared[storeKey, *Store]{close: (*Store).end}
+var stores = shared[storeKey, *Store]{close: (*Store).closeAll}
 
 // OpenStore returns a new store, or an open one with an equal configuration. The caller has to close it.
 // OpenStore does not connect to the database, and its error is nil.
@@ -98,7 +98,7 @@ func OpenStore(cfg StoreConfig) (*Store, error) {
 func newStore(key storeKey, cfg StoreConfig) *Store {
 	s := &Store{Name: cfg.Name, Table: cfg.Table, key: key, home: cfg.Home, log: cfg.Logger, counters: make(map[Tag]*Counter)}
 	s.Epoch.Store(1)
-	alive.Store(s, nil)
+	openStores.Store(s, nil)
 	s.db = pool.Open(cfg.Connector, storeConns)
 	if s.segments = cfg.Replacement; s.segments == nil {
 		db := sqlx.NewDb(s.db, "mysql")
@@ -108,8 +108,8 @@ func newStore(key storeKey, cfg StoreConfig) *Store {
 	return s
 }
 
-// workers returns the function that opens the source of worker ids in leaf_worker, in leaf_alloc's database.
-func (s *Store) workers(create bool) func(context.Context) (worker.Source, error) {
+// workerOpener returns the function that opens the source of worker ids in leaf_worker, in leaf_alloc's database.
+func (s *Store) workerOpener(create bool) func(context.Context) (worker.Source, error) {
 	table := "leaf_worker"
 	if db, _ := quote.Split(s.Table); db != "" {
 		table = db + "." + table
@@ -123,9 +123,9 @@ func (s *Store) workers(create bool) func(context.Context) (worker.Source, error
 // the pool's, and only for logs.
 func (s *Store) Close() error { return stores.release(s.key) }
 
-// end closes the generators concurrently, since each may take a while if the server does not
+// closeAll closes the generators concurrently, since each may take a while if the server does not
 // answer, and then the pool.
-func (s *Store) end() error {
+func (s *Store) closeAll() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var closing sync.WaitGroup
@@ -133,6 +133,6 @@ func (s *Store) end() error {
 		closing.Go(func() { c.Close() })
 	}
 	closing.Wait()
-	alive.Delete(s)
+	openStores.Delete(s)
 	return s.db.Close()
 }

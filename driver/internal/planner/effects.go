@@ -15,18 +15,18 @@ import (
 // Effects of queries on the session and on tables, apart from the rows that they write. They are
 // recorded after a query has run, and outdated facts are read again.
 
-// After records the effects of a statement on the session and on tables. err is the result of the
+// RecordEffects records the effects of a statement on the session and on tables. err is the result of the
 // statement.
-func (p *Planner) After(st *Statement, err error) {
+func (p *Planner) RecordEffects(st *Statement, err error) {
 	plan := st.Plan
 	if plan.SetsRole && p.Permitted != nil { // the session's roles may now differ from those of other sessions of its account
 		p.Guard("")
 	}
 	if plan.Opaque {
-		p.AfterOpaque()
+		p.RecordOpaque()
 	}
-	if len(plan.Changes) > 0 && !nothingRan(plan, err) { // unqualified names are in the database from before a USE in the query
-		p.noteChanges(st, err != nil)
+	if len(plan.Changes) > 0 && !ranNothing(plan, err) { // unqualified names are in the database from before a USE in the query
+		p.discardChanged(st, err != nil)
 	}
 	switch {
 	case err != nil || plan.Opaque:
@@ -47,10 +47,10 @@ func (p *Planner) After(st *Statement, err error) {
 	}
 }
 
-// nothingRan reports whether the server denied the query, or could not read it, before it changed
+// ranNothing reports whether the server denied the query, or could not read it, before it changed
 // anything. A query of several statements, or with statements that are not written in it, may have run
 // in part.
-func nothingRan(plan *insert.Plan, err error) bool {
+func ranNothing(plan *insert.Plan, err error) bool {
 	if plan.Results != 1 || plan.Opaque {
 		return false
 	}
@@ -68,22 +68,22 @@ func (p *Planner) DoubtDatabase(st *Statement) {
 	}
 }
 
-// errUnread is passed to After in place of the errors that unread results may contain.
+// errUnread is passed to RecordEffects in place of the errors that unread results may contain.
 var errUnread = errors.New("leafsql: answers are still to be read")
 
-// Unread returns the error to pass to After for a statement that returns rows: err, which is the error
+// ResultError returns the error to pass to RecordEffects for a statement that returns rows: err, which is the error
 // of executing it, or an internal error if results that may contain errors have not been read.
-func (st *Statement) Unread(err error) error {
+func (st *Statement) ResultError(err error) error {
 	if err == nil && st.Plan.Results > 1 {
 		return errUnread
 	}
 	return err
 }
 
-// AfterOpaque records that unseen statements ran: in a routine, or prepared in SQL. They can change the
+// RecordOpaque records that unseen statements ran: in a routine, or prepared in SQL. They can change the
 // database in use only on MariaDB 10.6.2 and later, as EXECUTE may run a USE there.
-func (p *Planner) AfterOpaque() {
-	p.opaque = true
+func (p *Planner) RecordOpaque() {
+	p.opaqueRan = true
 	if p.Permitted != nil { // the session's roles may have changed
 		p.Guard("")
 	}
@@ -93,9 +93,9 @@ func (p *Planner) AfterOpaque() {
 	p.DoubtTemporary()
 }
 
-// noteChanges discards the facts about tables that a query changes. A change of a temporary table
+// discardChanged discards the facts about tables that a query changes. A change of a temporary table
 // affects this connection only.
-func (p *Planner) noteChanges(st *Statement, failed bool) {
+func (p *Planner) discardChanged(st *Statement, failed bool) {
 	ofOwn, like := false, catalog.Name{} // whether the query has named a temporary table, and the table that this one was created LIKE
 	for _, change := range st.Plan.Changes {
 		if change.Program { // any statement may run the program
@@ -107,12 +107,12 @@ func (p *Planner) noteChanges(st *Statement, failed bool) {
 		if change.Like.Table != "" {
 			change.Like.DB = cmp.Or(change.Like.DB, st.db)
 		}
-		name := p.nameOf(change.TableName)
+		name := p.resolveName(change.TableName)
 		gone := name // the table may be gone, and with it rows that ids come from
 		if anyDB {
 			gone.DB = ""
 		}
-		ids.Gone(p.tables.Config.Server, gone.DB, gone.Table, change.Database && !failed)
+		ids.NoteDropped(p.tables.Config.Server, gone.DB, gone.Table, change.Database && !failed)
 		if t, own := p.temporary[name]; own {
 			ofOwn, like = true, cmp.Or(like, t.like)
 		}
@@ -120,7 +120,7 @@ func (p *Planner) noteChanges(st *Statement, failed bool) {
 		case change.Database:
 			p.tables.Forget(func(n catalog.Name) bool { return n.DB == name.DB })
 		case change.Truncate:
-		case p.changeTemporary(change, name, failed, ofOwn, like):
+		case p.recordTemporaryChange(change, name, failed, ofOwn, like):
 		default:
 			p.tables.Forget(func(n catalog.Name) bool { return n == name || anyDB && n.Table == name.Table })
 		}
@@ -130,20 +130,20 @@ func (p *Planner) noteChanges(st *Statement, failed bool) {
 	}
 }
 
-// verify reads the tables of a statement again after a routine ran that may have changed their columns,
+// verifyTables reads the tables of a statement again after a routine ran that may have changed their columns,
 // or created temporary tables with their names.
-func (p *Planner) verify(ctx context.Context, text string, st *Statement) (*Statement, error) {
+func (p *Planner) verifyTables(ctx context.Context, text string, st *Statement) (*Statement, error) {
 	for i := range st.Plan.Inserts {
 		t := st.Plan.Inserts[i].Table
 		name := t.Name
 		if slices.Contains(p.verified, name) {
 			continue
 		}
-		again, err := p.askTemporary(ctx, text, name)
+		again, err := p.queryTemporary(ctx, text, name)
 		if err != nil {
 			return nil, err
 		}
-		if !again && st.positional() {
+		if !again && st.isPositional() {
 			columns, err := p.VisibleColumns(ctx, text, name)
 			if err != nil && !servererr.Is(err, servererr.TableDenied, servererr.ColumnDenied) {
 				return nil, err
@@ -151,7 +151,7 @@ func (p *Planner) verify(ctx context.Context, text string, st *Statement) (*Stat
 			if again = err == nil && !slices.Equal(columns, t.Columns); again {
 				p.tables.Forget(func(n catalog.Name) bool { return n == name })
 				p.schema = p.tables.Schema.Load()
-				p.replan()
+				p.selectPlans()
 			}
 		}
 		p.verified = append(p.verified, name)
@@ -159,7 +159,7 @@ func (p *Planner) verify(ctx context.Context, text string, st *Statement) (*Stat
 			if st, _, err = p.plan(ctx, text); err != nil {
 				return nil, err
 			}
-			return p.verify(ctx, text, st)
+			return p.verifyTables(ctx, text, st)
 		}
 	}
 	return st, nil

@@ -13,12 +13,12 @@ import (
 // A session with an account other than leafsql's may have fewer privileges than leafsql. Before leafsql
 // does anything for its statement that others can notice, such as drawing ids, the server must have
 // shown that the session may run the statement. Either the server prepares it now, or within
-// permittedFor it prepared one of the same shape on this table, for this session or for another one of
+// permissionTime it prepared one of the same shape on this table, for this session or for another one of
 // the same account.
 
 const (
-	permittedFor = time.Minute
-	maxPermitted = 1 << 16 // shapes of all accounts together
+	permissionTime = time.Minute
+	maxPermitted   = 1 << 16 // shapes of all accounts together
 )
 
 // Permissions are the statement shapes that the server has permitted to the sessions of guarded
@@ -37,8 +37,8 @@ type shape uint64
 
 var shapeSeed = maphash.MakeSeed()
 
-// holds reports whether statements of the shape are currently permitted.
-func (p *Permissions) holds(s shape) bool {
+// has reports whether statements of the shape are currently permitted.
+func (p *Permissions) has(s shape) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return time.Now().Before(p.until[s])
@@ -57,7 +57,7 @@ func (p *Permissions) grant(s shape) {
 		}
 		delete(p.until, old)
 	}
-	p.until[s] = time.Now().Add(permittedFor)
+	p.until[s] = time.Now().Add(permissionTime)
 }
 
 // revoke records that the server denied a shape.
@@ -71,7 +71,7 @@ func (p *Permissions) revoke(s shape) {
 // session. Sessions of one account share permissions; with an account of "" the session shares nothing.
 func (p *Planner) Guard(account string) {
 	p.Permitted, p.account = &p.shared.permitted, account
-	if p.Alone = account == ""; p.Alone {
+	if p.Unshared = account == ""; p.Unshared {
 		p.Permitted.mu.Lock()
 		defer p.Permitted.mu.Unlock()
 		p.Permitted.sessions++

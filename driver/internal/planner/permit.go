@@ -23,19 +23,19 @@ var ErrTemporary = errors.New("leafsql: a temporary table hides the table")
 func (p *Planner) Permit(ctx context.Context, st *Statement, text string, rows int) (unproven bool, err error) {
 	in, staged := &st.Plan.Inserts[0], st.Way == Staged
 	if in.Diagnostics && !p.Settings.MariaDB {
-		return false, p.judged(ctx, &insert.Refusal{Table: in.Table.Name, Reason: "it reads @@warning_count or @@error_count, which MySQL resets when leafsql asks whether this account may run it", Fix: "put the count into a user variable first"}, text)
+		return false, p.judgeRefusal(ctx, &insert.Refusal{Table: in.Table.Name, Reason: "it reads @@warning_count or @@error_count, which MySQL resets when leafsql asks whether this account may run it", Fix: "put the count into a user variable first"}, text)
 	}
 	s := p.shape(in)
-	if in.Table.Keyless || p.Permitted.holds(s) {
+	if in.Table.Keyless || p.Permitted.has(s) {
 		return false, nil
 	}
 	// The server judges the table that the session sees. A query for it would change the counts that
 	// some statements read. These are judged without the query if their only effect is one id.
 	counts := session.MayReadCounts(text)
 	if !counts || in.RowsWithoutKey*rows != 1 || len(in.ArgKeys) > 0 || in.Floor > 0 {
-		hidden, err := p.askTemporary(ctx, text, in.Table.Name)
+		hidden, err := p.queryTemporary(ctx, text, in.Table.Name)
 		if refusal, ok := err.(*insert.Refusal); ok {
-			err = p.judged(ctx, refusal, text)
+			err = p.judgeRefusal(ctx, refusal, text)
 		}
 		if hidden || err != nil {
 			return false, cmp.Or(err, ErrTemporary)
@@ -47,7 +47,7 @@ func (p *Planner) Permit(ctx context.Context, st *Statement, text string, rows i
 			err = p.TryPrepare(ctx, emptyInsert(in.Table.Name))
 		}
 	case !staged || in.Staging.Source != insert.FromFile: // MySQL cannot prepare LOAD DATA
-		err = p.tryPrepare(ctx, st.Likely(text), in.Table.Name)
+		err = p.tryPrepare(ctx, st.LikelyText(text), in.Table.Name)
 	}
 	if err == nil && in.Columns != nil {
 		err = p.probe(ctx, in, !staged)
@@ -57,7 +57,7 @@ func (p *Planner) Permit(ctx context.Context, st *Statement, text string, rows i
 	case err == nil && !counts:
 		p.Permitted.grant(s)
 	case servererr.Denied(err):
-		err = p.Denial(ctx, st, text, err)
+		err = p.ExplainDenial(ctx, st, text, err)
 	}
 	return staged, err
 }
@@ -71,10 +71,10 @@ func (p *Planner) probe(ctx context.Context, in *insert.Insert, filled bool) err
 	return err
 }
 
-// Denial returns the error for a statement that the server denied when it was prepared with its keys:
+// ExplainDenial returns the error for a statement that the server denied when it was prepared with its keys:
 // the server's error if the account may not run the client's query either, and an *insert.Refusal
 // otherwise.
-func (p *Planner) Denial(ctx context.Context, st *Statement, text string, err error) error {
+func (p *Planner) ExplainDenial(ctx context.Context, st *Statement, text string, err error) error {
 	in := &st.Plan.Inserts[0]
 	moved := p.DB != st.db
 	var own error
@@ -87,17 +87,17 @@ func (p *Planner) Denial(ctx context.Context, st *Statement, text string, err er
 	return cmp.Or(own, in.RefuseKey(servererr.Message(err)))
 }
 
-// Ran records the result of a filled or staged statement and returns its error. If leafsql refused a
+// JudgeResult records the result of a filled or staged statement and returns its error. If leafsql refused a
 // staged statement that the server has not judged, and the server denies it, that is the server's
 // *mysql.MySQLError. If unproven is set, a successful copy has shown that it may write the key.
-func (p *Planner) Ran(ctx context.Context, st *Statement, text string, unproven bool, err error) error {
+func (p *Planner) JudgeResult(ctx context.Context, st *Statement, text string, unproven bool, err error) error {
 	_, answered := err.(*mysql.MySQLError) // false for an error from a connection of leafsql's account
 	refusal, refused := err.(*insert.Refusal)
 	switch in := &st.Plan.Inserts[0]; {
 	case answered && servererr.Denied(err):
 		p.Permitted.revoke(p.shape(in))
 	case refused && st.Way == Staged && !unproven:
-		return p.judged(ctx, refusal, text)
+		return p.judgeRefusal(ctx, refusal, text)
 	case err == nil && unproven:
 		p.Permitted.grant(p.shape(in))
 	}

@@ -4,10 +4,10 @@
 //	p := planner.New(session, set, plans)
 //	st, err := p.Statement(ctx, text) // st.Way: how to run it; st.Plan: the keys that its rows need
 //	…                                 // it runs
-//	p.After(st, err)                  // if st.Effects is set, or the statement failed
+//	p.RecordEffects(st, err)             // if st.Effects is set, or the statement failed
 //
 // If something other than a statement changed the session, such as a command of MySQL's protocol, the
-// caller has to call Use, ForgetSettings, DoubtTemporary or AfterOpaque.
+// caller has to call Use, ForgetSettings, DoubtTemporary or RecordOpaque.
 //
 // The package draws no ids and runs no statement of the application. It reads the session's settings if
 // the meaning of a query depends on them.
@@ -36,22 +36,22 @@ type Planner struct {
 	session.Session
 	tables *tables.Set
 
-	shared  *Plans
-	schema  *tables.Schema
-	plans   *plancache.Cache[*Statement] // plans for schema and the known state of the session
-	planned int                          // the session's Changes when plans was chosen
+	shared          *Plans
+	schema          *tables.Schema
+	plans           *plancache.Cache[*Statement] // plans for schema and the known state of the session
+	plannedRevision int                          // the session's Changes when plans was chosen
 
 	temporary map[catalog.Name]temporaryTable // plans that depend on one are not shared
 
-	// opaque is set after a routine or a dynamic statement ran, which may have created temporary tables
+	// opaqueRan is set after a routine or a dynamic statement ran, which may have created temporary tables
 	// or changed others. verified are the tables that were read again since.
-	opaque   bool
-	verified []catalog.Name
+	opaqueRan bool
+	verified  []catalog.Name
 
 	// Permitted are the statements that the server has permitted, or nil if the session has leafsql's
-	// account. The permissions of account apply; if Alone is set, they are this session's alone.
+	// account. The permissions of account apply; if Unshared is set, they are this session's alone.
 	Permitted *Permissions
-	Alone     bool
+	Unshared  bool
 	account   string
 
 	// The last query and its statement: most connections run one query many times.
@@ -64,42 +64,42 @@ func New(s session.Session, set *tables.Set, shared *Plans) Planner {
 	return Planner{Session: s, tables: set, shared: shared}
 }
 
-// maxMemo, in bytes, prevents a connection from keeping a large query in memory.
-const maxMemo = 4096
+// maxRemembered, in bytes, prevents a connection from keeping a large query in memory.
+const maxRemembered = 4096
 
 // Statement returns the plan of a query. The error may be an *insert.Refusal, a *catalog.Failure of a
 // look-up, or an error of the connection.
 func (p *Planner) Statement(ctx context.Context, text string) (*Statement, error) {
-	if p.last != nil && text == p.lastText && p.planned == p.Revision && p.schema == p.tables.Schema.Load() {
+	if p.last != nil && text == p.lastText && p.plannedRevision == p.Revision && p.schema == p.tables.Schema.Load() {
 		return p.last, nil
 	}
-	if p.tables.Idle() {
+	if p.tables.IsEmpty() {
 		return passThrough, nil
 	}
 	if s := p.tables.Schema.Load(); s != p.schema {
 		p.schema = s
-		p.replan()
+		p.selectPlans()
 	}
 	st, kept, err := p.plan(ctx, text)
 	if err == nil && p.DBUnknown && slices.ContainsFunc(st.Plan.Changes, func(ch insert.Change) bool { return ch.DB == "" && !ch.Program }) {
 		err = p.LoadDatabase(ctx, text) // to find the tables that it changes
 		st.db = p.DB                    // the database in use was unknown, so this plan is not shared
 	}
-	if err == nil && p.opaque && len(st.Plan.Inserts) > 0 && (st.positional() || p.Permitted != nil || !session.MayReadCounts(text)) {
+	if err == nil && p.opaqueRan && len(st.Plan.Inserts) > 0 && (st.isPositional() || p.Permitted != nil || !session.MayReadCounts(text)) {
 		planned := st
-		st, err = p.verify(ctx, text, st)
+		st, err = p.verifyTables(ctx, text, st)
 		kept = kept && st == planned
 	}
 	if err == nil && st.refusal != nil {
 		err = st.refusal
 	}
 	if refusal, ok := err.(*insert.Refusal); ok {
-		err = p.judged(ctx, refusal, text)
+		err = p.judgeRefusal(ctx, refusal, text)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if kept && len(text) <= maxMemo {
+	if kept && len(text) <= maxRemembered {
 		p.lastText, p.last = text, st
 	}
 	return st, nil
@@ -110,7 +110,7 @@ func (p *Planner) Statement(ctx context.Context, text string) (*Statement, error
 // the plan can be used next time without a look-up.
 func (p *Planner) plan(ctx context.Context, text string) (st *Statement, kept bool, err error) {
 	for {
-		p.follow()
+		p.followSession()
 		plans := p.plans
 		st, ok := plans.Get(text)
 		if !ok || p.DBUnknown || !st.expires.IsZero() && time.Now().After(st.expires) {
@@ -118,11 +118,11 @@ func (p *Planner) plan(ctx context.Context, text string) (st *Statement, kept bo
 			if st, err = p.parse(ctx, text); err != nil {
 				return nil, false, err
 			}
-			if p.follow(); p.plans == plans && !unknown { // otherwise a look-up changed the state that plans are cached for
+			if p.followSession(); p.plans == plans && !unknown { // otherwise a look-up changed the state that plans are cached for
 				plans.Put(text, st, st.Plan.MemorySize())
 			}
 		}
-		if !st.unknown {
+		if !st.needsSettings {
 			return st, st.expires.IsZero() && !p.DBUnknown, nil
 		}
 		if err = p.LoadSettings(ctx, text); err != nil {
@@ -131,29 +131,29 @@ func (p *Planner) plan(ctx context.Context, text string) (st *Statement, kept bo
 	}
 }
 
-// replan selects the plans for the schema, the database in use and the known state of the session. A
+// selectPlans selects the plans for the schema, the database in use and the known state of the session. A
 // connection with temporary tables of configured names does not share its plans.
-func (p *Planner) replan() {
-	p.last, p.planned = nil, p.Revision
-	if p.ownPlans() {
-		p.plans = plancache.New[*Statement](maxOwnPlans, planBytes/planCaches)
+func (p *Planner) selectPlans() {
+	p.last, p.plannedRevision = nil, p.Revision
+	if p.needsPrivatePlans() {
+		p.plans = plancache.New[*Statement](maxPrivatePlans, planBytes/planCaches)
 		return
 	}
-	p.plans = p.shared.of(p.tables, p.schema, planKey{db: p.DB, settings: p.Settings})
+	p.plans = p.shared.cacheOf(p.tables, p.schema, planKey{db: p.DB, settings: p.Settings})
 }
 
-// follow calls replan if the known state of the session has changed.
-func (p *Planner) follow() {
-	if p.planned != p.Revision {
-		p.replan()
+// followSession calls selectPlans if the known state of the session has changed.
+func (p *Planner) followSession() {
+	if p.plannedRevision != p.Revision {
+		p.selectPlans()
 	}
 }
 
-// Replanned returns the statement for a second attempt, or nil if there is none. It applies if another
+// Replan returns the statement for a second attempt, or nil if there is none. It applies if another
 // session changed a table after it was read, and the server reports a missing column or a wrong number
 // of values; it does so before it writes a row.
-func (p *Planner) Replanned(ctx context.Context, st *Statement, text string, err error) *Statement {
-	if err == nil || !servererr.Is(err, servererr.UnknownColumn, servererr.ColumnCount) || !st.positional() {
+func (p *Planner) Replan(ctx context.Context, st *Statement, text string, err error) *Statement {
+	if err == nil || !servererr.Is(err, servererr.UnknownColumn, servererr.ColumnCount) || !st.isPositional() {
 		return nil
 	}
 	again, err := p.Statement(ctx, text)
@@ -164,42 +164,42 @@ func (p *Planner) Replanned(ctx context.Context, st *Statement, text string, err
 	return again
 }
 
-// A reading is the state of reading a query once.
-type reading struct {
+// A parsing is the state of reading a query once.
+type parsing struct {
 	staged.Judge
 	p    *Planner
 	ctx  context.Context
 	text string
 
-	mayFill bool         // the query names a table that a rule includes and that has nothing to fill
-	place   catalog.Name // name of that table
+	mayFill      bool         // the query names a table that a rule includes and that has nothing to fill
+	mayFillTable catalog.Name // name of that table
 }
 
 // table returns the configured table that a name refers to, or nil.
-func (r *reading) table(db, name string) (*insert.Table, error) {
+func (r *parsing) table(db, name string) (*insert.Table, error) {
 	t, err := r.p.lookup(r.ctx, r.text, db, name)
-	if n := r.p.nameOf(insert.TableName{DB: db, Table: name}); t == nil && r.p.schema.Configured(n) {
-		r.mayFill, r.place = true, n
+	if n := r.p.resolveName(insert.TableName{DB: db, Table: name}); t == nil && r.p.schema.IsConfigured(n) {
+		r.mayFill, r.mayFillTable = true, n
 	}
 	return t, err
 }
 
-// called returns the effects of stored programs.
-func (r *reading) called(db string, calls, views []insert.TableName) (insert.Effects, error) {
+// programEffects returns the effects of stored programs.
+func (r *parsing) programEffects(db string, calls, views []insert.TableName) (insert.Effects, error) {
 	if db == "" {
 		if err := r.p.LoadDatabase(r.ctx, r.text); err != nil {
 			return insert.Effects{}, err
 		}
 		db = r.p.DB
 	}
-	return r.p.tables.Programs().Called(r.ctx, db, calls, views)
+	return r.p.tables.Programs().CallEffects(r.ctx, db, calls, views)
 }
 
 // parse makes the plan of a query. Errors come from look-ups of tables, and are not cached. A refusal
 // may depend on stored programs, so its statement expires.
 func (p *Planner) parse(ctx context.Context, text string) (*Statement, error) {
-	r := &reading{p: p, ctx: ctx, text: text}
-	r.Judge = staged.Judge{Settings: p.Settings, Called: r.called}
+	r := &parsing{p: p, ctx: ctx, text: text}
+	r.Judge = staged.Judge{Settings: p.Settings, ProgramEffects: r.programEffects}
 	schema := read.Schema{Table: r.table, Stager: r}
 	if len(p.temporary) > 0 {
 		schema.Temporary = p.knowsTemporary
@@ -208,16 +208,16 @@ func (p *Planner) parse(ctx context.Context, text string) (*Statement, error) {
 	var refusal *insert.Refusal
 	switch {
 	case errors.As(err, &refusal) && !refusal.Transient:
-		return &Statement{Plan: new(insert.Plan), expires: time.Now().Add(tables.RefreshEvery), refusal: refusal}, nil
+		return &Statement{Plan: new(insert.Plan), expires: time.Now().Add(tables.RefreshInterval), refusal: refusal}, nil
 	case err != nil:
 		return nil, err
 	case unknown:
-		return &Statement{Plan: new(insert.Plan), unknown: true}, nil
+		return &Statement{Plan: new(insert.Plan), needsSettings: true}, nil
 	}
 	st := newStatement(plan)
-	st.MayFill, st.place, st.db = r.mayFill, r.place, p.DB
-	if r.Looked && plan.Cut == 0 {
-		st.expires = time.Now().Add(tables.RefreshEvery)
+	st.MayFill, st.mayFillTable, st.db = r.mayFill, r.mayFillTable, p.DB
+	if r.UsedPrograms && plan.Cut == 0 {
+		st.expires = time.Now().Add(tables.RefreshInterval)
 	}
 	return st, nil
 }
@@ -229,7 +229,7 @@ func (p *Planner) lookup(ctx context.Context, text, db, table string) (*insert.T
 			Fix: "connect with charset=utf8mb4", Transient: true}
 	}
 	if db == "" {
-		if p.DBUnknown && !p.schema.MayMean(table) {
+		if p.DBUnknown && !p.schema.MayBeConfigured(table) {
 			return nil, nil
 		}
 		if err := p.LoadDatabase(ctx, text); err != nil {
@@ -239,23 +239,23 @@ func (p *Planner) lookup(ctx context.Context, text, db, table string) (*insert.T
 			return nil, nil // the server returns error 1046
 		}
 	}
-	name := p.tables.Name(db, table)
+	name := p.tables.NormalizeName(db, table)
 	if own, like, err := p.isTemporary(ctx, text, name); own || err != nil {
 		return like, err
 	}
 	t, err := p.schema.Lookup(ctx, name)
-	if err != tables.ErrUnseen {
+	if err != tables.ErrNotInCatalog {
 		return t, err
 	}
-	own, err := p.askTemporary(ctx, text, name)
+	own, err := p.queryTemporary(ctx, text, name)
 	switch {
 	case servererr.Is(err, servererr.NoSuchTable) && p.Permitted != nil:
-		return nil, p.unseen(ctx, text, name)
+		return nil, p.unseenTableError(ctx, text, name)
 	case own, err != nil: // the server's error, 1146
 		return nil, err
 	}
-	if t, err = p.schema.Lookup(ctx, name); err == tables.ErrUnseen { // otherwise another session has just created the table
-		err = p.unseen(ctx, text, name)
+	if t, err = p.schema.Lookup(ctx, name); err == tables.ErrNotInCatalog { // otherwise another session has just created the table
+		err = p.unseenTableError(ctx, text, name)
 	}
 	return t, err
 }

@@ -9,10 +9,10 @@ import (
 )
 
 const (
-	planEntries = 4096    // queries in one plan cache
-	planBytes   = 4 << 20 // size of these queries and their plans
-	planCaches  = 64      // number of caches, one for each database in use and settings
-	maxOwnPlans = 64      // plans in a cache that is not shared
+	planEntries     = 4096    // queries in one plan cache
+	planBytes       = 4 << 20 // size of these queries and their plans
+	planCaches      = 64      // number of caches, one for each database in use and settings
+	maxPrivatePlans = 64      // plans in a cache that is not shared
 )
 
 // Plans are the plan caches that the connections of a set share, for the current facts about tables.
@@ -31,11 +31,11 @@ type planKey struct {
 	settings insert.Settings
 }
 
-// of returns the cache for sessions with the same database and settings. The caches are replaced with
+// cacheOf returns the cache for sessions with the same database and settings. The caches are replaced with
 // each schema. A connection that still uses an older schema gets a cache that is not shared.
-func (s *Plans) of(set *tables.Set, schema *tables.Schema, key planKey) *plancache.Cache[*Statement] {
+func (s *Plans) cacheOf(set *tables.Set, schema *tables.Schema, key planKey) *plancache.Cache[*Statement] {
 	if schema != set.Schema.Load() {
-		return plancache.New[*Statement](maxOwnPlans, planBytes/planCaches)
+		return plancache.New[*Statement](maxPrivatePlans, planBytes/planCaches)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -16,21 +16,21 @@ func TestPlansAreShared(t *testing.T) {
 	set := tables.New(rules.Config{}, catalog.New(nil), nil, nil)
 	var plans Plans
 	old := set.Schema.Load()
-	shop := plans.of(set, old, planKey{db: "shop"})
-	if plans.of(set, old, planKey{db: "shop"}) != shop {
+	shop := plans.cacheOf(set, old, planKey{db: "shop"})
+	if plans.cacheOf(set, old, planKey{db: "shop"}) != shop {
 		t.Error("equal sessions have different plans")
 	}
-	if plans.of(set, old, planKey{db: "other"}) == shop || plans.of(set, old, planKey{db: "shop", settings: insert.Settings{ANSIQuotes: true}}) == shop {
+	if plans.cacheOf(set, old, planKey{db: "other"}) == shop || plans.cacheOf(set, old, planKey{db: "shop", settings: insert.Settings{ANSIQuotes: true}}) == shop {
 		t.Error("sessions that read texts in another way share plans")
 	}
 	set.Schema.Store(new(tables.Schema))
-	if now := plans.of(set, set.Schema.Load(), planKey{db: "shop"}); now == shop || plans.of(set, set.Schema.Load(), planKey{db: "shop"}) != now {
+	if now := plans.cacheOf(set, set.Schema.Load(), planKey{db: "shop"}); now == shop || plans.cacheOf(set, set.Schema.Load(), planKey{db: "shop"}) != now {
 		t.Error("plans are kept beyond what they were made of, or not shared")
-	} else if plans.of(set, old, planKey{db: "shop"}) == now {
+	} else if plans.cacheOf(set, old, planKey{db: "shop"}) == now {
 		t.Error("a session that knows other tables shares the plans")
 	}
 	for i := range 3 * planCaches {
-		plans.of(set, set.Schema.Load(), planKey{settings: insert.Settings{Version: i}})
+		plans.cacheOf(set, set.Schema.Load(), planKey{settings: insert.Settings{Version: i}})
 	}
 	if n := len(plans.caches); n > planCaches {
 		t.Errorf("%d caches are kept", n)

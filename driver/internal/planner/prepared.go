@@ -21,17 +21,17 @@ type Prepared struct {
 	NumInput  int  // number of placeholders in the user's query
 	Fixed     bool // it writes no table that a rule includes: its execution never changes
 
-	p       *Planner
-	table   insert.TableName // table that it fills; zero if there is none
-	reads   bool             // the meaning depends on sql_mode or the character set
-	meaning meaning          // meaning at the time of preparing
-	schema  *tables.Schema
-	plans   *plancache.Cache[*Statement]
+	p                 *Planner
+	table             insert.TableName // table that it fills; zero if there is none
+	dependsOnSettings bool             // the meaning depends on sql_mode or the character set
+	meaning           textMeaning      // meaning at the time of preparing
+	schema            *tables.Schema
+	plans             *plancache.Cache[*Statement]
 }
 
-// A meaning is the state that the meaning of a query depends on: the database in use and, if the query
+// A textMeaning is the state that the meaning of a query depends on: the database in use and, if the query
 // can be read in several ways, the session's way of reading.
-type meaning struct{ db, reading string }
+type textMeaning struct{ db, settings string }
 
 // Prepare returns the Prepared of a query that is about to be prepared, and records its current
 // meaning. st is its statement. The result is valid even if err is not nil. The errors are those of
@@ -44,8 +44,8 @@ func (p *Planner) Prepare(ctx context.Context, st *Statement, text string) (s Pr
 	if s.Fixed = s.table.Table == "" && !st.MayFill; !s.Fixed {
 		// The server keeps the meaning of the query that is prepared now. If the same query is prepared
 		// later, it may have another meaning.
-		s.reads = !readsOneWay(text)
-		s.meaning, err = s.now(ctx)
+		s.dependsOnSettings = !isUnambiguous(text)
+		s.meaning, err = s.currentMeaning(ctx)
 	}
 	return s, err
 }
@@ -57,25 +57,25 @@ func (s *Prepared) Refresh(ctx context.Context, args int) error {
 		return fmt.Errorf("leafsql: the statement takes %d arguments, got %d", s.NumInput, args)
 	}
 	p := s.p
-	if p.planned != p.Revision {
-		p.replan()
+	if p.plannedRevision != p.Revision {
+		p.selectPlans()
 	}
 	schema := p.tables.Schema.Load()
-	if s.Fixed || schema == s.schema && s.plans == p.plans && !p.opaque && s.Statement.expires.IsZero() {
+	if s.Fixed || schema == s.schema && s.plans == p.plans && !p.opaqueRan && s.Statement.expires.IsZero() {
 		return nil
 	}
 	same := false
-	if !p.DBUnknown || !session.MayReadCounts(s.Text) || s.Statement.positional() { // otherwise the look-up would change a count that the query stores
+	if !p.DBUnknown || !session.MayReadCounts(s.Text) || s.Statement.isPositional() { // otherwise the look-up would change a count that the query stores
 		var err error
-		if same, err = s.sameMeaning(ctx); err != nil {
+		if same, err = s.hasSameMeaning(ctx); err != nil {
 			return err
 		}
 	}
 	if !same { // the prepared query keeps its original meaning
 		if slices.ContainsFunc(s.Statement.Plan.Inserts, func(in insert.Insert) bool { return in.WritesZero }) {
-			return s.changed("sql_mode decides whether the 0 that it writes is a key")
+			return s.refuseChanged("sql_mode decides whether the 0 that it writes is a key")
 		}
-		return s.keepsPlace()
+		return s.checkSameTable()
 	}
 	st, err := p.Statement(ctx, s.Text)
 	if err != nil {
@@ -85,39 +85,39 @@ func (s *Prepared) Refresh(ctx context.Context, args int) error {
 	return nil
 }
 
-// now returns the meaning that the query would have if it were prepared now. Unknown settings are read
+// currentMeaning returns the meaning that the query would have if it were prepared now. Unknown settings are read
 // from the session.
-func (s *Prepared) now(ctx context.Context) (m meaning, err error) {
-	if err = s.p.LoadDatabase(ctx, s.Text); err == nil && s.reads {
+func (s *Prepared) currentMeaning(ctx context.Context) (m textMeaning, err error) {
+	if err = s.p.LoadDatabase(ctx, s.Text); err == nil && s.dependsOnSettings {
 		err = s.p.LoadSettings(ctx, s.Text)
-		m.reading = s.p.SettingsText
+		m.settings = s.p.SettingsText
 	}
 	m.db = s.p.DB
 	return m, err
 }
 
-// sameMeaning reports whether the query still has the meaning from the time of preparing.
-func (s *Prepared) sameMeaning(ctx context.Context) (bool, error) {
-	now, err := s.now(ctx)
+// hasSameMeaning reports whether the query still has the meaning from the time of preparing.
+func (s *Prepared) hasSameMeaning(ctx context.Context) (bool, error) {
+	now, err := s.currentMeaning(ctx)
 	return now == s.meaning, err
 }
 
-// KeepsMeaning returns an *insert.Refusal if a query prepared now would have another meaning than the
+// CheckMeaning returns an *insert.Refusal if a query prepared now would have another meaning than the
 // user's prepared query, or an error as from Prepare.
-func (s *Prepared) KeepsMeaning(ctx context.Context) error {
+func (s *Prepared) CheckMeaning(ctx context.Context) error {
 	if s.Fixed {
 		return nil
 	}
-	if same, err := s.sameMeaning(ctx); same || err != nil {
+	if same, err := s.hasSameMeaning(ctx); same || err != nil {
 		return err
 	}
-	return s.changed("these arguments need a text that was not prepared then")
+	return s.refuseChanged("these arguments need a text that was not prepared then")
 }
 
-// keepsPlace refuses a statement if a temporary table now hides its table, or no longer hides it: rows
+// checkSameTable refuses a statement if a temporary table now hides its table, or no longer hides it: rows
 // that needed no keys need them now, or the other way round.
-func (s *Prepared) keepsPlace() error {
-	place, filled := s.Statement.place, len(s.Statement.Plan.Inserts) > 0
+func (s *Prepared) checkSameTable() error {
+	place, filled := s.Statement.mayFillTable, len(s.Statement.Plan.Inserts) > 0
 	if filled {
 		place = s.Statement.Plan.Inserts[0].Table.Name
 	}
@@ -125,10 +125,10 @@ func (s *Prepared) keepsPlace() error {
 	if filled && !is || !filled && (is && t.known || !s.Statement.MayFill) {
 		return nil
 	}
-	return s.changed("a temporary table has, or had, the name of its table")
+	return s.refuseChanged("a temporary table has, or had, the name of its table")
 }
 
-func (s *Prepared) changed(why string) error {
+func (s *Prepared) refuseChanged(why string) error {
 	return &insert.Refusal{
 		Table:  s.table,
 		Reason: "the statement was prepared under another database in use, sql_mode or character set, and " + why,
@@ -136,9 +136,9 @@ func (s *Prepared) changed(why string) error {
 	}
 }
 
-// readsOneWay reports whether a query has the same meaning in every sql_mode and character set: quotes
+// isUnambiguous reports whether a query has the same meaning in every sql_mode and character set: quotes
 // enclose plain literals only, no operator depends on a mode, and all characters are ASCII.
-func readsOneWay(text string) bool {
+func isUnambiguous(text string) bool {
 	return !strings.ContainsAny(text, "\"\\|![-") && !strings.Contains(text, "''") && !strings.Contains(strings.ToLower(text), "not") &&
 		!strings.ContainsFunc(text, func(r rune) bool { return r >= utf8.RuneSelf })
 }

@@ -17,7 +17,7 @@ func TestReadsOneWay(t *testing.T) {
 		"UPDATE t SET a = 1 WHERE b = ! c":      false,
 		"DELETE FROM t WHERE a = 'it' 's' or b": true,
 	} {
-		if got := readsOneWay(text); got != want {
+		if got := isUnambiguous(text); got != want {
 			t.Errorf("%s: %v", text, got)
 		}
 	}

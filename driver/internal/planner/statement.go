@@ -15,16 +15,16 @@ import (
 type Statement struct {
 	Way     Way
 	Plan    *insert.Plan
-	Effects bool // it has effects on the session or on tables, to be passed to After
+	Effects bool // it has effects on the session or on tables, to be passed to RecordEffects
 	MayFill bool // it writes a table that a rule includes, but that has nothing to fill now, such as a temporary table
 
-	Accepted atomic.Bool // the copy of a staged statement ran before: the server resolves the names in it
+	CopySucceeded atomic.Bool // the copy of a staged statement ran before: the server resolves the names in it
 
-	db      string          // database in use when planned; names are read in it even if a prepared statement runs in another database
-	place   catalog.Name    // name of the table that MayFill refers to
-	unknown bool            // no plan: it depends on the session's settings
-	refusal *insert.Refusal // refusal, without a plan
-	expires time.Time       // time at which it must be planned again; zero: valid as long as the schema
+	db            string          // database in use when planned; names are read in it even if a prepared statement runs in another database
+	mayFillTable  catalog.Name    // name of the table that MayFill refers to
+	needsSettings bool            // no plan: it depends on the session's settings
+	refusal       *insert.Refusal // refusal, without a plan
+	expires       time.Time       // time at which it must be planned again; zero: valid as long as the schema
 }
 
 // A Way is a way to execute a statement.
@@ -53,9 +53,9 @@ func newStatement(p *insert.Plan) *Statement {
 // passThrough is the statement of every query if no table is configured.
 var passThrough = newStatement(new(insert.Plan))
 
-// positional reports whether an insert relies on the columns that the catalog returned: it lists none,
+// isPositional reports whether an insert relies on the columns that the catalog returned: it lists none,
 // or its rows are staged.
-func (st *Statement) positional() bool {
+func (st *Statement) isPositional() bool {
 	return st.Way == Staged || slices.ContainsFunc(st.Plan.Inserts, func(in insert.Insert) bool { return in.Positional })
 }
 
@@ -66,7 +66,7 @@ func (st *Statement) Fills() bool { return st.Way != PassedThrough }
 // table at present.
 func (st *Statement) Prepares() bool { return st.Fills() || st.MayFill }
 
-// HasEffects reports whether After has to be called with the result of the statement.
+// HasEffects reports whether RecordEffects has to be called with the result of the statement.
 func (st *Statement) HasEffects() bool { return st.Effects }
 
 // Parts returns the statements of the query, in order. There is more than one only if the query is
@@ -84,10 +84,10 @@ func (st *Statement) Parts(text string) []string {
 	return append(parts, text[begin:])
 }
 
-// Likely returns the query that most executions of a statement send: each row that may get a key gets
+// LikelyText returns the query that most executions of a statement send: each row that may get a key gets
 // one. For a statement that runs in several steps, or that needs more placeholders than a statement may
 // have, it returns text.
-func (st *Statement) Likely(text string) string {
+func (st *Statement) LikelyText(text string) string {
 	if st.Way != Filled {
 		return text
 	}

@@ -33,8 +33,8 @@ func (p *Planner) isTemporary(ctx context.Context, text string, name catalog.Nam
 	if !t.known {
 		// If it hides no table to fill, no look-up is needed: the server returns an error for a dropped table.
 		hidden, err := p.schema.Lookup(ctx, name)
-		if hidden != nil || err != nil && err != tables.ErrUnseen || t.like != (catalog.Name{}) {
-			is, err := p.askTemporary(ctx, text, name)
+		if hidden != nil || err != nil && err != tables.ErrNotInCatalog || t.like != (catalog.Name{}) {
+			is, err := p.queryTemporary(ctx, text, name)
 			if servererr.Is(err, servererr.NoSuchTable) {
 				err = nil
 			}
@@ -48,17 +48,17 @@ func (p *Planner) isTemporary(ctx context.Context, text string, name catalog.Nam
 		return true, nil, nil
 	}
 	like, err := p.schema.Lookup(ctx, t.like)
-	if err == tables.ErrUnseen || like == nil || like.AutoIncrement {
+	if err == tables.ErrNotInCatalog || like == nil || like.AutoIncrement {
 		return true, nil, nil
 	}
-	desc := tables.Keyless(like, name)
+	desc := tables.KeylessCopy(like, name)
 	desc.Columns, err = p.VisibleColumns(ctx, text, name) // it may have been altered
 	return true, desc, err
 }
 
-// askTemporary queries the server, and reports whether a name refers to a temporary table on this
+// queryTemporary queries the server, and reports whether a name refers to a temporary table on this
 // connection. The error is a refusal or the server's, 1146 if there is no such table.
-func (p *Planner) askTemporary(ctx context.Context, text string, name catalog.Name) (bool, error) {
+func (p *Planner) queryTemporary(ctx context.Context, text string, name catalog.Name) (bool, error) {
 	if err := session.CheckQueryAllowed(text, "temporary tables", "drop the temporary table"); err != nil {
 		return false, err
 	}
@@ -66,7 +66,7 @@ func (p *Planner) askTemporary(ctx context.Context, text string, name catalog.Na
 	made := ""
 	switch {
 	case err == nil && len(row) > 1:
-		made = inASCII.Replace(row[1])
+		made = asciiReplacer.Replace(row[1])
 	case servererr.Is(err, servererr.TableDenied): // a temporary table is never denied
 		err = nil
 	case !servererr.Is(err, servererr.NoSuchTable):
@@ -82,14 +82,14 @@ func (p *Planner) askTemporary(ctx context.Context, text string, name catalog.Na
 		p.setTemporary(name, t)
 	case ok:
 		delete(p.temporary, name)
-		p.replan()
+		p.selectPlans()
 	}
 	return is, err
 }
 
-// inASCII reverts the effect of a session's character_set_results: in some character sets letters have
+// asciiReplacer reverts the effect of a session's character_set_results: in some character sets letters have
 // several bytes, and MariaDB's filename escapes spaces.
-var inASCII = strings.NewReplacer("\x00", "", "@0020", " ")
+var asciiReplacer = strings.NewReplacer("\x00", "", "@0020", " ")
 
 // setTemporary records a temporary table.
 func (p *Planner) setTemporary(name catalog.Name, t temporaryTable) {
@@ -97,13 +97,13 @@ func (p *Planner) setTemporary(name catalog.Name, t temporaryTable) {
 		p.temporary = make(map[catalog.Name]temporaryTable)
 	}
 	p.temporary[name] = t
-	p.replan()
+	p.selectPlans()
 }
 
-// ownPlans reports whether plans depend on temporary tables.
-func (p *Planner) ownPlans() bool {
+// needsPrivatePlans reports whether plans depend on temporary tables.
+func (p *Planner) needsPrivatePlans() bool {
 	for name, t := range p.temporary {
-		if p.schema.Configured(name) || p.schema.Configured(t.like) {
+		if p.schema.IsConfigured(name) || p.schema.IsConfigured(t.like) {
 			return true
 		}
 	}
@@ -118,32 +118,32 @@ func (p *Planner) DoubtTemporary() {
 		p.temporary[name] = temporaryTable{like: t.like}
 	}
 	if doubt {
-		p.replan()
+		p.selectPlans()
 	}
 }
 
 // knowsTemporary reports whether a name is known to be a temporary table.
 func (p *Planner) knowsTemporary(n insert.TableName) bool {
-	_, ok := p.temporary[p.nameOf(n)]
+	_, ok := p.temporary[p.resolveName(n)]
 	return ok
 }
 
-// changeTemporary records the effect of a change on temporary tables, and reports whether no other
+// recordTemporaryChange records the effect of a change on temporary tables, and reports whether no other
 // table is affected. ofOwn is set if the query changes a temporary table, which was created LIKE like.
-func (p *Planner) changeTemporary(change insert.Change, name catalog.Name, failed, ofOwn bool, like catalog.Name) bool {
+func (p *Planner) recordTemporaryChange(change insert.Change, name catalog.Name, failed, ofOwn bool, like catalog.Name) bool {
 	t, own := p.temporary[name]
 	switch {
 	case change.Temporary && !change.Drop:
 		t.known = !failed && !own // otherwise the table may be unchanged, because of IF NOT EXISTS
 		if t.like == (catalog.Name{}) && change.Like.Table != "" {
-			t.like = p.nameOf(change.Like)
+			t.like = p.resolveName(change.Like)
 			if of, ok := p.temporary[t.like]; ok {
 				t.like = of.like
 			}
 		}
 	case own && change.Drop && !failed:
 		delete(p.temporary, name)
-		p.replan()
+		p.selectPlans()
 		return true
 	case own, ofOwn: // it may be the new name of a renamed temporary table
 		t = temporaryTable{like: cmp.Or(t.like, like)}
@@ -154,10 +154,10 @@ func (p *Planner) changeTemporary(change insert.Change, name catalog.Name, faile
 	return own || change.Temporary
 }
 
-// nameOf returns the table that a name in a query refers to, as far as the database in use is known.
-func (p *Planner) nameOf(n insert.TableName) catalog.Name {
+// resolveName returns the table that a name in a query refers to, as far as the database in use is known.
+func (p *Planner) resolveName(n insert.TableName) catalog.Name {
 	if n.DB == "" {
 		n.DB = p.DB
 	}
-	return p.tables.Name(n.DB, n.Table)
+	return p.tables.NormalizeName(n.DB, n.Table)
 }

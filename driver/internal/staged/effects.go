@@ -7,18 +7,18 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/lex"
 )
 
-// clocks are the keywords and functions that return the statement's time.
-var clocks = lex.Words("now current_timestamp localtime localtimestamp sysdate unix_timestamp curdate curtime current_date current_time utc_date utc_time utc_timestamp")
+// clockWords are the keywords and functions that return the statement's time.
+var clockWords = lex.Words("now current_timestamp localtime localtimestamp sysdate unix_timestamp curdate curtime current_date current_time utc_date utc_time utc_timestamp")
 
 // Words after which tables are named, and words that end such a place; words that write a table, and
 // words that may follow them in front of its name; and the server's functions that report on other
 // statements, with or without quotes.
 var (
-	beforeTables = lex.Words("from join straight_join into update table tables insert replace delete truncate for")
-	afterTables  = lex.Words("select where set values value group order having limit return then else do begin end if when case")
-	writing      = lex.Words("insert replace update delete truncate load call execute")
-	modifiers    = lex.Words("low_priority high_priority delayed quick ignore")
-	counting     = lex.Words(lex.IDFunction + " row_count found_rows")
+	wordsBeforeTables = lex.Words("from join straight_join into update table tables insert replace delete truncate for")
+	wordsAfterTables  = lex.Words("select where set values value group order having limit return then else do begin end if when case")
+	writeVerbs        = lex.Words("insert replace update delete truncate load call execute")
+	writeModifiers    = lex.Words("low_priority high_priority delayed quick ignore")
+	countFunctions    = lex.Words(lex.IDFunction + " row_count found_rows")
 )
 
 // skipHeader skips the start of a definition such as CREATE … FUNCTION.
@@ -28,8 +28,8 @@ func skipHeader(s *lex.Scanner) {
 	}
 }
 
-// effectsOf returns the effects of a piece of SQL. Unqualified names get no database.
-func effectsOf(s lex.Scanner) (e insert.Effects) {
+// findEffects returns the effects of a piece of SQL. Unqualified names get no database.
+func findEffects(s lex.Scanner) (e insert.Effects) {
 	var prev lex.Token
 	var word string           // the previous token, in lower case, if it is a word or a name
 	var atVar bool            // the last variable is at a place where SET assigns one
@@ -48,7 +48,7 @@ func effectsOf(s lex.Scanner) (e insert.Effects) {
 			prev.End = t.End
 			continue
 		}
-		at := tables && (prev.Kind == ',' || prev.Kind == '(' || prev.Kind == lex.Word && (beforeTables[before] || modifiers[before]))
+		at := tables && (prev.Kind == ',' || prev.Kind == '(' || prev.Kind == lex.Word && (wordsBeforeTables[before] || writeModifiers[before]))
 		switch t.Kind {
 		case lex.Assign, '=':
 			if t.Kind == lex.Assign && (prev.Kind == lex.Var || prev.Kind == lex.Name) || atVar && prev.Kind == lex.Var {
@@ -56,7 +56,7 @@ func effectsOf(s lex.Scanner) (e insert.Effects) {
 			}
 		case lex.Var:
 			atVar = before == "set" || prev.Kind == ','
-			variable(&e, s, t)
+			addVariable(&e, s, t)
 		case '(':
 			outside = append(outside, tables)
 			tables = at
@@ -87,16 +87,16 @@ func effectsOf(s lex.Scanner) (e insert.Effects) {
 				word = before
 			case prev.Kind == '%' && word == "rowcount":
 				e.PreviousCall = "SQL%ROWCOUNT"
-			case prev.Kind != '.' && (!call && t.Kind == lex.Word || call && (first || counting[word] || t.Kind == lex.Word && word == "update" || s.IsBuiltIn(t, open))) && keyword(&e, word, before, call, call && peek.Next().Kind != ')', results):
+			case prev.Kind != '.' && (!call && t.Kind == lex.Word || call && (first || countFunctions[word] || t.Kind == lex.Word && word == "update" || s.IsBuiltIn(t, open))) && addWordEffect(&e, word, before, call, call && peek.Next().Kind != ')', results):
 			case before == "call", call && !first && (prev.Kind == '.' || !s.IsBuiltIn(t, open)):
 				e.Calls = append(e.Calls, name)
-			case first && (prev.Kind == '.' || t.Kind == lex.Name || !lex.IsKeyword(word) && !beforeTables[word] && !(modifiers[word] && (writing[before] || modifiers[before]))):
+			case first && (prev.Kind == '.' || t.Kind == lex.Name || !lex.IsKeyword(word) && !wordsBeforeTables[word] && !(writeModifiers[word] && (writeVerbs[before] || writeModifiers[before]))):
 				e.Tables = append(e.Tables, name)
 			}
 			if t.Kind == lex.Word && prev.Kind != '.' {
 				out = word != "from" && (out || word == "into" || word == "call")
-				tables = tables && !afterTables[word] || beforeTables[word] && (!writing[word] || writes(word, before, call))
-				results = results || word == "into" && !writing[before] && !modifiers[before] || word == "call" || word == "diagnostics"
+				tables = tables && !wordsAfterTables[word] || wordsBeforeTables[word] && (!writeVerbs[word] || isWriteVerb(word, before, call))
+				results = results || word == "into" && !writeVerbs[before] && !writeModifiers[before] || word == "call" || word == "diagnostics"
 			}
 		}
 		prev = t
@@ -107,10 +107,10 @@ func effectsOf(s lex.Scanner) (e insert.Effects) {
 	return e
 }
 
-// keyword adds the effects of a word or a call, and reports whether it has any, in which case it is not
+// addWordEffect adds the effects of a word or a call, and reports whether it has any, in which case it is not
 // a name. before is the word in front of it, argument is set if it is called with one, and counts if
 // ROW_COUNT or FOUND_ROWS without parentheses may be a count, as in GET DIAGNOSTICS.
-func keyword(e *insert.Effects, word, before string, call, argument, counts bool) bool {
+func addWordEffect(e *insert.Effects, word, before string, call, argument, counts bool) bool {
 	switch {
 	case call && word == lex.IDFunction:
 		if e.Kinds |= insert.ReadsID; argument {
@@ -120,9 +120,9 @@ func keyword(e *insert.Effects, word, before string, call, argument, counts bool
 		e.PreviousCall = strings.ToUpper(word) + "()"
 	case word == "temporary":
 		e.Kinds |= insert.MakesTemporary
-	case writing[word] && writes(word, before, call):
+	case writeVerbs[word] && isWriteVerb(word, before, call):
 		e.Kinds |= insert.Writes
-	case clocks[word]:
+	case clockWords[word]:
 		e.Kinds |= insert.ReadsClock
 	default:
 		return false
@@ -130,16 +130,16 @@ func keyword(e *insert.Effects, word, before string, call, argument, counts bool
 	return true
 }
 
-// writes reports whether word, which is in writing, is a verb.
-func writes(word, before string, call bool) bool {
+// isWriteVerb reports whether word, which is in writeVerbs, is a verb.
+func isWriteVerb(word, before string, call bool) bool {
 	if word == "update" { // UPDATE is not a function
 		return before != "key" && before != "for"
 	}
 	return !call
 }
 
-// variable adds a user variable, or the effect of reading a system variable.
-func variable(e *insert.Effects, s lex.Scanner, t lex.Token) {
+// addVariable adds a user variable, or the effect of reading a system variable.
+func addVariable(e *insert.Effects, s lex.Scanner, t lex.Token) {
 	switch name := s.SystemVariable(t); name {
 	case "":
 		if t.End-t.Pos > len("@") {

@@ -10,7 +10,7 @@ import (
 
 var mariaDB = &insert.Settings{SessionKnown: true, MariaDB: true, Version: 101119}
 
-// TestEffects: effectsOf returns what a piece of SQL reads and changes apart from its rows.
+// TestEffects: findEffects returns what a piece of SQL reads and changes apart from its rows.
 func TestEffects(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"SELECT f(a), shop.g(b), `h` (1), COUNT (1), COUNT(1) FROM s", "calls [.f shop.g .h .COUNT] tables [.s]"},
@@ -56,7 +56,7 @@ func TestEffects(t *testing.T) {
 		{"CREATE TEMPORARY TABLE x (a INT)", "temporary tables [.x]"},
 		{"INSERT INTO audit (table_name, row_id) VALUES ('orders', NEW.id)", "writes tables [.audit]"},
 	} {
-		e := effectsOf(mariaDB.Scanner(c.text))
+		e := findEffects(mariaDB.Scanner(c.text))
 		var got []string
 		if e.PreviousCall != "" {
 			got = append(got, "before "+e.PreviousCall)
@@ -84,7 +84,7 @@ func TestEffects(t *testing.T) {
 	}
 	routine := mariaDB.Scanner("CREATE DEFINER=`root`@`localhost` FUNCTION `f`(x INT) RETURNS int(11) BEGIN RETURN g(x); END")
 	skipHeader(&routine)
-	if e := effectsOf(routine); fmt.Sprint(e.Calls, e.Vars) != "[.f .g] []" {
+	if e := findEffects(routine); fmt.Sprint(e.Calls, e.Vars) != "[.f .g] []" {
 		t.Errorf("a routine calls %v and names %v, want [.f .g] and []", e.Calls, e.Vars)
 	}
 }
@@ -106,7 +106,7 @@ func TestSetsKey(t *testing.T) {
 		"SET NEW.a = CASE WHEN 1 THEN 2 ELSE 3 END, NEW.id = 5":        true,
 		"BEGIN UPDATE cnt SET n = n + 1; SET NEW.id = (SELECT 1); END": true,
 	} {
-		if e := effectsOf(insert.Settings{}.Scanner(body)); e.SetsKey("id") != want {
+		if e := findEffects(insert.Settings{}.Scanner(body)); e.SetsKey("id") != want {
 			t.Errorf("%s: sets the key %v, want %v", body, !want, want)
 		}
 	}

@@ -15,28 +15,28 @@ import (
 type Judge struct {
 	Settings insert.Settings
 
-	// Called returns the effects of the stored routines in calls and of the views in views, including
+	// ProgramEffects returns the effects of the stored routines in calls and of the views in views, including
 	// all that they call. Names that are not views have no effects. Unqualified names are in db, or in
-	// the database in use if db is "". If Called is nil, there are none.
-	Called func(db string, calls, views []insert.TableName) (insert.Effects, error)
+	// the database in use if db is "". If ProgramEffects is nil, there are none.
+	ProgramEffects func(db string, calls, views []insert.TableName) (insert.Effects, error)
 
-	Looked bool // Called was used: its result may change unnoticed
+	UsedPrograms bool // ProgramEffects was called: its result may change unnoticed
 }
 
-// called returns the effects of the code that a piece of SQL runs indirectly: stored functions, and
+// programEffects returns the effects of the code that a piece of SQL runs indirectly: stored functions, and
 // views with their functions.
-func (j *Judge) called(db string, e insert.Effects) (insert.Effects, error) {
-	if len(e.Calls) == 0 && len(e.Tables) == 0 || j.Called == nil {
+func (j *Judge) programEffects(db string, e insert.Effects) (insert.Effects, error) {
+	if len(e.Calls) == 0 && len(e.Tables) == 0 || j.ProgramEffects == nil {
 		return insert.Effects{}, nil
 	}
-	j.Looked = true
-	return j.Called(db, e.Calls, e.Tables)
+	j.UsedPrograms = true
+	return j.ProgramEffects(db, e.Calls, e.Tables)
 }
 
 // ReadsID reports whether a stored function or a view that text may name reads the session's id. An
 // error is a *catalog.Failure.
 func (j *Judge) ReadsID(db, text string) (bool, error) {
-	run, err := j.called(db, effectsOf(j.Settings.Scanner(text)))
+	run, err := j.programEffects(db, findEffects(j.Settings.Scanner(text)))
 	return run.Kinds.HasAny(insert.ReadsID | insert.Hidden), err
 }
 
@@ -46,22 +46,22 @@ func (j *Judge) Stage(in *insert.Insert, db, source string) error {
 	t, s := in.Table, in.Staging
 	switch {
 	case j.Settings.TiDB:
-		return onTiDB.on(t)
+		return onTiDB.refuse(t)
 	case in.Returning:
-		return returning.on(t)
+		return returningRefused.refuse(t)
 	case !versions.NumbersRows(j.Settings.MariaDB, j.Settings.Version):
-		return tooOld.on(t, "{server}", versions.Name(j.Settings.MariaDB, j.Settings.Version))
+		return serverTooOld.refuse(t, "{server}", versions.Name(j.Settings.MariaDB, j.Settings.Version))
 	}
-	if err := Nulled(t, j.Settings, s.Source); err != nil {
+	if err := CheckNulledKeys(t, j.Settings, s.Source); err != nil {
 		return err
 	}
 	switch s.Clash {
 	case insert.ClashJoinCondition:
-		return joins.on(t)
+		return joinConditionRefused.refuse(t)
 	case insert.ClashSameName:
-		return sameName.on(t)
+		return sameNameRefused.refuse(t)
 	}
-	if err := j.check(t, s, db, source); err != nil {
+	if err := j.checkEffects(t, s, db, source); err != nil {
 		return err
 	}
 	if in.Way = t.IDWay; in.Way == insert.IDInText && s.Needs.HasAny(insert.NeedIDBefore) {
@@ -70,34 +70,34 @@ func (j *Judge) Stage(in *insert.Insert, db, source string) error {
 	return nil
 }
 
-// Nulled returns the *insert.Refusal of a statement with rows from a source on a server with the bug
+// CheckNulledKeys returns the *insert.Refusal of a statement with rows from a source on a server with the bug
 // MDEV-36026, and nil on other servers. The bug does not affect AUTO_INCREMENT keys of an INSERT …
 // SELECT, or a LOAD DATA that is not staged. If there may be a trigger that this user cannot see, the
 // statement is refused too.
-func Nulled(t *insert.Table, settings insert.Settings, source insert.Source) error {
+func CheckNulledKeys(t *insert.Table, settings insert.Settings, source insert.Source) error {
 	fixed, has := versions.NullsColumns(settings.MariaDB, settings.Version)
 	server := versions.Name(settings.MariaDB, settings.Version)
 	switch {
 	case !has || t.AutoIncrement && source == insert.FromQuery:
 	case t.RowTriggers == insert.SomeTriggers:
-		return nullsKeys.on(t, "{server}", server, "{fixed}", fixed)
+		return keysNulled.refuse(t, "{server}", server, "{fixed}", fixed)
 	case t.RowTriggers == insert.HiddenTriggers:
-		return mayNullKeys.on(t, "{server}", server, "{fixed}", fixed, "{table}", t.Name.Quoted())
+		return keysMayBeNulled.refuse(t, "{server}", server, "{fixed}", fixed, "{table}", t.Name.Quoted())
 	}
 	return nil
 }
 
-// check examines the effects and dependencies of the source, and of the code that runs with each row.
+// checkEffects examines the effects and dependencies of the source, and of the code that runs with each row.
 // The source runs to its end before the first row is stored: if anything could notice that, the
 // statement is refused. Called programs are judged coarsely. Calls in triggers are not refused and may
 // notice; this is documented.
-func (j *Judge) check(t *insert.Table, s *insert.Staging, db, text string) error {
-	source, tail := effectsOf(j.Settings.Scanner(text)), effectsOf(j.Settings.Scanner(s.Tail))
-	called, err := j.called(db, source)
+func (j *Judge) checkEffects(t *insert.Table, s *insert.Staging, db, text string) error {
+	source, tail := findEffects(j.Settings.Scanner(text)), findEffects(j.Settings.Scanner(s.Tail))
+	called, err := j.programEffects(db, source)
 	if err != nil {
 		return err
 	}
-	byRow, err := j.called(db, tail)
+	byRow, err := j.programEffects(db, tail)
 	if err != nil {
 		return err
 	}
@@ -119,17 +119,17 @@ func (j *Judge) check(t *insert.Table, s *insert.Staging, db, text string) error
 	shared.Vars = slices.Concat(called.Vars, source.Vars)
 	switch name := shared.FindConflict(&byRow); {
 	case source.Kinds.HasAny(insert.SetsID):
-		return setsID.on(t, "{part}", "its source")
+		return setsIDRefused.refuse(t, "{part}", "its source")
 	case unseen:
-		return hidden.on(t)
+		return hiddenFunction.refuse(t)
 	case called.Kinds.HasAny(insert.SetsID):
-		return setsID.on(t, "{part}", "a stored function that its source calls")
+		return setsIDRefused.refuse(t, "{part}", "a stored function that its source calls")
 	case called.NamesTable(t.Name.Table):
-		return usesTable.on(t)
+		return functionUsesTable.refuse(t)
 	case name != "":
-		return disturbs.on(t, "{name}", name)
+		return orderMatters.refuse(t, "{name}", name)
 	case counts != "":
-		return countsBefore.on(t, "{call}", counts)
+		return countsPrevious.refuse(t, "{call}", counts)
 	}
 	return nil
 }

@@ -20,52 +20,52 @@ type Programs struct {
 	Server  insert.Settings
 }
 
-// Called returns the effects of the stored functions that a statement calls, and of the functions that
+// CallEffects returns the effects of the stored functions that a statement calls, and of the functions that
 // its views call. db is the database of unqualified names. Tables in views are not included: a view
 // reads tables as the statement itself would. An error of a look-up is a *catalog.Failure.
-func (p *Programs) Called(ctx context.Context, db string, calls, views []insert.TableName) (all insert.Effects, err error) {
+func (p *Programs) CallEffects(ctx context.Context, db string, calls, views []insert.TableName) (all insert.Effects, err error) {
 	ctx, cancel := context.WithTimeout(ctx, catalog.Timeout)
 	defer cancel()
 	all.Add(insert.Effects{Calls: calls, Tables: views})
-	p.resolve(&all, db)
+	p.qualifyNames(&all, db)
 	had := make(map[catalog.Name]bool)
-	for names := unseen(all.Tables, had); len(names) > 0; names = unseen(all.Tables, had) {
+	for names := newNames(all.Tables, had); len(names) > 0; names = newNames(all.Tables, had) {
 		if err := p.addViews(ctx, names, &all); err != nil {
 			return all, err
 		}
 	}
 	all.Tables = nil
-	return all, p.follow(ctx, &all)
+	return all, p.addCalled(ctx, &all)
 }
 
-// Trigger returns the effects of a trigger of a table in the database db, and of the programs that it
+// TriggerEffects returns the effects of a trigger of a table in the database db, and of the programs that it
 // leads to. An error of a look-up is a *catalog.Failure.
-func (p *Programs) Trigger(ctx context.Context, db string, t catalog.Trigger) (insert.Effects, error) {
-	e := p.Effects(db, p.Server.WithSQLMode(t.SQLMode).Scanner(t.Text))
+func (p *Programs) TriggerEffects(ctx context.Context, db string, t catalog.Trigger) (insert.Effects, error) {
+	e := p.TextEffects(db, p.Server.WithSQLMode(t.SQLMode).Scanner(t.Text))
 	sets := e.SetColumns
-	err := p.follow(ctx, &e)
+	err := p.addCalled(ctx, &e)
 	if e.SetColumns = sets; !t.Before { // a trigger after the row cannot set columns
 		e.SetColumns = nil
 	}
 	return e, err
 }
 
-// Effects returns the effects of the text of a stored program, without those of the programs that it
+// TextEffects returns the effects of the text of a stored program, without those of the programs that it
 // calls. db is the program's database.
-func (p *Programs) Effects(db string, text lex.Scanner) insert.Effects {
-	e := effectsOf(text)
-	p.resolve(&e, db)
+func (p *Programs) TextEffects(db string, text lex.Scanner) insert.Effects {
+	e := findEffects(text)
+	p.qualifyNames(&e, db)
 	return e
 }
 
-// follow adds the effects of the routines that a stored program calls, of the views that it reads, of
+// addCalled adds the effects of the routines that a stored program calls, of the views that it reads, of
 // the triggers of tables that it may write, and of the programs that these lead to. The effects include
 // insert.Hidden if this user may not see the text of a routine.
-func (p *Programs) follow(ctx context.Context, all *insert.Effects) error {
+func (p *Programs) addCalled(ctx context.Context, all *insert.Effects) error {
 	hadCalls, hadTables := make(map[catalog.Name]bool), make(map[catalog.Name]bool)
 	var written []catalog.Name // tables that may be written, if there is a writing effect
 	for {
-		calls, tables := unseen(all.Calls, hadCalls), unseen(all.Tables, hadTables)
+		calls, tables := newNames(all.Calls, hadCalls), newNames(all.Tables, hadTables)
 		if len(calls)+len(tables) == 0 {
 			return nil
 		}
@@ -77,7 +77,7 @@ func (p *Programs) follow(ctx context.Context, all *insert.Effects) error {
 			for _, r := range routines {
 				text := p.Server.WithSQLMode(r.SQLMode).Scanner(r.Text)
 				skipHeader(&text)
-				all.Add(p.Effects(name.DB, text))
+				all.Add(p.TextEffects(name.DB, text))
 				if r.Text == "" {
 					all.Kinds |= insert.Hidden
 				}
@@ -96,7 +96,7 @@ func (p *Programs) follow(ctx context.Context, all *insert.Effects) error {
 		for _, name := range written {
 			if t := seen[name]; t != nil {
 				for _, tr := range t.Triggers {
-					all.Add(p.Effects(name.DB, p.Server.WithSQLMode(tr.SQLMode).Scanner(tr.Text)))
+					all.Add(p.TextEffects(name.DB, p.Server.WithSQLMode(tr.SQLMode).Scanner(tr.Text)))
 				}
 			}
 		}
@@ -116,14 +116,14 @@ func (p *Programs) addViews(ctx context.Context, names []catalog.Name, all *inse
 			return &catalog.Failure{What: "the views that a statement names", Err: err}
 		}
 		for _, v := range views {
-			all.Add(p.Effects(db, p.Server.WithSQLMode("").Scanner(v.Text)))
+			all.Add(p.TextEffects(db, p.Server.WithSQLMode("").Scanner(v.Text)))
 		}
 	}
 	return nil
 }
 
-// unseen returns the names with a database that are not in had, and adds all names to had.
-func unseen(names []insert.TableName, had map[catalog.Name]bool) []catalog.Name {
+// newNames returns the names with a database that are not in had, and adds all names to had.
+func newNames(names []insert.TableName, had map[catalog.Name]bool) []catalog.Name {
 	return lo.FilterMap(names, func(n insert.TableName, _ int) (catalog.Name, bool) {
 		isNew := n.DB != "" && !had[n]
 		had[n] = true
@@ -131,9 +131,9 @@ func unseen(names []insert.TableName, had map[catalog.Name]bool) []catalog.Name 
 	})
 }
 
-// resolve sets the database of unqualified names. On MariaDB the name in front of the dot of a call may
+// qualifyNames sets the database of unqualified names. On MariaDB the name in front of the dot of a call may
 // be a package.
-func (p *Programs) resolve(e *insert.Effects, db string) {
+func (p *Programs) qualifyNames(e *insert.Effects, db string) {
 	for i, call := range e.Calls {
 		if e.Calls[i].DB = cmp.Or(call.DB, db); call.DB != "" && p.Server.MariaDB {
 			e.Calls = append(e.Calls, insert.TableName{DB: db, Table: call.DB})

@@ -4,7 +4,7 @@
 // When a statement is planned, a Judge decides whether it may run in several steps, and which. An
 // execution is a Run:
 //
-//	run := staged.Run{Stage: &st, Session: s, Insert: in, Args: args}
+//	run := staged.Run{ConnState: &st, Session: s, Insert: in, Args: args}
 //	err := run.Do(ctx) // then run.Result, run.Block and run.ID
 //
 // The files, each based on those above it:
@@ -40,19 +40,19 @@ import (
 	"github.com/leafsql/leafsql/internal/servererr"
 )
 
-// A Stage has the state that one connection keeps between runs. It is not safe for concurrent use.
-type Stage struct {
-	Server *Server
+// A ConnState has the state that one connection keeps between runs. It is not safe for concurrent use.
+type ConnState struct {
+	Server *ServerState
 
-	runs int      // number of runs that began a transaction or a savepoint
-	left []string // names of this connection's stages that still exist, quoted as in SQL
+	runs       int      // number of runs that began a transaction or a savepoint
+	leftTables []string // names of this connection's stages that still exist, quoted as in SQL
 }
 
-// A Server has the state that the runs on all connections to one server share.
-type Server struct {
+// A ServerState has the state that the runs on all connections to one server share.
+type ServerState struct {
 	Catalog *catalog.Catalog
 
-	replaced atomic.Int64 // time when a connection was last closed because it lacked a right, in Unix nanoseconds
+	lastReplaced atomic.Int64 // time when a connection was last closed because it lacked a right, in Unix nanoseconds
 }
 
 // A Run is one execution of a statement whose rows only the server can see, in three steps on the
@@ -65,26 +65,26 @@ type Server struct {
 // The steps are one transaction: the application's, after a savepoint, or an internal one that ends
 // with the copy. Do is called once for each Run.
 type Run struct {
-	*Stage
-	Session   *session.Session
-	Insert    *insert.Insert
-	Args      []driver.NamedValue
-	Prepared  bool         // the user prepared the statement
-	FoundRows bool         // affected counts include unchanged rows, as with clientFoundRows
-	Accepted  *atomic.Bool // whether a copy of the plan ran before, so that the server resolves the names in it
-	Unproven  bool         // the server has not confirmed that this account may write the rows with their keys
+	*ConnState
+	Session       *session.Session
+	Insert        *insert.Insert
+	Args          []driver.NamedValue
+	Prepared      bool         // the user prepared the statement
+	FoundRows     bool         // affected counts include unchanged rows, as with clientFoundRows
+	CopySucceeded *atomic.Bool // whether a copy of the plan ran before, so that the server resolves the names in it
+	Unproven      bool         // the server has not confirmed that this account may write the rows with their keys
 
 	Result driver.Result
 	Source driver.Result // result of the step that filled the stage
 	Block  insert.Block  // the ids of the rows
 	ID     int64         // the statement's id, in place of the one in Result
 
-	name   string // the stage's name, quoted as in SQL
-	open   bool   // the transaction is open, or the savepoint exists
-	own    bool   // the transaction is internal
-	note   string // assignments for the SET that opens the transaction
-	hint   string // for MySQL, after each verb: sets the same time for all statements
-	prefix string // for MariaDB, in front of each statement: the same
+	name             string // the stage's name, quoted as in SQL
+	inTransaction    bool   // the transaction is open, or the savepoint exists
+	ownsTransaction  bool   // the transaction is internal
+	startAssignments string // assignments for the SET that opens the transaction
+	hint             string // for MySQL, after each verb: sets the same time for all statements
+	prefix           string // for MariaDB, in front of each statement: the same
 
 	rows   int64  // number of rows of the source
 	marked bool   // the copy carried the marker
@@ -101,32 +101,32 @@ const dropStage = "DROP TEMPORARY TABLE IF EXISTS "
 // be stored.
 func (s *Run) Do(ctx context.Context) error {
 	s.name = quote.In(s.Insert.Table.Name.DB, stageTable)
-	s.DropLeft(ctx, s.Session)
-	for _, step := range []func(context.Context) error{s.clock, s.create, s.checkCopy, s.fill, s.number, s.store} {
+	s.DropLeftTables(ctx, s.Session)
+	for _, step := range []func(context.Context) error{s.freezeClock, s.createStage, s.checkCopy, s.fillStage, s.drawIDs, s.copyToTarget} {
 		if err := step(ctx); err != nil {
-			s.undo(ctx, err)
-			return s.named(err)
+			s.rollBack(ctx, err)
+			return s.hideStageName(err)
 		}
 	}
-	return s.end(ctx)
+	return s.finish(ctx)
 }
 
 // checkCopy copies the empty stage: once for a plan if only the server can resolve the names in the
 // update list, and before ids are drawn if the account may lack the right to write them.
 func (s *Run) checkCopy(ctx context.Context) error {
-	if !s.Unproven && (!s.Insert.Staging.Needs.HasAny(insert.NeedTryNames) || s.Accepted.Load()) {
+	if !s.Unproven && (!s.Insert.Staging.Needs.HasAny(insert.NeedTryNames) || s.CopySucceeded.Load()) {
 		return nil
 	}
 	err := s.copy(ctx, insert.Block{First: 1, N: 2})
-	s.Accepted.Store(err == nil)
+	s.CopySucceeded.Store(err == nil)
 	if s.Unproven && servererr.Denied(err) && strings.Contains(servererr.Message(err), "'"+s.Insert.Table.Key+"'") {
 		return s.Insert.RefuseKey(servererr.Message(err))
 	}
 	return err
 }
 
-// store writes the rows to the target. It copies even if there are none, since an empty copy may fail.
-func (s *Run) store(ctx context.Context) error {
+// copyToTarget writes the rows to the target. It copies even if there are none, since an empty copy may fail.
+func (s *Run) copyToTarget(ctx context.Context) error {
 	s.Result = driver.RowsAffected(0)
 	if s.rows == 0 && s.Insert.Staging.Source == insert.FromFile {
 		return nil
@@ -161,19 +161,19 @@ func (s *Run) store(ctx context.Context) error {
 // copy copies the stage's rows to the target.
 func (s *Run) copy(ctx context.Context, b insert.Block) (err error) {
 	var text string
-	text, s.marked = Copy(s.Insert, s.name, s.hint, b)
+	text, s.marked = CopyQuery(s.Insert, s.name, s.hint, b)
 	args := session.Renumber(s.Args[min(s.Insert.Staging.FillArgs, len(s.Args)):])
 	s.Result, err = s.Session.ExecArgs(ctx, s.prefix+text, args, s.Prepared)
 	if s.Insert.Duplicates >= insert.Update && servererr.Is(err, servererr.UnknownColumn) {
-		return unknownColumn.on(s.Insert.Table, "{message}", servererr.Message(err))
+		return unknownColumn.refuse(s.Insert.Table, "{message}", servererr.Message(err))
 	}
 	return err
 }
 
-// create creates the stage with the target's column types. The columns are nullable, since triggers may
+// createStage creates the stage with the target's column types. The columns are nullable, since triggers may
 // replace a NULL. The stage of LOAD DATA instead has the target's defaults and only a nullable key,
 // because a file may have too few fields, and SET reads the values that result.
-func (s *Run) create(ctx context.Context) error {
+func (s *Run) createStage(ctx context.Context) error {
 	t := s.Insert.Table
 	target := t.Name.Quoted()
 	list := lo.Map(s.Insert.Staging.Columns, func(col string, _ int) string { return target + "." + quote.Name(col) })
@@ -186,7 +186,7 @@ func (s *Run) create(ctx context.Context) error {
 	}
 	text := "CREATE TEMPORARY TABLE " + s.name + " (leafsql_n BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY" + key +
 		") ENGINE=InnoDB ROW_FORMAT=DYNAMIC SELECT " + strings.Join(list, ", ") + " FROM " + source + " LIMIT 0"
-	err := s.withRights(ctx, func() error { return s.start(ctx, text) })
+	err := s.retryWithRights(ctx, func() error { return s.start(ctx, text) })
 	if servererr.Is(err, servererr.InvalidDefault) { // the target's columns have defaults that are invalid under this sql_mode
 		// SET STATEMENT is not used: after it, MariaDB reports the temporary sql_mode to the inner
 		// driver, which would escape arguments for that mode.
@@ -198,27 +198,27 @@ func (s *Run) create(ctx context.Context) error {
 		}
 	}
 	if servererr.Is(err, servererr.TableExists) {
-		if !slices.Contains(s.left, s.name) {
-			return nameTaken.on(t)
+		if !slices.Contains(s.leftTables, s.name) {
+			return nameTaken.refuse(t)
 		}
 		if err = s.Session.ExecText(ctx, dropStage+s.name); err == nil {
 			err = s.Session.ExecText(ctx, text)
 		}
 	}
-	if !slices.Contains(s.left, s.name) { // also after an error: the stage may exist if the response was lost
-		s.left = append(s.left, s.name)
+	if !slices.Contains(s.leftTables, s.name) { // also after an error: the stage may exist if the response was lost
+		s.leftTables = append(s.leftTables, s.name)
 	}
-	return createError(t, err)
+	return explainCreateError(t, err)
 }
 
-// clock sets NOW() to one value for all steps, if the source reads it.
-func (s *Run) clock(ctx context.Context) error {
+// freezeClock sets NOW() to one value for all steps, if the source reads it.
+func (s *Run) freezeClock(ctx context.Context) error {
 	switch {
 	case !s.Insert.Staging.Needs.HasAny(insert.NeedOneTime):
 		return nil
 	case s.Session.Settings.MariaDB:
 		s.prefix = "SET STATEMENT timestamp = @leafsql_t FOR "
-		s.note = ", @leafsql_t = UNIX_TIMESTAMP(NOW(6))"
+		s.startAssignments = ", @leafsql_t = UNIX_TIMESTAMP(NOW(6))"
 		return nil
 	}
 	now, err := session.QueryValue(ctx, s.Session.Conn, "UNIX_TIMESTAMP(NOW(6))")
@@ -226,23 +226,23 @@ func (s *Run) clock(ctx context.Context) error {
 	return err
 }
 
-// fill runs the user's source.
-func (s *Run) fill(ctx context.Context) (err error) {
+// fillStage runs the user's source.
+func (s *Run) fillStage(ctx context.Context) (err error) {
 	args := s.Args[:min(s.Insert.Staging.FillArgs, len(s.Args))]
-	s.Source, err = s.Session.ExecArgs(ctx, s.prefix+Fill(s.Insert.Staging, s.name, s.hint), args, s.Prepared)
+	s.Source, err = s.Session.ExecArgs(ctx, s.prefix+FillQuery(s.Insert.Staging, s.name, s.hint), args, s.Prepared)
 	if err == nil {
 		s.rows, err = s.Source.RowsAffected()
 	}
 	return err
 }
 
-// number draws ids for the rows without a key, above the highest key of the other rows. If all rows
+// drawIDs draws ids for the rows without a key, above the highest key of the other rows. If all rows
 // have keys, the counter moves above the highest one after the rows are stored. The counter is compared
 // with the table's keys before that, because the new keys would look like keys that it missed.
-func (s *Run) number(ctx context.Context) (err error) {
+func (s *Run) drawIDs(ctx context.Context) (err error) {
 	s.Block.N = int(s.rows)
 	if s.rows > 0 && s.Insert.Staging.Key >= 0 {
-		if err = s.look(ctx); err == nil && s.Block.N > 0 {
+		if err = s.countKeys(ctx); err == nil && s.Block.N > 0 {
 			err = s.Insert.Table.Skip(ctx, s.Session, s.Block.PendingSkip, nil)
 			s.Block.PendingSkip = 0
 		} else if err == nil {
@@ -255,9 +255,9 @@ func (s *Run) number(ctx context.Context) (err error) {
 	return err
 }
 
-// look counts the rows without a key, and finds the highest key of the others.
-func (s *Run) look(ctx context.Context) error {
-	_, row, err := session.QueryRow(ctx, s.Session.Conn, Look(s.Insert, s.name, s.Insert.Table.Highest))
+// countKeys counts the rows without a key, and finds the highest key of the others.
+func (s *Run) countKeys(ctx context.Context) error {
+	_, row, err := session.QueryRow(ctx, s.Session.Conn, CountQuery(s.Insert, s.name, s.Insert.Table.Highest))
 	if err != nil {
 		return err
 	}
@@ -275,8 +275,8 @@ func (s *Run) look(ctx context.Context) error {
 	return nil
 }
 
-// named replaces the stage's name in an error, which the application cannot know, by the target's.
-func (s *Run) named(err error) error {
+// hideStageName replaces the stage's name in an error, which the application cannot know, by the target's.
+func (s *Run) hideStageName(err error) error {
 	e, ok := err.(*mysql.MySQLError) // an error from a connection of leafsql's account has another type
 	if !ok || !strings.Contains(e.Message, stageTable) {
 		return err
@@ -286,15 +286,15 @@ func (s *Run) named(err error) error {
 	return &renamed
 }
 
-// replaceRefused is the minimum time between two connections that a pool replaces because of a missing
+// replaceInterval is the minimum time between two connections that a pool replaces because of a missing
 // right.
-const replaceRefused = time.Minute
+const replaceInterval = time.Minute
 
-// withRights calls the server, and calls it again if a right is missing that may have been granted
+// retryWithRights calls the server, and calls it again if a right is missing that may have been granted
 // during the session: the session has the rights on its database from its login or its last USE. A
 // connection that still lacks the right is closed when it returns to the pool, since rights on *.* and
 // roles are read at the login.
-func (s *Run) withRights(ctx context.Context, call func() error) error {
+func (s *Run) retryWithRights(ctx context.Context, call func() error) error {
 	err := call()
 	if !servererr.Denied(err) {
 		return err
@@ -305,8 +305,8 @@ func (s *Run) withRights(ctx context.Context, call func() error) error {
 		}
 		err = call()
 	}
-	now, last := time.Now().UnixNano(), s.Server.replaced.Load()
-	if servererr.Denied(err) && now-last >= int64(replaceRefused) && s.Server.replaced.CompareAndSwap(last, now) {
+	now, last := time.Now().UnixNano(), s.Server.lastReplaced.Load()
+	if servererr.Denied(err) && now-last >= int64(replaceInterval) && s.Server.lastReplaced.CompareAndSwap(last, now) {
 		s.Session.Broken = true
 	}
 	return err

@@ -17,19 +17,19 @@ import (
 // The statements that run in place of a staged one. stage is the name of the stage, quoted as in SQL,
 // and hint follows the verb. The stage's column leafsql_n numbers its rows in their order.
 //
-//	INSERT INTO stage (a, b) SELECT …                      Fill
-//	SELECT …, MAX(id) FROM stage FOR UPDATE                Look, if the key is listed
-//	INSERT INTO t (a, b, id) SELECT a, b, … FROM stage     Copy
+//	INSERT INTO stage (a, b) SELECT …                      FillQuery
+//	SELECT …, MAX(id) FROM stage FOR UPDATE                CountQuery, if the key is listed
+//	INSERT INTO t (a, b, id) SELECT a, b, … FROM stage     CopyQuery
 
-// Fill returns the statement that writes the rows to a stage. The user's source is in it byte for byte.
-func Fill(s *insert.Staging, stage, hint string) string {
+// FillQuery returns the statement that writes the rows to a stage. The user's source is in it byte for byte.
+func FillQuery(s *insert.Staging, stage, hint string) string {
 	return s.Fill[0] + hint + s.Fill[1] + stage + s.Fill[2]
 }
 
-// Look returns the query for four values: the number of rows without a key if a 0 is no key, the
+// CountQuery returns the query for four values: the number of rows without a key if a 0 is no key, the
 // highest explicit key below a limit, the number of rows with a key other than NULL, and whether the
 // session keeps a 0.
-func Look(in *insert.Insert, stage string, below int64) string {
+func CountQuery(in *insert.Insert, stage string, below int64) string {
 	key := quote.Name(in.Staging.Columns[in.Staging.Key])
 	limit := strconv.FormatInt(below, 10)
 	highest := "CASE WHEN " + key + " < " + limit + " THEN " + key + " END"
@@ -39,12 +39,12 @@ func Look(in *insert.Insert, stage string, below int64) string {
 	case !in.Table.IntegerKey:
 		highest = "CASE WHEN " + key + " REGEXP '^[0-9]{1,18}$' AND CAST(" + key + " AS UNSIGNED) < " + limit + " THEN CAST(" + key + " AS UNSIGNED) END"
 	}
-	return "SELECT COALESCE(SUM(" + lacks(in.Table, key, false) + "), 0), MAX(" + highest + "), COUNT(" + key + "), FIND_IN_SET('NO_AUTO_VALUE_ON_ZERO', @@sql_mode) FROM " + stage + " LIMIT 1 FOR UPDATE"
+	return "SELECT COALESCE(SUM(" + lacksKey(in.Table, key, false) + "), 0), MAX(" + highest + "), COUNT(" + key + "), FIND_IN_SET('NO_AUTO_VALUE_ON_ZERO', @@sql_mode) FROM " + stage + " LIMIT 1 FOR UPDATE"
 }
 
-// lacks returns the condition, on the expression key, that a row has no key. A text key is not compared
+// lacksKey returns the condition, on the expression key, that a row has no key. A text key is not compared
 // with a number, since that would be a numeric comparison.
-func lacks(t *insert.Table, key string, keepZero bool) string {
+func lacksKey(t *insert.Table, key string, keepZero bool) string {
 	switch {
 	case keepZero, t.ZeroKey == insert.KeyGiven:
 		return key + " IS NULL"
@@ -60,8 +60,8 @@ func lacks(t *insert.Table, key string, keepZero bool) string {
 	return "(" + key + " IS NULL OR " + key + " = '0')"
 }
 
-// id returns the expression for the id of a row after k filled rows.
-func id(form insert.UUIDForm, b insert.Block, k string, marked bool) string {
+// idExpression returns the expression for the id of a row after k filled rows.
+func idExpression(form insert.UUIDForm, b insert.Block, k string, marked bool) string {
 	switch {
 	case marked:
 		return insert.Marker(b.First) + "+(" + k + ")"
@@ -76,9 +76,9 @@ func id(form insert.UUIDForm, b insert.Block, k string, marked bool) string {
 	return "LOWER(CONCAT('" + text[:len("00000000-0000-0000-")] + "', LEFT(" + low + ", 4), '-', RIGHT(" + low + ", 12)))"
 }
 
-// Copy returns the statement that copies the rows of a stage to the table, in the stage's order, with
+// CopyQuery returns the statement that copies the rows of a stage to the table, in the stage's order, with
 // the ids of a block for rows without a key. marked reports whether the statement carries the marker.
-func Copy(in *insert.Insert, stage, hint string, b insert.Block) (text string, marked bool) {
+func CopyQuery(in *insert.Insert, stage, hint string, b insert.Block) (text string, marked bool) {
 	s := in.Staging
 	columns := quote.Names(s.Columns)
 	values := make([]string, len(s.Columns))
@@ -109,11 +109,11 @@ func Copy(in *insert.Insert, stage, hint string, b insert.Block) (text string, m
 	switch {
 	case s.Key < 0:
 		columns = quote.Names(append(slices.Clip(s.Columns), in.Table.Key))
-		values = append(values, id(in.Table.UUID, b, count("ROW_NUMBER()"), marked))
+		values = append(values, idExpression(in.Table.UUID, b, count("ROW_NUMBER()"), marked))
 	case b.N > 0:
-		before := count("SUM(" + lacks(in.Table, quote.Name(s.Columns[s.Key]), b.KeepZero) + ")")
+		before := count("SUM(" + lacksKey(in.Table, quote.Name(s.Columns[s.Key]), b.KeepZero) + ")")
 		key := values[s.Key]
-		values[s.Key] = "IF(" + lacks(in.Table, key, b.KeepZero) + ", " + id(in.Table.UUID, b, before, marked) + ", " + key + ")"
+		values[s.Key] = "IF(" + lacksKey(in.Table, key, b.KeepZero) + ", " + idExpression(in.Table.UUID, b, before, marked) + ", " + key + ")"
 	}
 	from, tail := stage, s.Tail
 	if in.Duplicates >= insert.Update {

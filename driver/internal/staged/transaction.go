@@ -21,12 +21,12 @@ import (
 // start runs the first statement of a run. Before that, it opens a transaction, or makes a savepoint if
 // one is open or autocommit is off. START TRANSACTION is not used, since it ends LOCK TABLES.
 func (s *Run) start(ctx context.Context, text string) error {
-	if s.open {
+	if s.inTransaction {
 		return s.Session.ExecText(ctx, text)
 	}
 	s.runs++
 	marker := "@leafsql_run = " + strconv.Itoa(s.runs) // an assignment, and later the condition that it was made
-	note := marker + ", " + insert.SaveID + s.note
+	note := marker + ", " + insert.SaveID + s.startAssignments
 	// A SET makes either all its assignments or none.
 	outside := "autocommit = IF(@@autocommit AND NOT @@in_transaction, 0, 2)"
 	if !s.Session.Settings.MariaDB {
@@ -34,22 +34,22 @@ func (s *Run) start(ctx context.Context, text string) error {
 		case err != nil:
 			return err
 		case !shows: // an open transaction could be the application's
-			return hidesTransactions.on(s.Insert.Table)
+			return hidesTransactions.refuse(s.Insert.Table)
 		}
 		outside = catalog.FailsInTransaction + ", autocommit = IF(@@autocommit, 0, 2)"
 	}
 	err := s.execAll(ctx, "SET "+outside+", "+note, text)
 	if servererr.Is(err, servererr.OwnsGTID) { // raised only if no transaction is open
-		if off, unknown := s.holds(ctx, "@@autocommit = 0"); !off {
-			return cmp.Or(unknown, setsGTID.on(s.Insert.Table))
+		if off, unknown := s.queryCondition(ctx, "@@autocommit = 0"); !off {
+			return cmp.Or(unknown, setsGTID.refuse(s.Insert.Table))
 		}
 	}
-	s.own = !servererr.Is(err, servererr.WrongValue, servererr.InTransaction, servererr.OwnsGTID)
-	if !s.own {
+	s.ownsTransaction = !servererr.Is(err, servererr.WrongValue, servererr.InTransaction, servererr.OwnsGTID)
+	if !s.ownsTransaction {
 		err = s.execAll(ctx, "SAVEPOINT "+savepoint, "SET "+note, text)
 	}
-	if s.open = err == nil; !s.open { // the error may come from the statement that followed, or from the connection
-		s.open, _ = s.holds(ctx, marker)
+	if s.inTransaction = err == nil; !s.inTransaction { // the error may come from the statement that followed, or from the connection
+		s.inTransaction, _ = s.queryCondition(ctx, marker)
 	}
 	return err
 }
@@ -70,9 +70,9 @@ func (s *Run) execAll(ctx context.Context, texts ...string) (err error) {
 	return err
 }
 
-// holds queries, after an error, a condition that shows how far the statements came. If the connection
+// queryCondition queries, after an error, a condition that shows how far the statements came. If the connection
 // does not respond, it is closed.
-func (s *Run) holds(ctx context.Context, condition string) (yes bool, err error) {
+func (s *Run) queryCondition(ctx context.Context, condition string) (yes bool, err error) {
 	err = session.RetryUncancelled(ctx, func(ctx context.Context) error {
 		v, err := session.QueryValue(ctx, s.Session.Conn, condition)
 		yes = v == "1"
@@ -87,14 +87,14 @@ func (s *Run) holds(ctx context.Context, condition string) (yes bool, err error)
 // savepoint is a name that no application is expected to use.
 const savepoint = "leafsql_savepoint"
 
-// end commits if the transaction is internal, sets the session's id and drops the stage.
+// finish commits if the transaction is internal, sets the session's id and drops the stage.
 //
 // SET autocommit = 1 commits, and leaves autocommit off if it cannot: after an error, @@autocommit
 // therefore shows whether the rows are stored. The SET does not end the effect of SET TRANSACTION on
 // one transaction. An empty COMMIT does, and so does setting the session's values again, which saves a
 // round trip on MySQL.
-func (s *Run) end(ctx context.Context) error {
-	if !s.own {
+func (s *Run) finish(ctx context.Context) error {
+	if !s.ownsTransaction {
 		if s.setID != "" {
 			s.Session.Restore(ctx, "SET "+s.setID)
 		}
@@ -109,42 +109,42 @@ func (s *Run) end(ctx context.Context) error {
 		texts, drop = []string{commit, "COMMIT AND NO CHAIN NO RELEASE"}, []string{dropStage + s.name}
 	}
 	if err := s.execAll(ctx, slices.Concat(texts, drop)...); err != nil {
-		switch stored, unknown := s.holds(ctx, "@@autocommit = 1"); {
+		switch stored, unknown := s.queryCondition(ctx, "@@autocommit = 1"); {
 		case unknown != nil && errors.As(err, new(*mysql.MySQLError)):
 			return mysql.ErrInvalidConn // a server's error would mean that nothing is stored
 		case unknown != nil:
 			return err
 		case !stored:
-			s.undo(ctx, err)
+			s.rollBack(ctx, err)
 			return err
 		}
 		s.Session.Restore(ctx, texts...) // runs those that did not run
 	} else if drop != nil {
-		s.left = slices.DeleteFunc(s.left, func(name string) bool { return name == s.name })
+		s.leftTables = slices.DeleteFunc(s.leftTables, func(name string) bool { return name == s.name })
 	}
-	s.DropLeft(ctx, s.Session)
+	s.DropLeftTables(ctx, s.Session)
 	return nil
 }
 
-// undo restores the session after a failed statement, and rolls back its changes. A transaction that
+// rollBack restores the session after a failed statement, and rolls back its changes. A transaction that
 // SET TRANSACTION made read only has no changes: SET autocommit = 1 ends it, and the application's next
 // transaction is still read only, unlike after a ROLLBACK.
-func (s *Run) undo(ctx context.Context, err error) {
+func (s *Run) rollBack(ctx context.Context, err error) {
 	switch {
-	case !s.open:
-	case !s.own:
+	case !s.inTransaction:
+	case !s.ownsTransaction:
 		s.Session.Restore(ctx, "ROLLBACK TO SAVEPOINT "+savepoint, "SET "+insert.RestoreID)
 	case servererr.Is(err, servererr.ReadOnly) || s.Session.Restore(ctx, "ROLLBACK AND NO CHAIN NO RELEASE"):
 		if s.Session.Restore(ctx, "SET autocommit = 1, "+insert.RestoreID) {
-			s.DropLeft(ctx, s.Session)
+			s.DropLeftTables(ctx, s.Session)
 		}
 	}
 }
 
-// DropLeft drops the stages of earlier runs on a connection. A stage that the server does not drop now
+// DropLeftTables drops the stages of earlier runs on a connection. A stage that the server does not drop now
 // is dropped at a later call.
-func (st *Stage) DropLeft(ctx context.Context, s *session.Session) {
-	for len(st.left) > 0 && s.ExecUncancelled(ctx, dropStage+st.left[0]) == nil {
-		st.left = st.left[1:]
+func (st *ConnState) DropLeftTables(ctx context.Context, s *session.Session) {
+	for len(st.leftTables) > 0 && s.ExecUncancelled(ctx, dropStage+st.leftTables[0]) == nil {
+		st.leftTables = st.leftTables[1:]
 	}
 }

@@ -9,23 +9,23 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/rules"
 )
 
-// describe returns the data that plans need of a table, nil if the rule may name
+// describeTable returns the data that plans need of a table, nil if the rule may name
 // many tables and leaves this one out.
-func (set *Set) describe(rule rules.Rule, name catalog.Name, seen *seenTable) (*insert.Table, error) {
+func (set *Set) describeTable(rule rules.Rule, name catalog.Name, seen *serverTable) (*insert.Table, error) {
 	f, err := set.Config.Fit(rule, name, seen.Table)
 	if f == nil || err != nil {
 		return nil, err
 	}
 	key := f.Key
-	t, err := set.Table(rule, name, f)
+	t, err := set.NewTable(rule, name, f)
 	if err != nil {
 		return nil, err
 	}
 	if c := t.Counter(); c != nil {
-		c.Feeds(set.Config.Server, name.DB)
+		c.AddDatabase(set.Config.Server, name.DB)
 		for _, r := range set.rules { // other rules with the tag may name tables in other databases
 			if !r.Exclude && rules.TagOf(r, c.Name) == c.Name {
-				c.Feeds(set.Config.Server, cmp.Or(r.Database, set.DefaultDB))
+				c.AddDatabase(set.Config.Server, cmp.Or(r.Database, set.DefaultDB))
 			}
 		}
 	}
@@ -34,7 +34,7 @@ func (set *Set) describe(rule rules.Rule, name catalog.Name, seen *seenTable) (*
 		Key: key.Name, KeyType: key.Type, Highest: f.Highest,
 		IntegerKey: f.Integer, UUID: f.UUIDs, Unsigned: key.IsUnsigned(),
 		ZeroKey:        map[string]insert.KeyMeaning{"fill": insert.KeyWanted, "keep": insert.KeyGiven}[set.Config.Zero], // else KeyBySession
-		Floors:         t.Follows(),
+		Floors:         t.FollowsKeys(),
 		HasOtherUnique: !key.AutoIncrement && seen.HasOtherUnique(key.Name),
 
 		AutoIncrement: key.AutoIncrement, RowTriggers: seen.RowTriggers(),
@@ -47,7 +47,7 @@ func (set *Set) describe(rule rules.Rule, name catalog.Name, seen *seenTable) (*
 	}
 
 	if rules.IsPattern(rule) && !key.AutoIncrement {
-		desc.OnReplacedZero = t.ReplacedZero
+		desc.OnReplacedZero = t.NoteReplacedZero
 	}
 	for _, col := range seen.Columns {
 		if !col.Invisible {
@@ -75,13 +75,13 @@ func (set *Set) describe(rule rules.Rule, name catalog.Name, seen *seenTable) (*
 	return desc, nil
 }
 
-// Keyless returns a temporary table that was created LIKE a configured one: it has neither
+// KeylessCopy returns a temporary table that was created LIKE a configured one: it has neither
 // AUTO_INCREMENT nor ids, so a row without a key is refused.
-func Keyless(like *insert.Table, name catalog.Name) *insert.Table {
+func KeylessCopy(like *insert.Table, name catalog.Name) *insert.Table {
 	desc := *like
 	desc.Name = name
 	desc.Floors, desc.IDWay, desc.UpdatesID, desc.RowTriggers = false, insert.NoID, false, insert.NoTriggers
 	desc.Triggers = insert.Effects{Kinds: desc.Triggers.Kinds & insert.ReadsID}
-	desc.Keyless, desc.Keys = true, like.Keys.(*counters.Table).Keyless(name)
+	desc.Keyless, desc.Keys = true, like.Keys.(*counters.Table).KeylessCopy(name)
 	return &desc
 }

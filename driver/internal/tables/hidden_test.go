@@ -48,7 +48,7 @@ func TestTriggersHidden(t *testing.T) {
 		hidden   bool
 	}{{insert.Settings{MariaDB: true, Version: 110405}, true}, {insert.Settings{MariaDB: true, Version: 110406}, false}, {insert.Settings{Version: 110405}, false}} {
 		set.Settings = tt.settings
-		seen, err := set.see(t.Context(), names)
+		seen, err := set.readTables(t.Context(), names)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -29,7 +29,7 @@ func (set *Set) Inspect(ctx context.Context, conn pool.Conn, database string, ta
 	s := set.newSchema(make(map[string]string))
 	if set.Config.Auto {
 		for _, tag := range tags {
-			s.tags[set.Name("", tag).Table] = tag
+			s.tags[set.NormalizeName("", tag).Table] = tag
 		}
 	}
 	databases, err := set.Catalog.Databases(ctx)
@@ -39,7 +39,7 @@ func (set *Set) Inspect(ctx context.Context, conn pool.Conn, database string, ta
 	var names []catalog.Name
 	means := make(map[catalog.Name]rules.Rule)
 	for _, db := range databases {
-		if !s.mayHold(set.Name(db, "").DB) {
+		if !s.mayNameTableIn(set.NormalizeName(db, "").DB) {
 			continue
 		}
 		tables, err := set.Catalog.TableNames(ctx, db)
@@ -47,17 +47,17 @@ func (set *Set) Inspect(ctx context.Context, conn pool.Conn, database string, ta
 			return nil, &catalog.Failure{What: "the tables of " + db, Err: err}
 		}
 		for _, t := range tables {
-			name := set.Name(db, t)
-			if rule, ok := s.rule(name); ok {
+			name := set.NormalizeName(db, t)
+			if rule, ok := s.findRule(name); ok {
 				names, means[name] = append(names, name), rule
 			}
 		}
 	}
-	seen, err := set.catalogTables(ctx, names)
+	seen, err := set.readCatalog(ctx, names)
 	if err != nil {
 		return nil, &catalog.Failure{What: "the columns of tables", Err: err}
 	}
-	r := reader{set, make(map[catalog.Name]bool)}
+	r := programReader{set, make(map[catalog.Name]bool)}
 	i := &inspect.Inspection{MariaDB: set.Settings.MariaDB, Version: set.Settings.Version, Reader: r}
 	for _, name := range names {
 		if t := set.inspectTable(means[name], name, seen[name]); t != nil {
@@ -68,15 +68,15 @@ func (set *Set) Inspect(ctx context.Context, conn pool.Conn, database string, ta
 	slices.SortFunc(i.Tables, func(a, b inspect.Table) int {
 		return cmp.Or(cmp.Compare(a.Database, b.Database), cmp.Compare(a.Table, b.Table))
 	})
-	i.Missing = s.missing(r.known)
+	i.Missing = s.missingNames(r.known)
 	return i, nil
 }
 
 // serverDatabases are the server's own databases, which patterns do not match.
 var serverDatabases = []string{"information_schema", "performance_schema", "mysql", "sys"}
 
-// mayHold reports whether a rule or a tag may name a table of a database.
-func (s *Schema) mayHold(db string) bool {
+// mayNameTableIn reports whether a rule or a tag may name a table of a database.
+func (s *Schema) mayNameTableIn(db string) bool {
 	for tag := range s.tags {
 		if strings.HasPrefix(tag, db+".") {
 			return true
@@ -114,13 +114,13 @@ func (set *Set) inspectTable(rule rules.Rule, name catalog.Name, t *catalog.Tabl
 	info.Integer, info.Highest, info.Near, info.Indexed = f.Integer, f.Highest, f.Near, f.Indexed
 	info.Unique, info.UniqueWith = t.IsUnique(f.Key.Name)
 	desc := &insert.Table{Name: name, AutoIncrement: f.Key.AutoIncrement, RowTriggers: t.RowTriggers()}
-	info.RefusesLoad = staged.Nulled(desc, set.Settings, insert.FromFile) != nil
+	info.RefusesLoad = staged.CheckNulledKeys(desc, set.Settings, insert.FromFile) != nil
 	info.TriggersHidden = t.TriggersHidden
 	return info
 }
 
-// missing returns, sorted, the tags and the rules for a single table that match no known table.
-func (s *Schema) missing(known map[catalog.Name]bool) []string {
+// missingNames returns, sorted, the tags and the rules for a single table that match no known table.
+func (s *Schema) missingNames(known map[catalog.Name]bool) []string {
 	var none []string
 	for tag, written := range s.tags {
 		db, table := quote.Split(tag)
@@ -129,7 +129,7 @@ func (s *Schema) missing(known map[catalog.Name]bool) []string {
 		}
 	}
 	for _, r := range s.set.Config.Rules {
-		name := s.set.Name(cmp.Or(r.Database, s.set.DefaultDB), r.Table)
+		name := s.set.NormalizeName(cmp.Or(r.Database, s.set.DefaultDB), r.Table)
 		if !r.Exclude && !strings.Contains(r.Database+r.Table, "*") && !known[name] {
 			none = append(none, r.String())
 		}
@@ -138,34 +138,34 @@ func (s *Schema) missing(known map[catalog.Name]bool) []string {
 	return none
 }
 
-// A reader finds the known tables in stored programs.
-type reader struct {
+// A programReader finds the known tables in stored programs.
+type programReader struct {
 	set   *Set
 	known map[catalog.Name]bool
 }
 
-func (r reader) Writes(p inspect.Program) []string {
-	return r.found(read.Targets(p.Body, p.Database, r.set.Settings.WithSQLMode(p.SQLMode)))
+func (r programReader) Writes(p inspect.Program) []string {
+	return r.knownNames(read.Targets(p.Body, p.Database, r.set.Settings.WithSQLMode(p.SQLMode)))
 }
 
-func (r reader) Reads(p inspect.Program) []string { return r.found(r.effects(p).Tables) }
+func (r programReader) Reads(p inspect.Program) []string { return r.knownNames(r.effects(p).Tables) }
 
-func (r reader) Excludes(database, table string) bool {
-	rule, _ := r.set.newSchema(nil).rule(r.set.Name(database, table))
+func (r programReader) Excludes(database, table string) bool {
+	rule, _ := r.set.newSchema(nil).findRule(r.set.NormalizeName(database, table))
 	return rule.Exclude
 }
 
-func (r reader) Assigns(p inspect.Program, column string) bool {
+func (r programReader) Assigns(p inspect.Program, column string) bool {
 	return r.effects(p).SetsKey(column)
 }
 
-func (r reader) effects(p inspect.Program) insert.Effects {
-	return r.set.Programs().Effects(p.Database, r.set.Settings.WithSQLMode(p.SQLMode).Scanner(p.Body))
+func (r programReader) effects(p inspect.Program) insert.Effects {
+	return r.set.Programs().TextEffects(p.Database, r.set.Settings.WithSQLMode(p.SQLMode).Scanner(p.Body))
 }
 
-func (r reader) found(names []insert.TableName) []string {
+func (r programReader) knownNames(names []insert.TableName) []string {
 	return lo.Uniq(lo.FilterMap(names, func(n insert.TableName, _ int) (string, bool) {
-		name := r.set.Name(n.DB, n.Table)
+		name := r.set.NormalizeName(n.DB, n.Table)
 		return name.String(), r.known[name]
 	}))
 }

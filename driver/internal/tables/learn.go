@@ -20,7 +20,7 @@ import (
 // nothing. Concurrent calls wait for the first one, at most until their ctx ends. database is the
 // DSN's database. Errors are those of ctx, a *catalog.Failure or a *counters.ConfigError.
 func (set *Set) Learn(ctx context.Context, conn pool.Conn, database string) error {
-	if set.Learned() {
+	if set.HasLearned() {
 		return nil
 	}
 	if err := set.learning.Acquire(ctx, 1); err != nil {
@@ -39,13 +39,13 @@ func (set *Set) Learn(ctx context.Context, conn pool.Conn, database string) erro
 		}
 	}
 	set.warnMissing(ctx)
-	go set.keepFresh()
+	go set.refreshPeriodically()
 	set.learned.Store(true)
 	return nil
 }
 
-// Learned reports whether Learn has succeeded or is not needed.
-func (set *Set) Learned() bool { return set.Idle() || set.learned.Load() }
+// HasLearned reports whether Learn has succeeded or is not needed.
+func (set *Set) HasLearned() bool { return set.IsEmpty() || set.learned.Load() }
 
 // learnServer reads the server's version and whether table names ignore case.
 func (set *Set) learnServer(ctx context.Context, conn pool.Conn, database string) error {
@@ -68,7 +68,7 @@ func (set *Set) learnServer(ctx context.Context, conn pool.Conn, database string
 			r.Database, r.Table = strings.ToLower(r.Database), strings.ToLower(r.Table)
 		}
 	}
-	set.DefaultDB = set.Name(database, "").DB
+	set.DefaultDB = set.NormalizeName(database, "").DB
 	return nil
 }
 

@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	RefreshEvery = 45 * time.Second // cached data of a table is less than a minute old
-	refreshAgain = 5 * time.Second  // interval after a failure
+	RefreshInterval      = 45 * time.Second // cached data of a table is less than a minute old
+	refreshRetryInterval = 5 * time.Second  // interval after a failure
 )
 
 // A Schema holds what a Connector has read about tables; plans are made from it.
@@ -40,13 +40,13 @@ type Schema struct {
 type tableLookup struct {
 	done     chan struct{} // closed when the other fields are set
 	finished bool          // done is closed; guarded by the mu of the schema that began the lookup
-	seen     *seenTable    // nil: there is no such table
+	found    *serverTable  // nil: there is no such table
 	table    *insert.Table // nil: nothing to fill, or no such table
 	err      error
 }
 
-// A seenTable is a table as the server shows it.
-type seenTable struct {
+// A serverTable is a table as the server shows it.
+type serverTable struct {
 	*catalog.Table
 	triggers map[string]insert.Effects // effects by event of the triggers and of the routines that they call
 }
@@ -79,10 +79,10 @@ func (set *Set) Forget(stale func(catalog.Name) bool) {
 }
 
 // Lookup returns the configured table of a name, nil without an error if there is nothing to
-// fill. name has to be from Set.Name. The error is ErrUnseen if the catalog has no such table, a
+// fill. name has to be from Set.NormalizeName. The error is ErrNotInCatalog if the catalog has no such table, a
 // *catalog.Failure if the server does not answer or ctx ends, or a refusal of the table.
 func (s *Schema) Lookup(ctx context.Context, name catalog.Name) (*insert.Table, error) {
-	rule, ok := s.rule(name)
+	rule, ok := s.findRule(name)
 	if !ok {
 		return nil, nil
 	}
@@ -92,7 +92,7 @@ func (s *Schema) Lookup(ctx context.Context, name catalog.Name) (*insert.Table, 
 		l = &tableLookup{done: make(chan struct{})}
 		s.tables[name] = l
 		// All waiting statements share the outcome, so no statement's context ends the lookup.
-		go s.look(rule, name, l)
+		go s.readTable(rule, name, l)
 	}
 	s.mu.Unlock()
 	select {
@@ -100,38 +100,38 @@ func (s *Schema) Lookup(ctx context.Context, name catalog.Name) (*insert.Table, 
 	case <-ctx.Done():
 		return nil, &catalog.Failure{What: "table " + name.String(), Err: ctx.Err()}
 	}
-	if l.err == nil && l.seen == nil {
-		return nil, ErrUnseen
+	if l.err == nil && l.found == nil {
+		return nil, ErrNotInCatalog
 	}
 	return l.table, l.err
 }
 
-// ErrUnseen means that the catalog has no such table: it does not exist, or
+// ErrNotInCatalog means that the catalog has no such table: it does not exist, or
 // is a temporary table, or the user may not see it.
-var ErrUnseen = errors.New("leafsql: no such table in the catalog")
+var ErrNotInCatalog = errors.New("leafsql: no such table in the catalog")
 
-// look reads one table from the catalog. Failures are not cached: once the
+// readTable reads one table from the catalog. Failures are not cached: once the
 // table is fixed, the next statement works.
-func (s *Schema) look(rule rules.Rule, name catalog.Name, l *tableLookup) {
+func (s *Schema) readTable(rule rules.Rule, name catalog.Name, l *tableLookup) {
 	ctx, cancel := context.WithTimeout(s.set.ctx, catalog.Timeout)
 	defer cancel()
-	seen, err := s.set.see(ctx, []catalog.Name{name})
+	seen, err := s.set.readTables(ctx, []catalog.Name{name})
 	if err != nil {
 		l.err = &catalog.Failure{What: "the columns of table " + name.String(), Err: err}
-	} else if l.seen = seen[name]; l.seen != nil {
-		l.table, l.err = s.set.describe(rule, name, l.seen)
+	} else if l.found = seen[name]; l.found != nil {
+		l.table, l.err = s.set.describeTable(rule, name, l.found)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if l.finished = true; l.err != nil || l.seen == nil {
+	if l.finished = true; l.err != nil || l.found == nil {
 		delete(s.tables, name)
 	}
 	close(l.done)
 }
 
-// catalogTables reads tables from the catalog. On servers with the bug MDEV-36026 it first reads on which of them this user has
+// readCatalog reads tables from the catalog. On servers with the bug MDEV-36026 it first reads on which of them this user has
 // TRIGGER: the connection that then reads the triggers was opened later, and has these rights.
-func (set *Set) catalogTables(ctx context.Context, names []catalog.Name) (tables map[catalog.Name]*catalog.Table, err error) {
+func (set *Set) readCatalog(ctx context.Context, names []catalog.Name) (tables map[catalog.Name]*catalog.Table, err error) {
 	_, matters := versions.NullsColumns(set.Settings.MariaDB, set.Settings.Version)
 	var sees map[catalog.Name]bool
 	if matters {
@@ -146,17 +146,17 @@ func (set *Set) catalogTables(ctx context.Context, names []catalog.Name) (tables
 	return tables, err
 }
 
-// see reads tables, their triggers and the routines that these call.
-func (set *Set) see(ctx context.Context, names []catalog.Name) (map[catalog.Name]*seenTable, error) {
-	tables, err := set.catalogTables(ctx, names)
+// readTables reads tables, their triggers and the routines that these call.
+func (set *Set) readTables(ctx context.Context, names []catalog.Name) (map[catalog.Name]*serverTable, error) {
+	tables, err := set.readCatalog(ctx, names)
 	if err != nil {
 		return nil, err
 	}
-	seen := make(map[catalog.Name]*seenTable, len(tables))
+	seen := make(map[catalog.Name]*serverTable, len(tables))
 	for name, t := range tables {
-		s := &seenTable{t, make(map[string]insert.Effects)}
+		s := &serverTable{t, make(map[string]insert.Effects)}
 		for _, tr := range t.Triggers {
-			e, err := set.Programs().Trigger(ctx, name.DB, tr)
+			e, err := set.Programs().TriggerEffects(ctx, name.DB, tr)
 			if err != nil {
 				return nil, err
 			}
@@ -169,8 +169,8 @@ func (set *Set) see(ctx context.Context, names []catalog.Name) (map[catalog.Name
 	return seen, nil
 }
 
-// rule returns the rule that applies to a table, and reports whether the table is to be filled.
-func (s *Schema) rule(name catalog.Name) (rules.Rule, bool) {
+// findRule returns the rule that applies to a table, and reports whether the table is to be filled.
+func (s *Schema) findRule(name catalog.Name) (rules.Rule, bool) {
 	set := s.set
 	if set.Config.Auto {
 		tag, ok := s.tags[name.String()]
@@ -194,9 +194,9 @@ func (s *Schema) rule(name catalog.Name) (rules.Rule, bool) {
 	return rules.Rule{}, false
 }
 
-// MayMean reports whether a name without a database may mean a configured table in some database.
-func (s *Schema) MayMean(table string) bool {
-	table = s.set.Name("", table).Table
+// MayBeConfigured reports whether a name without a database may mean a configured table in some database.
+func (s *Schema) MayBeConfigured(table string) bool {
+	table = s.set.NormalizeName("", table).Table
 	for tag := range s.tags {
 		if tag == table || strings.HasSuffix(tag, "."+table) {
 			return true
@@ -205,9 +205,9 @@ func (s *Schema) MayMean(table string) bool {
 	return slices.ContainsFunc(s.set.rules, func(r rules.Rule) bool { return !r.Exclude && rules.Match(r.Table, table) })
 }
 
-// Configured reports whether a rule or a tag names the table, so that its rows are filled.
-func (s *Schema) Configured(name catalog.Name) bool {
-	_, ok := s.rule(name)
+// IsConfigured reports whether a rule or a tag names the table, so that its rows are filled.
+func (s *Schema) IsConfigured(name catalog.Name) bool {
+	_, ok := s.findRule(name)
 	return ok
 }
 
@@ -229,7 +229,7 @@ func (set *Set) Refresh() error {
 	known := maps.Clone(old.tables)
 	maps.DeleteFunc(known, func(_ catalog.Name, l *tableLookup) bool { return !l.finished })
 	old.mu.Unlock()
-	seen, err := set.see(ctx, slices.Collect(maps.Keys(known)))
+	seen, err := set.readTables(ctx, slices.Collect(maps.Keys(known)))
 	if err != nil {
 		return err
 	}
@@ -239,27 +239,27 @@ func (set *Set) Refresh() error {
 	}
 	set.Forget(func(name catalog.Name) bool {
 		l, ok := known[name]
-		return ok && !reflect.DeepEqual(l.seen, seen[name])
+		return ok && !reflect.DeepEqual(l.found, seen[name])
 	})
 	return nil
 }
 
-// keepFresh refreshes the schema until the Connector is closed. If no statement has
+// refreshPeriodically refreshes the schema until the Connector is closed. If no statement has
 // used the schema since the last time, it forgets all tables first.
-func (set *Set) keepFresh() {
-	wait := RefreshEvery
+func (set *Set) refreshPeriodically() {
+	wait := RefreshInterval
 	for {
 		select {
 		case <-set.ctx.Done():
 			return
 		case <-time.After(wait):
 		}
-		wait = RefreshEvery
+		wait = RefreshInterval
 		if !set.Used.Swap(false) {
 			set.Forget(func(catalog.Name) bool { return true })
 		}
 		if set.Refresh() != nil {
-			wait = refreshAgain
+			wait = refreshRetryInterval
 		}
 	}
 }
@@ -267,5 +267,5 @@ func (set *Set) keepFresh() {
 // readTags returns leaf_alloc's tags by the names of tables that they may mean.
 func (set *Set) readTags(ctx context.Context) (map[string]string, error) {
 	rows, err := set.Store.Alloc.Tags(ctx)
-	return lo.SliceToMap(rows, func(r segment.Row) (name, tag string) { return set.Name("", r.Tag).Table, r.Tag }), err
+	return lo.SliceToMap(rows, func(r segment.Row) (name, tag string) { return set.NormalizeName("", r.Tag).Table, r.Tag }), err
 }

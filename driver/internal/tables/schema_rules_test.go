@@ -15,7 +15,7 @@ func TestMoreSpecificRulesWin(t *testing.T) {
 		{"shop", "x", "a"}, {"shop", "order_1", "b"}, {"shop", "order_2024_02", "c"},
 		{"shop", "order_2024_01", "e"}, {"other", "order_1", ""},
 	} {
-		r, ok := set.Schema.Load().rule(catalog.Name{DB: tt.db, Table: tt.table})
+		r, ok := set.Schema.Load().findRule(catalog.Name{DB: tt.db, Table: tt.table})
 		if r.Column != tt.want || ok != (tt.want != "") {
 			t.Errorf("%s.%s: rule %+v, %v; want column %q", tt.db, tt.table, r, ok, tt.want)
 		}
@@ -27,7 +27,7 @@ func TestExclusionsWin(t *testing.T) {
 		{Database: "shop", Table: "log", Exclude: true}}}, nil, nil, nil)
 	set.DefaultDB = "shop"
 	for table, want := range map[string]bool{"orders": true, "order_1": false, "order_map": false, "log": false, "logs": true} {
-		if _, ok := set.Schema.Load().rule(catalog.Name{DB: "shop", Table: table}); ok != want {
+		if _, ok := set.Schema.Load().findRule(catalog.Name{DB: "shop", Table: table}); ok != want {
 			t.Errorf("%s: %v", table, ok)
 		}
 	}

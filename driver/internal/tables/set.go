@@ -3,7 +3,7 @@
 //
 //	set := tables.New(config, catalog, store, snowflakes)
 //	err := set.Learn(ctx, conn, "shop")
-//	desc, err := set.Schema.Load().Lookup(ctx, set.Name("shop", "orders")) // nil: nothing to fill
+//	desc, err := set.Schema.Load().Lookup(ctx, set.NormalizeName("shop", "orders")) // nil: nothing to fill
 //	err = desc.Draw(ctx, session, &block)
 //
 // In the order in which they build on one another:
@@ -39,7 +39,7 @@ type Set struct {
 	counters.Counters
 
 	// Settings are the server's version. DefaultDB is the database of rules without one, in the
-	// form of Name. Learn sets both.
+	// form of NormalizeName. Learn sets both.
 	Settings  insert.Settings
 	DefaultDB string
 
@@ -76,8 +76,8 @@ func (set *Set) Programs() *staged.Programs {
 	return &staged.Programs{Catalog: set.Catalog, Server: set.Settings}
 }
 
-// Idle reports whether the configuration names no tables, so that there is nothing to fill.
-func (set *Set) Idle() bool { return !set.Config.Auto && len(set.rules) == 0 }
+// IsEmpty reports whether the configuration names no tables, so that there is nothing to fill.
+func (set *Set) IsEmpty() bool { return !set.Config.Auto && len(set.rules) == 0 }
 
 // Close ends the background work and closes the catalog. The error is only for logs.
 func (set *Set) Close() error {
@@ -85,9 +85,9 @@ func (set *Set) Close() error {
 	return set.Catalog.Close()
 }
 
-// Name returns the name of a table in the form in which this server compares names: in lower case if
+// NormalizeName returns the name of a table in the form in which this server compares names: in lower case if
 // the server ignores case.
-func (set *Set) Name(db, table string) catalog.Name {
+func (set *Set) NormalizeName(db, table string) catalog.Name {
 	if set.Catalog.FoldsCase {
 		db, table = strings.ToLower(db), strings.ToLower(table)
 	}

@@ -129,12 +129,12 @@ func checkStage(t *testing.T, text, set string, p *insert.Plan) {
 	if s.FillArgs < 0 || s.FillArgs > p.NumInput || s.Key >= len(s.Columns) {
 		t.Fatalf("%s: %q: %d of %d placeholders, key %d of %v", set, text, s.FillArgs, p.NumInput, s.Key, s.Columns)
 	}
-	staged.Fill(s, "`shop`.`stage`", "")
+	staged.FillQuery(s, "`shop`.`stage`", "")
 	if s.Key >= 0 {
-		staged.Look(in, "`shop`.`stage`", 1)
+		staged.CountQuery(in, "`shop`.`stage`", 1)
 	}
-	staged.Copy(in, "`shop`.`stage`", "", insert.Block{})
-	staged.Copy(in, "`shop`.`stage`", "", insert.Block{First: 201, N: 1})
+	staged.CopyQuery(in, "`shop`.`stage`", "", insert.Block{})
+	staged.CopyQuery(in, "`shop`.`stage`", "", insert.Block{First: 201, N: 1})
 }
 
 // TestLongTexts: time and stack grow no faster than the length of the query.

@@ -183,7 +183,7 @@ func settings(s string) (insert.Settings, Schema) {
 	}
 	return m, Schema{
 		Table:  table,
-		Stager: &staged.Judge{Settings: m, Called: func(db string, calls, views []insert.TableName) (insert.Effects, error) { return programs, nil }},
+		Stager: &staged.Judge{Settings: m, ProgramEffects: func(db string, calls, views []insert.TableName) (insert.Effects, error) { return programs, nil }},
 	}
 }
 
@@ -203,11 +203,11 @@ func outcome(text, set string) []string {
 	var lines []string
 	if len(p.Inserts) > 0 && p.Inserts[0].Staging != nil {
 		in := &p.Inserts[0]
-		lines = append(lines, "> "+quoteLine(staged.Fill(in.Staging, "stage", "")))
+		lines = append(lines, "> "+quoteLine(staged.FillQuery(in.Staging, "stage", "")))
 		if in.Staging.Key >= 0 {
-			lines = append(lines, "> "+quoteLine(staged.Look(in, "stage", math.MaxInt64)))
+			lines = append(lines, "> "+quoteLine(staged.CountQuery(in, "stage", math.MaxInt64)))
 		}
-		filled, _ := staged.Copy(in, "stage", "", insert.Block{First: 201, UUID: [16]byte{1, 2, 3, 4, 5, 6, 0x70, 7, 0x80, 8, 9, 10, 11, 12, 13, 0xff}, N: 2})
+		filled, _ := staged.CopyQuery(in, "stage", "", insert.Block{First: 201, UUID: [16]byte{1, 2, 3, 4, 5, 6, 0x70, 7, 0x80, 8, 9, 10, 11, 12, 13, 0xff}, N: 2})
 		lines = append(lines, "> "+quoteLine(filled))
 	} else {
 		blocks := blocksFor(p, 201)

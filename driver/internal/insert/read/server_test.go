@@ -369,13 +369,13 @@ func (w *twin) inParts(p *insert.Plan, text, dsn string, next *int64) error {
 		" FROM (SELECT 1) leafsql_q LEFT JOIN " + quote.Name(p.Inserts[0].Table.Name.Table) + " ON FALSE LIMIT 0"); err != nil {
 		return err
 	}
-	if _, err := w.exec(mine(staged.Fill(s, "stage", ""), dsn)); err != nil {
+	if _, err := w.exec(mine(staged.FillQuery(s, "stage", ""), dsn)); err != nil {
 		return err
 	}
 	b := insert.Block{First: *next}
 	count := "SELECT COUNT(*), 0, 0, 0 FROM stage"
 	if s.Key >= 0 {
-		count = staged.Look(in, "stage", math.MaxInt64)
+		count = staged.CountQuery(in, "stage", math.MaxInt64)
 	}
 	var highest sql.NullInt64
 	if err := w.conn.QueryRowContext(context.Background(), count).Scan(&b.N, &highest, new(any), new(any)); err != nil {
@@ -386,7 +386,7 @@ func (w *twin) inParts(p *insert.Plan, text, dsn string, next *int64) error {
 	}
 	b.First = max(b.First, highest.Int64+1)
 	*next = b.First + int64(b.N)
-	copied, _ := staged.Copy(in, "stage", "", b)
+	copied, _ := staged.CopyQuery(in, "stage", "", b)
 	_, err := w.exec(mine(copied, dsn))
 	return err
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/leafsql/leafsql/internal/servererr"
 )
 
-// judged returns the error for a refused statement: the server's error if the server refuses the
+// judgeRefusal returns the error for a refused statement: the server's error if the server refuses the
 // statement too. For a guarded session any error of the server counts, otherwise only a syntax error.
-func (p *Planner) judged(ctx context.Context, refusal *insert.Refusal, text string) error {
+func (p *Planner) judgeRefusal(ctx context.Context, refusal *insert.Refusal, text string) error {
 	if p.Permitted == nil && (!refusal.Unreadable || strings.Contains(text, ";")) {
 		return refusal
 	}
@@ -27,10 +27,10 @@ func (p *Planner) judged(ctx context.Context, refusal *insert.Refusal, text stri
 	return err
 }
 
-// unseen returns the error for a statement that writes a table which is neither in the catalog nor a
+// unseenTableError returns the error for a statement that writes a table which is neither in the catalog nor a
 // temporary table of this session. It is the server's error, 1142 or 1146, or else the refusal for a
 // table that leafsql's account may not see.
-func (p *Planner) unseen(ctx context.Context, text string, name catalog.Name) error {
+func (p *Planner) unseenTableError(ctx context.Context, text string, name catalog.Name) error {
 	if strings.Contains(text, ";") {
 		text = emptyInsert(name)
 	}
