@@ -53,7 +53,7 @@ func TestChangeOfTheSource(t *testing.T) {
 	}
 }
 
-// events is a program whose runs insert rows one after another.
+// events is a program that inserts rows one after another.
 type events struct {
 	t       *testing.T
 	highest int64

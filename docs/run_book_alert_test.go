@@ -9,7 +9,7 @@ import (
 	"github.com/leafsql/leafsql/testutil/promtooltest"
 )
 
-// TestRunBookAlert: the page's rule fires for a primary whose replication is no longer semi-synchronous, or that has no
+// TestRunBookAlert: the page's rule fires for a primary that no longer replicates semi-synchronously, or that has no
 // replica.
 func TestRunBookAlert(t *testing.T) {
 	dir := t.TempDir()

@@ -23,7 +23,7 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// A scenario is a section of a page whose SQL and Go run in their order on the page.
+// A scenario is a section of a page. Its SQL and Go run in their order on the page.
 type scenario struct {
 	page, section string // no section: the whole page
 	setup         string // SQL that runs first, for the requirements of the page
@@ -250,7 +250,7 @@ func statements(script string) []string {
 	return all
 }
 
-// build compiles a page's blocks of Go into one program, whose argument selects the block to run.
+// build compiles a page's blocks of Go into one program. Its argument selects the block to run.
 func build(t *testing.T, p page) string {
 	t.Helper()
 	dir := t.TempDir()

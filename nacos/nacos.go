@@ -31,7 +31,7 @@
 // stale or edited, and Nacos shows them as unhealthy unless a server listens on
 // the port, which is normal.
 //
-// A server whose compare-and-set does not compare (2.0.x) is detected and refused, at the
+// A server with a compare-and-set that does not compare (2.0.x) is detected and refused, at the
 // start and whenever the process changes to another server. All servers must belong to
 // one cluster, which is checked at the start. A worker id that was taken in one cluster
 // is never renewed in another; it is lost when its bound is over.

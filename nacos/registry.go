@@ -23,7 +23,7 @@ type documents interface {
 	publish(ctx context.Context, id, text, md5 string) error
 }
 
-// configs is the config service of servers whose compare-and-set was checked.
+// configs is the config service of servers with a checked compare-and-set.
 type configs interface {
 	documents
 

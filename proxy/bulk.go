@@ -10,7 +10,7 @@ import (
 )
 
 // bulk serves MariaDB's COM_STMT_BULK_EXECUTE of a filled statement. It stays one command, with the ids among
-// the arguments of its rows. A bulk of a single row runs like any other execution, whose answer has more
+// the arguments of its rows. A bulk of a single row runs like any other execution. Its answer has more
 // information about the key.
 func (s *session) bulk(st *preparedStmt, p []byte) error {
 	s.dropLong(st)

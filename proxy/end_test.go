@@ -15,7 +15,7 @@ import (
 	"github.com/leafsql/leafsql/internal/wire"
 )
 
-// A pieces is a connection whose bytes arrive in pieces of these lengths, in turn, or all together if there are
+// A pieces is a connection with bytes that arrive in pieces of these lengths, in turn, or all together if there are
 // none.
 type pieces struct {
 	net.Conn

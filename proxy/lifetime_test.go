@@ -34,7 +34,7 @@ func TestConfigIsRefused(t *testing.T) {
 }
 
 // TestSessionsEndTogether: clients connect and disconnect concurrently. A shutdown of the proxy ends idle
-// sessions, and sessions whose transaction then ends.
+// sessions, and sessions with a transaction that then ends.
 func TestSessionsEndTogether(t *testing.T) {
 	dsn := mysqltest.Database(t)
 	server, err := mysql.ParseDSN(dsn)

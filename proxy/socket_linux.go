@@ -8,7 +8,7 @@ import (
 	"unsafe"
 )
 
-// A socket is a connection whose reads and writes do not notify Go's scheduler that a system call begins. The
+// A socket is a connection. Its reads and writes do not notify Go's scheduler that a system call begins. The
 // scheduler only needs this for calls that may block, and these do not, since Go's sockets are non-blocking and
 // its poller waits for them. Each notification wakes the runtime's monitor thread, which then polls every 20
 // µs: with one busy client that is half of the proxy's cost, as make bench-proxy shows. At most one goroutine

@@ -11,7 +11,7 @@ import (
 	"github.com/leafsql/leafsql/idgen/worker"
 )
 
-// openAhead opens a pool with the leases and ids of a machine whose clock is
+// openAhead opens a pool with the leases and ids of a machine with a clock that is
 // ahead. The demo cannot set a clock for one process alone. But a clock matters
 // only in two places, and both are shifted: the times in the worker id's
 // document, as read and as written, and the times in the ids.
@@ -52,7 +52,7 @@ func openAhead(ctx context.Context, dsn string, d time.Duration) (*sql.DB, error
 	return sql.OpenDB(connector), nil
 }
 
-// aheadSlots are slots as seen by a process whose clock is ahead: for it, their
+// aheadSlots are slots as seen by a process with a clock that is ahead: for it, their
 // times are further in the past. The layout's epoch, which is in the registry's
 // own document, is shifted too.
 type aheadSlots struct {

@@ -139,7 +139,7 @@ func (v variant) merge(ctx context.Context, db *sql.DB) error {
 	return nil
 }
 
-// wholeOrders counts the merged orders that have their customer and whose items add up to their total.
+// wholeOrders counts the merged orders that have their customer, and items that add up to their total.
 func wholeOrders(ctx context.Context, db *sql.DB, database string) (orders, whole int, err error) {
 	err = db.QueryRowContext(ctx, strings.ReplaceAll(`SELECT COUNT(*), COALESCE(SUM(total = (
 			SELECT SUM(i.pieces * i.price) FROM $.order_items i JOIN $.products p ON p.id = i.product_id WHERE i.order_id = o.id)

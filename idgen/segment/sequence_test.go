@@ -121,7 +121,7 @@ func TestSequenceStoreOddTables(t *testing.T) {
 	}
 }
 
-// A table whose columns have other names is read through a view.
+// A table with other column names is read through a view.
 func TestSequenceStoreView(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		db := pool(t, server.Database(t), "")

@@ -148,7 +148,7 @@ func withoutAutocommit(t *testing.T, root *sqlx.DB, dsn string) {
 	}
 }
 
-// TestAllocStoreUnderCompletionType looks for a tag without a row, on a caller's pool whose server opens a
+// TestAllocStoreUnderCompletionType looks for a tag without a row, on a caller's pool with a server that opens a
 // transaction, or closes the connection, after each COMMIT and ROLLBACK. All later writes are committed
 // nevertheless.
 func TestAllocStoreUnderCompletionType(t *testing.T) {
@@ -188,7 +188,7 @@ func fetch(t *testing.T, s segment.Store, q segment.Request) segment.Range {
 	return r
 }
 
-// TestColumnsWithAlias: the stores read their tables on a caller's pool whose column names include their
+// TestColumnsWithAlias: the stores read their tables on a caller's pool with column names that include their
 // table's name.
 func TestColumnsWithAlias(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {

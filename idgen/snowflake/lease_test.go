@@ -229,7 +229,7 @@ func TestNothingIssued(t *testing.T) {
 	})
 }
 
-// A process whose clock is past the layout's end takes no worker id.
+// A process with a clock past the layout's end takes no worker id.
 func TestNoWorkerIDBeyondTheEnd(t *testing.T) {
 	bubble(t, small.End().Add(time.Hour), func(t *testing.T) {
 		r := new(registry)

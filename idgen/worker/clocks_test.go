@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A process whose clock is an hour ahead, and that is killed and restarted
+// A process with a clock that is an hour ahead, and that is killed and restarted
 // twenty times on 16 worker ids, takes none: no worker id is blocked, and no holder
 // loses its own. The error contains both times.
 func TestClockAheadTakesNothing(t *testing.T) {

@@ -49,7 +49,7 @@ var errAway = errors.New("the registry is away")
 // newFake returns a registry in use, with n free slots.
 func newFake(n int) *fake { return newFakeOf(n, Config{}) }
 
-// newFakeOf returns a registry whose processes have a Config.
+// newFakeOf returns a registry for processes with a Config.
 func newFakeOf(n int, cfg Config) *fake {
 	f := &fake{}
 	if err := cfg.complete(); err != nil {
@@ -244,7 +244,7 @@ func lose(t *testing.T, f *fake, k *Keeper) time.Time {
 	return time.Now()
 }
 
-// journal is a logger whose lines tests can read.
+// journal is a logger with lines that tests can read.
 type journal struct {
 	mu   sync.Mutex
 	text bytes.Buffer

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// dial is a host whose clocks are set by hand.
+// dial is a host with clocks that are set by hand.
 type dial struct {
 	host
 	wallAt time.Time
@@ -131,7 +131,7 @@ func TestEachAtOnce(t *testing.T) {
 	})
 }
 
-// counted is a host whose random numbers count.
+// counted is a host with random numbers that count up.
 type counted struct {
 	host
 	n uint64

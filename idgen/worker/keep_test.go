@@ -389,7 +389,7 @@ func TestClockOffset(t *testing.T) {
 	})
 }
 
-// Spares created by a process whose clock is ahead block no other process.
+// Spares created by a process with a clock that is ahead block no other process.
 func TestSparesOfAClockAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{}

@@ -282,7 +282,7 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 }
 
 // After an outage in which the worker id was lost, calls do not
-// wait for a slot whose ids are not safe yet.
+// wait for a slot with ids that are not safe yet.
 func TestQuarantineAfterAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(1)

@@ -161,7 +161,7 @@ func (m mutation) edit(t *testing.T) (edit mutants.Edit) {
 	return edit
 }
 
-// safeIn returns the combinations that must be safe and whose names match a regular expression.
+// safeIn returns the combinations that must be safe and have names that match a regular expression.
 func safeIn(expression string) []combination {
 	in := regexp.MustCompile(expression)
 	return slices.DeleteFunc(slices.Clone(safe), func(c combination) bool { return !in.MatchString(c.name) })

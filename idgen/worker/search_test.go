@@ -261,7 +261,7 @@ func TestLast(t *testing.T) {
 	}
 }
 
-// No worker id is taken while Config.Check returns an error: a process whose clock is past the
+// No worker id is taken while Config.Check returns an error: a process with a clock past the
 // layout's end never takes one.
 func TestCheck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -40,7 +40,7 @@ type Source struct {
 
 	// Time, if set, returns the registry's clock. It is called before each take and
 	// after this machine's clock has jumped. A large difference is logged and
-	// shown, and a process whose clock is more than a minute ahead takes no worker
+	// shown, and a process with a clock more than a minute ahead takes no worker
 	// id. An error is logged and prevents nothing.
 	Time func(ctx context.Context) (time.Time, error)
 

@@ -10,7 +10,7 @@ import (
 	"net"
 )
 
-// compressed is a connection whose frames are packed into frames of CLIENT_COMPRESS. It checks the numbers of
+// compressed is a connection with frames that are packed into frames of CLIENT_COMPRESS. It checks the numbers of
 // the frames that it reads, like most clients.
 type compressed struct {
 	net.Conn

@@ -20,7 +20,7 @@ import (
 
 const (
 	pkg    = "github.com/leafsql/leafsql/testutil/calltrace"
-	inside = "LEAFSQL_TEST_CALLTRACE" // set in the build whose functions call Enter
+	inside = "LEAFSQL_TEST_CALLTRACE" // set in the build with functions that call Enter
 )
 
 // Inside returns false in the build of go test. In this case it has run the calling test once more, in a build in which

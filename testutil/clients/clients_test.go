@@ -291,7 +291,7 @@ func java(folder, class string, args ...string) func(t *testing.T) *exec.Cmd {
 	}
 }
 
-// TestClients has the programs whose clients are packages of the distribution, and
+// TestClients has the programs with clients that are packages of the distribution, and
 // those in Java.
 func TestClients(t *testing.T) {
 	play(t,

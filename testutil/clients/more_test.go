@@ -22,7 +22,7 @@ func node(script ...string) func(t *testing.T) *exec.Cmd {
 	}
 }
 
-// TestMoreClients has the programs whose clients come from PyPI and npm, and
+// TestMoreClients has the programs with clients that come from PyPI and npm, and
 // settings that change the client's commands.
 func TestMoreClients(t *testing.T) {
 	play(t,

@@ -17,7 +17,7 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// init adds the programs whose clients are not in the distribution.
+// init adds the programs with clients that are not in the distribution.
 func init() {
 	around["Node"] = func(t *testing.T, snippet, insert string) *exec.Cmd {
 		return node("-e", fmt.Sprintf("const mysql = require('mysql2'); const db = %s; db.query(%q, (err, res) => { if (err) throw err; console.log(res.insertId); db.end() })", snippet, insert))(t)

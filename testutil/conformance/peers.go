@@ -11,7 +11,7 @@ import (
 // peers has all of them.
 var peers = slices.Concat(libraries, programs)
 
-// A peer is a project whose tests are run.
+// A peer is a project with tests to run.
 type peer struct {
 	name   string
 	module string // with a version if no module of this repository requires it

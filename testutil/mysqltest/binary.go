@@ -118,7 +118,7 @@ func laidOut(name string) (binary, error) {
 	return binary{}, os.ErrNotExist
 }
 
-// globbed returns the files below a folder whose paths match one of the patterns.
+// globbed returns the files below a folder with paths that match one of the patterns.
 func globbed(root string, patterns ...string) (found []string) {
 	for _, pattern := range patterns {
 		files, _ := filepath.Glob(filepath.Join(root, pattern))

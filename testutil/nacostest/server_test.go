@@ -47,7 +47,7 @@ func TestServerThatCannotBootSaysWhy(t *testing.T) {
 	}
 }
 
-// TestEndOfContext: a start that waits for other servers, or whose server is
+// TestEndOfContext: a start that waits for other servers, or for a server that is
 // starting, ends soon after the context and leaves nothing.
 func TestEndOfContext(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())

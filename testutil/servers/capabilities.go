@@ -33,7 +33,7 @@ var capabilities = []capability{
 	{"all other tests of the driver", []string{"driver .", servertest + "."}},
 }
 
-// packages are the packages whose tests run on every server, by the folder of their
+// packages are the packages with tests that run on every server, by the folder of their
 // module.
 var packages = []struct {
 	module, tests string

@@ -35,7 +35,7 @@ type textMeaning struct{ db, settings string }
 
 // Prepare returns the Prepared of a query that is about to be prepared, and records its current
 // meaning. st is its statement. The result is valid even if err is not nil. The errors are those of
-// session.KnowDatabase and KnowSettings.
+// session.LoadDatabase and LoadSettings.
 func (p *Planner) Prepare(ctx context.Context, st *Statement, text string) (s Prepared, err error) {
 	s = Prepared{Text: text, Statement: st, NumInput: st.Plan.NumInput, p: p, schema: p.schema, plans: p.plans}
 	if len(st.Plan.Inserts) > 0 {

@@ -1,4 +1,4 @@
-// Package staged runs statements whose rows only the server can see, such as INSERT … SELECT and LOAD
+// Package staged runs statements with rows that only the server can see, such as INSERT … SELECT and LOAD
 // DATA. Their rows are written to a temporary table, the stage, and rows without a key get one there.
 //
 // When a statement is planned, a Judge decides whether it may run in several steps, and which. An
@@ -55,7 +55,7 @@ type ServerState struct {
 	lastReplaced atomic.Int64 // time when a connection was last closed because it lacked a right, in Unix nanoseconds
 }
 
-// A Run is one execution of a statement whose rows only the server can see, in three steps on the
+// A Run is one execution of a statement with rows that only the server can see, in three steps on the
 // application's connection:
 //
 //  1. fill    the user's source, unchanged, fills the stage, a temporary table

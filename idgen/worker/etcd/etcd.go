@@ -23,7 +23,7 @@
 // the loss of a leader loses no write. A registry is identified by the cluster's id and a random key, which a
 // wiped cluster lacks. Both remain the same if a snapshot is restored, or
 // if --force-new-cluster is used on a member that lags: stop the writers for two
-// minutes before either of these. etcd has no clock for clients: a process whose clock is far ahead takes
+// minutes before either of these. etcd has no clock for clients: a process with a clock far ahead takes
 // worker ids that are held, and blocks them until their time has come.
 //
 // The package does not accept a client of the application, since a client that retries writes

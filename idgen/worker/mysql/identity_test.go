@@ -96,7 +96,7 @@ func identities(t *testing.T, s *mysqltest.Server, warns bool) string {
 }
 
 // The identity contains the second of the server's start. It is read after this second, so that the server cannot be
-// restarted within it. It also distinguishes a server whose clock was set back.
+// restarted within it. It also distinguishes a server with a clock that was set back.
 func TestSecondOfTheStart(t *testing.T) {
 	for _, kind := range kinds {
 		t.Run(string(kind), func(t *testing.T) {

@@ -11,7 +11,7 @@
 //	}
 //	ids, err := snowflake.New(snowflake.Leaf, open, worker.Config{})
 //
-// Give it a pool whose connections are in autocommit, are not held by transactions that
+// Give it a pool of connections that are in autocommit, are not held by transactions that
 // wait for ids, and lead to the primary. Every worker id is one row, which is changed by
 // compare-and-set alone: one UPDATE in autocommit whose WHERE compares all values that were
 // read from the row. A process writes once per sixth of the lease and reads nothing. The

@@ -145,7 +145,7 @@ func TestTableErrors(t *testing.T) {
 	}
 }
 
-// A table whose key is not unique can have two rows for a worker id, and two processes would each
+// A table with a key that is not unique can have two rows for a worker id, and two processes would each
 // change one of them. No process takes this worker id.
 func TestTwoRows(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
@@ -239,7 +239,7 @@ func TestConflicts(t *testing.T) {
 	}
 }
 
-// A write whose reply is lost may have been executed, and is stored once.
+// A write may have been executed if its reply is lost, and is stored once.
 func TestLostReply(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		cfg, err := mysql.ParseDSN(server.Database(t))

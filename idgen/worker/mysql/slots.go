@@ -130,7 +130,7 @@ func (s *slots) Put(ctx context.Context, slot int, d worker.Doc, expected worker
 	return worker.Version(text), true, nil
 }
 
-// several returns the error for a table whose key is not unique.
+// several returns the error for a table with a key that is not unique.
 func (s *slots) several(slot int, rows int64) error {
 	return &tableError{s.table, "delete all but the row with the highest hw, and make worker_id the primary key", fmt.Errorf("it has %d rows for worker_id %d", rows, slot)}
 }

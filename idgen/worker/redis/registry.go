@@ -15,7 +15,7 @@ import (
 	"github.com/leafsql/leafsql/idgen/worker"
 )
 
-// registry implements worker.Slots on keys whose versions are their texts.
+// registry implements worker.Slots on keys. Their versions are their texts.
 type registry struct {
 	client   redis.UniversalClient
 	cfg      Config

@@ -29,7 +29,7 @@ func (k *kit) atOnce(n int, cfg worker.Config) {
 					procs[i].issue()
 					return
 				}
-				// A process whose reply was lost may have taken a slot until it returns it.
+				// If its reply was lost, a process may have a slot until it returns it.
 				if taken := unavailable(err, "taken"); (taken != nil || k.Unreliable) && ctx.Err() == nil {
 					time.Sleep(100 * time.Millisecond)
 					if procs[i], err = k.tryOpen(0); err == nil {
@@ -156,7 +156,7 @@ func takeOver(k *kit) {
 	}
 }
 
-// fencing takes a running owner's slot away, like a process whose clock is far
+// fencing takes a running owner's slot away, like a process with a clock far
 // ahead, while both issue as much as they may.
 func fencing(k *kit) {
 	k.inUse(among(2))

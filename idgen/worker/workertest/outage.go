@@ -44,7 +44,7 @@ func (k *kit) searches(p *process) {
 	src.keeper.Close()
 }
 
-// outlasting returns a Config with n slots whose lease outlasts an outage.
+// outlasting returns a Config with n slots and a lease that outlasts an outage.
 func (k *kit) outlasting(n int) worker.Config {
 	return worker.Config{Workers: n, Lease: max(2*lease, k.Outage)}
 }

@@ -25,7 +25,7 @@ type process struct {
 	cut   atomic.Bool  // it cannot reach the registry
 	dead  atomic.Bool  // it crashed: no more of its calls reach the registry
 	slow  atomic.Int64 // delay of replies, regardless of the context
-	lose  atomic.Int64 // number of writes whose replies are still to be lost
+	lose  atomic.Int64 // number of replies to writes that are still to be lost
 	close sync.Once
 
 	before func(slot int) // called once, before its first write to a slot
@@ -38,7 +38,7 @@ type process struct {
 
 var errCut = errors.New("cut off from the registry")
 
-// open starts a process whose clock is ahead by a duration.
+// open starts a process with a clock that is ahead by a duration.
 func (k *kit) open(ahead time.Duration) *process {
 	k.Helper()
 	for until := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {

@@ -16,7 +16,7 @@
 // slow: a lease has to end before another one begins. Memory is a registry for other tests.
 //
 // The package does not search schedules, as worker's own simulation does, and
-// does not test a registry's server whose machine crashes.
+// does not test a crash of the machine of a registry's server.
 package workertest
 
 import (

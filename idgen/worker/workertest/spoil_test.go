@@ -62,7 +62,7 @@ func (w *wrapper) Get(ctx context.Context, slot int) (worker.Doc, worker.Version
 	return s.d, s.v, s.err
 }
 
-// through returns a fixture whose processes use m through w.
+// through returns a fixture with processes that use m through w.
 func (m *Memory) through(w *wrapper) Fixture {
 	w.Memory = m
 	f := m.Fixture()
@@ -99,7 +99,7 @@ func faulty(f Faults) func() Fixture {
 	return spoiled(func(m *Memory, _ *Fixture) { m.faults = f })
 }
 
-// versioned returns a Memory whose versions are made from the document and the
+// versioned returns a Memory with versions that are made from the document and the
 // number of writes to its slot.
 func versioned(version func(d worker.Doc, writes int) string) func() Fixture {
 	return func() Fixture {

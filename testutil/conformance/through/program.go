@@ -15,7 +15,7 @@ import (
 	leafsql "github.com/leafsql/leafsql/driver"
 )
 
-// A program is a driver for suites whose tables have keys with AUTO_INCREMENT.
+// A program is a driver for suites with tables that have AUTO_INCREMENT keys.
 // It connects to the server at addr, whatever server and user the suite's DSNs
 // name.
 type program struct {

@@ -94,7 +94,7 @@ func (t *tables) created(ctx context.Context, c conn, name string, keyed bool) {
 	}
 }
 
-// primaryKey returns "integer" for a table whose key is one integer column, "other"
+// primaryKey returns "integer" for a table with one integer column as its key, "other"
 // for another table, and "unknown" if the columns cannot be read.
 func primaryKey(ctx context.Context, c conn, name string) string {
 	rows, err := c.QueryContext(ctx, "SHOW COLUMNS FROM `"+name+"`", nil)

@@ -88,7 +88,7 @@ func (s *Server) storeAnswers(ctx context.Context) error {
 	return err
 }
 
-// stocked reports whether every tag in use has ids in memory. It skips tags whose row gave no ids while the
+// stocked reports whether every tag in use has ids in memory. It skips tags with a row that gave no ids while the
 // store was reachable: no other server has ids for them either.
 func (s *Server) stocked() bool {
 	used := 0

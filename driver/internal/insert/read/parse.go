@@ -4,7 +4,7 @@
 //
 // It is pure: no I/O, no generators, no database/sql. It does not parse SQL: it finds the places of the
 // keys among the tokens, and refuses a statement that would write a configured table in a form it
-// cannot read. A statement whose rows only the server can see (INSERT … SELECT, LOAD DATA) gets a
+// cannot read. A statement with rows that only the server can see (INSERT … SELECT, LOAD DATA) gets a
 // Staging, by which package staged writes the rows to a temporary table first.
 //
 // The files, in the order in which they read a query:

@@ -160,7 +160,7 @@ func (c Cell) Text() string {
 	return c.String
 }
 
-// A Move changes a row whose next unused id is in From … To: it raises it to Floor if it is lower, and then by
+// A Move changes a row with its next unused id in From … To: it raises it to Floor if it is lower, and then by
 // N. Where is empty or has further conditions, each after " AND". Set is empty or has further assignments, each
 // after a comma.
 type Move struct {
