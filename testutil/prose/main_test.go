@@ -23,6 +23,7 @@ func TestCommentsAreChecked(t *testing.T) {
 		{"// It refuses whoever\n// comes late, and what\n// is left.", "3 whoever, 4 what is"},
 		{"// The error tells which.", "3 tells"},
 		{"// A row that stands beside it goes on.", "3 stands, 3 beside, 3 goes on"},
+		{"// Tests of Go on Linux go on.", "3 go on"},
 		{"// ? stands for an argument. Reads lag behind writes, as behind a proxy.", ""},
 		{"// The error \"nobody tells\" and `who` are quoted.", ""},
 		{"// Run it:\n//\n//\twho -a", ""},
