@@ -60,10 +60,10 @@ func TestOptions(t *testing.T) {
 	sameNames(t, "dsn.md, Options", shown, "the code", known)
 	sameNames(t, "the comments of driver.Config", slices.Collect(maps.Keys(fields)), "the code", known)
 
-	for _, row := range table(t, "dsn.md", "## What only Go code can set") {
+	for _, row := range table(t, "dsn.md", "## Settings in Go code only") {
 		onlyGo = append(onlyGo, quoted(row[0])...)
 	}
-	sameNames(t, "dsn.md, What only Go code can set", onlyGo, "driver.Config's other fields", append(plainFields(t), "Rule.Generator"))
+	sameNames(t, "dsn.md, Settings in Go code only", onlyGo, "driver.Config's other fields", append(plainFields(t), "Rule.Generator"))
 }
 
 // TestSourceOptions: the options of each source of worker ids are those in dsn.md, and each registered source has a row.
