@@ -38,6 +38,6 @@
 //
 // The package does not make ids. It cannot protect ids if a registry is reset
 // to an older copy under the same identity while owners are running: wait two
-// minutes before restoring one. ARCHITECTURE.md describes the protocol and its
+// minutes before restoring one. docs/design/leases.md describes the protocol and its
 // simulation.
 package worker
