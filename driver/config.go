@@ -36,8 +36,8 @@ type Config struct {
 	// Store is the DSN of the database that holds leaf_alloc and t_sequence
 	// (leafStore). "" means the application's database.
 	Store      string
-	AllocTable string // leafAllocTable: [db.]table
-	Create     bool   // leafCreate
+	AllocTable string // leafAllocTable: [db.]table; "" means leaf_alloc
+	Create     bool   // leafCreate: create missing tables of ids and their rows
 	// SegmentStore, if not nil, replaces leaf_alloc as the source of segments.
 	// Store, AllocTable and Create do not apply to segments then, and Tables must not
 	// be empty unless None is set.

@@ -153,8 +153,9 @@ func wrap(inner, own driver.Connector, cfg *Config, key string) (*Connector, err
 func (c *Connector) Driver() driver.Driver { return sqlDriver{c} }
 
 // Connect opens a connection. The first call also loads the shared state, such as the
-// tags of leaf_alloc under leafTables=auto, and fails if that fails. Otherwise errors are
-// the inner driver's, or a *ConfigError for a connection that lacks methods.
+// tags of leaf_alloc under leafTables=auto, and fails if that fails: with a *ConfigError if
+// the table or a right is missing. Otherwise errors are the inner driver's, or a
+// *ConfigError for a connection that lacks methods.
 func (c *Connector) Connect(ctx context.Context) (driver.Conn, error) {
 	dc, err := c.inner.Connect(ctx)
 	if err != nil {

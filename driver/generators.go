@@ -139,8 +139,8 @@ func (c *Connector) Tags(ctx context.Context) ([]segment.Row, error) {
 }
 
 // Tag queries one row of leaf_alloc, without drawing an id. It returns a
-// *segment.UnknownTagError if the tag has no row, and a *ConfigError with
-// Config.SegmentStore. Names are compared with the table's collation, so the name in
+// *segment.UnknownTagError if the tag has no row, a *ConfigError with
+// Config.SegmentStore, or an error that wraps the server's. Names are compared with the table's collation, so the name in
 // the row may differ in letter case.
 func (c *Connector) Tag(ctx context.Context, tag string) (segment.Row, error) {
 	if c = c.current(); c.store.Alloc == nil {

@@ -54,7 +54,8 @@ type metric struct {
 
 // NewCollector returns the collector of a pool that was opened with
 // mysql-leaf. The name becomes the label db_name, as in Prometheus' own
-// collector of sql.DBStats.
+// collector of sql.DBStats. If the statistics cannot be read, a scrape returns only
+// leafsql_up with the value 0, and leafsql_build_info.
 func NewCollector(db *sql.DB, name string) prometheus.Collector {
 	return &collector{db, described(table, name)}
 }

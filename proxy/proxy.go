@@ -182,7 +182,7 @@ type keepOpen struct{ *driver.Connector }
 func (keepOpen) Close() error { return nil }
 
 // Serve accepts clients from l until Shutdown or Close, and then returns ErrClosed. If the caller closes l, Serve
-// returns net.ErrClosed; it retries after other errors. It closes l before it returns, except if the server was
+// returns an error that wraps net.ErrClosed; it retries after other errors. It closes l before it returns, except if the server was
 // closed before. It may be called for several listeners.
 func (s *Server) Serve(l net.Listener) error {
 	s.mu.Lock()

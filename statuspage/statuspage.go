@@ -30,7 +30,7 @@ import (
 	"github.com/leafsql/leafsql/internal/pageextra"
 )
 
-// A Page is the http.Handler. It may be mounted anywhere.
+// A Page is the http.Handler. It may be mounted anywhere, and is safe for concurrent use if the function passed to Of is.
 type Page struct {
 	pageextra.Extra // for leafsql's commands
 
