@@ -14,6 +14,8 @@
 // refuses rows without a key from the moment at which leaf_alloc's row starts above the keys.
 //
 // Java Leaf needs no guard: it uses the same row.
+//
+// Errors are for people: the command prints them.
 package migrate
 
 import (

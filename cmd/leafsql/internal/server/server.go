@@ -200,12 +200,12 @@ func passOn(h http.Handler) func(http.ResponseWriter, *http.Request) error {
 // ServeHTTP answers one request, for tests and for other HTTP servers.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
 
-// Close stops the background work and releases the worker id.
+// Close stops the background work and releases the worker id. The error is only for logs.
 func (s *Server) Close() error { return s.db.Close() }
 
 // Run listens and serves until ctx is done, then drains: it reports that it is not ready, continues to serve
 // for Config.Drain, accepts no more connections, and gives requests in progress 10 s to end. It closes the
-// server.
+// server. Errors are for people: it cannot listen, or requests did not end in time.
 func (s *Server) Run(ctx context.Context) error {
 	defer s.Close()
 	listener, err := net.Listen("tcp", s.cfg.Listen)
