@@ -27,7 +27,7 @@ func TestCommandAllocs(t *testing.T) {
 	s := &session{proxy: new(Server)}
 	s.ctx = context.Background()
 	ping := repeated{sends: frames("\x0e")}
-	s.client.end = end{conn: ping, raw: ping, small: make([]byte, smallBuffer), memory: &budget{most: math.MaxInt64}}
+	s.client.frameConn = frameConn{conn: ping, raw: ping, small: make([]byte, smallBufferSize), memory: &budget{limit: math.MaxInt64}}
 	s.server.client, s.server.maxPacket = &s.client, 1<<20
 	for _, tt := range []struct {
 		name    string
@@ -36,10 +36,10 @@ func TestCommandAllocs(t *testing.T) {
 		run     func() error
 	}{
 		{"passed on", 0, []string{anOK}, func() error {
-			if _, err := s.client.await(s.isOver); err != nil {
+			if _, err := s.client.awaitCommand(s.isOver); err != nil {
 				return err
 			}
-			_, err := s.command()
+			_, err := s.serveCommand()
 			return err
 		}},
 		{"filled", 3, []string{anOK}, func() error {
@@ -59,7 +59,7 @@ func TestCommandAllocs(t *testing.T) {
 		}},
 	} {
 		server := repeated{sends: numbered(1, 1, tt.answers...)}
-		s.server.end = end{conn: server, raw: server, memory: &budget{most: math.MaxInt64}}
+		s.server.frameConn = frameConn{conn: server, raw: server, memory: &budget{limit: math.MaxInt64}}
 		var err error
 		if n := testing.AllocsPerRun(100, func() { err = errors.Join(err, tt.run()) }); err != nil || n > float64(tt.most) {
 			t.Errorf("%s: %v allocations, %v; want at most %d", tt.name, n, err, tt.most)

@@ -23,17 +23,17 @@ const (
 // An answer is the server's answer to one command. It is followed up to its end. Only the front of each packet
 // is parsed.
 type answer struct {
-	state   state
-	more    bool // another answer to the same command follows, and the last packet has to announce it
-	execute bool // the answer is to COM_STMT_EXECUTE: a cursor may replace the rows
+	state       state
+	more        bool // another answer to the same command follows, and the last packet has to announce it
+	isExecution bool // the answer is to COM_STMT_EXECUTE: a cursor may replace the rows
 
-	columns uint64 // number of definitions that have not arrived
-	behind  uint64 // number of definitions of a prepared statement's columns, which follow those of its parameters
-	out     bool   // the rows are the values of OUT parameters: another result follows
-	file    bool   // the last packet requests a file
+	columns      uint64 // number of definitions that have not arrived
+	columnsAfter uint64 // number of definitions of a prepared statement's columns, which follow those of its parameters
+	hasOutParams bool   // the rows are the values of OUT parameters: another result follows
+	requestsFile bool   // the last packet requests a file
 
 	// Fields for an answer that is passed on while it arrives:
-	left      int  // remaining bytes of the frame in progress, which are passed on unread
+	remaining int  // remaining bytes of the frame in progress, which are passed on unread
 	continued bool // the frame's payload continues in the next frame
 	ended     bool // the answer ends with the payload
 
@@ -42,12 +42,12 @@ type answer struct {
 	stmt    wire.PreparedOK
 }
 
-// front is the length of a packet that reads needs: the numbers in an OK.
-const front = 1 + 9 + 9 + 2 + 2
+// frontLength is the length of a packet's front that followPacket needs: the numbers in an OK.
+const frontLength = 1 + 9 + 9 + 2 + 2
 
-// reads follows an answer over its next packet, of this length, and reports whether the answer ends with it. p
-// is the packet or its front. If a.more is set, the last packet is changed to announce another answer.
-func (b *backend) reads(a *answer, p []byte, length int) (ends bool, err error) {
+// followPacket follows an answer over its next packet, of this length, and reports whether the answer ends with
+// it. p is the packet or its front. If a.more is set, the last packet is changed to announce another answer.
+func (b *backend) followPacket(a *answer, p []byte, length int) (ends bool, err error) {
 	switch {
 	case a.state == anyPacket:
 		return true, nil
@@ -62,25 +62,25 @@ func (b *backend) reads(a *answer, p []byte, length int) (ends bool, err error) 
 	case head:
 		switch p[0] {
 		case wire.FirstOK, wire.FirstEOF:
-			return b.ends(a, p, length)
+			return b.parseEnd(a, p, length)
 		case wire.FirstLocalInfile:
-			a.file = true
+			a.requestsFile = true
 			return false, nil
 		}
 		a.state = definitions
 		a.columns, _, err = wire.LenEnc(p)
 	case preparedHead:
 		a.stmt, err = wire.ParsePreparedOK(p)
-		a.state, a.columns, a.behind = definitions, uint64(a.stmt.Params), uint64(a.stmt.Columns)
+		a.state, a.columns, a.columnsAfter = definitions, uint64(a.stmt.Params), uint64(a.stmt.Columns)
 		if a.columns == 0 {
-			return a.defined(), err
+			return a.endDefinitions(), err
 		}
 	case definitions:
 		switch {
 		case a.columns > 1:
 			a.columns--
 		case b.deprecatesEOF():
-			return a.defined(), nil
+			return a.endDefinitions(), nil
 		default:
 			a.state = definitionsEnd
 		}
@@ -88,26 +88,26 @@ func (b *backend) reads(a *answer, p []byte, length int) (ends bool, err error) 
 		if length < 5 {
 			return false, wire.ErrMalformed
 		}
-		b.sees(binary.LittleEndian.Uint16(p[wire.EOFStatusAt:]))
-		if a.execute && b.status&wire.CursorExists != 0 {
+		b.setStatus(binary.LittleEndian.Uint16(p[wire.EOFStatusAt:]))
+		if a.isExecution && b.status&wire.CursorExists != 0 {
 			return true, nil
 		}
-		a.out = b.status&wire.OutParams != 0
+		a.hasOutParams = b.status&wire.OutParams != 0
 		a.announce(p[wire.EOFStatusAt:])
-		return a.defined(), nil
+		return a.endDefinitions(), nil
 	case rows:
 		if p[0] == wire.FirstEOF && (length < 9 || b.deprecatesEOF() && length < wire.MaxFrame) { // or the OK that replaces the EOF
-			return b.ends(a, p, length)
+			return b.parseEnd(a, p, length)
 		}
 	}
 	return false, err
 }
 
-// defined follows an answer over the end of definitions, and reports whether the answer ends there.
-func (a *answer) defined() (ends bool) {
+// endDefinitions follows an answer over the end of definitions, and reports whether the answer ends there.
+func (a *answer) endDefinitions() (ends bool) {
 	switch {
-	case a.behind > 0:
-		a.state, a.columns, a.behind = definitions, a.behind, 0
+	case a.columnsAfter > 0:
+		a.state, a.columns, a.columnsAfter = definitions, a.columnsAfter, 0
 	case a.stmt.ID != 0:
 		return true
 	default:
@@ -116,8 +116,9 @@ func (a *answer) defined() (ends bool) {
 	return false
 }
 
-// ends parses the OK or EOF that ends a result. It returns false if another result of the same answer follows.
-func (b *backend) ends(a *answer, p []byte, length int) (ends bool, err error) {
+// parseEnd parses the OK or EOF that ends a result. It returns false if another result of the same answer
+// follows.
+func (b *backend) parseEnd(a *answer, p []byte, length int) (ends bool, err error) {
 	if length < 5 {
 		return false, wire.ErrMalformed
 	}
@@ -128,9 +129,9 @@ func (b *backend) ends(a *answer, p []byte, length int) (ends bool, err error) {
 		}
 		at = a.ok.StatusAt
 	}
-	b.sees(binary.LittleEndian.Uint16(p[at:]))
-	if b.status&wire.MoreResults != 0 || a.out { // MySQL does not announce the result after the values of OUT parameters
-		a.out, a.state = false, head
+	b.setStatus(binary.LittleEndian.Uint16(p[at:]))
+	if b.status&wire.MoreResults != 0 || a.hasOutParams { // MySQL does not announce the result after the values of OUT parameters
+		a.hasOutParams, a.state = false, head
 		return false, nil
 	}
 	a.announce(p[at:])

@@ -14,31 +14,31 @@ import (
 // settings. Package driver uses it as a connection, for the statements that it fills and for its queries about
 // the session: see conn.go.
 type backend struct {
-	end
+	frameConn
 	client *client // sends the commands, and receives the answers
 
 	maxPacket    int    // maximum length of a command
 	caps         uint32 // capabilities that client and server agreed on
 	noAttributes []byte // the bytes before a text without attributes
 
-	status      uint16 // status in the server's last answer
-	stale       bool   // status comes from the login, which servers answer before they run init_connect, or from a previous session
-	modeChanged bool   // the sql_mode flag in status has changed since the login: see fill.Session.SetNoBackslashEscapes
+	status        uint16 // status in the server's last answer
+	isStatusStale bool   // status comes from the login, which servers answer before they run init_connect, or from a previous session
+	modeChanged   bool   // the sql_mode flag in status has changed since the login: see fill.Session.SetNoBackslashEscapes
 
 	lastSeq byte  // number of the last frame from the server
-	lost    error // the reason why the server's connection cannot be used any more; nil if it can
+	lostErr error // the reason why the server's connection cannot be used any more; nil if it can
 
 	// State of the command in progress: the bytes before its text, the attributes after its arguments, and the
 	// transactions that internal statements committed.
-	attributes []byte
-	extra      []wire.Param
-	gtids      []byte
+	attributes  []byte
+	extraParams []wire.Param
+	gtids       []byte
 }
 
 // errServerGone means that the server ended the connection. Timeouts that the proxy sets are other errors.
 var errServerGone = errors.New("the server ended the connection")
 
-func serverGone(err error) error {
+func wrapServerGone(err error) error {
 	if err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 		return err
 	}
@@ -47,31 +47,31 @@ func serverGone(err error) error {
 
 func (b *backend) deprecatesEOF() bool { return b.caps&wire.DeprecateEOF != 0 }
 
-// sees records the status in an answer.
-func (b *backend) sees(status uint16) {
+// setStatus records the status in an answer.
+func (b *backend) setStatus(status uint16) {
 	b.modeChanged = b.modeChanged || (status^b.status)&wire.NoBackslashEscapes != 0
-	b.status, b.stale = status, false
+	b.status, b.isStatusStale = status, false
 }
 
-// start sends the server a command.
-func (b *backend) start(command []byte) error {
+// sendCommand sends the server a command.
+func (b *backend) sendCommand(command []byte) error {
 	switch b.seq = 0; {
-	case b.lost != nil:
+	case b.lostErr != nil:
 		return mysql.ErrInvalidConn
 	case len(command) >= b.maxPacket: // the server would end the connection
 		return errTooLarge
 	}
 	if err := b.send(command); err != nil {
-		return b.lose(serverGone(err))
+		return b.markLost(wrapServerGone(err))
 	}
 	return nil
 }
 
-// lose records why the server's connection cannot be used any more, for session.run, and returns the error of
-// go-sql-driver for a broken connection.
-func (b *backend) lose(cause error) error {
-	if b.lost == nil {
-		b.lost = cause
+// markLost records why the server's connection cannot be used any more, for session.run, and returns the error
+// of go-sql-driver for a broken connection.
+func (b *backend) markLost(cause error) error {
+	if b.lostErr == nil {
+		b.lostErr = cause
 	}
 	return mysql.ErrInvalidConn
 }
@@ -81,22 +81,22 @@ func (b *backend) lose(cause error) error {
 func (b *backend) forward(seq byte) (total int, err error) {
 	b.seq = seq
 	for length := wire.MaxFrame; length == wire.MaxFrame; total += length {
-		if length, seq, err = b.client.header(); err != nil {
+		if length, seq, err = b.client.peekHeader(); err != nil {
 			return 0, err
 		}
 		b.client.seq = seq + 1
 		b.client.buffered()[3] = b.seq
 		b.seq++
 		for left := wire.HeaderLen + length; left > 0; {
-			p, err := b.client.need(1)
+			p, err := b.client.readAtLeast(1)
 			if err != nil {
 				return 0, err
 			}
 			n := min(left, len(p))
 			if err := b.write(p[:n]); err != nil {
-				return 0, serverGone(err)
+				return 0, wrapServerGone(err)
 			}
-			b.client.take(n)
+			b.client.discard(n)
 			left -= n
 		}
 	}
@@ -106,10 +106,10 @@ func (b *backend) forward(seq byte) (total int, err error) {
 
 // passFile passes the client's answer to LOCAL INFILE on: all packets up to an empty one.
 func (b *backend) passFile() error {
-	b.client.bounded = false // the client may read the file slowly
-	defer func() { b.client.bounded = true }()
+	b.client.hasFrameTimeout = false // the client may read the file slowly
+	defer func() { b.client.hasFrameTimeout = true }()
 	for seq, length := b.lastSeq+1, 1; length > 0; seq = b.seq {
-		_, _, err := b.client.header()
+		_, _, err := b.client.peekHeader()
 		if errors.Is(err, os.ErrDeadlineExceeded) { // set by hangUp: the server's answer has the reason
 			return nil
 		}
@@ -120,10 +120,10 @@ func (b *backend) passFile() error {
 	return nil
 }
 
-// lastWords passes on the error that the server sent before it ended the connection.
-func (b *backend) lastWords() error {
+// passFinalError passes on the error that the server sent before it ended the connection.
+func (b *backend) passFinalError() error {
 	b.raw.SetReadDeadline(time.Now().Add(time.Second))
-	if p, err := b.packet(readBuffer); err == nil {
+	if p, err := b.readPacket(readBufferSize); err == nil {
 		b.client.send(p)
 	}
 	return errServerGone

@@ -9,66 +9,67 @@ import (
 	"github.com/leafsql/leafsql/internal/wire"
 )
 
-// meet determines the client's address. A balancer has to send it in a PROXY header before anything else: if
-// the header were optional, a client that connects through the balancer could send one itself. For a balancer
-// that only checks whether the proxy accepts connections, and closes, the proxy does not connect to the server.
-func (s *session) meet() error {
-	s.client.from = addrPort(s.client.raw.RemoteAddr())
-	peer := s.client.from.Addr()
+// readClientAddress determines the client's address. A balancer has to send it in a PROXY header before anything
+// else: if the header were optional, a client that connects through the balancer could send one itself. For a
+// balancer that only checks whether the proxy accepts connections, and closes, the proxy does not connect to the
+// server.
+func (s *session) readClientAddress() error {
+	s.client.address = addrPort(s.client.raw.RemoteAddr())
+	peer := s.client.address.Addr()
 	if !slices.ContainsFunc(s.proxy.cfg.ProxyProtocol, func(n netip.Prefix) bool { return n.Contains(peer) }) {
 		return nil
 	}
-	s.client.raw.SetReadDeadline(time.Now().Add(loginTime))
+	s.client.raw.SetReadDeadline(time.Now().Add(loginTimeout))
 	defer s.client.raw.SetReadDeadline(time.Time{})
 	for length := 1; ; {
-		b, err := s.client.need(length)
+		b, err := s.client.readAtLeast(length)
 		if err == nil {
-			s.client.from, length, err = wire.ParseHeader(b)
+			s.client.address, length, err = wire.ParseHeader(b)
 		}
 		switch {
 		case err != nil:
-			s.client.fail(1043, "", "leafsql: no PROXY header comes from "+peer.String()+", though it is a balancer's address by -proxy-protocol; let the balancer send one (HAProxy: send-proxy-v2), or take the address out")
+			s.client.sendError(1043, "", "leafsql: no PROXY header comes from "+peer.String()+", though it is a balancer's address by -proxy-protocol; let the balancer send one (HAProxy: send-proxy-v2), or take the address out")
 			return err
 		case length <= len(b):
-			s.client.take(length)
+			s.client.discard(length)
 			s.client.release()
-			s.client.forItself = !s.client.from.IsValid() || s.client.from.Addr() == peer
+			s.client.isBalancer = !s.client.address.IsValid() || s.client.address.Addr() == peer
 			return nil
 		}
 	}
 }
 
-// unread sends an error to a client whose login was too long to be read. The client may be a balancer that is
-// not configured as one.
-func (s *session) unread(err error) error {
+// denyUnreadLogin sends an error to a client whose login was too long to be read. The client may be a balancer
+// that is not configured as one.
+func (s *session) denyUnreadLogin(err error) error {
 	if err != errTooLarge {
 		return err
 	}
 	s.client.seq++ // as the client expects; its login may follow the header
 	if wire.BeginsHeader(s.client.buffered()) {
-		return s.deny(1043, "08S01", "leafsql: a PROXY header comes from "+s.client.from.Addr().String()+", which is no balancer's address by -proxy-protocol; name it there, or let it send none")
+		return s.denyLogin(1043, "08S01", "leafsql: a PROXY header comes from "+s.client.address.Addr().String()+", which is no balancer's address by -proxy-protocol; name it there, or let it send none")
 	}
-	return s.deny(1043, "08S01", "Bad handshake")
+	return s.denyLogin(1043, "08S01", "Bad handshake")
 }
 
-// introduce sends the server the client's address, if configured.
-func (s *session) introduce() error {
+// sendClientAddress sends the server the client's address, if configured.
+func (s *session) sendClientAddress() error {
 	if !s.proxy.cfg.ServerProxyProtocol {
 		return nil
 	}
-	return serverGone(s.server.write(wire.AppendHeader(nil, s.client.from, addrPort(s.client.raw.LocalAddr()))))
+	return wrapServerGone(s.server.write(wire.AppendHeader(nil, s.client.address, addrPort(s.client.raw.LocalAddr()))))
 }
 
-// toldWho reports whether the server receives the client's address, and this address is on another host than
-// the proxy.
-func (s *session) toldWho() bool {
-	return s.proxy.cfg.ServerProxyProtocol && s.client.from.IsValid() && s.client.from.Addr() != addrPort(s.server.raw.LocalAddr()).Addr()
+// serverSeesClient reports whether the server receives the client's address, and this address is on another host
+// than the proxy.
+func (s *session) serverSeesClient() bool {
+	return s.proxy.cfg.ServerProxyProtocol && s.client.address.IsValid() && s.client.address.Addr() != addrPort(s.server.raw.LocalAddr()).Addr()
 }
 
-// who returns the client's address.
-func (s *session) who() string {
-	if s.client.from.IsValid() {
-		return s.client.from.String()
+// clientAddress returns the client's address.
+func (s *session) clientAddress() string {
+	if s.client.address.IsValid() {
+		return s.client.address.String()
 	}
 	return s.client.raw.RemoteAddr().String()
 }

@@ -9,14 +9,14 @@ import (
 	"github.com/leafsql/leafsql/internal/wire"
 )
 
-// bulk serves MariaDB's COM_STMT_BULK_EXECUTE of a filled statement. It stays one command, with the ids among
-// the arguments of its rows. A bulk of a single row runs like any other execution. Its answer has more
+// serveBulk serves MariaDB's COM_STMT_BULK_EXECUTE of a filled statement. It stays one command, with the ids
+// among the arguments of its rows. A bulk of a single row runs like any other execution. Its answer has more
 // information about the key.
-func (s *session) bulk(st *preparedStmt, p []byte) error {
-	s.dropLong(st)
+func (s *session) serveBulk(st *preparedStmt, p []byte) error {
+	s.dropLongValues(st)
 	rows, err := wire.ParseBulk(p, st.params, st.types)
 	if err != nil || rows.Rows == 0 {
-		return s.client.fail(1210, "HY000", "Incorrect arguments to mysqld_stmt_bulk_execute")
+		return s.client.sendError(1210, "HY000", "Incorrect arguments to mysqld_stmt_bulk_execute")
 	}
 	st.types = rows.Types
 	if one := rows; rows.Rows == 1 {
@@ -28,12 +28,12 @@ func (s *session) bulk(st *preparedStmt, p []byte) error {
 			return s.runFilled(st, args)
 		}
 	}
-	ctx := s.bound()
-	defer ctx.end()
-	s.tellBackslashes()
+	ctx := s.newFillContext()
+	defer ctx.stop()
+	s.setBackslashEscapes()
 	keys, last := rows, -1
 	var args []wire.Param
-	b, err := st.leaf.StartBulk(ctx, rows.Rows, s.server.maxPacket-len(p), func(row, i int) driver.Value {
+	b, err := st.prepared.StartBulk(ctx, rows.Rows, s.server.maxPacket-len(p), func(row, i int) driver.Value {
 		for ; last < row; last++ {
 			args = keys.Next()
 		}
@@ -41,10 +41,10 @@ func (s *session) bulk(st *preparedStmt, p []byte) error {
 	})
 	switch {
 	case err != nil:
-		return s.refuse(err)
+		return s.sendFailure(err)
 	case b == nil: // sent with its types: the server may not have them, if an earlier execution with types was filled
-		if err := s.server.start(rows.Append(nil)); err != nil {
-			return s.refuse(err)
+		if err := s.server.sendCommand(rows.Append(nil)); err != nil {
+			return s.sendFailure(err)
 		}
 		s.proxy.counts.passed.Add(1)
 		_, err := s.server.relay(&answer{})
@@ -57,30 +57,30 @@ func (s *session) bulk(st *preparedStmt, p []byte) error {
 			types[i] = rows.Types[arg]
 		}
 	}
-	inner := b.Stmt().(*statement)
-	command := wire.AppendBulk(make([]byte, 0, len(p)+rows.Rows*len("\x00\x131234567890123456789")), inner.ok.ID, types)
+	inner := b.Stmt().(*innerStatement)
+	command := wire.AppendBulk(make([]byte, 0, len(p)+rows.Rows*len("\x00\x131234567890123456789")), inner.prepared.ID, types)
 	for range rows.Rows {
 		row := rows.Next()
 		for _, arg := range b.Args() {
 			id, ok := b.NextID(arg)
 			switch {
 			case ok:
-				command = wire.AppendBulkValue(command, keyText(id))
+				command = wire.AppendBulkValue(command, keyParam(id))
 			case b.IsKey(arg):
-				command = wire.AppendBulkValue(command, keyText(row[arg].KeyValue()))
+				command = wire.AppendBulkValue(command, keyParam(row[arg].KeyValue()))
 			default:
 				command = wire.AppendBulkValue(command, row[arg])
 			}
 		}
 	}
-	r, err := s.server.run(command, head)
+	r, err := s.server.runCommand(command, head)
 	a, err := b.Finish(ctx, r, err)
-	_, err = s.tell(a, err, false)
+	_, err = s.sendResult(a, err, false)
 	return err
 }
 
-// keyText returns a key as text, so that generated ids and keys of the client have the same type.
-func keyText(key any) wire.Param {
+// keyParam returns a key as text, so that generated ids and keys of the client have the same type.
+func keyParam(key any) wire.Param {
 	switch key := key.(type) {
 	case []byte:
 		return wire.StringParam(key)

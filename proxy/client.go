@@ -12,23 +12,24 @@ import (
 
 // A client is the client's side of a session.
 type client struct {
-	end
-	from      netip.AddrPort // the client's address; invalid if it is unknown, or the connection is the balancer's own
-	forItself bool           // the connection is a balancer's own, such as a health check
+	frameConn
+	address    netip.AddrPort // the client's address; invalid if it is unknown, or the connection is the balancer's own
+	isBalancer bool           // the connection is a balancer's own, such as a health check
 
 	mu      sync.Mutex
-	waiting bool // await waits for the next command
-	woken   bool // wake was called during await
+	waiting bool // awaitCommand waits for the next command
+	woken   bool // wake was called during awaitCommand
 }
 
-// await waits for the next command, unless isOver returns true. It reports whether wake interrupted the wait.
-func (c *client) await(isOver func() bool) (woken bool, err error) {
+// awaitCommand waits for the next command, unless isOver returns true. It reports whether wake interrupted the
+// wait.
+func (c *client) awaitCommand(isOver func() bool) (woken bool, err error) {
 	c.mu.Lock()
 	c.waiting = true
 	over := isOver()
 	c.mu.Unlock()
 	if !over {
-		err = c.idle()
+		err = c.awaitByte()
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -41,27 +42,27 @@ func (c *client) await(isOver func() bool) (woken bool, err error) {
 	return woken, err
 }
 
-// wake interrupts await.
+// wake interrupts awaitCommand.
 func (c *client) wake() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.waiting {
 		c.woken = true
-		c.raw.SetReadDeadline(past)
+		c.raw.SetReadDeadline(pastDeadline)
 	}
 }
 
-// past is the read deadline that ends a read immediately.
-var past = time.Unix(1, 0)
+// pastDeadline is the read deadline that ends a read immediately.
+var pastDeadline = time.Unix(1, 0)
 
-// fail sends the client an error.
-func (c *client) fail(number uint16, state, message string) error {
+// sendError sends the client an error.
+func (c *client) sendError(number uint16, state, message string) error {
 	e := wire.Err{Number: number, Message: message}
 	copy(e.State[:], state)
 	return c.send(e.Append(nil))
 }
 
-// malformed sends the error for a malformed command.
-func (c *client) malformed() error {
-	return c.fail(1835, "HY000", "Malformed communication packet.")
+// sendMalformed sends the error for a malformed command.
+func (c *client) sendMalformed() error {
+	return c.sendError(1835, "HY000", "Malformed communication packet.")
 }

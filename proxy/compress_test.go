@@ -16,8 +16,8 @@ import (
 func compressedPair(unread []byte, lengths ...int) (*session, *pieces) {
 	conn := &pieces{unread: unread, lengths: lengths}
 	s := new(session)
-	s.client.end = conn.end()
-	s.compress()
+	s.client.frameConn = conn.end()
+	s.startCompression()
 	return s, conn
 }
 
@@ -45,15 +45,15 @@ func TestCompressedPackets(t *testing.T) {
 	for _, lengths := range [][]int{nil, {1}, {3, 1000}, {7, 2, 50_000}, {1 << 20}} {
 		s, _ := compressedPair(sent, lengths...)
 		for _, want := range append(packets, "", packets[2], "last") {
-			if err := s.client.idle(); err != nil {
+			if err := s.client.awaitByte(); err != nil {
 				t.Fatal(err)
 			}
-			if got, err := s.client.packet(1 << 20); string(got) != want || err != nil {
+			if got, err := s.client.readPacket(1 << 20); string(got) != want || err != nil {
 				t.Fatalf("pieces %v: packet = %.20q of %d bytes, %v; want %.20q of %d", lengths, got, len(got), err, want, len(want))
 			}
 		}
-		if err := s.client.idle(); err != io.EOF || s.client.buf != nil || s.client.under.buf != nil || s.client.conn.(*compressed).from != nil {
-			t.Errorf("pieces %v: idle = %v with buffers of %d and %d bytes, want EOF without buffers and inflater", lengths, err, len(s.client.buf), len(s.client.under.buf))
+		if err := s.client.awaitByte(); err != io.EOF || s.client.buf != nil || s.client.compressed.buf != nil || s.client.conn.(*compressedConn).content != nil {
+			t.Errorf("pieces %v: idle = %v with buffers of %d and %d bytes, want EOF without buffers and inflater", lengths, err, len(s.client.buf), len(s.client.compressed.buf))
 		}
 	}
 }
@@ -61,10 +61,10 @@ func TestCompressedPackets(t *testing.T) {
 // TestCompressedSequence: the numbers of frames follow that of the last frame that was read.
 func TestCompressedSequence(t *testing.T) {
 	s, conn := compressedPair(slices.Concat([]byte{5, 0, 0, 254, 0, 0, 0}, frames("a")))
-	if got, err := s.client.packet(10); string(got) != "a" || err != nil {
+	if got, err := s.client.readPacket(10); string(got) != "a" || err != nil {
 		t.Fatalf("packet = %q, %v", got, err)
 	}
-	s.client.send(make([]byte, 2*readBuffer))
+	s.client.send(make([]byte, 2*readBufferSize))
 	var seqs []byte
 	for b := conn.written; len(b) > 0; b = b[compressedHeader+int(binary.LittleEndian.Uint32(b)&wire.MaxFrame):] {
 		seqs = append(seqs, b[3])
@@ -90,7 +90,7 @@ func TestCompressedDamaged(t *testing.T) {
 		"not zlib's": slices.Concat([]byte{30, 0, 0, 0, 0, 1, 0}, make([]byte, 30)), "an empty frame": {0, 0, 0, 0, 10, 0, 0},
 	} {
 		s, _ := compressedPair(sent)
-		if p, err := s.client.packet(1 << 20); err == nil || err == io.EOF {
+		if p, err := s.client.readPacket(1 << 20); err == nil || err == io.EOF {
 			t.Errorf("%s: packet = %d bytes, %v; want an error of the frame", name, len(p), err)
 		}
 	}
@@ -108,7 +108,7 @@ func TestCompressedBombs(t *testing.T) {
 	before := allocated()
 	for range connections {
 		s, _ := compressedPair([]byte{255, 255, 255, 0, 255, 255, 255, 'x'})
-		if _, err := s.client.packet(1 << 30); err != io.ErrUnexpectedEOF {
+		if _, err := s.client.readPacket(1 << 30); err != io.ErrUnexpectedEOF {
 			t.Errorf("packet = %v, want %v", err, io.ErrUnexpectedEOF)
 		}
 	}
@@ -118,15 +118,15 @@ func TestCompressedBombs(t *testing.T) {
 
 	const received = 1 << 20
 	s, _ := compressedPair(append([]byte{255, 255, 255, 0, 255, 255, 255}, make([]byte, received)...))
-	if _, err := s.client.packet(1 << 30); err != io.ErrUnexpectedEOF {
+	if _, err := s.client.readPacket(1 << 30); err != io.ErrUnexpectedEOF {
 		t.Errorf("packet = %v, want %v", err, io.ErrUnexpectedEOF)
 	}
 	used := &s.client.memory.used
 	if n := used.Load(); n < received || n > 5*received {
 		t.Errorf("%d bytes received take %d, want up to five times as much", received, n)
 	}
-	s.client.giveBack()
-	s.client.under.giveBack()
+	s.client.returnBuffer()
+	s.client.compressed.returnBuffer()
 	if n := used.Load(); n != 0 {
 		t.Errorf("%d bytes are not given back, want none", n)
 	}
@@ -142,12 +142,12 @@ func FuzzCompressed(f *testing.F) {
 			s, _ := compressedPair(sent, lengths...)
 			var all []byte
 			for {
-				b, err := s.client.need(1)
+				b, err := s.client.readAtLeast(1)
 				if err != nil {
 					return string(all), err
 				}
 				all = append(all, b...)
-				s.client.take(len(b))
+				s.client.discard(len(b))
 				if len(all) > 1<<20 {
 					return string(all[:1<<20]), nil
 				}

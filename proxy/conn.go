@@ -21,12 +21,12 @@ func (b *backend) BeginTx(context.Context, driver.TxOptions) (driver.Tx, error) 
 }
 func (b *backend) Ping(context.Context) error               { return nil }
 func (b *backend) ResetSession(context.Context) error       { return nil }
-func (b *backend) IsValid() bool                            { return b.lost == nil }
+func (b *backend) IsValid() bool                            { return b.lostErr == nil }
 func (b *backend) CheckNamedValue(*driver.NamedValue) error { return nil }
 
 // Close is called if the session's state is not as the client left it.
 func (b *backend) Close() error {
-	b.lose(errors.New("leafsql ended the connection to the server, as its session was not what the client left"))
+	b.markLost(errors.New("leafsql ended the connection to the server, as its session was not what the client left"))
 	return b.conn.Close()
 }
 
@@ -48,22 +48,22 @@ func (b *backend) query(text string, args []driver.NamedValue) (*reply, error) {
 	if len(args) > 0 {
 		return new(reply), driver.ErrSkip
 	}
-	return b.run(b.queryOf(text), head)
+	return b.runCommand(b.buildQuery(text), head)
 }
 
-// queryOf returns the COM_QUERY of a text, with the attributes of the command in progress.
-func (b *backend) queryOf(text string) []byte {
+// buildQuery returns the COM_QUERY of a text, with the attributes of the command in progress.
+func (b *backend) buildQuery(text string) []byte {
 	p := make([]byte, 0, 1+len(b.attributes)+len(text))
 	return append(append(append(p, wire.ComQuery), b.attributes...), text...)
 }
 
-// run sends the server a command, and reads the answer, beginning in a state, up to its first row. The reply is
-// not nil.
-func (b *backend) run(command []byte, begin state) (*reply, error) {
-	r := &reply{from: b, answer: answer{state: begin}}
-	err := b.start(command)
+// runCommand sends the server a command, and reads the answer, beginning in a state, up to its first row. The
+// reply is not nil.
+func (b *backend) runCommand(command []byte, begin state) (*reply, error) {
+	r := &reply{backend: b, answer: answer{state: begin}}
+	err := b.sendCommand(command)
 	if err == nil {
-		err = r.begin()
+		err = r.readHead()
 	}
 	return r, err
 }
@@ -71,23 +71,23 @@ func (b *backend) run(command []byte, begin state) (*reply, error) {
 // A reply is an answer of the server that is not passed on immediately: an OK, or rows that have not been read.
 type reply struct {
 	answer
-	from *backend
-	head [][]byte // the packets before the rows, or the whole answer to COM_STMT_PREPARE; nil for an OK
-	kept []byte   // the memory of head
+	backend     *backend
+	headPackets [][]byte // the packets before the rows, or the whole answer to COM_STMT_PREPARE; nil for an OK
+	headMemory  []byte   // memory of headPackets
 }
 
-// next reads the next packet of the answer.
-func (r *reply) next() ([]byte, error) {
-	b := r.from
-	p, err := b.packet(math.MaxInt) // the server is trusted
+// readPacket reads the next packet of the answer.
+func (r *reply) readPacket() ([]byte, error) {
+	b := r.backend
+	p, err := b.readPacket(math.MaxInt) // the server is trusted
 	if err != nil {
-		return nil, b.lose(serverGone(err))
+		return nil, b.markLost(wrapServerGone(err))
 	}
 	b.lastSeq = b.seq - 1
-	r.ended, err = b.reads(&r.answer, p, len(p))
+	r.ended, err = b.followPacket(&r.answer, p, len(p))
 	switch {
 	case err != nil:
-		return nil, b.lose(err)
+		return nil, b.markLost(err)
 	case r.failure != nil:
 		b.release()
 		return nil, r.failure
@@ -100,28 +100,28 @@ func (r *reply) next() ([]byte, error) {
 	return p, nil
 }
 
-// begin reads the answer up to its first row.
-func (r *reply) begin() error {
-	b := r.from
+// readHead reads the answer up to its first row.
+func (r *reply) readHead() error {
+	b := r.backend
 	for !r.ended && r.state != rows {
-		p, err := r.next()
+		p, err := r.readPacket()
 		if err != nil {
 			return err
 		}
-		if r.head == nil && r.state != head {
-			r.head, r.kept = make([][]byte, 0, 8), make([]byte, 0, smallBuffer)
+		if r.headPackets == nil && r.state != head {
+			r.headPackets, r.headMemory = make([][]byte, 0, 8), make([]byte, 0, smallBufferSize)
 		}
 		if r.state != head { // not an OK, or a request for a file
-			r.kept = append(r.kept, p...)
-			r.head = append(r.head, r.kept[len(r.kept)-len(p):])
+			r.headMemory = append(r.headMemory, p...)
+			r.headPackets = append(r.headPackets, r.headMemory[len(r.headMemory)-len(p):])
 		}
-		if r.file {
-			r.file = false
+		if r.requestsFile {
+			r.requestsFile = false
 			if err = b.client.send(p); err == nil {
 				err = b.passFile()
 			}
 			if err != nil { // the client is gone, and the server waits for the rest of the file
-				return b.lose(err)
+				return b.markLost(err)
 			}
 		}
 	}
@@ -136,7 +136,7 @@ func (r *reply) RowsAffected() (int64, error) { return int64(r.ok.Affected), nil
 
 // Columns returns the names in the definitions.
 func (r *reply) Columns() (names []string) {
-	for _, p := range r.head {
+	for _, p := range r.headPackets {
 		if name, err := wire.ColumnName(p); err == nil { // fails for the number of the definitions and for the EOF after them
 			names = append(names, name)
 		}
@@ -150,17 +150,17 @@ func (r *reply) Next(dest []driver.Value) error {
 	if r.ended {
 		return io.EOF
 	}
-	p, err := r.next()
+	p, err := r.readPacket()
 	if err != nil {
 		return err
 	}
 	if r.ended = r.ended || r.state != rows; r.ended {
-		r.from.release()
+		r.backend.release()
 		return io.EOF
 	}
 	for i := range dest {
 		if dest[i], p, err = wire.RowValue(p); err != nil {
-			return r.from.lose(err)
+			return r.backend.markLost(err)
 		}
 	}
 	return nil
@@ -181,38 +181,38 @@ func (r *reply) Close() error {
 
 // PrepareContext prepares a text.
 func (b *backend) PrepareContext(_ context.Context, text string) (driver.Stmt, error) {
-	r, err := b.run(append([]byte{wire.ComStmtPrepare}, text...), preparedHead)
+	r, err := b.runCommand(append([]byte{wire.ComStmtPrepare}, text...), preparedHead)
 	if err != nil {
 		return nil, err
 	}
-	return &statement{b, r.stmt}, nil
+	return &innerStatement{b, r.stmt}, nil
 }
 
-// A statement is prepared for executions that are filled.
-type statement struct {
-	backend *backend
-	ok      wire.PreparedOK
+// An innerStatement is prepared for executions that are filled.
+type innerStatement struct {
+	backend  *backend
+	prepared wire.PreparedOK
 }
 
-func (st *statement) NumInput() int { return int(st.ok.Params) }
+func (st *innerStatement) NumInput() int { return int(st.prepared.Params) }
 
-func (st *statement) Close() error {
-	return st.backend.start(wire.CloseStatement(st.ok.ID))
+func (st *innerStatement) Close() error {
+	return st.backend.sendCommand(wire.CloseStatement(st.prepared.ID))
 }
 
-func (st *statement) Exec([]driver.Value) (driver.Result, error) { return nil, driver.ErrSkip }
-func (st *statement) Query([]driver.Value) (driver.Rows, error)  { return nil, driver.ErrSkip }
+func (st *innerStatement) Exec([]driver.Value) (driver.Result, error) { return nil, driver.ErrSkip }
+func (st *innerStatement) Query([]driver.Value) (driver.Rows, error)  { return nil, driver.ErrSkip }
 
-func (st *statement) ExecContext(_ context.Context, args []driver.NamedValue) (driver.Result, error) {
+func (st *innerStatement) ExecContext(_ context.Context, args []driver.NamedValue) (driver.Result, error) {
 	return st.execute(args)
 }
 
-func (st *statement) QueryContext(_ context.Context, args []driver.NamedValue) (driver.Rows, error) {
+func (st *innerStatement) QueryContext(_ context.Context, args []driver.NamedValue) (driver.Rows, error) {
 	return st.execute(args)
 }
 
-func (st *statement) execute(args []driver.NamedValue) (*reply, error) {
-	e := wire.Execute{Stmt: st.ok.ID, Params: make([]wire.Param, len(args)), Extra: st.backend.extra}
+func (st *innerStatement) execute(args []driver.NamedValue) (*reply, error) {
+	e := wire.Execute{Stmt: st.prepared.ID, Params: make([]wire.Param, len(args)), Extra: st.backend.extraParams}
 	for i, arg := range args {
 		switch v := arg.Value.(type) {
 		case wire.Param:
@@ -227,5 +227,5 @@ func (st *statement) execute(args []driver.NamedValue) (*reply, error) {
 			return new(reply), fmt.Errorf("leafsql: argument %d: the proxy cannot send a %T", i+1, v)
 		}
 	}
-	return st.backend.run(e.Append(nil, st.backend.caps&wire.QueryAttrs != 0), head)
+	return st.backend.runCommand(e.Append(nil, st.backend.caps&wire.QueryAttrs != 0), head)
 }

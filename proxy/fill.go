@@ -20,25 +20,25 @@ import (
 	"github.com/leafsql/leafsql/internal/wire"
 )
 
-// query serves COM_QUERY.
-func (s *session) query(p []byte) error {
+// serveQuery serves COM_QUERY.
+func (s *session) serveQuery(p []byte) error {
 	at, err := wire.QueryText(p, s.server.caps&wire.QueryAttrs != 0)
 	if err != nil { // the server may still find a statement in it
-		return s.client.malformed()
+		return s.client.sendMalformed()
 	}
 	s.server.attributes = slices.Clone(p[1:at])
-	ctx := s.bound()
-	defer ctx.end()
+	ctx := s.newFillContext()
+	defer ctx.stop()
 	text := string(p[at:])
-	local := withoutSocket(text)
-	_, err = s.text(ctx, local, local == text, false)
+	local := hideSocket(text)
+	_, err = s.runText(ctx, local, local == text, false)
 	return err
 }
 
-// withoutSocket returns a text that reads system variables and ends with @@socket with an empty value for
+// hideSocket returns a text that reads system variables and ends with @@socket with an empty value for
 // @@socket: Rust's mysql and mysql_async would connect to the server's socket, past the proxy. It returns other
 // texts unchanged.
-func withoutSocket(text string) string {
+func hideSocket(text string) string {
 	before, found := strings.CutSuffix(text, "@@socket")
 	if variables, ok := strings.CutPrefix(before, "SELECT "); !found || !ok || strings.Trim(variables, "@,_abcdefghijklmnopqrstuvwxyz") != "" {
 		return text
@@ -46,67 +46,67 @@ func withoutSocket(text string) string {
 	return before + "'' AS `@@socket`"
 }
 
-// text runs a text. If whole is set, it is the text of the whole command; otherwise it is a part of it from
+// runText runs a text. If whole is set, it is the text of the whole command; otherwise it is a part of it from
 // fill.Plan.Parts. more is set if further parts follow. ok is false if the statement failed.
-func (s *session) text(ctx context.Context, text string, whole, more bool) (ok bool, err error) {
-	s.tellBackslashes()
-	plan, err := s.leaf.Plan(ctx, text)
+func (s *session) runText(ctx context.Context, text string, whole, more bool) (ok bool, err error) {
+	s.setBackslashEscapes()
+	plan, err := s.filler.Plan(ctx, text)
 	if err != nil {
-		return false, s.refuse(err)
+		return false, s.sendFailure(err)
 	}
 	if !plan.Fills() {
 		a := answer{more: more}
 		if whole {
 			ok, err = s.resend(&a)
-		} else if err = s.server.start(s.server.queryOf(text)); err == nil {
+		} else if err = s.server.sendCommand(s.server.buildQuery(text)); err == nil {
 			ok, err = s.server.relay(&a)
 		}
 		if err == nil {
-			s.leaf.RecordSent(plan, false, a.failure)
+			s.filler.RecordSent(plan, false, a.failure)
 		}
 		return ok, err
 	}
 	parts := plan.Parts(text)
 	if len(parts) == 1 {
-		a, err := s.leaf.Run(ctx, plan)
-		return s.tell(a, err, more)
+		a, err := s.filler.Run(ctx, plan)
+		return s.sendResult(a, err, more)
 	}
 	for i, part := range parts {
-		if ok, err = s.text(ctx, part, false, more || i < len(parts)-1); !ok || err != nil {
+		if ok, err = s.runText(ctx, part, false, more || i < len(parts)-1); !ok || err != nil {
 			return false, err
 		}
 	}
 	return true, nil
 }
 
-// tellBackslashes passes the sql_mode flag of the server's last status to package driver, if it is reliable.
+// setBackslashEscapes passes the sql_mode flag of the server's last status to package driver, if it is reliable.
 // Otherwise the driver queries the session. Another proxy in front of the server may have written the status:
 // ProxySQL keeps NO_BACKSLASH_ESCAPES in it after COM_RESET_CONNECTION, and does not set it if it is the
 // server's default. Therefore an unset flag is trusted after queried sessions have confirmed it, and until one
 // contradicts it.
-func (s *session) tellBackslashes() {
+func (s *session) setBackslashEscapes() {
 	on := s.server.status&wire.NoBackslashEscapes != 0
-	known := !s.server.modeChanged && !s.server.stale
-	if was, asked := s.leaf.NoBackslashEscapes(); asked && known {
+	known := !s.server.modeChanged && !s.server.isStatusStale
+	if was, asked := s.filler.NoBackslashEscapes(); asked && known {
 		switch {
 		case was != on:
-			s.proxy.statusLies.Store(true)
-		case !on && !s.proxy.statusHolds.Load():
-			s.proxy.statusHolds.Store(true)
+			s.proxy.statusContradicted.Store(true)
+		case !on && !s.proxy.statusConfirmed.Load():
+			s.proxy.statusConfirmed.Store(true)
 		}
 	}
-	s.leaf.SetNoBackslashEscapes(false, known && !on && s.proxy.statusHolds.Load() && !s.proxy.statusLies.Load())
+	s.filler.SetNoBackslashEscapes(false, known && !on && s.proxy.statusConfirmed.Load() && !s.proxy.statusContradicted.Load())
 }
 
-// tell sends the client the answer to a filled statement, or the error with which it failed. ok is false if the
-// statement failed, even after its first rows.
-func (s *session) tell(a fill.Answer, failure error, more bool) (ok bool, err error) {
+// sendResult sends the client the answer to a filled statement, or the error with which it failed. ok is false
+// if the statement failed, even after its first rows.
+func (s *session) sendResult(a fill.Answer, failure error, more bool) (ok bool, err error) {
 	if failure != nil {
-		return false, s.refuse(failure)
+		return false, s.sendFailure(failure)
 	}
 	s.proxy.counts.filled.Add(1)
 	if rows, ok := a.Rows.(*reply); ok {
-		return s.tellRows(rows, more)
+		return s.sendRows(rows, more)
 	}
 	r, ok := a.Result.(*reply)
 	if !ok { // the statement had no rows, so none was sent
@@ -114,42 +114,42 @@ func (s *session) tell(a fill.Answer, failure error, more bool) (ok bool, err er
 		affected, _ := a.Result.RowsAffected()
 		r.ok = wire.OK{Affected: uint64(affected), Status: s.server.status}
 	}
-	if r.head != nil {
-		return s.tellRows(r, more)
+	if r.headPackets != nil {
+		return s.sendRows(r, more)
 	}
 	// The client receives the current state of the session, and not the state when the rows were written, since
 	// an internal step may have switched autocommit off.
-	told := r.ok
-	told.ID = uint64(a.ID)
+	result := r.ok
+	result.ID = uint64(a.ID)
 	const sessions = wire.InTransaction | wire.Autocommit | wire.NoBackslashEscapes
-	told.Status = told.Status&^(sessions|wire.MoreResults) | s.server.status&sessions
-	info, changes := told.Info(s.server.caps)
+	result.Status = result.Status&^(sessions|wire.MoreResults) | s.server.status&sessions
+	info, changes := result.Info(s.server.caps)
 	if source, ok := a.Source.(*reply); ok {
-		told.Warnings = sum(told.Warnings, source.ok.Warnings)
+		result.Warnings = addWarnings(result.Warnings, source.ok.Warnings)
 		if loaded, _ := source.ok.Info(s.server.caps); bytes.Contains(loaded, []byte("Deleted: ")) {
-			info = loadInfo(loaded, told.Affected, told.Warnings)
-			told.ID = 0 // like servers
+			info = formatLoadInfo(loaded, result.Affected, result.Warnings)
+			result.ID = 0 // like servers
 		} else if records, _, ok := bytes.Cut(info, []byte("Warnings: ")); ok {
-			info = fmt.Appendf(nil, "%sWarnings: %d", records, told.Warnings)
+			info = fmt.Appendf(nil, "%sWarnings: %d", records, result.Warnings)
 		}
 	}
 	if len(s.server.gtids) > 0 && len(wire.GTIDs(changes)) == 0 {
 		changes = append(slices.Clone(changes), s.server.gtids...)
 	}
 	s.server.gtids = nil // the next part of the text has its own
-	told.SetInfo(s.server.caps, info, changes)
+	result.SetInfo(s.server.caps, info, changes)
 	if more {
-		told.Status |= wire.MoreResults
+		result.Status |= wire.MoreResults
 	}
-	return true, s.client.send(told.Append(nil))
+	return true, s.client.send(result.Append(nil))
 }
 
-func sum(a, b uint16) uint16 { return uint16(min(int(a)+int(b), 1<<16-1)) }
+func addWarnings(a, b uint16) uint16 { return uint16(min(int(a)+int(b), 1<<16-1)) }
 
-// loadInfo returns the info of LOAD DATA, which ran as two internal statements. loaded is the info of the first
-// one, affected is from the second one, and warnings is the sum of both. Rows that REPLACE deleted are included
-// in affected, and rows that existed already are not.
-func loadInfo(loaded []byte, affected uint64, warnings uint16) []byte {
+// formatLoadInfo returns the info of LOAD DATA, which ran as two internal statements. loaded is the info of the
+// first one, affected is from the second one, and warnings is the sum of both. Rows that REPLACE deleted are
+// included in affected, and rows that existed already are not.
+func formatLoadInfo(loaded []byte, affected uint64, warnings uint16) []byte {
 	_, rest, _ := bytes.Cut(loaded, []byte("Records: "))
 	digits, _, _ := bytes.Cut(rest, []byte(" "))
 	records, _ := strconv.ParseUint(string(digits), 10, 64)
@@ -157,12 +157,12 @@ func loadInfo(loaded []byte, affected uint64, warnings uint16) []byte {
 	return fmt.Appendf(nil, "Records: %d  Deleted: %d  Skipped: %d  Warnings: %d", records, deleted, skipped, warnings)
 }
 
-// tellRows sends the client rows of which only the head was read.
-func (s *session) tellRows(r *reply, more bool) (ok bool, err error) {
+// sendRows sends the client rows of which only headPackets were read.
+func (s *session) sendRows(r *reply, more bool) (ok bool, err error) {
 	if more && !s.server.deprecatesEOF() {
-		r.head[len(r.head)-1][wire.EOFStatusAt] |= wire.MoreResults
+		r.headPackets[len(r.headPackets)-1][wire.EOFStatusAt] |= wire.MoreResults
 	}
-	if err := s.client.send(r.head...); err != nil {
+	if err := s.client.send(r.headPackets...); err != nil {
 		return false, err
 	}
 	r.ended = true
@@ -179,32 +179,32 @@ const (
 	numberOther    = 1105 // ER_UNKNOWN_ERROR
 )
 
-// refuse sends the client the error of a statement that did not run, or failed.
-func (s *session) refuse(err error) error {
+// sendFailure sends the client the error of a statement that did not run, or failed.
+func (s *session) sendFailure(err error) error {
 	var server *mysql.MySQLError
 	switch {
-	case s.server.lost != nil: // the client reads that the connection ended
-		return s.server.lost
+	case s.server.lostErr != nil: // the client reads that the connection ended
+		return s.server.lostErr
 	case errors.As(err, &server) && error(server) == err:
 		return s.client.send(wire.Err{Number: server.Number, State: server.SQLState, Message: server.Message}.Append(nil))
 	case s.ctx.Err() != nil: // ended while the statement waited for ids
-		return s.server.lastWords()
+		return s.server.passFinalError()
 	case errors.Is(err, leafdriver.ErrRefused):
 		s.proxy.counts.refused.Add(1)
-		return s.client.fail(numberRefused, "42000", err.Error())
+		return s.client.sendError(numberRefused, "42000", err.Error())
 	case errors.As(err, new(*leafdriver.FillError)), errors.As(err, new(net.Error)),
 		errors.Is(err, driver.ErrBadConn), errors.Is(err, mysql.ErrInvalidConn): // leafsql's own account lost its connection
 		s.proxy.counts.unfilled.Add(1)
-		return s.client.fail(numberUnfilled, "HY000", s.public(err))
+		return s.client.sendError(numberUnfilled, "HY000", s.clientMessage(err))
 	}
-	return s.client.fail(numberOther, "HY000", s.public(err))
+	return s.client.sendError(numberOther, "HY000", s.clientMessage(err))
 }
 
 var errInLog = errors.New("the cause is in the log of leafsql proxy")
 
-// public returns an error's text for the client. Causes may contain leafsql's own account, its host, or a
+// clientMessage returns an error's text for the client. Causes may contain leafsql's own account, its host, or a
 // server's address: they are only logged.
-func (s *session) public(err error) string {
+func (s *session) clientMessage(err error) string {
 	text := "leafsql: " + errInLog.Error()
 	if fill, ok := errors.AsType[*leafdriver.FillError](err); ok {
 		switch fill.Err.(type) {
@@ -213,6 +213,6 @@ func (s *session) public(err error) string {
 		}
 		text = (&leafdriver.FillError{Table: fill.Table, Rows: fill.Rows, Key: fill.Key, Err: errInLog}).Error()
 	}
-	s.proxy.causeLine.of(s.proxy.cfg.Logger).Warn("leafsql: a statement of a client failed", "error", err)
+	s.proxy.causeLine.logger(s.proxy.cfg.Logger).Warn("leafsql: a statement of a client failed", "error", err)
 	return text
 }

@@ -50,11 +50,11 @@ func FuzzHandshake(f *testing.F) {
 		}
 		server, client := &pieces{unread: fromServer, lengths: lengths}, &pieces{unread: fromClient, lengths: lengths}
 		s := &session{proxy: of}
-		s.client.end = client.end()
-		s.server.end, s.server.client = server.end(), &s.client
+		s.client.frameConn = client.end()
+		s.server.frameConn, s.server.client = server.end(), &s.client
 		err := s.handshake()
-		s.client.giveBack()
-		s.server.giveBack()
+		s.client.returnBuffer()
+		s.server.returnBuffer()
 		if n := of.counts.panics.Load(); n > 0 {
 			t.Fatalf("%d faults", n)
 		}
@@ -67,7 +67,7 @@ func FuzzHandshake(f *testing.F) {
 				t.Errorf("without TLS the server was sent %q", server.written)
 			}
 		}
-		if told := strings.Count(string(client.written), string(s.server.frame)); err == nil && (!s.judged || told == 0) {
+		if told := strings.Count(string(client.written), string(s.server.frame)); err == nil && (!s.isLoginDecided || told == 0) {
 			t.Errorf("let in by %q, the client was sent %q", fromServer, client.written)
 		}
 	})

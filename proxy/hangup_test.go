@@ -14,7 +14,7 @@ func TestHangUp(t *testing.T) {
 	if _, err := conn.Read(make([]byte, 1)); err != nil {
 		t.Fatal(err)
 	}
-	(&end{conn: conn, raw: conn}).hangUp()
+	(&frameConn{conn: conn, raw: conn}).hangUp()
 	if n, err := client.Read(make([]byte, 1)); err != io.EOF {
 		t.Errorf("%d, %v", n, err)
 	}

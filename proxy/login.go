@@ -21,16 +21,16 @@ import (
 )
 
 const (
-	loginTime    = 10 * time.Second // time limit of a whole login
-	longestLogin = 96 << 10         // servers accept 64 KiB of attributes, and little else
+	loginTimeout = 10 * time.Second // time limit of a whole login
+	maxLoginSize = 96 << 10         // servers accept 64 KiB of attributes, and little else
 )
 
 // Capabilities of servers that the proxy does not offer: they would change packets that it parses, or the table
 // that a statement writes (NoSchema). Compression is offered if the server offers it, but is not used on the
 // server's connection: see compress.go.
 const (
-	notOffered   = wire.ZstdCompress | wire.OptionalMeta | wire.NoSchema
-	mariaOffered = wire.MariaExtendedMeta | wire.MariaBulk
+	hiddenCaps       = wire.ZstdCompress | wire.OptionalMeta | wire.NoSchema
+	offeredMariaCaps = wire.MariaExtendedMeta | wire.MariaBulk
 )
 
 // errLogin means that a client's login failed, and that the client has received the reason.
@@ -39,51 +39,51 @@ var errLogin = errors.New("the login failed")
 // handshake logs the client in at the server: it passes on the server's greeting, and the server accepts or
 // refuses the login.
 func (s *session) handshake() error {
-	s.limit(time.Now().Add(loginTime))
-	defer s.limit(time.Time{})
-	p, err := s.server.packet(readBuffer)
+	s.setReadDeadline(time.Now().Add(loginTimeout))
+	defer s.setReadDeadline(time.Time{})
+	p, err := s.server.readPacket(readBufferSize)
 	if err != nil {
-		return serverGone(err)
+		return wrapServerGone(err)
 	}
 	s.client.seq = 0
 	if len(p) > 0 && p[0] == wire.FirstErr { // too many connections, or the host is blocked
-		s.judged = true
+		s.isLoginDecided = true
 		s.client.send(p)
 		return errLogin
 	}
 	greeting, err := wire.ParseGreeting(p)
 	if err != nil {
-		return s.deny(2027, "", "leafsql: the server does not greet as MySQL or MariaDB does; see that -server leads to one of them")
+		return s.denyLogin(2027, "", "leafsql: the server does not greet as MySQL or MariaDB does; see that -server leads to one of them")
 	}
-	caps := greeting.Caps &^ notOffered
+	caps := greeting.Caps &^ hiddenCaps
 	if s.proxy.cfg.TLS == nil {
 		caps &^= wire.SSL
 	}
-	greeting.SetCaps(caps, greeting.Maria&mariaOffered)
+	greeting.SetCaps(caps, greeting.Maria&offeredMariaCaps)
 	if err := s.client.send(p); err != nil {
 		return err
 	}
 
-	p, err = s.client.packet(longestLogin)
+	p, err = s.client.readPacket(maxLoginSize)
 	if err != nil {
-		return s.unread(err)
+		return s.denyUnreadLogin(err)
 	}
 	login, err := wire.ParseLogin(p)
 	const forTLS = wire.SSL | wire.Protocol41
-	if err == nil && login.Caps&forTLS == forTLS && caps&wire.SSL != 0 && login.Caps&^caps&notOffered == 0 {
+	if err == nil && login.Caps&forTLS == forTLS && caps&wire.SSL != 0 && login.Caps&^caps&hiddenCaps == 0 {
 		if p, login, err = s.startTLS(p); err != nil {
 			return err
 		}
 	} else if s.proxy.cfg.RequireTLS {
-		return s.deny(3159, "HY000", "Connections using insecure transport are prohibited while --require-tls is set for leafsql proxy.")
+		return s.denyLogin(3159, "HY000", "Connections using insecure transport are prohibited while --require-tls is set for leafsql proxy.")
 	} else if s.proxy.network == "unix" && !strings.Contains(greeting.Version, "MariaDB") { // MySQL would expect passwords in clear text
-		return s.deny(3159, "HY000", "leafsql: MySQL is reached through its unix socket, which takes clients with TLS only; use TLS, or let -server be the server's host and port")
+		return s.denyLogin(3159, "HY000", "leafsql: MySQL is reached through its unix socket, which takes clients with TLS only; use TLS, or let -server be the server's host and port")
 	}
 	switch {
-	case err != nil, login.Caps&^caps&(notOffered|wire.SSL|wire.Compress) != 0, login.Maria&^greeting.Maria != 0: // the client uses capabilities that it was not offered
-		return s.deny(1043, "08S01", "Bad handshake")
+	case err != nil, login.Caps&^caps&(hiddenCaps|wire.SSL|wire.Compress) != 0, login.Maria&^greeting.Maria != 0: // the client uses capabilities that it was not offered
+		return s.denyLogin(1043, "08S01", "Bad handshake")
 	case login.Caps&wire.Protocol41 == 0:
-		return s.deny(1251, "08004", "Client does not support authentication protocol requested by server; consider upgrading MySQL client")
+		return s.denyLogin(1251, "08004", "Client does not support authentication protocol requested by server; consider upgrading MySQL client")
 	}
 	s.server.caps = login.Caps & caps
 	if s.server.caps&wire.QueryAttrs != 0 {
@@ -95,7 +95,7 @@ func (s *session) handshake() error {
 		return err
 	}
 	if err = s.authenticate(); err == nil && s.server.caps&wire.Compress != 0 {
-		s.compress()
+		s.startCompression()
 	}
 	return err
 }
@@ -107,20 +107,20 @@ func (s *session) account(user string) string {
 		return ""
 	}
 	if s.proxy.cfg.ServerProxyProtocol {
-		return user + "@" + s.client.from.Addr().String()
+		return user + "@" + s.client.address.Addr().String()
 	}
 	return user + "@"
 }
 
-// limit sets the read deadline of both sides; the zero time means none.
-func (s *session) limit(until time.Time) {
+// setReadDeadline sets the read deadline of both sides; the zero time means none.
+func (s *session) setReadDeadline(until time.Time) {
 	s.client.raw.SetReadDeadline(until)
 	s.server.raw.SetReadDeadline(until)
 }
 
-// deny ends a login with an error for the client.
-func (s *session) deny(number uint16, state, message string) error {
-	s.client.fail(number, state, message)
+// denyLogin ends a login with an error for the client.
+func (s *session) denyLogin(number uint16, state, message string) error {
+	s.client.sendError(number, state, message)
 	return errLogin
 }
 
@@ -128,7 +128,7 @@ func (s *session) deny(number uint16, state, message string) error {
 func (s *session) sendLogin(p []byte) error {
 	s.server.seq = s.client.seq - 1
 	p[0] &^= wire.Compress // see compress.go
-	return serverGone(s.server.send(p))
+	return wrapServerGone(s.server.send(p))
 }
 
 // startTLS starts TLS on both sides, with the client that requested it in p, and reads the login.
@@ -142,33 +142,33 @@ func (s *session) startTLS(p []byte) ([]byte, wire.Login, error) {
 	}
 	server := tls.Client(s.server.conn, s.proxy.cfg.ServerTLS)
 	if err := server.Handshake(); err != nil {
-		return nil, wire.Login{}, serverGone(err)
+		return nil, wire.Login{}, wrapServerGone(err)
 	}
 	s.server.conn = server
 	early := bytes.Clone(s.client.buffered()) // the client may have started TLS early
-	s.client.take(len(early))
+	s.client.discard(len(early))
 	s.client.release()
-	client := tls.Server(replayed{s.client.conn, io.MultiReader(bytes.NewReader(early), s.client.conn)}, s.proxy.cfg.TLS)
+	client := tls.Server(replayConn{s.client.conn, io.MultiReader(bytes.NewReader(early), s.client.conn)}, s.proxy.cfg.TLS)
 	if err := client.Handshake(); err != nil {
 		return nil, wire.Login{}, err
 	}
 	s.client.conn = client
-	p, err := s.client.packet(longestLogin)
+	p, err := s.client.readPacket(maxLoginSize)
 	if err != nil {
-		return nil, wire.Login{}, s.unread(err)
+		return nil, wire.Login{}, s.denyUnreadLogin(err)
 	}
 	copy(p, request) // servers use the capabilities of the request and ignore those of the login
 	login, err := wire.ParseLogin(p)
 	return p, login, err
 }
 
-// A replayed connection is read through a reader that first returns bytes that were read before.
-type replayed struct {
+// A replayConn is read through a reader that first returns bytes that were read before.
+type replayConn struct {
 	net.Conn
 	reader io.Reader
 }
 
-func (c replayed) Read(b []byte) (int, error) { return c.reader.Read(b) }
+func (c replayConn) Read(b []byte) (int, error) { return c.reader.Read(b) }
 
 // authenticate passes the packets of an authentication on, in both directions, until the server accepts or
 // refuses the login. With some plugins the server sends two packets in a row, with others the client answers
@@ -176,26 +176,26 @@ func (c replayed) Read(b []byte) (int, error) { return c.reader.Read(b) }
 // an answer: it may be a command that was sent early.
 func (s *session) authenticate() error {
 	var expected atomic.Uint32
-	expected.Store(noNumber)
+	expected.Store(noSequence)
 	answers := make(chan error, 1)
 	go func() {
 		err := errLogin
 		defer func() { answers <- err }()
-		defer s.recovered()
-		if err = s.passAnswers(&expected); err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
-			s.server.raw.SetReadDeadline(past) // the server would wait for an answer that does not arrive
+		defer s.recoverPanic()
+		if err = s.passClientAnswers(&expected); err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+			s.server.raw.SetReadDeadline(pastDeadline) // the server would wait for an answer that does not arrive
 		}
 	}()
-	last, err := s.passQuestions(&expected)
-	s.client.raw.SetReadDeadline(past) // no answer of the client is expected any more
+	last, err := s.passServerQuestions(&expected)
+	s.client.raw.SetReadDeadline(pastDeadline) // no answer of the client is expected any more
 	early := <-answers
 	s.client.raw.SetReadDeadline(time.Time{})
 	s.client.wipe()
 	if err == nil && s.proxy.network == "unix" && len(last) > 0 && last[0] == wire.FirstOK {
 		frame := bytes.Clone(s.server.frame)
-		if last = frame[wire.HeaderLen:]; s.asProcess() {
-			s.judged, s.client.seq = true, frame[3]
-			s.client.fail(1045, "28000", "leafsql: the account belongs to the operating system user of leafsql proxy (unix_socket, auth_socket); use an account with a password")
+		if last = frame[wire.HeaderLen:]; s.isProcessLogin() {
+			s.isLoginDecided, s.client.seq = true, frame[3]
+			s.client.sendError(1045, "28000", "leafsql: the account belongs to the operating system user of leafsql proxy (unix_socket, auth_socket); use an account with a password")
 			return errors.New("the server took a client for this process")
 		}
 		s.server.frame = frame
@@ -209,14 +209,14 @@ func (s *session) authenticate() error {
 	if err != nil {
 		return err
 	}
-	return s.authenticated(last)
+	return s.finishLogin(last)
 }
 
-// asProcess reports whether the server may have logged the client in because this process, which is at the
+// isProcessLogin reports whether the server may have logged the client in because this process, which is at the
 // other end of the server's unix socket, has the right operating system user. The plugins unix_socket and
 // auth_socket do this, also in combination with another plugin.
-func (s *session) asProcess() bool {
-	s.server.maxPacket = max(s.server.maxPacket, smallBuffer) // it is not known during a login
+func (s *session) isProcessLogin() bool {
+	s.server.maxPacket = max(s.server.maxPacket, smallBufferSize) // it is not known during a login
 	rows, err := s.server.query("SHOW CREATE USER CURRENT_USER()", nil)
 	account := []sqldriver.Value{""}
 	if err == nil {
@@ -225,31 +225,31 @@ func (s *session) asProcess() bool {
 	return err != nil || strings.Contains(strings.ToLower(fmt.Sprintf("%s", account[0])), "_socket")
 }
 
-// noNumber is the number of no frame.
-const noNumber = 1 << 8
+// noSequence is the number of no frame.
+const noSequence = 1 << 8
 
-// passAnswers passes the client's packets on while they are numbered as answers.
-func (s *session) passAnswers(expected *atomic.Uint32) error {
+// passClientAnswers passes the client's packets on while they are numbered as answers.
+func (s *session) passClientAnswers(expected *atomic.Uint32) error {
 	for {
-		_, seq, err := s.client.header()
+		_, seq, err := s.client.peekHeader()
 		if err != nil || uint32(seq) != expected.Load() {
 			return err
 		}
-		if _, err = s.client.packet(readBuffer); err != nil {
+		if _, err = s.client.readPacket(readBufferSize); err != nil {
 			return err
 		}
 		if err := s.server.write(s.client.frame); err != nil {
-			return serverGone(err)
+			return wrapServerGone(err)
 		}
 	}
 }
 
-// passQuestions passes the server's packets on up to the last one, an OK or error, which it returns.
-func (s *session) passQuestions(expected *atomic.Uint32) (last []byte, err error) {
+// passServerQuestions passes the server's packets on up to the last one, an OK or error, which it returns.
+func (s *session) passServerQuestions(expected *atomic.Uint32) (last []byte, err error) {
 	for {
-		p, err := s.server.packet(readBuffer)
+		p, err := s.server.readPacket(readBufferSize)
 		if err != nil || len(p) == 0 || p[0] == wire.FirstOK || p[0] == wire.FirstErr {
-			return p, serverGone(err)
+			return p, wrapServerGone(err)
 		}
 		expected.Store(uint32(s.server.seq))
 		if err := s.client.write(s.server.frame); err != nil {
@@ -258,59 +258,59 @@ func (s *session) passQuestions(expected *atomic.Uint32) (last []byte, err error
 	}
 }
 
-// recovered is deferred by the goroutines of a session: a panic in the proxy ends one session and not all.
-func (s *session) recovered() {
+// recoverPanic is deferred by the goroutines of a session: a panic in the proxy ends one session and not all.
+func (s *session) recoverPanic() {
 	if p := recover(); p != nil {
 		s.proxy.counts.panics.Add(1)
 		s.proxy.cfg.Logger.Error("leafsql: a session of the proxy ended by a fault of its own", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 	}
 }
 
-// authenticated parses the server's last packet of a login. It returns errLogin if the login failed. Then the
-// session ends, since the server ends its connection; for the exception see changeUser.
-func (s *session) authenticated(p []byte) error {
+// finishLogin parses the server's last packet of a login. It returns errLogin if the login failed. Then the
+// session ends, since the server ends its connection; for the exception see serveChangeUser.
+func (s *session) finishLogin(p []byte) error {
 	defer s.server.release()
-	s.judged = true
+	s.isLoginDecided = true
 	if len(p) == 0 || p[0] != wire.FirstOK {
 		s.proxy.counts.failedLogins.Add(1)
 		return errLogin
 	}
 	ok, err := wire.ParseOK(p)
-	s.server.status, s.server.stale = ok.Status, true
+	s.server.status, s.server.isStatusStale = ok.Status, true
 	return err
 }
 
-// beginAnew is called when the server has reset the session: temporary tables, prepared statements and settings
+// resetState is called when the server has reset the session: temporary tables, prepared statements and settings
 // are gone.
-func (s *session) beginAnew(login fill.Login, knownDB bool) {
+func (s *session) resetState(login fill.Login, knownDB bool) {
 	s.login = login
 	s.dropStatements()
 	s.server.modeChanged = false
-	s.leaf.Reset(login, knownDB)
+	s.filler.Reset(login, knownDB)
 }
 
-// changeUser serves COM_CHANGE_USER.
-func (s *session) changeUser(p []byte) (quit bool, err error) {
+// serveChangeUser serves COM_CHANGE_USER.
+func (s *session) serveChangeUser(p []byte) (quit bool, err error) {
 	user, database, err := wire.ChangeUser(p, s.server.caps)
 	if err != nil {
-		return true, s.deny(1043, "08S01", "Bad handshake")
+		return true, s.denyLogin(1043, "08S01", "Bad handshake")
 	}
-	if err := s.server.start(p); err != nil {
+	if err := s.server.sendCommand(p); err != nil {
 		return true, err
 	}
-	s.client.bounded = false
-	defer func() { s.client.bounded = true }()
-	s.limit(time.Now().Add(loginTime))
-	defer s.limit(time.Time{})
+	s.client.hasFrameTimeout = false
+	defer func() { s.client.hasFrameTimeout = true }()
+	s.setReadDeadline(time.Now().Add(loginTimeout))
+	defer s.setReadDeadline(time.Time{})
 	switch err := s.authenticate(); err {
 	case nil:
 		login := s.login
 		login.Account, login.Database = s.account(user), database
-		s.beginAnew(login, true)
+		s.resetState(login, true)
 		return false, nil
 	case errLogin: // MySQL ends the connection; MariaDB resets the session, which still belongs to the previous user
-		s.beginAnew(s.login, false)
-		s.server.stale = true // the error contained no status
+		s.resetState(s.login, false)
+		s.server.isStatusStale = true // the error contained no status
 		return false, nil
 	default:
 		return true, err

@@ -4,13 +4,13 @@ import "sync/atomic"
 
 // A budget limits the bytes that all connections have in buffers and in values of prepared statements.
 type budget struct {
-	used atomic.Int64
-	most int64
+	used  atomic.Int64
+	limit int64
 }
 
-// take reserves n more bytes, and reports whether they are within the budget. A negative n returns bytes.
-func (b *budget) take(n int) bool {
-	if b.used.Add(int64(n)) <= b.most || n <= 0 {
+// reserve takes n more bytes, and reports whether they are within the budget. A negative n returns bytes.
+func (b *budget) reserve(n int) bool {
+	if b.used.Add(int64(n)) <= b.limit || n <= 0 {
 		return true
 	}
 	b.used.Add(-int64(n))

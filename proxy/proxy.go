@@ -17,28 +17,28 @@
 //
 // The files, from the network to the statements:
 //
-//	proxy.go      the listener: accepts clients, and ends sessions
-//	watch_*.go    detects that a server ended the connection of an idle client
-//	compress.go   compression of a client's connection
-//	socket_*.go   reads and writes of a connection, at lower cost
-//	end.go        one connection of a session, read frame by frame
-//	balancer.go   the client's address, if it connects through a balancer
-//	login.go      the login, passed on in both directions; TLS
-//	limits.go     limits of the server, and of concurrent logins, so that it does not refuse the proxy's host
-//	memory.go     limit of the memory for the commands of all clients
-//	quiet.go      limit of the log lines that clients cause
-//	session.go    a session from login to end
-//	client.go     its client's side: waits for commands
-//	backend.go    its server's side: negotiated settings, commands passed on
-//	commands.go   the way in which each command is served
-//	answer.go     an answer of the server, followed up to its end
-//	relay.go      answers passed on
-//	bound.go      time limit of a command for its ids
-//	fill.go       texts, and the answers to filled ones
-//	prepared.go   prepared statements
-//	bulk.go       their bulk executions
-//	conn.go       the server's side as a connection of package driver
-//	stats.go      counters
+//	proxy.go        the listener: accepts clients, and ends sessions
+//	watch_*.go      detects that a server ended the connection of an idle client
+//	compress.go     compression of a client's connection
+//	socket_*.go     reads and writes of a connection, at lower cost
+//	frame_conn.go   one connection of a session, read frame by frame
+//	balancer.go     the client's address, if it connects through a balancer
+//	login.go        the login, passed on in both directions; TLS
+//	limits.go       limits of the server, and of concurrent logins, so that it does not refuse the proxy's host
+//	memory.go       limit of the memory for the commands of all clients
+//	log_limit.go    limit of the log lines that clients cause
+//	session.go      a session from login to end
+//	client.go       its client's side: waits for commands
+//	backend.go      its server's side: negotiated settings, commands passed on
+//	commands.go     the way in which each command is served
+//	answer.go       an answer of the server, followed up to its end
+//	relay.go        answers passed on
+//	fill_context.go time limit of a command for its ids
+//	fill.go         texts, and the answers to filled ones
+//	prepared.go     prepared statements
+//	bulk.go         their bulk executions
+//	conn.go         the server's side as a connection of package driver
+//	stats.go        counters
 package proxy
 
 import (
@@ -108,30 +108,30 @@ var ErrClosed = errors.New("leafsql: the proxy is closed")
 // A Server connects its clients to a MySQL or MariaDB server. It is safe for concurrent use.
 type Server struct {
 	cfg     Config  // zero fields are replaced by their defaults
-	own     *sql.DB // pool of leafsql's account
+	ownDB   *sql.DB // pool of leafsql's account
 	network string  // network of cfg.Server: tcp or unix
 	memory  budget
 
-	ctx      context.Context // ends with Close
-	cancel   context.CancelFunc
-	watch    *watch
-	unwatch  func() error // closes watch, once
-	draining atomic.Bool
+	ctx        context.Context // ends with Close
+	cancel     context.CancelFunc
+	watch      *hangupWatch
+	closeWatch func() error // closes watch, once
+	draining   atomic.Bool
 
 	mu        sync.Mutex
 	listeners map[net.Listener]bool
 	sessions  map[*session]bool
-	ended     sync.WaitGroup // waits for sessions
+	running   sync.WaitGroup // waits for sessions
 
-	statusHolds, statusLies atomic.Bool // a queried session has confirmed, or contradicted, NO_BACKSLASH_ESCAPES in the server's status
+	statusConfirmed, statusContradicted atomic.Bool // a queried session has confirmed, or contradicted, NO_BACKSLASH_ESCAPES in the server's status
 
-	maxAllowed, maxErrors atomic.Int64        // max_allowed_packet and max_connect_errors; 0 if not known
-	logins                *semaphore.Weighted // has admitted free places, less those of logins in progress and of inARow
-	admitted, inARow      atomic.Int64        // inARow: logins that were broken off since the last completed login
+	maxAllowedPacket, maxConnectErrors atomic.Int64        // max_allowed_packet and max_connect_errors; 0 if not known
+	logins                             *semaphore.Weighted // has loginLimit free places, less those of logins in progress and of brokenInARow
+	loginLimit, brokenInARow           atomic.Int64        // brokenInARow: logins that were broken off since the last completed login
 
 	counts counters
 
-	brokenOffLine, unreachableLine, causeLine rarely
+	brokenOffLine, unreachableLine, causeLine lineLimiter
 }
 
 // New returns a Server for a configuration, or an error if the configuration is invalid or, on Linux, if the
@@ -155,7 +155,7 @@ func New(cfg Config) (*Server, error) {
 	cfg.FillTimeout = cmp.Or(cfg.FillTimeout, 50*time.Second)
 	cfg.Logger = cmp.Or(cfg.Logger, slog.Default())
 	s := &Server{
-		cfg: cfg, network: "tcp", memory: budget{most: cmp.Or(cfg.ReadMemory, 1<<30)},
+		cfg: cfg, network: "tcp", memory: budget{limit: cmp.Or(cfg.ReadMemory, 1<<30)},
 		listeners: make(map[net.Listener]bool), sessions: make(map[*session]bool),
 	}
 	if strings.Contains(cfg.Server, "/") {
@@ -165,21 +165,21 @@ func New(cfg Config) (*Server, error) {
 	if s.watch, err = newWatch(); err != nil {
 		return nil, fmt.Errorf("leafsql: the proxy cannot watch its connections: %w; raise the limit of open files", err)
 	}
-	s.unwatch = sync.OnceValue(s.watch.close)
-	s.own = sql.OpenDB(keepOpen{cfg.Connector})
-	s.own.SetMaxOpenConns(2)
-	s.own.SetConnMaxIdleTime(time.Minute)
+	s.closeWatch = sync.OnceValue(s.watch.close)
+	s.ownDB = sql.OpenDB(unclosedConnector{cfg.Connector})
+	s.ownDB.SetMaxOpenConns(2)
+	s.ownDB.SetConnMaxIdleTime(time.Minute)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.logins = semaphore.NewWeighted(math.MaxInt64)
 	s.logins.TryAcquire(math.MaxInt64)
-	s.admit((100 - 1) / 2) // the default of max_connect_errors, until it is known
+	s.setLoginLimit((100 - 1) / 2) // the default of max_connect_errors, until it is known
 	return s, nil
 }
 
-// keepOpen is the caller's Connector, which stays open when the pool is closed.
-type keepOpen struct{ *driver.Connector }
+// unclosedConnector is the caller's Connector, which stays open when the pool is closed.
+type unclosedConnector struct{ *driver.Connector }
 
-func (keepOpen) Close() error { return nil }
+func (unclosedConnector) Close() error { return nil }
 
 // Serve accepts clients from l until Shutdown or Close, and then returns ErrClosed. If the caller closes l, Serve
 // returns an error that wraps net.ErrClosed; it retries after other errors. It closes l before it returns, except if the server was
@@ -223,7 +223,7 @@ func (s *Server) Serve(l net.Listener) error {
 		ending, full := s.draining.Load(), len(s.sessions) >= s.cfg.MaxConnections
 		if !ending && !full {
 			s.sessions[ses] = true
-			s.ended.Go(ses.serve)
+			s.running.Go(ses.serve)
 		}
 		s.mu.Unlock()
 		switch {
@@ -242,7 +242,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	s.stopAccepting()
 	done := make(chan struct{})
 	go func() {
-		s.ended.Wait()
+		s.running.Wait()
 		close(done)
 	}()
 	for {
@@ -282,9 +282,9 @@ func (s *Server) Close() error {
 		}
 	}
 	s.mu.Unlock()
-	s.ended.Wait()
-	s.own.Close() // this error only means that the server ended a connection before
-	return s.unwatch()
+	s.running.Wait()
+	s.ownDB.Close() // this error only means that the server ended a connection before
+	return s.closeWatch()
 }
 
 // Describe returns the network and address of the server, for people.

@@ -15,21 +15,21 @@ func (b *backend) relay(a *answer) (ok bool, err error) {
 		n, err := b.scan(a, p)
 		if err == nil && n > 0 {
 			err = b.client.write(p[:n])
-			b.take(n)
+			b.discard(n)
 		}
-		switch whole := a.left == 0 && !a.continued; { // the payload is complete
+		switch whole := a.remaining == 0 && !a.continued; { // the payload is complete
 		case err != nil:
 		case a.ended && whole:
 			b.release()
 			return a.failure == nil, nil
-		case a.file && whole:
-			a.file = false
+		case a.requestsFile && whole:
+			a.requestsFile = false
 			err = b.passFile()
-		case a.left >= spliced && n == len(p):
+		case a.remaining >= spliced && n == len(p):
 			err = b.splice(a)
 		default:
-			_, err = b.need(len(p) - n + 1)
-			err = serverGone(err)
+			_, err = b.readAtLeast(len(p) - n + 1)
+			err = wrapServerGone(err)
 		}
 		if err != nil {
 			return false, err
@@ -49,9 +49,9 @@ func (s *session) pass(a *answer) (ok bool, err error) {
 // resend sends the server the last command that was read, and passes the answer on.
 func (s *session) resend(a *answer) (ok bool, err error) {
 	if s.client.frame != nil {
-		err = serverGone(s.server.write(s.client.frame))
+		err = wrapServerGone(s.server.write(s.client.frame))
 	} else {
-		err = s.server.start(s.client.payload)
+		err = s.server.sendCommand(s.client.payload)
 	}
 	s.client.frame, s.client.payload = nil, nil
 	if err != nil {
@@ -65,19 +65,19 @@ func (s *session) resend(a *answer) (ok bool, err error) {
 // scan follows the answer over the frames in p, and returns how many bytes of p can be passed on now.
 func (b *backend) scan(a *answer, p []byte) (n int, err error) {
 	for {
-		skip := min(a.left, len(p)-n)
+		skip := min(a.remaining, len(p)-n)
 		n += skip
-		a.left -= skip
-		if a.left > 0 || (a.ended || a.file) && !a.continued || len(p)-n < wire.HeaderLen {
+		a.remaining -= skip
+		if a.remaining > 0 || (a.ended || a.requestsFile) && !a.continued || len(p)-n < wire.HeaderLen {
 			return n, nil
 		}
 		length := int(binary.LittleEndian.Uint32(p[n:]) & wire.MaxFrame)
 		if !a.continued {
-			look := min(length, front)
+			look := min(length, frontLength)
 			if len(p)-n < wire.HeaderLen+look {
 				return n, nil
 			}
-			if a.ended, err = b.reads(a, p[n+wire.HeaderLen:][:look], length); err != nil {
+			if a.ended, err = b.followPacket(a, p[n+wire.HeaderLen:][:look], length); err != nil {
 				return n, err
 			}
 		}
@@ -85,25 +85,25 @@ func (b *backend) scan(a *answer, p []byte) (n int, err error) {
 		p[n+3] = b.client.seq
 		b.client.seq++
 		a.continued = length == wire.MaxFrame
-		a.left = length
+		a.remaining = length
 		n += wire.HeaderLen
 	}
 }
 
 const (
 	spliced = 256 << 10 // length of the rest of a frame from which on the kernel copies it
-	atOnce  = 1 << 20   // number of bytes of it that the client has to receive within writeTime
+	atOnce  = 1 << 20   // number of bytes of it that the client has to receive within writeTimeout
 )
 
 // splice passes on more of a frame that has no bytes in the buffer.
 func (b *backend) splice(a *answer) error {
-	client, ok := b.client.copyable().(*net.TCPConn)
+	client, ok := b.client.copyConn().(*net.TCPConn)
 	if !ok {
-		_, err := b.need(1)
-		return serverGone(err)
+		_, err := b.readAtLeast(1)
+		return wrapServerGone(err)
 	}
-	b.client.extend()
-	n, err := io.CopyN(client, b.copyable(), int64(min(a.left, atOnce)))
-	a.left -= int(n)
+	b.client.extendWriteDeadline()
+	n, err := io.CopyN(client, b.copyConn(), int64(min(a.remaining, atOnce)))
+	a.remaining -= int(n)
 	return err
 }

@@ -75,19 +75,19 @@ type relayed struct {
 // is a sum of 1 (DeprecateEOF), 2 (another answer follows) and 4 (an execution).
 func relayIn(from, flags byte, sent, file []byte, way []int) (r relayed) {
 	server, conn := &pieces{unread: slices.Clone(sent), lengths: way}, &pieces{unread: file, lengths: way}
-	b := &backend{end: server.end(), client: &client{end: conn.end()}}
+	b := &backend{frameConn: server.end(), client: &client{frameConn: conn.end()}}
 	b.client.seq = 7
 	if flags&1 != 0 {
 		b.caps = wire.DeprecateEOF
 	}
-	a := answer{state: []state{head, rows, preparedHead, anyPacket}[from%4], more: flags&2 != 0, execute: flags&4 != 0}
+	a := answer{state: []state{head, rows, preparedHead, anyPacket}[from%4], more: flags&2 != 0, isExecution: flags&4 != 0}
 	_, r.err = b.relay(&a)
 	r.client, r.server, r.unread, r.status, r.stmt = conn.written, server.written, len(server.unread)+len(b.buffered()), b.status, a.stmt
 	if failure, ok := a.failure.(*mysql.MySQLError); ok {
 		r.failure = fmt.Sprint(failure.Number, failure.SQLState)
 	}
-	b.giveBack()
-	b.client.giveBack()
+	b.returnBuffer()
+	b.client.returnBuffer()
 	return r
 }
 

@@ -14,14 +14,14 @@ import (
 // A session is one client with its connection to the server, from the greeting to the end. It runs in one
 // goroutine.
 type session struct {
-	proxy   *Server
-	client  client
-	server  backend
-	judged  bool        // the server has accepted or refused the client's login
-	streams atomic.Bool // sends events to a replica: Shutdown closes the connection, and the replica reconnects
+	proxy          *Server
+	client         client
+	server         backend
+	isLoginDecided bool        // the server has accepted or refused the client's login
+	isStreaming    atomic.Bool // sends events to a replica: Shutdown closes the connection, and the replica reconnects
 
-	login fill.Login
-	leaf  fill.Session
+	login  fill.Login
+	filler fill.Session
 
 	ctx    context.Context // ends with the server's connection
 	cancel context.CancelFunc
@@ -34,16 +34,16 @@ type session struct {
 
 // turnAway sends a client the error for too many connections.
 func (s *session) turnAway() {
-	s.client.fail(1040, "", "Too many connections")
+	s.client.sendError(1040, "", "Too many connections")
 	s.client.conn.Close()
 }
 
 // serve runs a session from its login to its end.
 func (s *session) serve() {
-	defer s.end()
+	defer s.close()
 	s.ctx, s.cancel = context.WithCancel(s.proxy.ctx)
 	defer s.cancel()
-	defer s.recovered()
+	defer s.recoverPanic()
 	if err := s.connect(); err != nil {
 		return
 	}
@@ -56,49 +56,49 @@ func (s *session) serve() {
 		s.proxy.counts.serverEnds.Add(1)
 	}
 	if err != nil {
-		s.proxy.cfg.Logger.Debug("leafsql: a session of the proxy ended", "client", s.who(), "error", err)
+		s.proxy.cfg.Logger.Debug("leafsql: a session of the proxy ended", "client", s.clientAddress(), "error", err)
 	}
 }
 
 // connect connects to the server and logs the client in there.
 func (s *session) connect() error {
-	if err := s.meet(); err != nil {
+	if err := s.readClientAddress(); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(s.ctx, loginTime)
+	ctx, cancel := context.WithTimeout(s.ctx, loginTimeout)
 	defer cancel()
 	if err := s.proxy.logins.Acquire(ctx, 1); err != nil {
 		s.proxy.counts.turnedAway.Add(1)
 		s.turnAway()
 		return err
 	}
-	dialer := net.Dialer{Timeout: dialTime}
+	dialer := net.Dialer{Timeout: dialTimeout}
 	conn, err := dialer.DialContext(s.ctx, s.proxy.network, s.proxy.cfg.Server)
 	if err != nil {
 		s.proxy.logins.Release(1)
 		s.proxy.counts.unreachable.Add(1)
-		s.client.fail(2003, "", "leafsql: the server cannot be reached; see the log of leafsql proxy")
-		s.proxy.unreachableLine.of(s.proxy.cfg.Logger).Warn("leafsql: the server to which clients are taken cannot be reached", "error", err)
+		s.client.sendError(2003, "", "leafsql: the server cannot be reached; see the log of leafsql proxy")
+		s.proxy.unreachableLine.logger(s.proxy.cfg.Logger).Warn("leafsql: the server to which clients are taken cannot be reached", "error", err)
 		return err
 	}
 	s.proxy.mu.Lock()
 	s.server.raw, s.server.conn = conn, newSocket(conn)
 	s.proxy.mu.Unlock()
-	if s.toldWho() {
+	if s.serverSeesClient() {
 		s.proxy.logins.Release(1)
 	}
 	if err = s.logIn(); err != nil {
 		return err
 	}
-	s.client.bounded = true
+	s.client.hasFrameTimeout = true
 	s.server.maxPacket = s.proxy.maxCommand()
-	bound := s.bound()
-	defer bound.end()
-	s.leaf, err = fill.Attach(bound, s.proxy.cfg.Connector, &s.server, s.login)
+	bound := s.newFillContext()
+	defer bound.stop()
+	s.filler, err = fill.Attach(bound, s.proxy.cfg.Connector, &s.server, s.login)
 	if err != nil { // the client has received the OK of its login: only the answer to its next command can be an error
-		if _, gone := s.client.await(s.isOver); gone == nil {
+		if _, gone := s.client.awaitCommand(s.isOver); gone == nil {
 			s.client.seq = 1
-			s.client.fail(numberUnfilled, "HY000", s.public(err))
+			s.client.sendError(numberUnfilled, "HY000", s.clientMessage(err))
 		}
 		return err
 	}
@@ -107,15 +107,15 @@ func (s *session) connect() error {
 
 // logIn logs the client in. The caller has a place of Server.logins, which logIn releases.
 func (s *session) logIn() (err error) {
-	defer func() { s.proxy.loginEnded(s, err) }()
-	if err = s.introduce(); err == nil {
+	defer func() { s.proxy.endLogin(s, err) }()
+	if err = s.sendClientAddress(); err == nil {
 		err = s.handshake()
 	}
 	return err
 }
 
-// end closes the connections of a session and frees its memory.
-func (s *session) end() {
+// close closes the connections of a session and frees its memory.
+func (s *session) close() {
 	s.proxy.mu.Lock()
 	delete(s.proxy.sessions, s)
 	s.proxy.mu.Unlock()
@@ -123,14 +123,14 @@ func (s *session) end() {
 	if s.server.conn != nil {
 		s.server.conn.Close()
 	}
-	s.client.giveBack()
-	s.server.giveBack()
+	s.client.returnBuffer()
+	s.server.returnBuffer()
 	s.dropStatements()
 }
 
 func newSession(of *Server, conn net.Conn) *session {
 	s := &session{proxy: of, stmts: make(map[uint32]*preparedStmt), effects: make(map[uint32]fill.Plan), cursors: make(map[uint32]bool)}
-	s.client.end = end{raw: conn, conn: newSocket(conn), small: make([]byte, smallBuffer), memory: &of.memory}
+	s.client.frameConn = frameConn{raw: conn, conn: newSocket(conn), small: make([]byte, smallBufferSize), memory: &of.memory}
 	s.server.client, s.server.memory = &s.client, &of.memory
 	return s
 }
@@ -138,13 +138,13 @@ func newSession(of *Server, conn net.Conn) *session {
 // run serves commands until one side closes its connection.
 func (s *session) run() error {
 	for {
-		switch woken, err := s.client.await(s.isOver); {
+		switch woken, err := s.client.awaitCommand(s.isOver); {
 		case s.ctx.Err() != nil:
 			s.client.seq = 0
-			if c, ok := s.client.conn.(*compressed); ok {
+			if c, ok := s.client.conn.(*compressedConn); ok {
 				c.seq.Store(0)
 			}
-			return s.server.lastWords()
+			return s.server.passFinalError()
 		case s.isOver(), err == io.EOF:
 			return nil
 		case woken:
@@ -152,36 +152,36 @@ func (s *session) run() error {
 		case err != nil:
 			return err
 		}
-		quit, err := s.command()
+		quit, err := s.serveCommand()
 		switch {
-		case s.server.lost != nil:
-			return s.server.lost
+		case s.server.lostErr != nil:
+			return s.server.lostErr
 		case quit || err != nil:
 			return err
 		}
-		s.server.attributes, s.server.extra, s.server.gtids = s.server.noAttributes, nil, nil
+		s.server.attributes, s.server.extraParams, s.server.gtids = s.server.noAttributes, nil, nil
 	}
 }
 
 // isOver reports whether the session has to end before the next command: the server has ended it, or the proxy
 // shuts down and the client loses nothing but its connection.
 func (s *session) isOver() bool {
-	c, _ := s.client.conn.(*compressed)
-	atRest := s.client.w == s.client.r && (c == nil || c.left == 0 && c.in.w == c.in.r) && s.server.status&wire.InTransaction == 0 && len(s.cursors) == 0
+	c, _ := s.client.conn.(*compressedConn)
+	atRest := s.client.w == s.client.r && (c == nil || c.remaining == 0 && c.input.w == c.input.r) && s.server.status&wire.InTransaction == 0 && len(s.cursors) == 0
 	return s.ctx.Err() != nil || s.proxy.draining.Load() && atRest
 }
 
 // hangUp is called when the server has ended the connection.
 func (s *session) hangUp() {
-	s.cancel()                         // the client may wait for ids
-	s.client.raw.SetReadDeadline(past) // the client may have stopped in the middle of a file
+	s.cancel()                                 // the client may wait for ids
+	s.client.raw.SetReadDeadline(pastDeadline) // the client may have stopped in the middle of a file
 	s.client.wake()
 }
 
 // wake interrupts the wait for the client's next command, and ends a stream if the proxy shuts down.
 func (s *session) wake() {
 	s.client.wake()
-	if s.streams.Load() && s.proxy.draining.Load() {
+	if s.isStreaming.Load() && s.proxy.draining.Load() {
 		s.server.raw.Close()
 	}
 }

@@ -37,13 +37,13 @@ func newSocket(conn net.Conn) net.Conn {
 
 // A transfer is one read or write.
 type transfer struct {
-	op     string
-	number uintptr // number of the system call
-	ready  func(fd uintptr) bool
-	b      []byte
-	n      int // bytes of b that are done
-	errno  syscall.Errno
-	untold int // number of reads since the last one that waited or notified the scheduler
+	op         string
+	number     uintptr // number of the system call
+	ready      func(fd uintptr) bool
+	b          []byte
+	n          int // bytes of b that are done
+	errno      syscall.Errno
+	unnotified int // number of reads since the last one that waited or notified the scheduler
 }
 
 // run transfers as many bytes as possible, and reports whether the transfer is done. If it is not, the poller
@@ -60,7 +60,7 @@ func (t *transfer) run(fd uintptr) bool {
 			}
 		case syscall.EINTR:
 		case syscall.EAGAIN:
-			t.untold = 0
+			t.unnotified = 0
 			return false
 		default:
 			t.errno = errno
@@ -69,8 +69,8 @@ func (t *transfer) run(fd uintptr) bool {
 	}
 }
 
-// end returns the result of a transfer. err is the poller's error.
-func (s *socket) end(t *transfer, err error) (int, error) {
+// finish returns the result of a transfer. err is the poller's error.
+func (s *socket) finish(t *transfer, err error) (int, error) {
 	n, errno := t.n, t.errno
 	t.b, t.n, t.errno = nil, 0, 0
 	if err == nil && errno != 0 {
@@ -81,22 +81,22 @@ func (s *socket) end(t *transfer, err error) (int, error) {
 }
 
 const (
-	// long is more than the usual buffer size: the kernel may need long to copy the bytes, and the command that
-	// is read may take long, so that the scheduler has to be notified.
-	long = readBuffer + 1
+	// longTransfer is more than the usual buffer size: the kernel may need long to copy the bytes, and the
+	// command that is read may take long, so that the scheduler has to be notified.
+	longTransfer = readBufferSize + 1
 
-	// mostUntold is the maximum number of consecutive reads that find data immediately and do not notify the
+	// maxUnnotified is the maximum number of consecutive reads that find data immediately and do not notify the
 	// scheduler. While the monitor sleeps, a goroutine that never waits is never preempted.
-	mostUntold = 64
+	maxUnnotified = 64
 )
 
 func (s *socket) Read(b []byte) (int, error) {
-	if s.in.untold++; len(b) == 0 || len(b) >= long || s.in.untold > mostUntold {
-		s.in.untold = 0
+	if s.in.unnotified++; len(b) == 0 || len(b) >= longTransfer || s.in.unnotified > maxUnnotified {
+		s.in.unnotified = 0
 		return s.Conn.Read(b)
 	}
 	s.in.b = b
-	n, err := s.end(&s.in, s.fd.Read(s.in.ready))
+	n, err := s.finish(&s.in, s.fd.Read(s.in.ready))
 	if n == 0 && err == nil {
 		err = io.EOF
 	}
@@ -104,9 +104,9 @@ func (s *socket) Read(b []byte) (int, error) {
 }
 
 func (s *socket) Write(b []byte) (int, error) {
-	if len(b) == 0 || len(b) >= long {
+	if len(b) == 0 || len(b) >= longTransfer {
 		return s.Conn.Write(b)
 	}
 	s.out.b = b
-	return s.end(&s.out, s.fd.Write(s.out.ready))
+	return s.finish(&s.out, s.fd.Write(s.out.ready))
 }

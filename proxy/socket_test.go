@@ -244,10 +244,10 @@ func TestSocketLeavesOthersTheirTurn(t *testing.T) {
 			_, err := conn.Read(make([]byte, 1))
 			return err
 		}},
-		"work for a long command": {frames(string(make([]byte, 3*readBuffer))), func(conn net.Conn, nth int) (err error) {
+		"work for a long command": {frames(string(make([]byte, 3*readBufferSize))), func(conn net.Conn, nth int) (err error) {
 			if nth == 0 {
-				e := end{conn: conn, raw: conn, small: make([]byte, smallBuffer), bounded: true, memory: &budget{most: 1 << 30}}
-				_, err = e.packet(1 << 20)
+				e := frameConn{conn: conn, raw: conn, small: make([]byte, smallBufferSize), hasFrameTimeout: true, memory: &budget{limit: 1 << 30}}
+				_, err = e.readPacket(1 << 20)
 			}
 			return err
 		}},

@@ -43,6 +43,6 @@ func (s *Server) Stats() Stats {
 	return Stats{
 		Connections: int64(n), MaxConnections: int64(s.cfg.MaxConnections), Accepted: c.accepted.Load(), TurnedAway: c.turnedAway.Load(), FailedLogins: c.failedLogins.Load(), BrokenOff: c.brokenOff.Load(), Unreachable: c.unreachable.Load(),
 		Passed: c.passed.Load(), Filled: c.filled.Load(), Refused: c.refused.Load(), Unfilled: c.unfilled.Load(),
-		ServerEnds: c.serverEnds.Load(), Faults: c.panics.Load(), BrokenOffInARow: s.inARow.Load(), MaxConnectErrors: s.maxErrors.Load(),
+		ServerEnds: c.serverEnds.Load(), Faults: c.panics.Load(), BrokenOffInARow: s.brokenInARow.Load(), MaxConnectErrors: s.maxConnectErrors.Load(),
 	}
 }

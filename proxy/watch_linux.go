@@ -8,24 +8,24 @@ import (
 	"syscall"
 )
 
-// A watch detects that a server ends connections, such as after wait_timeout, while their clients are idle:
-// they are not read then. Without it, a pool that checks its connection before each use would find it open, and
-// lose its next statement.
-type watch struct {
+// A hangupWatch detects that a server ends connections, such as after wait_timeout, while their clients are
+// idle: they are not read then. Without it, a pool that checks its connection before each use would find it
+// open, and lose its next statement.
+type hangupWatch struct {
 	epoll int
 	file  *os.File // the epoll file, for Go's poller
 
 	// The key is an internal id: an event that is read late must not be attributed to the next connection with
 	// the same file descriptor.
-	mu   sync.Mutex
-	gone map[int32]func()
-	last int32
+	mu        sync.Mutex
+	callbacks map[int32]func()
+	lastID    int32
 }
 
-// edge is EPOLLET; the type of its constant does not fit.
-const edge = 1 << 31
+// edgeTriggered is EPOLLET; the type of its constant does not fit.
+const edgeTriggered = 1 << 31
 
-func newWatch() (*watch, error) {
+func newWatch() (*hangupWatch, error) {
 	epoll, err := syscall.EpollCreate1(syscall.EPOLL_CLOEXEC)
 	if err != nil {
 		return nil, err
@@ -33,17 +33,18 @@ func newWatch() (*watch, error) {
 	if err := syscall.SetNonblock(epoll, true); err != nil { // NewFile registers only non-blocking files with the poller
 		return nil, errors.Join(err, syscall.Close(epoll))
 	}
-	w := &watch{epoll: epoll, file: os.NewFile(uintptr(epoll), "epoll"), gone: make(map[int32]func())}
+	w := &hangupWatch{epoll: epoll, file: os.NewFile(uintptr(epoll), "epoll"), callbacks: make(map[int32]func())}
 	events, err := w.file.SyscallConn()
 	if err != nil {
 		return nil, errors.Join(err, w.close())
 	}
-	go events.Read(w.hasRead)
+	go events.Read(w.handleEvents)
 	return w, nil
 }
 
-// add watches a connection, and calls gone when the server has ended it. Callers have to pass the id to remove.
-func (w *watch) add(server net.Conn, gone func()) (id int32, err error) {
+// add watches a connection, and calls hangUp when the server has ended it. Callers have to pass the id to
+// remove.
+func (w *hangupWatch) add(server net.Conn, hangUp func()) (id int32, err error) {
 	conn, ok := server.(syscall.Conn)
 	if !ok {
 		return 0, nil
@@ -53,13 +54,13 @@ func (w *watch) add(server net.Conn, gone func()) (id int32, err error) {
 		return 0, err
 	}
 	w.mu.Lock()
-	for id = next(w.last); w.gone[id] != nil; id = next(id) {
+	for id = nextID(w.lastID); w.callbacks[id] != nil; id = nextID(id) {
 	}
-	w.last = id
-	w.gone[id] = gone
+	w.lastID = id
+	w.callbacks[id] = hangUp
 	w.mu.Unlock()
 	control := raw.Control(func(fd uintptr) {
-		err = syscall.EpollCtl(w.epoll, syscall.EPOLL_CTL_ADD, int(fd), &syscall.EpollEvent{Events: syscall.EPOLLRDHUP | edge, Fd: id})
+		err = syscall.EpollCtl(w.epoll, syscall.EPOLL_CTL_ADD, int(fd), &syscall.EpollEvent{Events: syscall.EPOLLRDHUP | edgeTriggered, Fd: id})
 	})
 	if err = errors.Join(control, err); err != nil {
 		w.remove(id)
@@ -67,18 +68,19 @@ func (w *watch) add(server net.Conn, gone func()) (id int32, err error) {
 	return id, err
 }
 
-// next returns the id after another one: 1 after the largest.
-func next(id int32) int32 { return max(id+1, 1) }
+// nextID returns the id after another one: 1 after the largest.
+func nextID(id int32) int32 { return max(id+1, 1) }
 
 // remove deletes a connection's callback. The connection leaves the watch when it is closed.
-func (w *watch) remove(id int32) {
+func (w *hangupWatch) remove(id int32) {
 	w.mu.Lock()
-	delete(w.gone, id)
+	delete(w.callbacks, id)
 	w.mu.Unlock()
 }
 
-// hasRead handles all pending events. It returns false, so that the poller calls it again with the next ones.
-func (w *watch) hasRead(epoll uintptr) (done bool) {
+// handleEvents handles all pending events. It returns false, so that the poller calls it again with the next
+// ones.
+func (w *hangupWatch) handleEvents(epoll uintptr) (done bool) {
 	var events [64]syscall.EpollEvent
 	for {
 		n, err := syscall.EpollWait(int(epoll), events[:], 0)
@@ -87,10 +89,10 @@ func (w *watch) hasRead(epoll uintptr) (done bool) {
 		}
 		for _, e := range events[:max(n, 0)] {
 			w.mu.Lock()
-			gone := w.gone[e.Fd]
+			hangUp := w.callbacks[e.Fd]
 			w.mu.Unlock()
-			if gone != nil {
-				gone()
+			if hangUp != nil {
+				hangUp()
 			}
 		}
 		if n <= 0 {
@@ -99,4 +101,4 @@ func (w *watch) hasRead(epoll uintptr) (done bool) {
 	}
 }
 
-func (w *watch) close() error { return w.file.Close() }
+func (w *hangupWatch) close() error { return w.file.Close() }

@@ -16,8 +16,8 @@ func TestWatchBeginsAnew(t *testing.T) {
 	}
 	defer w.close()
 	took := stopwatch.Start(t)
-	w.last = math.MaxInt32 - 1
-	w.gone[1] = func() { t.Error("another connection ended") }
+	w.lastID = math.MaxInt32 - 1
+	w.callbacks[1] = func() { t.Error("another connection ended") }
 	for _, want := range []int32{math.MaxInt32, 2, 3} {
 		client, server := connected(t, "tcp")
 		gone := make(chan bool)

@@ -4,11 +4,11 @@ package proxy
 
 import "net"
 
-// A watch does nothing on this system. On Linux it detects that a server ends connections while their clients
-// are idle; here clients notice it with their next command.
-type watch struct{}
+// A hangupWatch does nothing on this system. On Linux it detects that a server ends connections while their
+// clients are idle; here clients notice it with their next command.
+type hangupWatch struct{}
 
-func newWatch() (*watch, error)                      { return &watch{}, nil }
-func (w *watch) add(net.Conn, func()) (int32, error) { return 0, nil }
-func (w *watch) remove(int32)                        {}
-func (w *watch) close() error                        { return nil }
+func newWatch() (*hangupWatch, error)                      { return &hangupWatch{}, nil }
+func (w *hangupWatch) add(net.Conn, func()) (int32, error) { return 0, nil }
+func (w *hangupWatch) remove(int32)                        {}
+func (w *hangupWatch) close() error                        { return nil }

@@ -54,8 +54,8 @@ func (p *pieces) SetReadDeadline(t time.Time) error {
 func (p *pieces) SetWriteDeadline(time.Time) error { return nil }
 
 // end returns an end that uses the connection.
-func (p *pieces) end() end {
-	return end{conn: p, raw: p, small: make([]byte, smallBuffer), bounded: true, memory: &budget{most: math.MaxInt64}}
+func (p *pieces) end() frameConn {
+	return frameConn{conn: p, raw: p, small: make([]byte, smallBufferSize), hasFrameTimeout: true, memory: &budget{limit: math.MaxInt64}}
 }
 
 // ways returns several ways to cut some bytes: no cuts, a cut at each position of short ones, and the cuts of a
@@ -114,9 +114,9 @@ func FuzzPackets(f *testing.F) {
 			e := (&pieces{unread: sent, lengths: way}).end()
 			for i := 0; ; i++ {
 				if i%2 == 1 { // like before a command
-					e.idle()
+					e.awaitByte()
 				}
-				p, err := e.packet(limit)
+				p, err := e.readPacket(limit)
 				if err != nil {
 					if i != len(want) || !errors.Is(err, wantErr) {
 						t.Fatalf("in pieces %v: packet %d of %d: %v, want %v", way, i, len(want), err, wantErr)
@@ -127,10 +127,10 @@ func FuzzPackets(f *testing.F) {
 					t.Fatalf("in pieces %v: packet %d of %d: %q", way, i, len(want), p)
 				}
 			}
-			if len(e.buf) > readBuffer+limit {
+			if len(e.buf) > readBufferSize+limit {
 				t.Fatalf("a buffer of %d bytes", len(e.buf))
 			}
-			e.giveBack()
+			e.returnBuffer()
 		}
 	})
 }
@@ -146,15 +146,15 @@ func TestLongPackets(t *testing.T) {
 		}
 		for _, way := range [][]int{nil, {wire.HeaderLen + wire.MaxFrame - 1, 2}} {
 			e := (&pieces{unread: out.written, lengths: way}).end()
-			got, err := e.packet(length)
+			got, err := e.readPacket(length)
 			if err != nil || !bytes.Equal(got, payload) || e.seq != byte(length/wire.MaxFrame+1) {
 				t.Errorf("%d bytes in pieces %v: %d bytes, %d frames, %v", length, way, len(got), e.seq, err)
 			}
-			if got, err = e.packet(length); err != nil || string(got) != "next" {
+			if got, err = e.readPacket(length); err != nil || string(got) != "next" {
 				t.Errorf("behind %d bytes: %q, %v", length, got, err)
 			}
 			e = (&pieces{unread: out.written, lengths: way}).end()
-			if _, err := e.packet(length - 1); err != errTooLarge {
+			if _, err := e.readPacket(length - 1); err != errTooLarge {
 				t.Errorf("%d bytes, one too many: %v", length, err)
 			}
 		}
@@ -170,13 +170,13 @@ func TestBegunCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	for how, serve := range map[string]func(b *backend) error{
-		"read":      func(b *backend) error { _, err := b.client.packet(1 << 30); return err },
+		"read":      func(b *backend) error { _, err := b.client.readPacket(1 << 30); return err },
 		"passed on": func(b *backend) error { _, err := b.forward(0); return err },
 	} {
 		for _, lengths := range [][]int{{1, 100_000}, {wire.HeaderLen, 100_000}, {wire.HeaderLen + 1, wire.MaxFrame - 1, wire.HeaderLen}} {
 			conn := &pieces{unread: out.written, lengths: lengths}
-			b := &backend{end: (&pieces{}).end(), client: &client{end: conn.end()}}
-			if err := b.client.idle(); err != nil {
+			b := &backend{frameConn: (&pieces{}).end(), client: &client{frameConn: conn.end()}}
+			if err := b.client.awaitByte(); err != nil {
 				t.Fatal(err)
 			}
 			if err := serve(b); err != nil {
@@ -197,7 +197,7 @@ func TestBegunCommands(t *testing.T) {
 
 // TestIdleMemory: an idle connection keeps only its small buffer, whatever it has read before.
 func TestIdleMemory(t *testing.T) {
-	all := make([]end, 1000)
+	all := make([]frameConn, 1000)
 	heap := func() int64 {
 		var m runtime.MemStats
 		for range 3 { // the second collection empties pools
@@ -212,11 +212,11 @@ func TestIdleMemory(t *testing.T) {
 		conn := &pieces{unread: sent}
 		all[i] = conn.end()
 		for range 2 {
-			if _, err := all[i].packet(1 << 20); err != nil {
+			if _, err := all[i].readPacket(1 << 20); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := all[i].idle(); err != io.EOF {
+		if err := all[i].awaitByte(); err != io.EOF {
 			t.Fatal(err)
 		}
 	}

@@ -1,0 +1,19 @@
+package proxy
+
+import (
+	"log/slog"
+	"sync/atomic"
+	"time"
+)
+
+// A lineLimiter limits a log line that clients can cause to one a minute.
+type lineLimiter struct{ next atomic.Int64 }
+
+// logger returns log, or a logger that discards the line.
+func (r *lineLimiter) logger(log *slog.Logger) *slog.Logger {
+	now, next := time.Now().Unix(), r.next.Load()
+	if now >= next && r.next.CompareAndSwap(next, now+60) {
+		return log
+	}
+	return slog.New(slog.DiscardHandler)
+}
