@@ -8,12 +8,12 @@ import (
 
 // TestColumnsWithAlias: a proxy with go-sql-driver's columnsWithAlias=true in its DSN gives ids.
 func TestColumnsWithAlias(t *testing.T) {
-	each(t, func(t *testing.T, p *place) {
-		p.configured(true, filledItems...)
-		c := p.dial(proxytest.Start(p.t, p.dsn+"?leafTables=items&columnsWithAlias=true"), p.root())
+	runOnServers(t, func(t *testing.T, p *testDatabase) {
+		p.createTables(true, filledItems...)
+		c := p.dial(proxytest.Start(p.t, p.dsn+"?leafTables=items&columnsWithAlias=true"), p.rootOptions())
 		c.Query("INSERT INTO items (name, n) VALUES ('a', 1)")
 		c.Query("INSERT INTO items (name, n) SELECT name, n FROM source")
-		if n := p.ask("SELECT COUNT(*) FROM items WHERE id >= 1000"); n != "4" {
+		if n := p.queryValue("SELECT COUNT(*) FROM items WHERE id >= 1000"); n != "4" {
 			t.Errorf("%s rows, want 4", n)
 		}
 	})

@@ -11,22 +11,22 @@ import (
 	"github.com/leafsql/leafsql/internal/wire"
 )
 
-// A repeated connection returns the same bytes for every read, and accepts all writes.
-type repeated struct {
+// A repeatConn returns the same bytes for every read, and accepts all writes.
+type repeatConn struct {
 	net.Conn
-	sends []byte
+	data []byte
 }
 
-func (c repeated) Read(b []byte) (int, error)       { return copy(b, c.sends), nil }
-func (c repeated) Write(b []byte) (int, error)      { return len(b), nil }
-func (c repeated) SetReadDeadline(time.Time) error  { return nil }
-func (c repeated) SetWriteDeadline(time.Time) error { return nil }
+func (c repeatConn) Read(b []byte) (int, error)       { return copy(b, c.data), nil }
+func (c repeatConn) Write(b []byte) (int, error)      { return len(b), nil }
+func (c repeatConn) SetReadDeadline(time.Time) error  { return nil }
+func (c repeatConn) SetWriteDeadline(time.Time) error { return nil }
 
 // TestCommandAllocs bounds the allocations of a command that is passed on, and of one that package driver runs.
 func TestCommandAllocs(t *testing.T) {
 	s := &session{proxy: new(Server)}
 	s.ctx = context.Background()
-	ping := repeated{sends: frames("\x0e")}
+	ping := repeatConn{data: encodeFrames("\x0e")}
 	s.client.frameConn = frameConn{conn: ping, raw: ping, small: make([]byte, smallBufferSize), memory: &budget{limit: math.MaxInt64}}
 	s.server.client, s.server.maxPacket = &s.client, 1<<20
 	for _, tt := range []struct {
@@ -58,7 +58,7 @@ func TestCommandAllocs(t *testing.T) {
 			return err
 		}},
 	} {
-		server := repeated{sends: numbered(1, 1, tt.answers...)}
+		server := repeatConn{data: numberFrames(1, 1, tt.answers...)}
 		s.server.frameConn = frameConn{conn: server, raw: server, memory: &budget{limit: math.MaxInt64}}
 		var err error
 		if n := testing.AllocsPerRun(100, func() { err = errors.Join(err, tt.run()) }); err != nil || n > float64(tt.most) {

@@ -68,7 +68,7 @@ func (b *backend) followPacket(a *answer, p []byte, length int) (ends bool, err 
 			return false, nil
 		}
 		a.state = definitions
-		a.columns, _, err = wire.LenEnc(p)
+		a.columns, _, err = wire.ParseLenEnc(p)
 	case preparedHead:
 		a.stmt, err = wire.ParsePreparedOK(p)
 		a.state, a.columns, a.columnsAfter = definitions, uint64(a.stmt.Params), uint64(a.stmt.Columns)
@@ -108,7 +108,7 @@ func (a *answer) endDefinitions() (ends bool) {
 	switch {
 	case a.columnsAfter > 0:
 		a.state, a.columns, a.columnsAfter = definitions, a.columnsAfter, 0
-	case a.stmt.ID != 0:
+	case a.stmt.StmtID != 0:
 		return true
 	default:
 		a.state = rows

@@ -11,7 +11,7 @@ import (
 // filled, a text, a part of one or prepared. The next statement has none of them.
 func TestQueryAttributes(t *testing.T) {
 	mysqltest.TargetOf(t, mysqltest.MySQL)
-	p := newPlace(t, mysqltest.Run(t, mysqltest.Config{Kind: mysqltest.MySQL}).Target())
+	p := newTestDatabase(t, mysqltest.Run(t, mysqltest.Config{Kind: mysqltest.MySQL}).Target())
 	p.exec("INSTALL COMPONENT 'file://component_query_attributes'")
 	named := func(name string, value proxytest.Param) proxytest.Param {
 		value.Name = name
@@ -26,9 +26,9 @@ func TestQueryAttributes(t *testing.T) {
 		t.Run(way, func(t *testing.T) {
 			p := *p
 			p.t = t
-			o := p.root()
+			o := p.rootOptions()
 			o.Capabilities = proxytest.Common | proxytest.MultiStatements | proxytest.QueryAttributes | capabilities
-			p.filled(o, filledItems...).Run(t, func(c *proxytest.Client) {
+			p.newFillTwin(o, filledItems...).Run(t, func(c *proxytest.Client) {
 				all := []proxytest.Param{trace, number, null, named("", proxytest.String("nameless"))}
 				c.QueryWith("SELECT "+read, all...)
 				c.Query("SELECT " + read)

@@ -15,12 +15,12 @@ import (
 // TestBackslashes: a text is read like the server reads it with the session's sql_mode. Changes of the mode
 // have an immediate effect, wherever it is set.
 func TestBackslashes(t *testing.T) {
-	each(t, func(t *testing.T, p *place) {
+	runOnServers(t, func(t *testing.T, p *testDatabase) {
 		setup := append([]string{
 			"CREATE PROCEDURE plain_backslashes() SET SESSION sql_mode = 'NO_BACKSLASH_ESCAPES'",
 			"CREATE PROCEDURE escapes() SET SESSION sql_mode = ''",
 		}, filledItems...)
-		w := p.filled(p.root(), setup...)
+		w := p.newFillTwin(p.rootOptions(), setup...)
 		w.Run(t, func(c *proxytest.Client) {
 			n := 0
 			insert := func() {
@@ -53,7 +53,7 @@ func TestBackslashes(t *testing.T) {
 // front of the server. ProxySQL keeps NO_BACKSLASH_ESCAPES in the status after a reset of the session, and does
 // not set it if it is the server's default.
 func TestBackslashesBehindAnotherProxy(t *testing.T) {
-	each(t, func(t *testing.T, p *place) {
+	runOnServers(t, func(t *testing.T, p *testDatabase) {
 		const set, ping = "SET sql_mode = 'NO_BACKSLASH_ESCAPES'", proxytest.Ping
 		for name, test := range map[string]struct {
 			status func(flag, before bool) bool // the flag that the other proxy sends instead of the server's
@@ -77,16 +77,16 @@ func TestBackslashesBehindAnotherProxy(t *testing.T) {
 			}, `INSERT INTO items (name, n) VALUES ('a\', 1), ('b', 2)`, `a\ 1,b 2`},
 		} {
 			t.Run(name, func(t *testing.T) {
-				p.configured(true, filledItems...)
-				between := rewritten(t, p.addr, test.status)
-				c := p.dial(p.proxy(func(cfg *proxy.Config) { cfg.Server = between }), p.root())
+				p.createTables(true, filledItems...)
+				between := rewriteStatus(t, p.addr, test.status)
+				c := p.dial(p.startProxy(func(cfg *proxy.Config) { cfg.Server = between }), p.rootOptions())
 				test.begin(c)
 				for range 2 {
 					p.exec("DELETE FROM items")
 					if number, text := c.Query(test.insert).Err(); number != 0 {
 						t.Fatal(text)
 					}
-					if got := p.ask("SELECT GROUP_CONCAT(CONCAT(name, ' ', n) ORDER BY n) FROM items"); got != test.want {
+					if got := p.queryValue("SELECT GROUP_CONCAT(CONCAT(name, ' ', n) ORDER BY n) FROM items"); got != test.want {
 						t.Errorf("stored %s, want %s", got, test.want)
 					}
 				}
@@ -95,9 +95,9 @@ func TestBackslashesBehindAnotherProxy(t *testing.T) {
 	})
 }
 
-// rewritten relays connections to a server, and replaces the flag NO_BACKSLASH_ESCAPES in the status of its
+// rewriteStatus relays connections to a server, and replaces the flag NO_BACKSLASH_ESCAPES in the status of its
 // answers by the result of flag.
-func rewritten(t *testing.T, server string, flag func(flag, before bool) bool) (addr string) {
+func rewriteStatus(t *testing.T, server string, flag func(flag, before bool) bool) (addr string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -156,9 +156,9 @@ func rewritten(t *testing.T, server string, flag func(flag, before bool) bool) (
 // TestNothingElseIsAsked: a filled statement causes one statement of the session, even if it has quotes and
 // backslashes.
 func TestNothingElseIsAsked(t *testing.T) {
-	each(t, func(t *testing.T, p *place) {
-		p.configured(true, filledItems...)
-		c := p.dial(p.proxy(), p.root())
+	runOnServers(t, func(t *testing.T, p *testDatabase) {
+		p.createTables(true, filledItems...)
+		c := p.dial(p.startProxy(), p.rootOptions())
 		questions := func() int {
 			n, err := strconv.Atoi(c.Query("SHOW SESSION STATUS LIKE 'Questions'").Rows()[0][1])
 			if err != nil {

@@ -46,7 +46,7 @@ func (s *session) denyUnreadLogin(err error) error {
 		return err
 	}
 	s.client.seq++ // as the client expects; its login may follow the header
-	if wire.BeginsHeader(s.client.buffered()) {
+	if wire.HasHeaderPrefix(s.client.buffered()) {
 		return s.denyLogin(1043, "08S01", "leafsql: a PROXY header comes from "+s.client.address.Addr().String()+", which is no balancer's address by -proxy-protocol; name it there, or let it send none")
 	}
 	return s.denyLogin(1043, "08S01", "Bad handshake")

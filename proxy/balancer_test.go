@@ -21,8 +21,8 @@ import (
 	"github.com/leafsql/leafsql/testutil/stopwatch"
 )
 
-// balanced makes these networks those of balancers.
-func balanced(networks ...string) func(*proxy.Config) {
+// trustBalancers makes these networks those of balancers.
+func trustBalancers(networks ...string) func(*proxy.Config) {
 	return func(cfg *proxy.Config) {
 		for _, n := range networks {
 			cfg.ProxyProtocol = append(cfg.ProxyProtocol, netip.MustParsePrefix(n))
@@ -30,8 +30,8 @@ func balanced(networks ...string) func(*proxy.Config) {
 	}
 }
 
-// free returns an address that is not in use.
-func free(t testing.TB) string {
+// freeAddr returns an address that is not in use.
+func freeAddr(t testing.TB) string {
 	t.Helper()
 	port, err := freeport.Find()
 	if err != nil {
@@ -50,21 +50,21 @@ func TestServerSeesClients(t *testing.T) {
 	mysqltest.TargetOf(t, mysqltest.MariaDB)
 	certificate, cert, key := selfsigned.Files(t)
 	server := mysqltest.Run(t, mysqltest.Config{Kind: mysqltest.MariaDB, Args: []string{"--proxy-protocol-networks=127.0.0.1", "--ssl-cert=" + cert, "--ssl-key=" + key}})
-	p := newPlace(t, server.Target())
-	p.configured(true, filledItems...)
+	p := newTestDatabase(t, server.Target())
+	p.createTables(true, filledItems...)
 	p.exec("CREATE USER app@'127.0.0.9' IDENTIFIED BY 'secret'", "GRANT ALL ON *.* TO app@'127.0.0.9'")
 	app := proxytest.Options{User: "app", Password: "secret", Database: p.name, From: "127.0.0.9"}
 	tells := func(cfg *proxy.Config) {
 		cfg.ServerProxyProtocol, cfg.TLS = true, &tls.Config{Certificates: certificate.Client().Certificates}
 	}
-	sees := func(p *place, addr string, o proxytest.Options, want string) {
+	sees := func(p *testDatabase, addr string, o proxytest.Options, want string) {
 		t := p.t
 		t.Helper()
 		c := p.dial(addr, o)
 		if got := c.Query("SELECT USER(), CURRENT_USER()").Rows(); len(got) != 1 || got[0][0] != want || got[0][1] != want {
 			t.Errorf("the server sees %q, want %s", got, want)
 		}
-		if ok := c.Query("INSERT INTO items (name) VALUES ('a')").OK(); ok.ID < generated {
+		if ok := c.Query("INSERT INTO items (name) VALUES ('a')").OK(); ok.ID < firstGenerated {
 			t.Errorf("the id is %d", ok.ID)
 		}
 		c.Close()
@@ -74,14 +74,14 @@ func TestServerSeesClients(t *testing.T) {
 		p.t = t
 		pr, addr := proxytest.Serve(t, p.dsn+"?leafTables=items", tells)
 		sees(&p, addr, app, "app@127.0.0.9")
-		sees(&p, addr, p.root(), "root@127.0.0.1")
+		sees(&p, addr, p.rootOptions(), "root@127.0.0.1")
 		socket := filepath.Join(t.TempDir(), "s")
 		l, err := net.Listen("unix", socket)
 		if err != nil {
 			t.Fatal(err)
 		}
 		go pr.Serve(l)
-		sees(&p, socket, p.root(), "root@127.0.0.1")
+		sees(&p, socket, p.rootOptions(), "root@127.0.0.1")
 		other := app
 		other.From = ""
 		if _, err := proxytest.Dial(addr, other); err == nil || !strings.Contains(err.Error(), "1045") {
@@ -92,10 +92,10 @@ func TestServerSeesClients(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := *p
 			p.t = t
-			addr, through := p.proxy(tells, balanced("127.0.0.1/32")), free(t)
+			addr, through := p.startProxy(tells, trustBalancers("127.0.0.1/32")), freeAddr(t)
 			haproxytest.Run(t, fmt.Sprintf("listen mysql\n\tbind %s\n\tunique-id-format %%rt\n\tserver one %s %s", through, addr, option))
 			sees(&p, through, app, "app@127.0.0.9")
-			sees(&p, through, p.root(), "root@127.0.0.1")
+			sees(&p, through, p.rootOptions(), "root@127.0.0.1")
 			app := app
 			app.TLS = certificate.Client()
 			app.TLS.ServerName = "127.0.0.1"
@@ -108,14 +108,14 @@ func TestServerSeesClients(t *testing.T) {
 // TestHealthChecks: HAProxy checks the proxy every 20 ms, with a header of either version and without one, by
 // connecting and by a login. No check counts as a client that failed to log in, and clients can log in.
 func TestHealthChecks(t *testing.T) {
-	each(t, func(t *testing.T, p *place) {
-		p.configured(true, filledItems...)
-		var log logged
-		pr, addr := proxytest.Serve(t, p.dsn+"?leafTables=items", balanced("127.0.0.0/8"), func(cfg *proxy.Config) { cfg.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
-		before := p.ask("SELECT @@global.max_connect_errors")
+	runOnServers(t, func(t *testing.T, p *testDatabase) {
+		p.createTables(true, filledItems...)
+		var log logBuffer
+		pr, addr := proxytest.Serve(t, p.dsn+"?leafTables=items", trustBalancers("127.0.0.0/8"), func(cfg *proxy.Config) { cfg.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+		before := p.queryValue("SELECT @@global.max_connect_errors")
 		p.exec("SET GLOBAL max_connect_errors = 20")
 		t.Cleanup(func() { p.db.Exec("SET GLOBAL max_connect_errors = " + before) })
-		user := p.user("check", "")
+		user := p.createUser("check", "")
 		config, through := "", map[string]string{}
 		for _, check := range []struct{ name, listen, server string }{
 			{"without", "", "check inter 20ms"},
@@ -127,13 +127,13 @@ func TestHealthChecks(t *testing.T) {
 			if check.name == "login" && p.Name == string(mysqltest.MySQL) {
 				continue // its check does not support caching_sha2_password
 			}
-			through[check.name] = free(t)
+			through[check.name] = freeAddr(t)
 			config += fmt.Sprintf("listen %s\n\tbind %s\n\t%s\n\tserver one %s %s\n", check.name, through[check.name], check.listen, addr, check.server)
 		}
 		h := haproxytest.Run(t, config)
 		took := stopwatch.Start(t)
 		for pr.Stats().Accepted < 500 {
-			if took() > proxytest.Patience {
+			if took() > proxytest.Timeout {
 				t.Fatalf("%d checks so far", pr.Stats().Accepted)
 			}
 			time.Sleep(5 * time.Millisecond)
@@ -142,8 +142,8 @@ func TestHealthChecks(t *testing.T) {
 			if name == "without" {
 				continue
 			}
-			c := p.dial(addr, p.root())
-			if ok := c.Query("INSERT INTO items (name) VALUES ('a')").OK(); ok.ID < generated {
+			c := p.dial(addr, p.rootOptions())
+			if ok := c.Query("INSERT INTO items (name) VALUES ('a')").OK(); ok.ID < firstGenerated {
 				t.Errorf("%s: the id is %d", name, ok.ID)
 			}
 			c.Close()
@@ -166,9 +166,9 @@ func TestHealthChecks(t *testing.T) {
 // TestHeaders: connections from a balancer's address need a header, and others must not send one, in any number
 // of pieces. Clients that are refused get the reason.
 func TestHeaders(t *testing.T) {
-	each(t, func(t *testing.T, p *place) {
-		p.configured(true, filledItems...)
-		addr := p.proxy(balanced("127.0.0.9/32", "127.0.0.16/28"))
+	runOnServers(t, func(t *testing.T, p *testDatabase) {
+		p.createTables(true, filledItems...)
+		addr := p.startProxy(trustBalancers("127.0.0.9/32", "127.0.0.16/28"))
 		const (
 			text   = "PROXY TCP4 10.0.0.1 10.0.0.2 5 6\r\n"
 			local  = "\r\n\r\n\x00\r\nQUIT\n\x20\x00\x00\x00"
@@ -185,14 +185,14 @@ func TestHeaders(t *testing.T) {
 			{"127.0.0.9", longer, "error 1043: leafsql: no PROXY header comes from 127.0.0.9, "},
 			{"127.0.0.9", text + text, "error 1043: "},
 		} {
-			o := p.root()
-			o.From, o.Before = tt.from, tt.before
+			o := p.rootOptions()
+			o.From, o.Preamble = tt.from, tt.before
 			c, err := proxytest.Dial(addr, o)
 			if tt.err == "" && err != nil || tt.err != "" && (err == nil || !strings.Contains(err.Error(), tt.err)) {
 				t.Errorf("from %s with %q: %v", tt.from, tt.before, err)
 			}
 			if err == nil {
-				if ok := c.Query("INSERT INTO items (name) VALUES ('a')").OK(); ok.ID < generated {
+				if ok := c.Query("INSERT INTO items (name) VALUES ('a')").OK(); ok.ID < firstGenerated {
 					t.Errorf("from %s with %q: the id is %d", tt.from, tt.before, ok.ID)
 				}
 				c.Close()
@@ -205,7 +205,7 @@ func TestHeaders(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		c.SetDeadline(time.Now().Add(proxytest.Patience))
+		c.SetDeadline(time.Now().Add(proxytest.Timeout))
 		for _, b := range []byte(text) {
 			if _, err := c.Write([]byte{b}); err != nil {
 				t.Fatal(err)
@@ -222,11 +222,11 @@ func TestHeaders(t *testing.T) {
 // TestTooManyBehindBalancer: a client that connects through a balancer also gets the error for too many
 // clients.
 func TestTooManyBehindBalancer(t *testing.T) {
-	p := newPlace(t, mysqltest.TargetOf(t, mysqltest.MariaDB))
-	addr := p.proxy(balanced("127.0.0.1/32"), func(cfg *proxy.Config) { cfg.MaxConnections = 1 })
-	o := p.root()
-	o.Before = "PROXY UNKNOWN\r\n"
-	p.configured(true, filledItems...)
+	p := newTestDatabase(t, mysqltest.TargetOf(t, mysqltest.MariaDB))
+	addr := p.startProxy(trustBalancers("127.0.0.1/32"), func(cfg *proxy.Config) { cfg.MaxConnections = 1 })
+	o := p.rootOptions()
+	o.Preamble = "PROXY UNKNOWN\r\n"
+	p.createTables(true, filledItems...)
 	p.dial(addr, o)
 	for range 20 {
 		if _, err := proxytest.Dial(addr, o); err == nil || !strings.Contains(err.Error(), "1040") {

@@ -58,7 +58,7 @@ func (s *session) serveBulk(st *preparedStmt, p []byte) error {
 		}
 	}
 	inner := b.Stmt().(*innerStatement)
-	command := wire.AppendBulk(make([]byte, 0, len(p)+rows.Rows*len("\x00\x131234567890123456789")), inner.prepared.ID, types)
+	command := wire.AppendBulk(make([]byte, 0, len(p)+rows.Rows*len("\x00\x131234567890123456789")), inner.prepared.StmtID, types)
 	for range rows.Rows {
 		row := rows.Next()
 		for _, arg := range b.Args() {

@@ -12,7 +12,7 @@ import (
 
 // The capabilities of clients that execute in bulk. MariaDB 11.5 also offers the last one, which the proxy does
 // not.
-const bulks = proxytest.Common | proxytest.Bulk | proxytest.BulkUnitResults
+const bulkCapabilities = proxytest.Common | proxytest.Bulk | proxytest.BulkUnitResults
 
 type row = []proxytest.Param
 
@@ -21,18 +21,18 @@ var (
 	ignored   = proxytest.Param{Type: 8, Indicator: 3}
 )
 
-// typed returns a value with another type than its column, whose type is that of the first row.
-func typed(typ byte, p proxytest.Param) proxytest.Param {
+// withType returns a value with another type than its column, whose type is that of the first row.
+func withType(typ byte, p proxytest.Param) proxytest.Param {
 	p.Type = typ
 	return p
 }
 
 // TestRelayedBulk: a bulk execution of a statement that is not filled is relayed.
 func TestRelayedBulk(t *testing.T) {
-	p := newPlace(t, mysqltest.TargetOf(t, mysqltest.MariaDB))
-	o := p.root()
-	o.Capabilities = bulks
-	p.relayed(o, "CREATE TABLE items (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, name VARCHAR(40), n INT UNIQUE)").Run(t, func(c *proxytest.Client) {
+	p := newTestDatabase(t, mysqltest.TargetOf(t, mysqltest.MariaDB))
+	o := p.rootOptions()
+	o.Capabilities = bulkCapabilities
+	p.newRelayTwin(o, "CREATE TABLE items (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, name VARCHAR(40), n INT UNIQUE)").Run(t, func(c *proxytest.Client) {
 		s, i := proxytest.String, proxytest.Int
 		insert := c.Prepare("INSERT INTO items (name, n) VALUES (?, ?)")
 		insert.Bulk(0, row{s("a"), i(1)}, row{s("b"), i(2)}, row{s("c"), i(3)})
@@ -53,10 +53,10 @@ func TestFilledBulk(t *testing.T) {
 	each := map[string]uint64{"EOF": 0, "no EOF": proxytest.DeprecateEOF, "metadata": proxytest.CacheMetadata | proxytest.ExtendedMetadata}
 	for way, capabilities := range each {
 		t.Run(way, func(t *testing.T) {
-			p := newPlace(t, mysqltest.TargetOf(t, mysqltest.MariaDB))
-			o := p.root()
-			o.Capabilities = bulks | capabilities
-			p.filled(o, filledItems...).Run(t, func(c *proxytest.Client) {
+			p := newTestDatabase(t, mysqltest.TargetOf(t, mysqltest.MariaDB))
+			o := p.rootOptions()
+			o.Capabilities = bulkCapabilities | capabilities
+			p.newFillTwin(o, filledItems...).Run(t, func(c *proxytest.Client) {
 				s, i, null := proxytest.String, proxytest.Int, proxytest.Null
 				shown := func() {
 					c.Query("SHOW WARNINGS")
@@ -81,13 +81,13 @@ func TestFilledBulk(t *testing.T) {
 				c.Query("DELETE FROM items WHERE name LIKE 'many%'")
 
 				key := c.Prepare("INSERT INTO items (name, id, n) VALUES (?, ?, ?)")
-				key.Bulk(0, row{s("g"), typed(8, null()), i(10)}, row{s("h"), defaulted, i(11)}, row{s("i"), ignored, i(12)}, row{s("j"), i(0), i(13)})
+				key.Bulk(0, row{s("g"), withType(8, null()), i(10)}, row{s("h"), defaulted, i(11)}, row{s("i"), ignored, i(12)}, row{s("j"), i(0), i(13)})
 				shown()
 				key.Bulk(0, row{s("own"), i(9), i(14)}, row{s("l"), null(), i(15)}, row{s("own"), i(11), i(16)}, row{s("m"), i(0), defaulted})
 				shown()
 				key.Bulk(0, row{s("own"), s("12"), i(20)}, row{s("n"), null(), i(21)}, row{s("own"), s(" 13"), i(22)})
 				key.Bulk(0, row{s("own"), proxytest.Float(14), i(23)}, row{s("o"), null(), i(24)})
-				key.Bulk(0, row{typed(6, null()), typed(6, null()), typed(6, null())}, row{null(), null(), null()})
+				key.Bulk(0, row{withType(6, null()), withType(6, null()), withType(6, null())}, row{null(), null(), null()})
 				key.Execute(s("p"), null(), null())
 				key.Bulk(0, row{s("own"), i(17), null()})
 				key.Bulk(0, row{s("g"), i(0), defaulted})
@@ -96,7 +96,7 @@ func TestFilledBulk(t *testing.T) {
 				upsert.Bulk(0, row{s("own"), i(19)})
 				upsert.Bulk(0, row{s("own"), i(19)})
 				shown()
-				c.Prepare("INSERT INTO items VALUES (?, ?, ?, ?)").Bulk(0, row{typed(8, null()), s("q"), i(30), typed(0xFC, null())}, row{typed(8, null()), s("r"), i(31), typed(0xFC, s("body"))})
+				c.Prepare("INSERT INTO items VALUES (?, ?, ?, ?)").Bulk(0, row{withType(8, null()), s("q"), i(30), withType(0xFC, null())}, row{withType(8, null()), s("r"), i(31), withType(0xFC, s("body"))})
 				c.Prepare("INSERT INTO items VALUES (?, 'literal', ?, NULL), (NULL, ?, ?, ?)").Bulk(0,
 					row{i(15), i(32), s("s"), i(33), s("body")}, row{i(0), i(34), s("t"), i(35), s("body")})
 				shown()
@@ -139,11 +139,11 @@ func TestFilledBulk(t *testing.T) {
 // TestFilledBulkSays: the ids in answers if the server's would belong to no row or to one of several, and the
 // refused statements.
 func TestFilledBulkSays(t *testing.T) {
-	p := newPlace(t, mysqltest.TargetOf(t, mysqltest.MariaDB))
-	p.configured(true, append(filledItems, "CREATE TABLE events (id BIGINT NOT NULL PRIMARY KEY, n INT)", "CREATE TABLE codes (id CHAR(36) NOT NULL PRIMARY KEY, n INT)")...)
+	p := newTestDatabase(t, mysqltest.TargetOf(t, mysqltest.MariaDB))
+	p.createTables(true, append(filledItems, "CREATE TABLE events (id BIGINT NOT NULL PRIMARY KEY, n INT)", "CREATE TABLE codes (id CHAR(36) NOT NULL PRIMARY KEY, n INT)")...)
 	addr := proxytest.Start(t, p.dsn+"?leafTables=items,events:id:snowflake,codes:id:uuid7&leafWorker=static(7)")
-	o := p.root()
-	o.Capabilities = bulks
+	o := p.rootOptions()
+	o.Capabilities = bulkCapabilities
 	c := p.dial(addr, o)
 	s, i := proxytest.String, proxytest.Int
 	first := c.Prepare("INSERT INTO items (name, n) VALUES (?, ?)").Bulk(0, row{s("a"), i(1)}, row{s("b"), i(2)}).OK().ID
@@ -188,7 +188,7 @@ func TestFilledBulkSays(t *testing.T) {
 		}
 	}
 
-	before := p.ask("SELECT COUNT(*) FROM " + p.name + ".items")
+	before := p.queryValue("SELECT COUNT(*) FROM " + p.name + ".items")
 	for text, rows := range map[string][]row{
 		"INSERT INTO items (name, n) SELECT name, n + ? FROM source": {{i(100)}, {i(200)}},
 		"INSERT INTO items (name, n) SELECT ?, 100":                  {{s("a")}, {s("b")}},
@@ -205,7 +205,7 @@ func TestFilledBulkSays(t *testing.T) {
 			t.Errorf("a bulk that is none: error %d", number)
 		}
 	}
-	if after := p.ask("SELECT COUNT(*) FROM " + p.name + ".items"); after != before {
+	if after := p.queryValue("SELECT COUNT(*) FROM " + p.name + ".items"); after != before {
 		t.Errorf("%s rows, before %s", after, before)
 	}
 }
@@ -214,11 +214,11 @@ func TestFilledBulkSays(t *testing.T) {
 // still be used.
 func TestBulkTooLong(t *testing.T) {
 	mysqltest.TargetOf(t, mysqltest.MariaDB)
-	p := newPlace(t, mysqltest.Run(t, mysqltest.Config{Kind: mysqltest.MariaDB, Args: []string{"--max-allowed-packet=1M"}}).Target())
-	p.configured(true, filledItems...)
-	o := p.root()
-	o.Capabilities = bulks
-	c := p.dial(p.proxy(), o)
+	p := newTestDatabase(t, mysqltest.Run(t, mysqltest.Config{Kind: mysqltest.MariaDB, Args: []string{"--max-allowed-packet=1M"}}).Target())
+	p.createTables(true, filledItems...)
+	o := p.rootOptions()
+	o.Capabilities = bulkCapabilities
+	c := p.dial(p.startProxy(), o)
 	large := make([]row, 1000)
 	for n := range large {
 		large[n] = row{proxytest.String(strings.Repeat("x", 38)), proxytest.String(strings.Repeat("y", 1000))}
@@ -230,7 +230,7 @@ func TestBulkTooLong(t *testing.T) {
 	if ok := insert.Bulk(0, large[:900]...).OK(); ok.Affected != 900 {
 		t.Errorf("what is shorter: %+v", ok)
 	}
-	if rows := p.ask("SELECT COUNT(*) FROM items"); rows != "900" {
+	if rows := p.queryValue("SELECT COUNT(*) FROM items"); rows != "900" {
 		t.Errorf("%s rows", rows)
 	}
 	// The length is known before ids are drawn.

@@ -17,8 +17,8 @@ import (
 	"github.com/leafsql/leafsql/testutil/stopwatch"
 )
 
-// from returns an address that relays connections to another one, from the IP address ip.
-func from(t *testing.T, ip, to string) (addr string) {
+// relayFrom returns an address that relays connections to another one, from the IP address ip.
+func relayFrom(t *testing.T, ip, to string) (addr string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -61,9 +61,9 @@ func TestBurstOfBrokenLogins(t *testing.T) {
 			own := mysqltest.Run(t, mysqltest.Config{Kind: mysqltest.Kind(target.Name), Args: []string{
 				"--skip-name-resolve=OFF", "--max-connect-errors=100", "--max-connections=400",
 			}}).Target()
-			p := newPlace(t, own)
+			p := newTestDatabase(t, own)
 			p.exec("CREATE USER far IDENTIFIED BY ''", "GRANT ALL ON *.* TO far")
-			server := from(t, "127.0.0.9", p.addr)
+			server := relayFrom(t, "127.0.0.9", p.addr)
 			cfg, err := mysql.ParseDSN(p.dsn)
 			if err != nil {
 				t.Fatal(err)
@@ -108,8 +108,8 @@ func TestBurstOfBrokenLogins(t *testing.T) {
 // TestFewLogLines: clients that break off their login, or cannot reach the server, cause at most one log
 // line a minute.
 func TestFewLogLines(t *testing.T) {
-	each(t, func(t *testing.T, p *place) {
-		var log logged
+	runOnServers(t, func(t *testing.T, p *testDatabase) {
+		var log logBuffer
 		settings := func(cfg *proxy.Config) { cfg.Logger = slog.New(slog.NewTextHandler(&log, nil)) }
 		pr, addr := proxytest.Serve(t, p.dsn+"?leafTables=none", settings)
 		for range 300 {
@@ -121,12 +121,12 @@ func TestFewLogLines(t *testing.T) {
 			c.Close()
 		}
 		took := stopwatch.Start(t)
-		for pr.Stats().BrokenOff < 300 && took() < proxytest.Patience {
+		for pr.Stats().BrokenOff < 300 && took() < proxytest.Timeout {
 			time.Sleep(5 * time.Millisecond)
 		}
 		gone := proxytest.Start(t, p.dsn+"?leafTables=none", settings, func(cfg *proxy.Config) { cfg.Server = "127.0.0.1:1" })
 		for range 50 {
-			proxytest.Dial(gone, p.root())
+			proxytest.Dial(gone, p.rootOptions())
 		}
 		if text := log.String(); strings.Count(text, "broke off") != 1 || strings.Count(text, "cannot be reached") != 1 || strings.Count(text, "\n") > 3 {
 			t.Errorf("the log has\n%s\nwant one line for each of two causes", text)

@@ -10,17 +10,17 @@ import (
 // TestSocketIsNotNamed: the texts with which Rust's clients query the server's socket, to connect to it, return
 // no socket. Any other text with the variable is answered by the server.
 func TestSocketIsNotNamed(t *testing.T) {
-	each(t, func(t *testing.T, p *place) {
-		path := p.ask("SELECT @@socket")
+	runOnServers(t, func(t *testing.T, p *testDatabase) {
+		path := p.queryValue("SELECT @@socket")
 		if path == "" {
 			t.Fatal("the server has no socket")
 		}
 		for _, capabilities := range []uint64{proxytest.Common, proxytest.Common | proxytest.DeprecateEOF | proxytest.QueryAttributes} {
-			o := p.root()
+			o := p.rootOptions()
 			o.Capabilities = capabilities
 			c := p.dial(proxytest.Start(t, p.dsn+"?leafTables=none"), o)
 			for text, want := range map[string][]string{
-				"SELECT @@socket": {""}, "SELECT @@wait_timeout,@@socket": {p.ask("SELECT @@wait_timeout"), ""}, "SELECT @@autocommit,@@wait_timeout,@@socket": {"1", p.ask("SELECT @@wait_timeout"), ""},
+				"SELECT @@socket": {""}, "SELECT @@wait_timeout,@@socket": {p.queryValue("SELECT @@wait_timeout"), ""}, "SELECT @@autocommit,@@wait_timeout,@@socket": {"1", p.queryValue("SELECT @@wait_timeout"), ""},
 				"SELECT @@socket, 1": {path, "1"}, "SELECT 1, @@socket": {"1", path}, "SELECT @@global.socket": {path}, "select @@socket": {path},
 				"SELECT LENGTH(@@socket) > 0, '@@socket'": {"1", "@@socket"}, "SELECT 1 /* @@socket": nil,
 			} {

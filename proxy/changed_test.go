@@ -20,19 +20,19 @@ import (
 // TestDatabaseBeforeTableNameCounts: a row is stored in the table that its statement names, even if the client
 // has the capability to make servers ignore the database.
 func TestDatabaseBeforeTableNameCounts(t *testing.T) {
-	each(t, func(t *testing.T, p *place) {
-		p.configured(true, filledItems...)
+	runOnServers(t, func(t *testing.T, p *testDatabase) {
+		p.createTables(true, filledItems...)
 		other := p.name + "_b"
 		p.exec("CREATE DATABASE "+other, "CREATE TABLE "+other+".items LIKE items")
 		t.Cleanup(func() { p.db.Exec("DROP DATABASE " + other) })
-		o := p.root()
+		o := p.rootOptions()
 		o.Capabilities = proxytest.Common | proxytest.NoSchema
-		c := p.dial(p.proxy(), o)
+		c := p.dial(p.startProxy(), o)
 		c.Query("SET sql_mode = ''")
 		c.Query("INSERT INTO " + other + ".items (n) VALUES (1)")
 		c.Query("USE " + other)
 		c.Query("INSERT INTO " + p.name + ".items (n) VALUES (2)")
-		got := p.ask("SELECT CONCAT((SELECT GROUP_CONCAT(n, '/', id > 0) FROM " + p.name + ".items), ' ', (SELECT GROUP_CONCAT(n) FROM " + other + ".items))")
+		got := p.queryValue("SELECT CONCAT((SELECT GROUP_CONCAT(n, '/', id > 0) FROM " + p.name + ".items), ' ', (SELECT GROUP_CONCAT(n) FROM " + other + ".items))")
 		if want := "2/1 1"; got != want {
 			t.Errorf("rows %s, want %s", got, want)
 		}
@@ -42,14 +42,14 @@ func TestDatabaseBeforeTableNameCounts(t *testing.T) {
 // TestFilledAfterRefusedStream: the session continues after the server has refused a stream, and its statements
 // are filled.
 func TestFilledAfterRefusedStream(t *testing.T) {
-	each(t, func(t *testing.T, p *place) {
+	runOnServers(t, func(t *testing.T, p *testDatabase) {
 		for _, command := range []byte{0x12, 0x1E, 0x20} { // COM_BINLOG_DUMP, COM_BINLOG_DUMP_GTID, COM_CLONE
 			t.Run(fmt.Sprintf("%#x", command), func(t *testing.T) {
-				w := p.filled(p.user("a", "secret"), filledItems...)
+				w := p.newFillTwin(p.createUser("a", "secret"), filledItems...)
 				setup := w.Setup
 				w.Setup = func(through bool) {
 					setup(through)
-					w.Options = p.user("a", "secret")
+					w.Options = p.createUser("a", "secret")
 				}
 				w.Run(t, func(c *proxytest.Client) {
 					c.Query("SET sql_mode = ''")
@@ -65,10 +65,10 @@ func TestFilledAfterRefusedStream(t *testing.T) {
 // TestServerHangsUpInFile: a client that stops in the middle of a file gets the error with which the server has
 // ended its connection, and the proxy frees the session.
 func TestServerHangsUpInFile(t *testing.T) {
-	each(t, func(t *testing.T, p *place) {
-		p.configured(true, filledItems...)
+	runOnServers(t, func(t *testing.T, p *testDatabase) {
+		p.createTables(true, filledItems...)
 		pr, addr := proxytest.Serve(t, p.dsn+"?leafTables=items")
-		o := p.root()
+		o := p.rootOptions()
 		o.Capabilities = proxytest.Common | proxytest.LocalFiles
 		for _, table := range []string{"items", "source"} {
 			for _, sent := range []string{"", "\x64\x00\x00\x02", "\x64\x00\x00\x021\tone\n"} {
@@ -80,7 +80,7 @@ func TestServerHangsUpInFile(t *testing.T) {
 				}
 				p.exec(fmt.Sprintf("KILL %d", c.Thread))
 				took := stopwatch.Start(t)
-				if c.Rest(); took() > 2*time.Second {
+				if c.ReadRest(); took() > 2*time.Second {
 					t.Errorf("%s after %q: told after %v", table, sent, took())
 				}
 			}
@@ -97,14 +97,14 @@ func TestServerHangsUpInFile(t *testing.T) {
 // TestFileTimesOut: a client that stops in the middle of a file gets the server's error after the server's
 // timeout.
 func TestFileTimesOut(t *testing.T) {
-	each(t, func(t *testing.T, p *place) {
-		o := p.root()
+	runOnServers(t, func(t *testing.T, p *testDatabase) {
+		o := p.rootOptions()
 		o.Capabilities = proxytest.Common | proxytest.LocalFiles
-		p.relayed(o, items...).Run(t, func(c *proxytest.Client) {
+		p.newRelayTwin(o, items...).Run(t, func(c *proxytest.Client) {
 			c.Query("SET net_read_timeout = 1")
 			c.Send(proxytest.QueryText, []byte("LOAD DATA LOCAL INFILE 'a' INTO TABLE items (n, name)"))
 			c.Packets("the file's name", 1)
-			c.Rest()
+			c.ReadRest()
 		})
 	})
 }
@@ -112,11 +112,11 @@ func TestFileTimesOut(t *testing.T) {
 // TestUnreadableAttributesAreRefused: a text with malformed attributes does not run, although MySQL would run
 // it, and the session continues.
 func TestUnreadableAttributesAreRefused(t *testing.T) {
-	p := newPlace(t, mysqltest.TargetOf(t, mysqltest.MySQL))
-	p.configured(true, filledItems...)
-	o := p.root()
+	p := newTestDatabase(t, mysqltest.TargetOf(t, mysqltest.MySQL))
+	p.createTables(true, filledItems...)
+	o := p.rootOptions()
 	o.Capabilities = proxytest.Common | proxytest.QueryAttributes
-	c := p.dial(p.proxy(), o)
+	c := p.dial(p.startProxy(), o)
 	c.Query("SET sql_mode = ''")
 	const nullWithoutItsBit = "\x01\x01\x00\x01\x06\x00\x01k"
 	for _, attributes := range []string{nullWithoutItsBit, "\x01\x01\x00\x01\xfd\x00\x01k\xff", "\xff"} {
@@ -126,7 +126,7 @@ func TestUnreadableAttributesAreRefused(t *testing.T) {
 		}
 	}
 	c.Query("INSERT INTO items (name, n) VALUES ('b', 2)")
-	if got := p.ask("SELECT GROUP_CONCAT(name, id > 0) FROM items"); got != "b1" {
+	if got := p.queryValue("SELECT GROUP_CONCAT(name, id > 0) FROM items"); got != "b1" {
 		t.Errorf("rows %s, want b1", got)
 	}
 }
@@ -134,9 +134,9 @@ func TestUnreadableAttributesAreRefused(t *testing.T) {
 // TestKilledWhileWaitingForIDs: a client that waits for ids immediately gets the error if the server has ended
 // its connection.
 func TestKilledWhileWaitingForIDs(t *testing.T) {
-	each(t, func(t *testing.T, p *place) {
-		p.configured(true, filledItems...)
-		addr := p.proxy(func(cfg *proxy.Config) { cfg.FillTimeout = proxytest.Patience })
+	runOnServers(t, func(t *testing.T, p *testDatabase) {
+		p.createTables(true, filledItems...)
+		addr := p.startProxy(func(cfg *proxy.Config) { cfg.FillTimeout = proxytest.Timeout })
 		p.exec("BEGIN", "SELECT * FROM leaf_alloc FOR UPDATE")
 		defer p.exec("ROLLBACK")
 		for name, send := range map[string]func(c *proxytest.Client){
@@ -146,7 +146,7 @@ func TestKilledWhileWaitingForIDs(t *testing.T) {
 				c.Send(proxytest.QueryText, []byte("INSERT INTO items (n) SELECT n FROM source"))
 			},
 		} {
-			c := p.dial(addr, p.root())
+			c := p.dial(addr, p.rootOptions())
 			c.Query("START TRANSACTION")
 			send(c)
 			time.Sleep(300 * time.Millisecond) // by then it waits for ids
@@ -164,22 +164,22 @@ func TestKilledWhileWaitingForIDs(t *testing.T) {
 // TestErrorsHideTheServer: no error for a client contains the name or host of leafsql's own account, or an
 // address of a server. The log contains them.
 func TestErrorsHideTheServer(t *testing.T) {
-	each(t, func(t *testing.T, p *place) {
-		p.configured(true, append(filledItems, "CREATE TABLE later (id BIGINT NOT NULL PRIMARY KEY, n INT)", "CREATE TABLE other (id BIGINT NOT NULL PRIMARY KEY, n INT)",
+	runOnServers(t, func(t *testing.T, p *testDatabase) {
+		p.createTables(true, append(filledItems, "CREATE TABLE later (id BIGINT NOT NULL PRIMARY KEY, n INT)", "CREATE TABLE other (id BIGINT NOT NULL PRIMARY KEY, n INT)",
 			"INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('later', 1, 10)")...)
-		own := p.user("own", "secret")
+		own := p.createUser("own", "secret")
 		cfg, err := mysql.ParseDSN(p.dsn)
 		if err != nil {
 			t.Fatal(err)
 		}
 		way := netfault.Start(t, p.addr)
 		cfg.User, cfg.Passwd, cfg.Addr = own.User, own.Password, way.Addr()
-		var log logged
+		var log logBuffer
 		addr := proxytest.Start(t, cfg.FormatDSN()+"?leafTables=items,later,other", func(cfg *proxy.Config) {
 			cfg.Server, cfg.FillTimeout = p.addr, time.Second
 			cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
 		})
-		c := p.dial(addr, p.root())
+		c := p.dial(addr, p.rootOptions())
 		fails := func(how string) {
 			t.Helper()
 			for _, text := range []string{"INSERT INTO items (n) VALUES (1)", "INSERT INTO later (n) VALUES (1)", "INSERT INTO other (n) VALUES (1)", "INSERT INTO items (n) SELECT n FROM source"} {
@@ -209,7 +209,7 @@ func TestErrorsHideTheServer(t *testing.T) {
 		gone := proxytest.Start(t, p.dsn+"?leafTables=none", func(cfg *proxy.Config) {
 			cfg.Server, cfg.Logger = "127.0.0.1:1", slog.New(slog.NewTextHandler(&log, nil))
 		})
-		lost, _ := proxytest.Dial(gone, p.root())
+		lost, _ := proxytest.Dial(gone, p.rootOptions())
 		number, said := lost.Answers[0].Err()
 		if number != 2003 || strings.Contains(said, "127.0.0.1") {
 			t.Errorf("without a server: error %d %s, want 2003 without its address", number, said)

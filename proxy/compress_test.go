@@ -13,10 +13,10 @@ import (
 )
 
 // compressedPair returns a session with a compressed connection, and the connection below it.
-func compressedPair(unread []byte, lengths ...int) (*session, *pieces) {
-	conn := &pieces{unread: unread, lengths: lengths}
+func compressedPair(unread []byte, lengths ...int) (*session, *pieceConn) {
+	conn := &pieceConn{unread: unread, lengths: lengths}
 	s := new(session)
-	s.client.frameConn = conn.end()
+	s.client.frameConn = conn.frameConn()
 	s.startCompression()
 	return s, conn
 }
@@ -41,7 +41,7 @@ func TestCompressedPackets(t *testing.T) {
 		random[i] = byte(i*i>>3 ^ i>>7)
 	}
 	packets := []string{"", "short", strings.Repeat("long", 100_000), string(random), "\x00"}
-	sent := compressedFrames(t, frames(packets...), []byte{0, 0}, []byte{0, 0}, frames(packets[2]), frames("last"))
+	sent := compressedFrames(t, encodeFrames(packets...), []byte{0, 0}, []byte{0, 0}, encodeFrames(packets[2]), encodeFrames("last"))
 	for _, lengths := range [][]int{nil, {1}, {3, 1000}, {7, 2, 50_000}, {1 << 20}} {
 		s, _ := compressedPair(sent, lengths...)
 		for _, want := range append(packets, "", packets[2], "last") {
@@ -60,7 +60,7 @@ func TestCompressedPackets(t *testing.T) {
 
 // TestCompressedSequence: the numbers of frames follow that of the last frame that was read.
 func TestCompressedSequence(t *testing.T) {
-	s, conn := compressedPair(slices.Concat([]byte{5, 0, 0, 254, 0, 0, 0}, frames("a")))
+	s, conn := compressedPair(slices.Concat([]byte{5, 0, 0, 254, 0, 0, 0}, encodeFrames("a")))
 	if got, err := s.client.readPacket(10); string(got) != "a" || err != nil {
 		t.Fatalf("packet = %q, %v", got, err)
 	}
@@ -77,7 +77,7 @@ func TestCompressedSequence(t *testing.T) {
 // TestCompressedDamaged: a frame with more or fewer bytes than it declares, or without valid zlib data, is an
 // error.
 func TestCompressedDamaged(t *testing.T) {
-	whole := compressedFrames(t, frames(strings.Repeat("a", 20_000)))
+	whole := compressedFrames(t, encodeFrames(strings.Repeat("a", 20_000)))
 	declared := func(n int) []byte {
 		b := bytes.Clone(whole)
 		binary.LittleEndian.PutUint32(b[3:], uint32(n)<<8)
@@ -135,7 +135,7 @@ func TestCompressedBombs(t *testing.T) {
 // FuzzCompressed: no bytes of a client cause a panic, and pieces of any length give the same content. Written
 // bytes are read back.
 func FuzzCompressed(f *testing.F) {
-	f.Add(compressedFrames(f, frames("short"), frames(strings.Repeat("long", 100))), []byte{1, 7, 30})
+	f.Add(compressedFrames(f, encodeFrames("short"), encodeFrames(strings.Repeat("long", 100))), []byte{1, 7, 30})
 	f.Add([]byte{5, 0, 0, 254, 0, 0, 0, 1, 0, 0, 0, 'a'}, []byte{})
 	f.Fuzz(func(t *testing.T, sent, cuts []byte) {
 		read := func(sent []byte, lengths ...int) (string, error) {
@@ -154,7 +154,7 @@ func FuzzCompressed(f *testing.F) {
 			}
 		}
 		want, wantErr := read(sent)
-		for _, way := range ways(len(sent), cuts) {
+		for _, way := range cutWays(len(sent), cuts) {
 			if got, err := read(sent, way...); got != want && (err == nil) == (wantErr == nil) && len(got) == len(want) || len(got) > 1<<20 {
 				t.Errorf("pieces %v: read %d bytes, %v; want %d, %v", way, len(got), err, len(want), wantErr)
 			}

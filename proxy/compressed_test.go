@@ -29,11 +29,11 @@ func TestCompressed(t *testing.T) {
 func TestCompressedPieces(t *testing.T) {
 	for _, piece := range []int{1, 3, 5, 50, 1000, 1 << 16} {
 		t.Run(fmt.Sprint(piece, " bytes"), func(t *testing.T) {
-			each(t, func(t *testing.T, p *place) {
-				o := p.root()
-				o.Capabilities, o.Piece = proxytest.Common|proxytest.Compress|proxytest.LocalFiles, piece
-				p.filled(o, filledItems...).Run(t, func(c *proxytest.Client) {
-					c.File = files
+			runOnServers(t, func(t *testing.T, p *testDatabase) {
+				o := p.rootOptions()
+				o.Capabilities, o.MaxContent = proxytest.Common|proxytest.Compress|proxytest.LocalFiles, piece
+				p.newFillTwin(o, filledItems...).Run(t, func(c *proxytest.Client) {
+					c.File = fileFrames
 					c.Query("INSERT INTO items (name, n) VALUES ('a', 1), ('b', 2)")
 					c.Query("SELECT LAST_INSERT_ID(), '" + strings.Repeat("x", min(2*piece, 250)) + "'")
 					s := c.Prepare("INSERT INTO items (name, body) VALUES ('c', ?)")
@@ -50,14 +50,14 @@ func TestCompressedPieces(t *testing.T) {
 // TestCompressionEndsInTheProxy: the connection to the server is not compressed, and the client's is, in both
 // directions.
 func TestCompressionEndsInTheProxy(t *testing.T) {
-	each(t, func(t *testing.T, p *place) {
+	runOnServers(t, func(t *testing.T, p *testDatabase) {
 		var sent [3]atomic.Int64 // by direction
-		between := netfault.Start(t, p.proxy())
+		between := netfault.Start(t, p.startProxy())
 		between.Filter(func(dir netfault.Direction, chunk []byte) netfault.Verdict {
 			sent[dir].Add(int64(len(chunk)))
 			return netfault.Pass
 		})
-		o := p.root()
+		o := p.rootOptions()
 		o.Capabilities = proxytest.Common | proxytest.Compress
 		c := p.dial(between.Addr(), o)
 		if got := c.Query("SHOW SESSION STATUS LIKE 'Compression'").Rows(); len(got) != 1 || got[0][1] != "OFF" {

@@ -94,7 +94,7 @@ func (r *reply) readPacket() ([]byte, error) {
 	case len(r.ok.Tail) > 0 && (r.ended || r.state == head):
 		r.ok.Tail = bytes.Clone(r.ok.Tail)
 		if _, changes := r.ok.Info(b.caps); len(changes) > 0 {
-			b.gtids = append(b.gtids, wire.GTIDs(changes)...)
+			b.gtids = append(b.gtids, wire.FilterGTIDs(changes)...)
 		}
 	}
 	return p, nil
@@ -137,7 +137,7 @@ func (r *reply) RowsAffected() (int64, error) { return int64(r.ok.Affected), nil
 // Columns returns the names in the definitions.
 func (r *reply) Columns() (names []string) {
 	for _, p := range r.headPackets {
-		if name, err := wire.ColumnName(p); err == nil { // fails for the number of the definitions and for the EOF after them
+		if name, err := wire.ParseColumnName(p); err == nil { // fails for the number of the definitions and for the EOF after them
 			names = append(names, name)
 		}
 	}
@@ -159,7 +159,7 @@ func (r *reply) Next(dest []driver.Value) error {
 		return io.EOF
 	}
 	for i := range dest {
-		if dest[i], p, err = wire.RowValue(p); err != nil {
+		if dest[i], p, err = wire.ParseRowValue(p); err != nil {
 			return r.backend.markLost(err)
 		}
 	}
@@ -197,7 +197,7 @@ type innerStatement struct {
 func (st *innerStatement) NumInput() int { return int(st.prepared.Params) }
 
 func (st *innerStatement) Close() error {
-	return st.backend.sendCommand(wire.CloseStatement(st.prepared.ID))
+	return st.backend.sendCommand(wire.NewCloseCommand(st.prepared.StmtID))
 }
 
 func (st *innerStatement) Exec([]driver.Value) (driver.Result, error) { return nil, driver.ErrSkip }
@@ -212,7 +212,7 @@ func (st *innerStatement) QueryContext(_ context.Context, args []driver.NamedVal
 }
 
 func (st *innerStatement) execute(args []driver.NamedValue) (*reply, error) {
-	e := wire.Execute{Stmt: st.prepared.ID, Params: make([]wire.Param, len(args)), Extra: st.backend.extraParams}
+	e := wire.Execute{Stmt: st.prepared.StmtID, Params: make([]wire.Param, len(args)), Extra: st.backend.extraParams}
 	for i, arg := range args {
 		switch v := arg.Value.(type) {
 		case wire.Param:

@@ -18,13 +18,13 @@ func TestFailingBulkUsesUpNoColumn(t *testing.T) {
 			for name, rows := range map[string][]row{
 				"first row":  {{i(7), s("b")}, {i(far), s("a")}},
 				"second row": {{i(far), s("a")}, {i(7), s("b")}},
-				"lacking":    {{typed(8, null()), s("a")}, {i(far), s("b")}, {null(), s("c")}},
+				"lacking":    {{withType(8, null()), s("a")}, {i(far), s("b")}, {null(), s("c")}},
 			} {
 				t.Run(engine+"/"+begin+"/"+name, func(t *testing.T) {
-					p := newPlace(t, mysqltest.TargetOf(t, mysqltest.MariaDB))
+					p := newTestDatabase(t, mysqltest.TargetOf(t, mysqltest.MariaDB))
 					p.exec("CREATE TABLE items (id INT PRIMARY KEY, name VARCHAR(3)) ENGINE="+engine, "INSERT INTO items VALUES (7, 'x')")
-					o := p.root()
-					o.Capabilities = bulks
+					o := p.rootOptions()
+					o.Capabilities = bulkCapabilities
 					c := p.dial(proxytest.Start(t, p.dsn+"?leafTables=items&leafCreate=true"), o)
 					c.Query(begin)
 					number, _ := c.Prepare("INSERT INTO items (id, name) VALUES (?, ?)").Bulk(0, rows...).Err()
@@ -50,11 +50,11 @@ func TestFailingBulkUsesUpNoColumn(t *testing.T) {
 // TestFirstInsertIntoARecreatedDatabase: the first migration of Flyway and Liquibase writes tables that are new
 // to the proxy, in a database that was dropped by another connection or directly.
 func TestFirstInsertIntoARecreatedDatabase(t *testing.T) {
-	each(t, func(t *testing.T, p *place) {
+	runOnServers(t, func(t *testing.T, p *testDatabase) {
 		for _, directly := range []bool{false, true} {
 			addr := proxytest.Start(t, p.dsn+"?leafTables=*&leafCreate=true")
-			p.fresh("CREATE TABLE a (id BIGINT PRIMARY KEY, x INT)")
-			c, other := p.dial(addr, p.root()), p.dial(addr, p.root())
+			p.recreate("CREATE TABLE a (id BIGINT PRIMARY KEY, x INT)")
+			c, other := p.dial(addr, p.rootOptions()), p.dial(addr, p.rootOptions())
 			if number, text := c.Query("INSERT INTO a (x) VALUES (1)").Err(); number != 0 {
 				t.Fatal(number, text)
 			}

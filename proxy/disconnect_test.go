@@ -22,23 +22,23 @@ import (
 // TestServerHangsUp: a waiting client immediately gets the server's own error if the server has ended its
 // connection.
 func TestServerHangsUp(t *testing.T) {
-	each(t, func(t *testing.T, p *place) {
-		p.relayed(p.root()).Run(t, func(c *proxytest.Client) {
+	runOnServers(t, func(t *testing.T, p *testDatabase) {
+		p.newRelayTwin(p.rootOptions()).Run(t, func(c *proxytest.Client) {
 			c.Query("SELECT 'before'")
 			p.exec(fmt.Sprintf("KILL %d", c.Thread))
 			took := stopwatch.Start(t)
-			c.Rest()
+			c.ReadRest()
 			if took() > 2*time.Second {
 				t.Errorf("after %v", took())
 			}
 		})
-		p.relayed(p.root()).Run(t, func(c *proxytest.Client) {
+		p.newRelayTwin(p.rootOptions()).Run(t, func(c *proxytest.Client) {
 			c.Query("SET wait_timeout = 1")
-			c.Rest()
+			c.ReadRest()
 		})
-		p.relayed(p.root()).Run(t, func(c *proxytest.Client) {
+		p.newRelayTwin(p.rootOptions()).Run(t, func(c *proxytest.Client) {
 			c.Send(proxytest.QueryText, []byte("SELECT SLEEP(30)"))
-			p.await(fmt.Sprintf("SELECT COUNT(*) FROM information_schema.processlist WHERE id = %d AND info LIKE 'SELECT SLEEP%%'", c.Thread), "1")
+			p.waitForValue(fmt.Sprintf("SELECT COUNT(*) FROM information_schema.processlist WHERE id = %d AND info LIKE 'SELECT SLEEP%%'", c.Thread), "1")
 			p.exec(fmt.Sprintf("KILL QUERY %d", c.Thread))
 			c.Answer()
 			c.Query("SELECT 'goes on'")
@@ -46,8 +46,8 @@ func TestServerHangsUp(t *testing.T) {
 	})
 }
 
-// await waits until a statement, directly on the server, returns the wanted value.
-func (p *place) await(text, want string) {
+// waitForValue waits until a statement, directly on the server, returns the wanted value.
+func (p *testDatabase) waitForValue(text, want string) {
 	p.t.Helper()
 	took := stopwatch.Start(p.t)
 	for {
@@ -62,25 +62,25 @@ func (p *place) await(text, want string) {
 			p.t.Fatalf("%s: %v", text, err)
 		case got == want:
 			return
-		case took() > proxytest.Patience:
+		case took() > proxytest.Timeout:
 			p.t.Fatalf("%s: %s, want %s", text, got, want)
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
 }
 
-// gone waits until the server has ended a client's connection.
-func (p *place) gone(how string, c *proxytest.Client) {
+// waitDisconnected waits until the server has ended a client's connection.
+func (p *testDatabase) waitDisconnected(how string, c *proxytest.Client) {
 	p.t.Helper()
-	p.await(fmt.Sprintf("SELECT COUNT(*) /* %s */ FROM information_schema.processlist WHERE id = %d", how, c.Thread), "0")
+	p.waitForValue(fmt.Sprintf("SELECT COUNT(*) /* %s */ FROM information_schema.processlist WHERE id = %d", how, c.Thread), "0")
 }
 
 // TestClientHangsUp: the statement of a client that has disconnected is stopped, and its connection to the
 // server ends, with and without rows in transit.
 func TestClientHangsUp(t *testing.T) {
-	each(t, func(t *testing.T, p *place) {
+	runOnServers(t, func(t *testing.T, p *testDatabase) {
 		addr := proxytest.Start(t, p.dsn+"?leafTables=none")
-		p.fresh("CREATE TABLE many (a CHAR(200))", "INSERT INTO many VALUES ('a'), ('b'), ('c'), ('d'), ('e'), ('f'), ('g'), ('h'), ('i'), ('j')")
+		p.recreate("CREATE TABLE many (a CHAR(200))", "INSERT INTO many VALUES ('a'), ('b'), ('c'), ('d'), ('e'), ('f'), ('g'), ('h'), ('i'), ('j')")
 		for name, leave := range map[string]func(c *proxytest.Client){
 			"idle":           func(*proxytest.Client) {},
 			"in transaction": func(c *proxytest.Client) { c.Query("BEGIN") },
@@ -92,10 +92,10 @@ func TestClientHangsUp(t *testing.T) {
 			},
 			"half a command": func(c *proxytest.Client) { c.Conn.Write([]byte{100, 0, 0, 0, proxytest.QueryText, 'S'}) },
 		} {
-			c := p.dial(addr, p.root())
+			c := p.dial(addr, p.rootOptions())
 			leave(c)
 			c.Conn.Close()
-			p.gone(name, c)
+			p.waitDisconnected(name, c)
 		}
 	})
 }
@@ -103,10 +103,10 @@ func TestClientHangsUp(t *testing.T) {
 // TestShutdown: the proxy ends connections that are in no transaction, waits for the others, and accepts no new
 // ones.
 func TestShutdown(t *testing.T) {
-	each(t, func(t *testing.T, p *place) {
-		p.configured(true, filledItems...)
+	runOnServers(t, func(t *testing.T, p *testDatabase) {
+		p.createTables(true, filledItems...)
 		server, addr := proxytest.Serve(t, p.dsn+"?leafTables=items")
-		idle, busy, never, reads := p.dial(addr, p.root()), p.dial(addr, p.root()), p.dial(addr, p.root()), p.dial(addr, p.root())
+		idle, busy, never, reads := p.dial(addr, p.rootOptions()), p.dial(addr, p.rootOptions()), p.dial(addr, p.rootOptions()), p.dial(addr, p.rootOptions())
 		for _, c := range []*proxytest.Client{busy, never} {
 			c.Query("START TRANSACTION")
 			c.Query("INSERT INTO items (name) VALUES ('in a transaction')")
@@ -116,7 +116,7 @@ func TestShutdown(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		ended := make(chan error, 1)
 		go func() { ended <- server.Shutdown(ctx) }()
-		if a := idle.Rest(); a.Closed != nil {
+		if a := idle.ReadRest(); a.Closed != nil {
 			t.Errorf("an idle connection: %v", a.Closed)
 		}
 		reads.Prepare("SELECT 3").Close()
@@ -124,7 +124,7 @@ func TestShutdown(t *testing.T) {
 			t.Errorf("a cursor: %v", a.Closed)
 		}
 		rows.Close()
-		if a := reads.Rest(); a.Closed != nil {
+		if a := reads.ReadRest(); a.Closed != nil {
 			t.Errorf("after the cursor's statement was closed: %v", a.Closed)
 		}
 		if ok := busy.Query("INSERT INTO items (name) VALUES ('still')").OK(); ok.Affected != 1 {
@@ -133,10 +133,10 @@ func TestShutdown(t *testing.T) {
 		if ok := busy.Query("COMMIT").OK(); ok.Status&proxytest.InTransaction != 0 {
 			t.Errorf("COMMIT: %+v", ok)
 		}
-		if a := busy.Rest(); a.Closed != nil {
+		if a := busy.ReadRest(); a.Closed != nil {
 			t.Errorf("after COMMIT: %v", a.Closed)
 		}
-		if _, err := proxytest.Dial(addr, p.root()); err == nil {
+		if _, err := proxytest.Dial(addr, p.rootOptions()); err == nil {
 			t.Error("a new client was let in")
 		}
 		select {
@@ -148,17 +148,17 @@ func TestShutdown(t *testing.T) {
 		if err := <-ended; !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
-		never.Rest()
-		p.await("SELECT COUNT(*) FROM items", "2")
+		never.ReadRest()
+		p.waitForValue("SELECT COUNT(*) FROM items", "2")
 	})
 }
 
 // TestTooMany: a client above the limit gets the error for it, and causes no connection to the server.
 func TestTooMany(t *testing.T) {
-	each(t, func(t *testing.T, p *place) {
+	runOnServers(t, func(t *testing.T, p *testDatabase) {
 		addr := proxytest.Start(t, p.dsn+"?leafTables=none", func(cfg *proxy.Config) { cfg.MaxConnections = 1 })
-		first := p.dial(addr, p.root())
-		if c, err := proxytest.Dial(addr, p.root()); err == nil {
+		first := p.dial(addr, p.rootOptions())
+		if c, err := proxytest.Dial(addr, p.rootOptions()); err == nil {
 			t.Error("a second client was let in")
 		} else if number, _ := c.Answers[0].Err(); number != 1040 {
 			t.Error(err)
@@ -166,10 +166,10 @@ func TestTooMany(t *testing.T) {
 		first.Close()
 		took := stopwatch.Start(t)
 		for {
-			if c, err := proxytest.Dial(addr, p.root()); err == nil {
+			if c, err := proxytest.Dial(addr, p.rootOptions()); err == nil {
 				c.Close()
 				return
-			} else if took() > proxytest.Patience {
+			} else if took() > proxytest.Timeout {
 				t.Fatal(err)
 			}
 		}
@@ -179,13 +179,13 @@ func TestTooMany(t *testing.T) {
 // TestNothingOfClientsInLogs: logs never contain a password, a row, or an error's values, whatever fails.
 func TestNothingOfClientsInLogs(t *testing.T) {
 	const canary = "canary_7261"
-	each(t, func(t *testing.T, p *place) {
-		p.configured(true, filledItems...)
-		var log logged
-		addr := p.proxy(func(cfg *proxy.Config) {
+	runOnServers(t, func(t *testing.T, p *testDatabase) {
+		p.createTables(true, filledItems...)
+		var log logBuffer
+		addr := p.startProxy(func(cfg *proxy.Config) {
 			cfg.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 		})
-		o := p.user("a", canary)
+		o := p.createUser("a", canary)
 		c := p.dial(addr, o)
 		o.Password = canary + "wrong"
 		proxytest.Dial(addr, o)
@@ -202,26 +202,26 @@ func TestNothingOfClientsInLogs(t *testing.T) {
 		c.ChangeUser(c.Answers[0].Name, canary, canary)
 		c.Conn.Write([]byte(canary + canary))
 		c.Conn.Close()
-		p.gone("wrong bytes", c)
+		p.waitDisconnected("wrong bytes", c)
 		if text := log.String(); strings.Contains(text, canary) {
 			t.Errorf("in the log:\n%s", text)
 		}
 	})
 }
 
-// logged is a log that is safe for concurrent use.
-type logged struct {
+// logBuffer is a log that is safe for concurrent use.
+type logBuffer struct {
 	mu sync.Mutex
 	bytes.Buffer
 }
 
-func (l *logged) Write(p []byte) (int, error) {
+func (l *logBuffer) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.Buffer.Write(p)
 }
 
-func (l *logged) String() string {
+func (l *logBuffer) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.Buffer.String()

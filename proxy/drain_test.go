@@ -12,18 +12,18 @@ import (
 // TestDrainServesReceivedCommands shuts a proxy down while a client waits for an answer and has sent further
 // commands: all of them are served.
 func TestDrainServesReceivedCommands(t *testing.T) {
-	each(t, func(t *testing.T, p *place) {
+	runOnServers(t, func(t *testing.T, p *testDatabase) {
 		for _, packed := range []uint64{0, proxytest.Compress} {
-			p.configured(true, privilegesSetup...)
+			p.createTables(true, privilegesSetup...)
 			server, addr := proxytest.Serve(t, p.dsn+"?leafTables=items")
-			o := p.root()
+			o := p.rootOptions()
 			o.Capabilities = proxytest.Common | packed
 			c := p.dial(addr, o)
 			c.SendQuery("SELECT SLEEP(0.5)")
 			for i := range 5 {
 				c.SendQuery(fmt.Sprintf("INSERT INTO items (name, n) VALUES ('a', %d)", i))
 			}
-			p.await(fmt.Sprintf("SELECT COUNT(*) FROM information_schema.processlist WHERE id = %d AND info LIKE 'SELECT SLEEP%%'", c.Thread), "1")
+			p.waitForValue(fmt.Sprintf("SELECT COUNT(*) FROM information_schema.processlist WHERE id = %d AND info LIKE 'SELECT SLEEP%%'", c.Thread), "1")
 			go server.Shutdown(t.Context())
 			for i := range 6 {
 				if a := c.Answer(); a.Closed != nil {
@@ -35,9 +35,9 @@ func TestDrainServesReceivedCommands(t *testing.T) {
 	})
 }
 
-// lowerErrors uses a separate server and lowers its max_connect_errors below the current number of broken
-// logins: clients can log in afterwards.
-func lowerErrors(t *testing.T, p *place) {
+// testLoweredConnectErrors uses a separate server and lowers its max_connect_errors below the current number of
+// broken logins: clients can log in afterwards.
+func testLoweredConnectErrors(t *testing.T, p *testDatabase) {
 	p.exec("SET GLOBAL max_connect_errors = 4294967295")
 	t.Cleanup(func() { p.db.Exec("SET GLOBAL max_connect_errors = 100") })
 	server, addr := proxytest.Serve(t, p.dsn+"?leafTables=none")
@@ -61,6 +61,6 @@ func lowerErrors(t *testing.T, p *place) {
 	p.exec("SET GLOBAL max_connect_errors = 100")
 	ping()
 	for range 2 {
-		p.dial(addr, p.root()).Close()
+		p.dial(addr, p.rootOptions()).Close()
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/leafsql/leafsql/proxy/proxytest"
 )
 
-// files returns the frames of a file of the client.
-func files(name string) [][]byte {
+// fileFrames returns the frames of a file of the client.
+func fileFrames(name string) [][]byte {
 	switch name {
 	case "first":
 		return [][]byte{[]byte("1	one\n2	two\n")}
@@ -29,7 +29,7 @@ func files(name string) [][]byte {
 // playFiles loads a client's files into a table, and shows the results: one file, one in pieces, one of several
 // frames, none, and one with errors.
 func playFiles(c *proxytest.Client, columns, warnings string) {
-	c.File = files
+	c.File = fileFrames
 	for _, text := range []string{
 		"LOAD DATA LOCAL INFILE 'rows'" + columns,
 		"LOAD DATA LOCAL INFILE 'rows'" + columns,
@@ -53,12 +53,12 @@ func playFiles(c *proxytest.Client, columns, warnings string) {
 
 // TestFilesAreRelayed: the server requests a file, and the client sends it, through the proxy.
 func TestFilesAreRelayed(t *testing.T) {
-	each(t, func(t *testing.T, p *place) {
+	runOnServers(t, func(t *testing.T, p *testDatabase) {
 		for way, capabilities := range map[string]uint64{"files": proxytest.LocalFiles, "no files": 0, "no EOF": proxytest.LocalFiles | proxytest.DeprecateEOF} {
 			t.Run(way, func(t *testing.T) {
-				o := p.root()
+				o := p.rootOptions()
 				o.Capabilities = proxytest.Common | proxytest.MultiStatements | capabilities
-				p.relayed(o, items...).Run(t, func(c *proxytest.Client) {
+				p.newRelayTwin(o, items...).Run(t, func(c *proxytest.Client) {
 					playFiles(c, " INTO TABLE items (n, @body) SET body = @body, name = LEFT(@body, 10)", "SHOW WARNINGS")
 				})
 			})

@@ -22,7 +22,7 @@ import (
 
 // serveQuery serves COM_QUERY.
 func (s *session) serveQuery(p []byte) error {
-	at, err := wire.QueryText(p, s.server.caps&wire.QueryAttrs != 0)
+	at, err := wire.FindQueryText(p, s.server.caps&wire.QueryAttrs != 0)
 	if err != nil { // the server may still find a statement in it
 		return s.client.sendMalformed()
 	}
@@ -133,7 +133,7 @@ func (s *session) sendResult(a fill.Answer, failure error, more bool) (ok bool, 
 			info = fmt.Appendf(nil, "%sWarnings: %d", records, result.Warnings)
 		}
 	}
-	if len(s.server.gtids) > 0 && len(wire.GTIDs(changes)) == 0 {
+	if len(s.server.gtids) > 0 && len(wire.FilterGTIDs(changes)) == 0 {
 		changes = append(slices.Clone(changes), s.server.gtids...)
 	}
 	s.server.gtids = nil // the next part of the text has its own

@@ -18,7 +18,7 @@ var filledItems = []string{
 }
 
 // filledTexts returns texts that fill items, each followed by queries for its effects on the session.
-func filledTexts(p *place) []string {
+func filledTexts(p *testDatabase) []string {
 	const (
 		shown = "SELECT LAST_INSERT_ID(), ROW_COUNT()"
 		count = "SELECT ROW_COUNT(), LAST_INSERT_ID(1)" // if LAST_INSERT_ID() changes, as documented
@@ -90,13 +90,13 @@ func filledTexts(p *place) []string {
 // TestFilledTexts: the answer to a filled statement is the server's answer to one with AUTO_INCREMENT, except
 // for the keys.
 func TestFilledTexts(t *testing.T) {
-	each(t, func(t *testing.T, p *place) {
+	runOnServers(t, func(t *testing.T, p *testDatabase) {
 		for way, capabilities := range map[string]uint64{"EOF": 0, "no EOF": proxytest.DeprecateEOF, "session changes": proxytest.SessionTrack | proxytest.DeprecateEOF, "found rows": proxytest.FoundRows} {
 			t.Run(way, func(t *testing.T) {
-				p := newPlace(t, p.Target)
-				o := p.root()
+				p := newTestDatabase(t, p.Target)
+				o := p.rootOptions()
 				o.Capabilities = proxytest.Common | capabilities
-				p.filled(o, filledItems...).Run(t, func(c *proxytest.Client) {
+				p.newFillTwin(o, filledItems...).Run(t, func(c *proxytest.Client) {
 					for _, text := range filledTexts(p) {
 						c.Query(text)
 					}
@@ -108,13 +108,13 @@ func TestFilledTexts(t *testing.T) {
 
 // TestFilledSeveral: each statement of a text gets its answer, including those before one that fails.
 func TestFilledSeveral(t *testing.T) {
-	each(t, func(t *testing.T, p *place) {
+	runOnServers(t, func(t *testing.T, p *testDatabase) {
 		for way, capabilities := range map[string]uint64{"EOF": 0, "no EOF": proxytest.DeprecateEOF} {
 			t.Run(way, func(t *testing.T) {
-				p := newPlace(t, p.Target)
-				o := p.root()
+				p := newTestDatabase(t, p.Target)
+				o := p.rootOptions()
 				o.Capabilities = proxytest.Common | proxytest.MultiStatements | capabilities
-				p.filled(o, filledItems...).Run(t, func(c *proxytest.Client) {
+				p.newFillTwin(o, filledItems...).Run(t, func(c *proxytest.Client) {
 					for _, text := range []string{
 						"INSERT INTO items (name, n) VALUES ('a', 1); INSERT INTO items (name, n) VALUES ('b', 2), ('c', 3)",
 						"SELECT 1; INSERT INTO items (name, n) VALUES ('d', 4); SELECT LAST_INSERT_ID(); SELECT * FROM source; UPDATE items SET name = 'x' WHERE n = 1;",
@@ -151,11 +151,11 @@ func TestFilledSeveral(t *testing.T) {
 // TestFilledFiles: LOAD DATA LOCAL into a filled table requests the file from the client, and reports the
 // result of its lines.
 func TestFilledFiles(t *testing.T) {
-	each(t, func(t *testing.T, p *place) {
-		o := p.root()
+	runOnServers(t, func(t *testing.T, p *testDatabase) {
+		o := p.rootOptions()
 		o.Capabilities = proxytest.Common | proxytest.MultiStatements | proxytest.LocalFiles
-		p.filled(o, filledItems...).Run(t, func(c *proxytest.Client) {
-			c.File = files
+		p.newFillTwin(o, filledItems...).Run(t, func(c *proxytest.Client) {
+			c.File = fileFrames
 			c.Query("LOAD DATA LOCAL INFILE 'first' INTO TABLE items (n, body)")
 			c.Query("SELECT LAST_INSERT_ID()")
 			playFiles(c, " INTO TABLE items (n, body)", "SELECT LAST_INSERT_ID(1)") // SHOW WARNINGS does not include it
@@ -168,17 +168,17 @@ func TestFilledFiles(t *testing.T) {
 // pieces.
 func TestFilledPrepared(t *testing.T) {
 	const columns = 9
-	each(t, func(t *testing.T, p *place) {
+	runOnServers(t, func(t *testing.T, p *testDatabase) {
 		for way, capabilities := range map[string]uint64{"EOF": 0, "no EOF": proxytest.DeprecateEOF, "attributes": proxytest.QueryAttributes | proxytest.DeprecateEOF, "metadata": proxytest.CacheMetadata | proxytest.ExtendedMetadata} {
 			t.Run(way, func(t *testing.T) {
-				p := newPlace(t, p.Target)
-				o := p.root()
+				p := newTestDatabase(t, p.Target)
+				o := p.rootOptions()
 				o.Capabilities = proxytest.Common | capabilities
 				var defined strings.Builder
 				for i := range columns {
 					fmt.Fprintf(&defined, ", c%d LONGTEXT", i)
 				}
-				w := p.filled(o, "CREATE TABLE items (id BIGINT NOT NULL {AUTO} PRIMARY KEY"+defined.String()+", n INT UNIQUE)")
+				w := p.newFillTwin(o, "CREATE TABLE items (id BIGINT NOT NULL {AUTO} PRIMARY KEY"+defined.String()+", n INT UNIQUE)")
 				w.Run(t, func(c *proxytest.Client) {
 					some := c.Prepare("INSERT INTO items (c0, c1, c2, c3, c4, c5, c6, c7, c8) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?), (1, ?, ?, ?, ?, ?, ?, ?, ?)")
 					for null := range columns {
@@ -262,11 +262,11 @@ func TestFilledPrepared(t *testing.T) {
 // TestWithoutRightToStage: a client without the right to create the temporary table for an INSERT … SELECT gets
 // an error, and keeps its connection and transaction.
 func TestWithoutRightToStage(t *testing.T) {
-	each(t, func(t *testing.T, p *place) {
-		p.configured(true, filledItems...)
-		o := p.user("a", "secret")
+	runOnServers(t, func(t *testing.T, p *testDatabase) {
+		p.createTables(true, filledItems...)
+		o := p.createUser("a", "secret")
 		p.exec("REVOKE CREATE TEMPORARY TABLES ON " + p.name + ".* FROM " + o.User)
-		c := p.dial(p.proxy(), o)
+		c := p.dial(p.startProxy(), o)
 		c.Query("BEGIN")
 		c.Query("INSERT INTO items (name, n) VALUES ('before', 100)")
 		for range 2 {
@@ -275,7 +275,7 @@ func TestWithoutRightToStage(t *testing.T) {
 			}
 		}
 		c.Query("COMMIT")
-		if rows := p.ask("SELECT COUNT(*) FROM items"); rows != "1" {
+		if rows := p.queryValue("SELECT COUNT(*) FROM items"); rows != "1" {
 			t.Errorf("%s rows, want the one of before", rows)
 		}
 	})

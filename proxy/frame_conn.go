@@ -74,7 +74,7 @@ func (e *frameConn) buffered() []byte {
 }
 
 // readAtLeast reads until n bytes are available, and returns all available bytes. Only call it when data has
-// begun to arrive; idle waits for the next command.
+// begun to arrive; awaitByte waits for the next command.
 func (e *frameConn) readAtLeast(n int) ([]byte, error) {
 	if e.w-e.r >= n {
 		return e.buffered(), nil

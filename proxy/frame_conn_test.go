@@ -15,19 +15,19 @@ import (
 	"github.com/leafsql/leafsql/internal/wire"
 )
 
-// A pieces is a connection with bytes that arrive in pieces of these lengths, in turn, or all together if there are
+// A pieceConn is a connection with bytes that arrive in pieces of these lengths, in turn, or all together if there are
 // none.
-type pieces struct {
+type pieceConn struct {
 	net.Conn
-	unread  []byte
-	lengths []int
-	written []byte
-	timed   atomic.Bool // reads have a deadline
-	reads   []bool      // whether each read had a deadline
+	unread      []byte
+	lengths     []int
+	written     []byte
+	hasDeadline atomic.Bool // reads have a deadline
+	deadlines   []bool      // whether each read had a deadline
 }
 
-func (p *pieces) Read(b []byte) (int, error) {
-	p.reads = append(p.reads, p.timed.Load())
+func (p *pieceConn) Read(b []byte) (int, error) {
+	p.deadlines = append(p.deadlines, p.hasDeadline.Load())
 	if len(p.unread) == 0 {
 		return 0, io.EOF
 	}
@@ -41,26 +41,26 @@ func (p *pieces) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-func (p *pieces) Write(b []byte) (int, error) {
+func (p *pieceConn) Write(b []byte) (int, error) {
 	p.written = append(p.written, b...)
 	return len(b), nil
 }
 
-func (p *pieces) SetReadDeadline(t time.Time) error {
-	p.timed.Store(!t.IsZero())
+func (p *pieceConn) SetReadDeadline(t time.Time) error {
+	p.hasDeadline.Store(!t.IsZero())
 	return nil
 }
 
-func (p *pieces) SetWriteDeadline(time.Time) error { return nil }
+func (p *pieceConn) SetWriteDeadline(time.Time) error { return nil }
 
-// end returns an end that uses the connection.
-func (p *pieces) end() frameConn {
+// frameConn returns a frameConn that uses the connection.
+func (p *pieceConn) frameConn() frameConn {
 	return frameConn{conn: p, raw: p, small: make([]byte, smallBufferSize), hasFrameTimeout: true, memory: &budget{limit: math.MaxInt64}}
 }
 
-// ways returns several ways to cut some bytes: no cuts, a cut at each position of short ones, and the cuts of a
-// fuzz test.
-func ways(length int, cuts []byte) [][]int {
+// cutWays returns several ways to cut some bytes: no cuts, a cut at each position of short ones, and the cuts of
+// a fuzz test.
+func cutWays(length int, cuts []byte) [][]int {
 	all := [][]int{nil, {1}}
 	for i := range min(length, 100) {
 		all = append(all, []int{i + 1, 1 << 20})
@@ -72,8 +72,8 @@ func ways(length int, cuts []byte) [][]int {
 	return append(all, lengths)
 }
 
-// frames puts payloads into frames.
-func frames(payloads ...string) (b []byte) {
+// encodeFrames puts payloads into frames.
+func encodeFrames(payloads ...string) (b []byte) {
 	for i, p := range payloads {
 		b = append(binary.LittleEndian.AppendUint32(b, uint32(len(p))|uint32(i)<<24), p...)
 	}
@@ -83,10 +83,10 @@ func frames(payloads ...string) (b []byte) {
 // FuzzPackets: packets are read as they were sent, in pieces of any length, and no memory is allocated for a
 // packet that is longer than allowed.
 func FuzzPackets(f *testing.F) {
-	f.Add(frames("\x03SELECT 1"), []byte{1, 2, 3}, 1000)
-	f.Add(frames("", "\x0e", "\x03SELECT 2"), []byte{4}, 8)
-	f.Add(frames("a", string(make([]byte, 3000)), "b", string(make([]byte, 40_000)), "c"), []byte{30, 90, 1}, 50_000)
-	f.Add(frames("a", "b")[:9], []byte(nil), 2)
+	f.Add(encodeFrames("\x03SELECT 1"), []byte{1, 2, 3}, 1000)
+	f.Add(encodeFrames("", "\x0e", "\x03SELECT 2"), []byte{4}, 8)
+	f.Add(encodeFrames("a", string(make([]byte, 3000)), "b", string(make([]byte, 40_000)), "c"), []byte{30, 90, 1}, 50_000)
+	f.Add(encodeFrames("a", "b")[:9], []byte(nil), 2)
 	f.Add([]byte("\xff\xff\xff\x00and no more"), []byte{9}, 1000)
 	f.Fuzz(func(t *testing.T, sent, cuts []byte, limit int) {
 		limit &= 1<<16 - 1
@@ -110,8 +110,8 @@ func FuzzPackets(f *testing.F) {
 				}
 			}
 		}
-		for _, way := range ways(len(sent), cuts) {
-			e := (&pieces{unread: sent, lengths: way}).end()
+		for _, way := range cutWays(len(sent), cuts) {
+			e := (&pieceConn{unread: sent, lengths: way}).frameConn()
 			for i := 0; ; i++ {
 				if i%2 == 1 { // like before a command
 					e.awaitByte()
@@ -139,13 +139,13 @@ func FuzzPackets(f *testing.F) {
 func TestLongPackets(t *testing.T) {
 	for _, length := range []int{wire.MaxFrame - 1, wire.MaxFrame, 2*wire.MaxFrame + 7} {
 		payload := bytes.Repeat([]byte("0123456789"), length/10+1)[:length]
-		out := &pieces{}
-		w := out.end()
+		out := &pieceConn{}
+		w := out.frameConn()
 		if err := w.send(payload, []byte("next")); err != nil {
 			t.Fatal(err)
 		}
 		for _, way := range [][]int{nil, {wire.HeaderLen + wire.MaxFrame - 1, 2}} {
-			e := (&pieces{unread: out.written, lengths: way}).end()
+			e := (&pieceConn{unread: out.written, lengths: way}).frameConn()
 			got, err := e.readPacket(length)
 			if err != nil || !bytes.Equal(got, payload) || e.seq != byte(length/wire.MaxFrame+1) {
 				t.Errorf("%d bytes in pieces %v: %d bytes, %d frames, %v", length, way, len(got), e.seq, err)
@@ -153,7 +153,7 @@ func TestLongPackets(t *testing.T) {
 			if got, err = e.readPacket(length); err != nil || string(got) != "next" {
 				t.Errorf("behind %d bytes: %q, %v", length, got, err)
 			}
-			e = (&pieces{unread: out.written, lengths: way}).end()
+			e = (&pieceConn{unread: out.written, lengths: way}).frameConn()
 			if _, err := e.readPacket(length - 1); err != errTooLarge {
 				t.Errorf("%d bytes, one too many: %v", length, err)
 			}
@@ -164,8 +164,8 @@ func TestLongPackets(t *testing.T) {
 // TestBegunCommands: a command that has begun has to continue within a time limit, wherever it stops, whether
 // it is read or passed on. There is no limit before and after it.
 func TestBegunCommands(t *testing.T) {
-	out := &pieces{}
-	w := out.end()
+	out := &pieceConn{}
+	w := out.frameConn()
 	if err := w.send(make([]byte, wire.MaxFrame), []byte("next")); err != nil {
 		t.Fatal(err)
 	}
@@ -174,21 +174,21 @@ func TestBegunCommands(t *testing.T) {
 		"passed on": func(b *backend) error { _, err := b.forward(0); return err },
 	} {
 		for _, lengths := range [][]int{{1, 100_000}, {wire.HeaderLen, 100_000}, {wire.HeaderLen + 1, wire.MaxFrame - 1, wire.HeaderLen}} {
-			conn := &pieces{unread: out.written, lengths: lengths}
-			b := &backend{frameConn: (&pieces{}).end(), client: &client{frameConn: conn.end()}}
+			conn := &pieceConn{unread: out.written, lengths: lengths}
+			b := &backend{frameConn: (&pieceConn{}).frameConn(), client: &client{frameConn: conn.frameConn()}}
 			if err := b.client.awaitByte(); err != nil {
 				t.Fatal(err)
 			}
 			if err := serve(b); err != nil {
 				t.Fatal(err)
 			}
-			for i, timed := range conn.reads {
+			for i, timed := range conn.deadlines {
 				if timed != (i > 0) {
-					t.Errorf("%s in pieces %v: read %d of %d: %v", how, lengths, i, len(conn.reads), timed)
+					t.Errorf("%s in pieces %v: read %d of %d: %v", how, lengths, i, len(conn.deadlines), timed)
 					break
 				}
 			}
-			if conn.timed.Load() {
+			if conn.hasDeadline.Load() {
 				t.Errorf("%s in pieces %v: there is a limit behind it", how, lengths)
 			}
 		}
@@ -206,11 +206,11 @@ func TestIdleMemory(t *testing.T) {
 		runtime.ReadMemStats(&m)
 		return int64(m.HeapAlloc)
 	}
-	sent := frames("\x03INSERT", string(make([]byte, 100_000)))
+	sent := encodeFrames("\x03INSERT", string(make([]byte, 100_000)))
 	before := heap()
 	for i := range all {
-		conn := &pieces{unread: sent}
-		all[i] = conn.end()
+		conn := &pieceConn{unread: sent}
+		all[i] = conn.frameConn()
 		for range 2 {
 			if _, err := all[i].readPacket(1 << 20); err != nil {
 				t.Fatal(err)

@@ -18,9 +18,9 @@ const (
 	another   = "\xfecaching_sha2_password\x00saltsaltsaltsaltsalt\x00"
 )
 
-// numbered numbers frames as in a dialogue.
-func numbered(first, step byte, payloads ...string) []byte {
-	b := frames(payloads...)
+// numberFrames numbers frames as in a dialogue.
+func numberFrames(first, step byte, payloads ...string) []byte {
+	b := encodeFrames(payloads...)
 	for at := 0; at < len(b); first += step {
 		b[at+3] = first
 		at += wire.HeaderLen + int(binary.LittleEndian.Uint32(b[at:])&wire.MaxFrame)
@@ -31,14 +31,14 @@ func numbered(first, step byte, payloads ...string) []byte {
 // FuzzHandshake: no bytes of a client before its login cause a panic, or reach the server unless they are a
 // login. No bytes of a server cause a panic.
 func FuzzHandshake(f *testing.F) {
-	f.Add(numbered(0, 2, aGreeting, anOK), numbered(1, 2, aLogin), byte(0), []byte{3})
-	f.Add(numbered(0, 2, aGreeting, another, "\x01\x03"), numbered(1, 2, aLogin, "\x02"), byte(0), []byte{1})
-	f.Add(numbered(0, 2, aGreeting, another, "\x01\x04", "\x01key", anErr), numbered(1, 2, aLogin, "answer", "\x02", "secret"), byte(0), []byte(nil))
-	f.Add(numbered(0, 2, aGreeting), append(numbered(1, 2, forTLS), "\x16\x03\x01\x00\x05hello"...), byte(1), []byte{36})
-	f.Add(numbered(0, 2, aGreeting), numbered(1, 2, aLogin), byte(3), []byte(nil))
-	f.Add(numbered(0, 2, aGreeting), numbered(1, 2, strings.Replace(aLogin, "app", "app\x14abc", 1)), byte(0), []byte(nil))
-	f.Add(numbered(0, 2, aGreeting), numbered(1, 2, "\x41\x38\x00\x00\x00an older form"), byte(3), []byte(nil))
-	f.Add(numbered(0, 1, anErr), []byte(nil), byte(0), []byte(nil))
+	f.Add(numberFrames(0, 2, aGreeting, anOK), numberFrames(1, 2, aLogin), byte(0), []byte{3})
+	f.Add(numberFrames(0, 2, aGreeting, another, "\x01\x03"), numberFrames(1, 2, aLogin, "\x02"), byte(0), []byte{1})
+	f.Add(numberFrames(0, 2, aGreeting, another, "\x01\x04", "\x01key", anErr), numberFrames(1, 2, aLogin, "answer", "\x02", "secret"), byte(0), []byte(nil))
+	f.Add(numberFrames(0, 2, aGreeting), append(numberFrames(1, 2, forTLS), "\x16\x03\x01\x00\x05hello"...), byte(1), []byte{36})
+	f.Add(numberFrames(0, 2, aGreeting), numberFrames(1, 2, aLogin), byte(3), []byte(nil))
+	f.Add(numberFrames(0, 2, aGreeting), numberFrames(1, 2, strings.Replace(aLogin, "app", "app\x14abc", 1)), byte(0), []byte(nil))
+	f.Add(numberFrames(0, 2, aGreeting), numberFrames(1, 2, "\x41\x38\x00\x00\x00an older form"), byte(3), []byte(nil))
+	f.Add(numberFrames(0, 1, anErr), []byte(nil), byte(0), []byte(nil))
 	f.Fuzz(func(t *testing.T, fromServer, fromClient []byte, flags byte, cuts []byte) {
 		of := &Server{cfg: Config{Logger: slog.New(slog.DiscardHandler), RequireTLS: flags&2 != 0}}
 		if flags&1 != 0 {
@@ -48,10 +48,10 @@ func FuzzHandshake(f *testing.F) {
 		for _, n := range cuts {
 			lengths = append(lengths, 1+int(n))
 		}
-		server, client := &pieces{unread: fromServer, lengths: lengths}, &pieces{unread: fromClient, lengths: lengths}
+		server, client := &pieceConn{unread: fromServer, lengths: lengths}, &pieceConn{unread: fromClient, lengths: lengths}
 		s := &session{proxy: of}
-		s.client.frameConn = client.end()
-		s.server.frameConn, s.server.client = server.end(), &s.client
+		s.client.frameConn = client.frameConn()
+		s.server.frameConn, s.server.client = server.frameConn(), &s.client
 		err := s.handshake()
 		s.client.returnBuffer()
 		s.server.returnBuffer()

@@ -7,7 +7,7 @@ import (
 
 // TestHangUp: a client with an unread last command gets an orderly end of the connection, and not a reset.
 func TestHangUp(t *testing.T) {
-	client, conn := connected(t, "tcp")
+	client, conn := connectSockets(t, "tcp")
 	if _, err := client.Write([]byte("two")); err != nil {
 		t.Fatal(err)
 	}

@@ -14,12 +14,12 @@ const frame = 1<<24 - 1
 // TestLargeRows: rows whose payload ends right before, at and after the end of a frame are the server's, even
 // if the second frame, or the row itself, begins like an end of rows or an error.
 func TestLargeRows(t *testing.T) {
-	each(t, func(t *testing.T, p *place) {
+	runOnServers(t, func(t *testing.T, p *testDatabase) {
 		for way, capability := range map[string]uint64{"EOF": 0, "no EOF": proxytest.DeprecateEOF} {
 			t.Run(way, func(t *testing.T) {
-				o := p.root()
+				o := p.rootOptions()
 				o.Capabilities = proxytest.Common | capability
-				p.relayed(o).Run(t, func(c *proxytest.Client) {
+				p.newRelayTwin(o).Run(t, func(c *proxytest.Client) {
 					c.Query(fmt.Sprintf("SELECT REPEAT(x'FE', %d), 'next' UNION ALL SELECT 'a', 'b'", frame-4-5-1)) // its last frame is one byte shorter than a full one
 					c.Query(fmt.Sprintf("SELECT REPEAT(x'FE', %d), 'next' UNION ALL SELECT 'a', 'b'", frame-4-5))   // an empty frame follows
 					c.Query(fmt.Sprintf("SELECT REPEAT(x'FE', %d) UNION ALL SELECT 'a'", frame))                    // its second frame has four bytes and begins with 0xFE
@@ -37,8 +37,8 @@ func TestLargeRows(t *testing.T) {
 // TestLargeCommands: commands whose payload ends right before, at and after the end of a frame reach the
 // server, and the numbers of the answers follow theirs.
 func TestLargeCommands(t *testing.T) {
-	each(t, func(t *testing.T, p *place) {
-		p.relayed(p.root(), items...).Run(t, func(c *proxytest.Client) {
+	runOnServers(t, func(t *testing.T, p *testDatabase) {
+		p.newRelayTwin(p.rootOptions(), items...).Run(t, func(c *proxytest.Client) {
 			const before, behind = "SELECT LENGTH('", "')"
 			for _, k := range []int{-1, 0, 1} { // offset of the payload's length, with the command's byte
 				c.Query(before + strings.Repeat("a", frame+k-1-len(before)-len(behind)) + behind)

@@ -59,7 +59,7 @@ func (s *session) handshake() error {
 	if s.proxy.cfg.TLS == nil {
 		caps &^= wire.SSL
 	}
-	greeting.SetCaps(caps, greeting.Maria&offeredMariaCaps)
+	greeting.SetCaps(caps, greeting.MariaCaps&offeredMariaCaps)
 	if err := s.client.send(p); err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func (s *session) handshake() error {
 		return s.denyLogin(3159, "HY000", "leafsql: MySQL is reached through its unix socket, which takes clients with TLS only; use TLS, or let -server be the server's host and port")
 	}
 	switch {
-	case err != nil, login.Caps&^caps&(hiddenCaps|wire.SSL|wire.Compress) != 0, login.Maria&^greeting.Maria != 0: // the client uses capabilities that it was not offered
+	case err != nil, login.Caps&^caps&(hiddenCaps|wire.SSL|wire.Compress) != 0, login.MariaCaps&^greeting.MariaCaps != 0: // the client uses capabilities that it was not offered
 		return s.denyLogin(1043, "08S01", "Bad handshake")
 	case login.Caps&wire.Protocol41 == 0:
 		return s.denyLogin(1251, "08004", "Client does not support authentication protocol requested by server; consider upgrading MySQL client")
@@ -291,7 +291,7 @@ func (s *session) resetState(login fill.Login, knownDB bool) {
 
 // serveChangeUser serves COM_CHANGE_USER.
 func (s *session) serveChangeUser(p []byte) (quit bool, err error) {
-	user, database, err := wire.ChangeUser(p, s.server.caps)
+	user, database, err := wire.ParseChangeUser(p, s.server.caps)
 	if err != nil {
 		return true, s.denyLogin(1043, "08S01", "Bad handshake")
 	}

@@ -18,9 +18,9 @@ import (
 // TestLogins: the server checks logins through the proxy: a right, wrong or missing password, an unknown user,
 // a database that is missing or forbidden, another plugin than the user's.
 func TestLogins(t *testing.T) {
-	each(t, func(t *testing.T, p *place) {
-		w := p.relayed(p.root())
-		right := p.user("a", "secret")
+	runOnServers(t, func(t *testing.T, p *testDatabase) {
+		w := p.newRelayTwin(p.rootOptions())
+		right := p.createUser("a", "secret")
 		change := func(of func(o *proxytest.Options)) proxytest.Options {
 			o := right
 			of(&o)
@@ -36,8 +36,8 @@ func TestLogins(t *testing.T) {
 			"another's database": change(func(o *proxytest.Options) { o.Database = "mysql" }),
 			"another plugin":     change(func(o *proxytest.Options) { o.Plugin = "mysql_clear_password" }),
 			"native password":    change(func(o *proxytest.Options) { o.Plugin = "mysql_native_password" }),
-			"no plugin":          change(func(o *proxytest.Options) { o.Without = proxytest.PluginAuth }),
-			"short form":         change(func(o *proxytest.Options) { o.Without = proxytest.PluginAuthLenenc }),
+			"no plugin":          change(func(o *proxytest.Options) { o.Unrequested = proxytest.PluginAuth }),
+			"short form":         change(func(o *proxytest.Options) { o.Unrequested = proxytest.PluginAuthLenenc }),
 			"attributes":         change(func(o *proxytest.Options) { o.Attributes = map[string]string{"program_name": "twin"} }),
 			"long attributes":    change(func(o *proxytest.Options) { o.Attributes = map[string]string{"a": strings.Repeat("a", 60_000)} }),
 			"too long":           change(func(o *proxytest.Options) { o.Attributes = map[string]string{"a": strings.Repeat("a", 70_000)} }),
@@ -45,8 +45,8 @@ func TestLogins(t *testing.T) {
 		} {
 			t.Run(name, func(t *testing.T) {
 				w.Options = o
-				w.Setup = func(bool) { p.user("a", "secret") } // MySQL has not cached the password
-				for range 2 {                                  // and then it has
+				w.Setup = func(bool) { p.createUser("a", "secret") } // MySQL has not cached the password
+				for range 2 {                                        // and then it has
 					w.Run(t, func(c *proxytest.Client) {
 						c.Query("SELECT CURRENT_USER(), DATABASE()")
 						c.Query("SELECT COUNT(*) FROM performance_schema.session_connect_attrs WHERE ATTR_VALUE = 'twin'")
@@ -61,14 +61,14 @@ func TestLogins(t *testing.T) {
 // TestChangeUser: a connection that changes its user gets the server's answer, and continues or ends as the
 // server determines.
 func TestChangeUser(t *testing.T) {
-	each(t, func(t *testing.T, p *place) {
-		a := p.user("a", "secret")
-		b := p.user("b", "other")
-		w := p.relayed(a)
+	runOnServers(t, func(t *testing.T, p *testDatabase) {
+		a := p.createUser("a", "secret")
+		b := p.createUser("b", "other")
+		w := p.newRelayTwin(a)
 		w.Setup = func(bool) {
-			p.fresh(items...)
-			p.user("a", "secret")
-			p.user("b", "other")
+			p.recreate(items...)
+			p.createUser("a", "secret")
+			p.createUser("b", "other")
 		}
 		for way, capabilities := range map[string]uint64{"plain": 0, "attributes": proxytest.ConnectAttrs | proxytest.DeprecateEOF | proxytest.SessionTrack} {
 			w.Options.Capabilities = proxytest.Common | capabilities
@@ -103,9 +103,9 @@ func TestChangeUser(t *testing.T) {
 
 // TestUnprivileged: the server refuses what a user may not do, including commands that stop or copy the server.
 func TestUnprivileged(t *testing.T) {
-	each(t, func(t *testing.T, p *place) {
-		w := p.relayed(p.root())
-		w.Setup = func(bool) { w.Options = p.user("a", "secret") }
+	runOnServers(t, func(t *testing.T, p *testDatabase) {
+		w := p.newRelayTwin(p.rootOptions())
+		w.Setup = func(bool) { w.Options = p.createUser("a", "secret") }
 		w.Setup(false)
 		w.Run(t, func(c *proxytest.Client) {
 			for _, command := range []byte{0x07, 0x08, proxytest.Debug, 0x12, 0x15, 0x1E, 0x20} { // REFRESH, SHUTDOWN, DEBUG, BINLOG_DUMP, REGISTER_SLAVE, BINLOG_DUMP_GTID, CLONE
@@ -124,18 +124,18 @@ func TestUnprivileged(t *testing.T) {
 // TestNotOffered: a client with a capability that it was not offered gets an error immediately, and so does a
 // client that is too old for the server.
 func TestNotOffered(t *testing.T) {
-	each(t, func(t *testing.T, p *place) {
+	runOnServers(t, func(t *testing.T, p *testDatabase) {
 		addr := proxytest.Start(t, p.dsn+"?leafTables=none")
 		for name, change := range map[string]func(o *proxytest.Options) (number int){
 			"zstd":      func(o *proxytest.Options) int { o.Capabilities |= proxytest.ZSTD; return 1043 },
 			"no schema": func(o *proxytest.Options) int { o.Capabilities |= proxytest.NoSchema; return 1043 },
 			"progress":  func(o *proxytest.Options) int { o.Capabilities |= proxytest.Progress; return 1043 },
 			"TLS":       func(o *proxytest.Options) int { o.TLS = &tls.Config{InsecureSkipVerify: true}; return 1043 },
-			"old":       func(o *proxytest.Options) int { o.Without = proxytest.Protocol41; return 1251 },
+			"old":       func(o *proxytest.Options) int { o.Unrequested = proxytest.Protocol41; return 1251 },
 		} {
 			t.Run(name, func(t *testing.T) {
-				o := p.root()
-				o.Capabilities, o.Insist = proxytest.Common, true
+				o := p.rootOptions()
+				o.Capabilities, o.ForceCapabilities = proxytest.Common, true
 				want := change(&o)
 				took := stopwatch.Start(t)
 				c, err := proxytest.Dial(addr, o)
@@ -183,11 +183,11 @@ func TestDialogue(t *testing.T) {
 	}
 	defer l.Close()
 	play := func(conn net.Conn, server bool) error {
-		conn.SetDeadline(time.Now().Add(proxytest.Patience))
+		conn.SetDeadline(time.Now().Add(proxytest.Timeout))
 		for i, s := range steps {
 			if s.fromServer == server {
 				if i == len(steps)-1 { // the early command does not reach the server before
-					if err := expect(conn, f(0, "\x0e")); err != nil {
+					if err := expectBytes(conn, f(0, "\x0e")); err != nil {
 						return fmt.Errorf("the early command: %w", err)
 					}
 				}
@@ -200,7 +200,7 @@ func TestDialogue(t *testing.T) {
 			if server {
 				want = strings.TrimSuffix(want, f(0, "\x0e"))
 			}
-			if err := expect(conn, want); err != nil {
+			if err := expectBytes(conn, want); err != nil {
 				return fmt.Errorf("step %d: %w", i, err)
 			}
 		}
@@ -229,8 +229,8 @@ func TestDialogue(t *testing.T) {
 	}
 }
 
-// expect fails unless the next bytes are those wanted.
-func expect(conn net.Conn, want string) error {
+// expectBytes fails unless the next bytes are those wanted.
+func expectBytes(conn net.Conn, want string) error {
 	got := make([]byte, len(want))
 	n, err := io.ReadFull(conn, got)
 	if err == nil && string(got) != want {

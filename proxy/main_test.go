@@ -16,7 +16,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	flag.DurationVar(&proxytest.Patience, "patience", proxytest.Patience, "how long a client waits for a packet")
+	flag.DurationVar(&proxytest.Timeout, "patience", proxytest.Timeout, "how long a client waits for a packet")
 	flag.BoolVar(&proxytest.Compressed, "compressed", false, "all clients ask for compression")
 	mysql.SetLogger(&mysql.NopLogger{})
 	status := m.Run()
@@ -24,8 +24,8 @@ func TestMain(m *testing.M) {
 	os.Exit(status)
 }
 
-// A place is a new database for a test.
-type place struct {
+// A testDatabase is a new database for a test.
+type testDatabase struct {
 	mysqltest.Target
 	t    testing.TB
 	dsn  string
@@ -34,9 +34,9 @@ type place struct {
 	db   *sql.DB
 }
 
-func newPlace(t testing.TB, target mysqltest.Target) *place {
+func newTestDatabase(t testing.TB, target mysqltest.Target) *testDatabase {
 	t.Helper()
-	p := &place{Target: target, t: t, dsn: target.Database(t)}
+	p := &testDatabase{Target: target, t: t, dsn: target.Database(t)}
 	cfg, err := mysql.ParseDSN(p.dsn)
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +51,7 @@ func newPlace(t testing.TB, target mysqltest.Target) *place {
 }
 
 // exec runs statements in the database, directly on the server.
-func (p *place) exec(texts ...string) {
+func (p *testDatabase) exec(texts ...string) {
 	p.t.Helper()
 	for _, text := range append([]string{"USE " + p.name}, texts...) {
 		if _, err := p.db.Exec(text); err != nil {
@@ -60,14 +60,14 @@ func (p *place) exec(texts ...string) {
 	}
 }
 
-// fresh drops the database and creates it again.
-func (p *place) fresh(texts ...string) {
+// recreate drops the database and creates it again.
+func (p *testDatabase) recreate(texts ...string) {
 	p.t.Helper()
 	p.exec(append([]string{"DROP DATABASE " + p.name, "CREATE DATABASE " + p.name + " CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci", "USE " + p.name}, texts...)...)
 }
 
-// ask returns the single value that a statement selects, directly on the server.
-func (p *place) ask(text string, args ...any) (value string) {
+// queryValue returns the single value that a statement selects, directly on the server.
+func (p *testDatabase) queryValue(text string, args ...any) (value string) {
 	p.t.Helper()
 	if err := p.db.QueryRow(text, args...).Scan(&value); err != nil {
 		p.t.Fatalf("%s: %v", text, err)
@@ -75,8 +75,8 @@ func (p *place) ask(text string, args ...any) (value string) {
 	return value
 }
 
-// user creates a user with all rights on the database, and returns the options for its login.
-func (p *place) user(name, password string) proxytest.Options {
+// createUser creates a user with all rights on the database, and returns the options for its login.
+func (p *testDatabase) createUser(name, password string) proxytest.Options {
 	p.t.Helper()
 	name = name + "_" + strings.TrimPrefix(p.name, "leafsql_")
 	p.exec("DROP USER IF EXISTS "+name, "CREATE USER "+name+" IDENTIFIED BY '"+password+"'", "GRANT ALL ON "+p.name+".* TO "+name)
@@ -88,69 +88,69 @@ func (p *place) user(name, password string) proxytest.Options {
 	return o
 }
 
-// root returns the options for the login of the tests' own user.
-func (p *place) root() proxytest.Options {
+// rootOptions returns the options for the login of the tests' own user.
+func (p *testDatabase) rootOptions() proxytest.Options {
 	return proxytest.Options{User: "root", Database: p.name}
 }
 
-// each runs a test on both servers.
-func each(t *testing.T, test func(t *testing.T, p *place)) {
+// runOnServers runs a test on both servers.
+func runOnServers(t *testing.T, test func(t *testing.T, p *testDatabase)) {
 	for _, target := range mysqltest.Targets(t) {
-		t.Run(target.Name, func(t *testing.T) { test(t, newPlace(t, target)) })
+		t.Run(target.Name, func(t *testing.T) { test(t, newTestDatabase(t, target)) })
 	}
 }
 
-// relayed returns a twin with a proxy that fills no tables.
-func (p *place) relayed(o proxytest.Options, setup ...string) *proxytest.Twin {
+// newRelayTwin returns a twin with a proxy that fills no tables.
+func (p *testDatabase) newRelayTwin(o proxytest.Options, setup ...string) *proxytest.Twin {
 	return &proxytest.Twin{
 		Direct: p.addr, Through: proxytest.Start(p.t, p.dsn+"?leafTables=none"), Options: o,
-		Setup: func(bool) { p.fresh(setup...) },
+		Setup: func(bool) { p.recreate(setup...) },
 	}
 }
 
-// generated is the first key that either side of a filled twin generates.
-const generated = 1000
+// firstGenerated is the first key that either side of a filled twin generates.
+const firstGenerated = 1000
 
 const allocTable = "CREATE TABLE leaf_alloc (biz_tag VARCHAR(128) NOT NULL PRIMARY KEY, max_id BIGINT NOT NULL, step INT NOT NULL," +
 	" description VARCHAR(256), update_time TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP)"
 
-// configured creates the database with tables to be filled. If through is set, {AUTO} in the texts is removed;
+// createTables creates the database with tables to be filled. If through is set, {AUTO} in the texts is removed;
 // otherwise it means AUTO_INCREMENT.
-func (p *place) configured(through bool, texts ...string) {
+func (p *testDatabase) createTables(through bool, texts ...string) {
 	p.t.Helper()
-	auto, end := "AUTO_INCREMENT", fmt.Sprintf(" AUTO_INCREMENT=%d", generated)
+	auto, end := "AUTO_INCREMENT", fmt.Sprintf(" AUTO_INCREMENT=%d", firstGenerated)
 	if through {
 		auto, end = "", ""
 	}
-	all := []string{allocTable, fmt.Sprintf("INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('items', %d, 100000)", generated)}
+	all := []string{allocTable, fmt.Sprintf("INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('items', %d, 100000)", firstGenerated)}
 	for _, text := range texts {
 		if strings.Contains(text, "{AUTO}") {
 			text = strings.ReplaceAll(text, "{AUTO}", auto) + end
 		}
 		all = append(all, text)
 	}
-	p.fresh(all...)
+	p.recreate(all...)
 }
 
-// filled returns a twin with AUTO_INCREMENT on the server, and a proxy that fills items.
-func (p *place) filled(o proxytest.Options, setup ...string) *proxytest.Twin {
-	w := &proxytest.Twin{Direct: p.addr, Options: o, IDs: generated, Keys: []string{"id", "LAST_INSERT_ID()"}}
+// newFillTwin returns a twin with AUTO_INCREMENT on the server, and a proxy that fills items.
+func (p *testDatabase) newFillTwin(o proxytest.Options, setup ...string) *proxytest.Twin {
+	w := &proxytest.Twin{Direct: p.addr, Options: o, IDs: firstGenerated, Keys: []string{"id", "LAST_INSERT_ID()"}}
 	w.Setup = func(through bool) {
-		p.configured(through, setup...)
+		p.createTables(through, setup...)
 		if through {
-			w.Through = p.proxy()
+			w.Through = p.startProxy()
 		}
 	}
 	return w
 }
 
-// proxy starts a proxy that fills items.
-func (p *place) proxy(settings ...func(*proxy.Config)) (addr string) {
+// startProxy starts a proxy that fills items.
+func (p *testDatabase) startProxy(settings ...func(*proxy.Config)) (addr string) {
 	return proxytest.Start(p.t, p.dsn+"?leafTables=items", settings...)
 }
 
 // dial logs in at an address. The connection ends with the test.
-func (p *place) dial(addr string, o proxytest.Options) *proxytest.Client {
+func (p *testDatabase) dial(addr string, o proxytest.Options) *proxytest.Client {
 	p.t.Helper()
 	c, err := proxytest.Dial(addr, o)
 	if err != nil {

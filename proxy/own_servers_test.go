@@ -24,32 +24,32 @@ func TestOwnServers(t *testing.T) {
 			own := mysqltest.Run(t, mysqltest.Config{Kind: mysqltest.Kind(target.Name), Args: []string{
 				"--log-bin=log", "--init-connect=SET sql_mode = 'NO_BACKSLASH_ESCAPES'", "--ssl-cert=" + certFile, "--ssl-key=" + keyFile,
 			}}).Target()
-			t.Run("TLS", func(t *testing.T) { throughTLS(t, newPlace(t, own), cert) })
-			t.Run("request for TLS", func(t *testing.T) { requestForTLS(t, newPlace(t, own), cert) })
-			t.Run("denied DDL", func(t *testing.T) { deniedDDL(t, newPlace(t, own)) })
-			t.Run("no prepared statements", func(t *testing.T) { noPrepare(t, newPlace(t, own)) })
-			t.Run("lower max_connect_errors", func(t *testing.T) { lowerErrors(t, newPlace(t, own)) })
-			t.Run("shared permission", func(t *testing.T) { sharedPermission(t, newPlace(t, own)) })
-			t.Run("init_connect", func(t *testing.T) { initConnect(t, newPlace(t, own)) })
+			t.Run("TLS", func(t *testing.T) { testTLS(t, newTestDatabase(t, own), cert) })
+			t.Run("request for TLS", func(t *testing.T) { testTLSCapabilities(t, newTestDatabase(t, own), cert) })
+			t.Run("denied DDL", func(t *testing.T) { testDeniedDDL(t, newTestDatabase(t, own)) })
+			t.Run("no prepared statements", func(t *testing.T) { testPreparedLimit(t, newTestDatabase(t, own)) })
+			t.Run("lower max_connect_errors", func(t *testing.T) { testLoweredConnectErrors(t, newTestDatabase(t, own)) })
+			t.Run("shared permission", func(t *testing.T) { testSharedPermission(t, newTestDatabase(t, own)) })
+			t.Run("init_connect", func(t *testing.T) { testInitConnect(t, newTestDatabase(t, own)) })
 			if target.Name == string(mysqltest.MariaDB) {
-				t.Run("binlog", func(t *testing.T) { binlog(t, newPlace(t, own)) })
+				t.Run("binlog", func(t *testing.T) { testBinlogStream(t, newTestDatabase(t, own)) })
 			} else {
-				t.Run("transactions", func(t *testing.T) { namedTransactions(t, newPlace(t, own)) })
+				t.Run("transactions", func(t *testing.T) { testTrackedTransactions(t, newTestDatabase(t, own)) })
 			}
 		})
 	}
 }
 
-// initConnect: a text is read like the server reads it. This includes the first text of a session, whose
+// testInitConnect: a text is read like the server reads it. This includes the first text of a session, whose
 // sql_mode is set after the answer to the login.
-func initConnect(t *testing.T, p *place) {
-	w := p.filled(p.root(), filledItems...)
+func testInitConnect(t *testing.T, p *testDatabase) {
+	w := p.newFillTwin(p.rootOptions(), filledItems...)
 	setup := w.Setup
 	w.Setup = func(through bool) {
 		setup(through)
-		w.Options = p.user("a", "secret")
+		w.Options = p.createUser("a", "secret")
 	}
-	w.Options = p.user("a", "secret")
+	w.Options = p.createUser("a", "secret")
 	for _, text := range []string{
 		`INSERT INTO items (name, n) VALUES ('a\', 1), ('b', 2)`,
 		`INSERT INTO items (name, n) VALUES ('it\'s', 3), ('b', 4)`,
@@ -66,34 +66,34 @@ func initConnect(t *testing.T, p *place) {
 	}
 }
 
-// binlog: a replica's stream of events is relayed, and ends with the proxy.
-func binlog(t *testing.T, p *place) {
+// testBinlogStream: a replica's stream of events is relayed, and ends with the proxy.
+func testBinlogStream(t *testing.T, p *testDatabase) {
 	stream := func(c *proxytest.Client) {
 		c.Query("SET @master_binlog_checksum = 'NONE'")
 		c.Send(0x12, append([]byte{4, 0, 0, 0, 0, 0, 77, 0, 0, 0}, "log.000001"...))
 		c.Packets("events", 3)
 	}
-	p.relayed(p.root()).Run(t, stream)
+	p.newRelayTwin(p.rootOptions()).Run(t, stream)
 	server, addr := proxytest.Serve(t, p.dsn+"?leafTables=none")
-	c := p.dial(addr, p.root())
+	c := p.dial(addr, p.rootOptions())
 	stream(c)
-	ctx, cancel := context.WithTimeout(context.Background(), proxytest.Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), proxytest.Timeout)
 	defer cancel()
 	if err := server.Shutdown(ctx); err != nil {
 		t.Error(err)
 	}
-	if a := c.Rest(); a.Closed != nil {
+	if a := c.ReadRest(); a.Closed != nil {
 		t.Errorf("the stream's end: %v", a.Closed)
 	}
 }
 
-// namedTransactions: a client that tracks its transactions receives the one that stored the rows, even if an
-// internal statement of leafsql committed it.
-func namedTransactions(t *testing.T, p *place) {
-	p.configured(true, filledItems...)
-	o := p.root()
+// testTrackedTransactions: a client that tracks its transactions receives the one that stored the rows, even if
+// an internal statement of leafsql committed it.
+func testTrackedTransactions(t *testing.T, p *testDatabase) {
+	p.createTables(true, filledItems...)
+	o := p.rootOptions()
 	o.Capabilities = proxytest.Common | proxytest.SessionTrack | proxytest.DeprecateEOF | proxytest.MultiStatements
-	c := p.dial(p.proxy(), o)
+	c := p.dial(p.startProxy(), o)
 	c.Query("SET session_track_gtids = OWN_GTID")
 	uuid := c.Query("SELECT @@server_uuid").Rows()[0][0]
 	before := "none"
@@ -117,8 +117,9 @@ func namedTransactions(t *testing.T, p *place) {
 	}
 }
 
-// requestForTLS: the capabilities in a client's request for TLS apply, and not those in the login that follows.
-func requestForTLS(t *testing.T, p *place, cert *selfsigned.Certificate) {
+// testTLSCapabilities: the capabilities in a client's request for TLS apply, and not those in the login that
+// follows.
+func testTLSCapabilities(t *testing.T, p *testDatabase, cert *selfsigned.Certificate) {
 	const (
 		common  = proxytest.Common | proxytest.SSL | proxytest.ConnectWithDB
 		several = proxytest.MultiStatements
@@ -131,14 +132,14 @@ func requestForTLS(t *testing.T, p *place, cert *selfsigned.Certificate) {
 		"no EOF in the request only":             {several | noEOF, several},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := p.root()
+			o := p.rootOptions()
 			o.TLS = &tls.Config{RootCAs: cert.Client().RootCAs, ServerName: "127.0.0.1"}
 			o.Capabilities, o.AfterTLS = common|capabilities[0], common|capabilities[1]
-			w := p.filled(o, filledItems...)
+			w := p.newFillTwin(o, filledItems...)
 			setup := w.Setup
 			w.Setup = func(through bool) {
 				if setup(through); through {
-					w.Through = p.proxy(func(cfg *proxy.Config) {
+					w.Through = p.startProxy(func(cfg *proxy.Config) {
 						cfg.TLS = &tls.Config{Certificates: cert.Client().Certificates}
 						cfg.ServerTLS = o.TLS
 					})
@@ -153,35 +154,35 @@ func requestForTLS(t *testing.T, p *place, cert *selfsigned.Certificate) {
 	}
 }
 
-// throughTLS: a client with TLS has TLS on both connections. Its login has the server's result, whether its
+// testTLS: a client with TLS has TLS on both connections. Its login has the server's result, whether its
 // handshake arrives with the request for TLS or after it, and it is notified immediately when the server ends
 // its connection. A client without TLS has none on either connection. No log contains its password.
-func throughTLS(t *testing.T, p *place, cert *selfsigned.Certificate) {
+func testTLS(t *testing.T, p *testDatabase, cert *selfsigned.Certificate) {
 	client := &tls.Config{RootCAs: cert.Client().RootCAs, ServerName: "127.0.0.1"}
-	var log logged
+	var log logBuffer
 	encrypted := func(cfg *proxy.Config) {
 		cfg.TLS, cfg.ServerTLS = &tls.Config{Certificates: cert.Client().Certificates}, client
 		cfg.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
-	w := p.relayed(p.root(), items...)
+	w := p.newRelayTwin(p.rootOptions(), items...)
 	setup := w.Setup
 	w.Through = proxytest.Start(t, p.dsn+"?leafTables=none", encrypted)
 	w.Setup = func(through bool) { // MySQL has not cached the password
 		setup(through)
-		p.user("a", "secret")
+		p.createUser("a", "secret")
 	}
 	for name, change := range map[string]func(o *proxytest.Options){
 		"plain":           func(o *proxytest.Options) { o.TLS = nil },
 		"TLS":             func(*proxytest.Options) {},
 		"compressed":      func(o *proxytest.Options) { o.Capabilities = proxytest.Common | proxytest.Compress },
-		"hello at once":   func(o *proxytest.Options) { o.HelloAtOnce = true },
+		"hello at once":   func(o *proxytest.Options) { o.EarlyHello = true },
 		"wrong password":  func(o *proxytest.Options) { o.Password = "wrong" },
 		"no password":     func(o *proxytest.Options) { o.Password = "" },
 		"another plugin":  func(o *proxytest.Options) { o.Plugin = "mysql_clear_password" },
 		"several results": func(o *proxytest.Options) { o.Capabilities = proxytest.Common | proxytest.DeprecateEOF },
 	} {
 		t.Run(name, func(t *testing.T) {
-			w.Options = p.user("a", "secret")
+			w.Options = p.createUser("a", "secret")
 			w.Options.TLS = client
 			change(&w.Options)
 			played := 0
@@ -199,35 +200,35 @@ func throughTLS(t *testing.T, p *place, cert *selfsigned.Certificate) {
 			if letIn := w.Options.Password == "secret"; letIn != (played == 4) {
 				t.Errorf("let in %d times of 4", played)
 			}
-			w.Setup = func(through bool) { setup(through); p.user("a", "secret") }
+			w.Setup = func(through bool) { setup(through); p.createUser("a", "secret") }
 		})
 	}
 	if text := log.String(); strings.Contains(text, "secret") { // MySQL's clients send it in clear text through TLS
 		t.Errorf("in the log:\n%s", text)
 	}
 	t.Run("filled", func(t *testing.T) {
-		p.configured(true, filledItems...)
-		o := p.root()
+		p.createTables(true, filledItems...)
+		o := p.rootOptions()
 		o.TLS = client
-		c := p.dial(p.proxy(encrypted), o)
+		c := p.dial(p.startProxy(encrypted), o)
 		c.Query("INSERT INTO items (name, n) VALUES ('a', 1), ('b', 2)")
 		c.Query("INSERT INTO items (name, n) SELECT name, n FROM source")
 		c.Prepare("INSERT INTO items (name, n) VALUES (?, 3)").Execute(proxytest.String("c"))
-		p.await("SELECT CONCAT(COUNT(*), ' ', COUNT(DISTINCT id)) FROM items", "6 6")
+		p.waitForValue("SELECT CONCAT(COUNT(*), ' ', COUNT(DISTINCT id)) FROM items", "6 6")
 	})
 	t.Run("hang up", func(t *testing.T) {
-		o := p.root()
+		o := p.rootOptions()
 		o.TLS = client
 		c := p.dial(w.Through, o)
 		p.exec(fmt.Sprintf("KILL %d", c.Thread))
 		took := stopwatch.Start(t)
-		if c.Rest(); took() > 2*time.Second {
+		if c.ReadRest(); took() > 2*time.Second {
 			t.Errorf("told after %v", took())
 		}
 	})
 	t.Run("required", func(t *testing.T) {
 		addr := proxytest.Start(t, p.dsn+"?leafTables=none", encrypted, func(cfg *proxy.Config) { cfg.RequireTLS = true })
-		o := p.root()
+		o := p.rootOptions()
 		c, err := proxytest.Dial(addr, o)
 		if number, text := c.Answers[0].Err(); number != 3159 {
 			t.Errorf("a plain client: error %d %s, %v", number, text, err)

@@ -38,9 +38,9 @@ func (s *session) servePrepare(p []byte) error {
 	}
 	a := answer{state: preparedHead}
 	ok, err := s.resend(&a)
-	s.newest = a.stmt.ID
+	s.newest = a.stmt.StmtID
 	if ok && plan.HasEffects() {
-		s.effects[a.stmt.ID] = plan
+		s.effects[a.stmt.StmtID] = plan
 	}
 	return err
 }
@@ -54,12 +54,12 @@ func (s *session) prepareFilled(ctx context.Context, p []byte, plan fill.Plan) e
 	}
 	leaf, err := s.filler.Prepare(ctx, plan)
 	if err != nil {
-		if err := s.server.sendCommand(wire.CloseStatement(r.stmt.ID)); err != nil {
+		if err := s.server.sendCommand(wire.NewCloseCommand(r.stmt.StmtID)); err != nil {
 			return err
 		}
 		return s.sendFailure(err)
 	}
-	s.newest = r.stmt.ID
+	s.newest = r.stmt.StmtID
 	s.stmts[s.newest] = &preparedStmt{prepared: leaf, params: int(r.stmt.Params)}
 	return s.client.send(r.headPackets...)
 }

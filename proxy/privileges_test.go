@@ -63,7 +63,7 @@ var deniedTexts = []string{
 // TestDeniedStatementsHaveNoEffect compares accounts that may not run a statement with a direct connection: the
 // client gets the server's own error, and no counter moves and no log line is written.
 func TestDeniedStatementsHaveNoEffect(t *testing.T) {
-	each(t, func(t *testing.T, p *place) {
+	runOnServers(t, func(t *testing.T, p *testDatabase) {
 		for _, create := range []bool{false, true} {
 			for name, grants := range map[string][]string{
 				"nothing":          nil,
@@ -75,8 +75,8 @@ func TestDeniedStatementsHaveNoEffect(t *testing.T) {
 				"INSERT elsewhere": {"GRANT INSERT, UPDATE, DELETE, SELECT ON %[1]s.source TO %[2]s"},
 			} {
 				t.Run(fmt.Sprintf("%s, leafCreate %v", name, create), func(t *testing.T) {
-					p.configured(true, privilegesSetup...)
-					o := p.user("d", "secret")
+					p.createTables(true, privilegesSetup...)
+					o := p.createUser("d", "secret")
 					o.Capabilities = proxytest.Common | proxytest.LocalFiles | proxytest.MultiStatements
 					role := "role_" + strings.TrimPrefix(p.name, "leafsql_")
 					p.exec("SET GLOBAL local_infile = ON", "DROP ROLE IF EXISTS "+role, "CREATE ROLE "+role,
@@ -86,21 +86,21 @@ func TestDeniedStatementsHaveNoEffect(t *testing.T) {
 						p.exec(fmt.Sprintf(grant, p.name, o.User, role))
 					}
 					o.Database = ""
-					var log logged
+					var log logBuffer
 					previous := slog.Default()
 					slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
 					t.Cleanup(func() { slog.SetDefault(previous) })
 					through := proxytest.Start(t, p.dsn+"?leafTables="+p.name+".*&leafCreate="+strconv.FormatBool(create), func(cfg *proxy.Config) {
 						cfg.Logger = slog.Default()
 					})
-					before := p.counters()
+					before := p.readCounters()
 					for _, text := range deniedTexts {
 						if name == "other columns" && (strings.Contains(text, "()") || strings.Contains(text, "SET n = 5") || strings.Contains(text, "END")) { // servers differ in the columns that these texts need
 							continue
 						}
-						text = qualified(text, p.name)
-						for mode, run := range modes {
-							direct, proxied := p.outcome(p.addr, o, text, run), p.outcome(through, o, text, run)
+						text = qualifyTables(text, p.name)
+						for mode, run := range sendModes {
+							direct, proxied := p.runText(p.addr, o, text, run), p.runText(through, o, text, run)
 							if strings.HasPrefix(direct, "1064 ") && strings.HasPrefix(proxied, "1064 ") { // with another excerpt
 								continue
 							}
@@ -109,7 +109,7 @@ func TestDeniedStatementsHaveNoEffect(t *testing.T) {
 							}
 						}
 					}
-					if after := p.counters(); after != before {
+					if after := p.readCounters(); after != before {
 						t.Errorf("leaf_alloc before:\n%s\nand after:\n%s", before, after)
 					}
 					for _, table := range []string{"items", "low", "rowless", "counted", "words"} {
@@ -123,16 +123,16 @@ func TestDeniedStatementsHaveNoEffect(t *testing.T) {
 	})
 }
 
-// qualified adds the database to the tables of a text.
-func qualified(text, db string) string {
+// qualifyTables adds the database to the tables of a text.
+func qualifyTables(text, db string) string {
 	for _, table := range []string{"items", "low", "rowless", "counted", "words", "traced", "absent", "seen", "source"} {
 		text = strings.ReplaceAll(text, " "+table, " "+db+"."+table)
 	}
 	return text
 }
 
-// modes are the ways in which a client sends a text.
-var modes = map[string]func(c *proxytest.Client, text string) *proxytest.Answer{
+// sendModes are the ways in which a client sends a text.
+var sendModes = map[string]func(c *proxytest.Client, text string) *proxytest.Answer{
 	"text": (*proxytest.Client).Query,
 	"prepared": func(c *proxytest.Client, text string) *proxytest.Answer {
 		if strings.HasPrefix(text, "LOAD") { // MySQL does not prepare it
@@ -147,8 +147,8 @@ var modes = map[string]func(c *proxytest.Client, text string) *proxytest.Answer{
 	"several": func(c *proxytest.Client, text string) *proxytest.Answer { return c.Query("DO 1; " + text + "; DO 2") },
 }
 
-// outcome returns the result of a text on a separate connection of one client.
-func (p *place) outcome(addr string, o proxytest.Options, text string, run func(*proxytest.Client, string) *proxytest.Answer) string {
+// runText returns the result of a text on a separate connection of one client.
+func (p *testDatabase) runText(addr string, o proxytest.Options, text string, run func(*proxytest.Client, string) *proxytest.Answer) string {
 	c := p.dial(addr, o)
 	defer c.Conn.Close()
 	c.File = func(string) [][]byte { return [][]byte{[]byte("a\t1\n")} }
@@ -156,36 +156,36 @@ func (p *place) outcome(addr string, o proxytest.Options, text string, run func(
 	return fmt.Sprintf("%d %s", number, message)
 }
 
-// counters returns the rows of leaf_alloc.
-func (p *place) counters() string {
+// readCounters returns the rows of leaf_alloc.
+func (p *testDatabase) readCounters() string {
 	p.t.Helper()
-	return p.ask("SELECT COALESCE(GROUP_CONCAT(biz_tag, ' ', max_id, ' ', update_time ORDER BY biz_tag), '') FROM leaf_alloc")
+	return p.queryValue("SELECT COALESCE(GROUP_CONCAT(biz_tag, ' ', max_id, ' ', update_time ORDER BY biz_tag), '') FROM leaf_alloc")
 }
 
 // TestPrivilegesOnTheKey expects an error with the privilege that an account lacks: it may write the other
 // columns, and leafsql adds the key.
 func TestPrivilegesOnTheKey(t *testing.T) {
-	each(t, func(t *testing.T, p *place) {
-		p.configured(true, privilegesSetup...)
-		o := p.user("k", "secret")
+	runOnServers(t, func(t *testing.T, p *testDatabase) {
+		p.createTables(true, privilegesSetup...)
+		o := p.createUser("k", "secret")
 		p.exec("REVOKE ALL PRIVILEGES, GRANT OPTION FROM "+o.User, "GRANT SELECT, INSERT (name, n), UPDATE (name, n) ON items TO "+o.User,
 			"GRANT SELECT ON source TO "+o.User, "GRANT CREATE TEMPORARY TABLES ON "+p.name+".* TO "+o.User)
 		o.Capabilities = proxytest.Common | proxytest.MultiStatements
-		through := p.proxy()
-		before := p.counters()
+		through := p.startProxy()
+		before := p.readCounters()
 		for _, text := range []string{
 			"INSERT INTO items (name, n) VALUES ('a', 1)",
 			"INSERT INTO items (name, n) VALUES ('a', 1) ON DUPLICATE KEY UPDATE name = 'b'",
 			"INSERT INTO items (name, n) SELECT name, n FROM source",
 		} {
-			for mode, run := range modes {
-				got := p.outcome(through, o, text, run)
+			for mode, run := range sendModes {
+				got := p.runText(through, o, text, run)
 				if !strings.HasPrefix(got, "1235 ") || !strings.Contains(got, "GRANT INSERT (`id`)") {
 					t.Errorf("%s, %s: %s; want error 1235 with the GRANT", mode, text, got)
 				}
 			}
 		}
-		if after := p.counters(); after != before {
+		if after := p.readCounters(); after != before {
 			t.Errorf("leaf_alloc before:\n%s\nand after:\n%s", before, after)
 		}
 		p.exec("GRANT INSERT (id), SELECT (id), UPDATE (id) ON items TO " + o.User)
@@ -198,17 +198,17 @@ func TestPrivilegesOnTheKey(t *testing.T) {
 	})
 }
 
-// TestDeniedSource compares INSERTs of an account that may write the table, as an INSERT before has shown, but not read their source: the
-// error is the server's, not leafsql's for its temporary table.
+// TestDeniedSource compares INSERTs of an account that may write the table, as an INSERT before has shown, but
+// not read their source: the error is the server's, not leafsql's for its temporary table.
 func TestDeniedSource(t *testing.T) {
-	each(t, func(t *testing.T, p *place) {
-		p.configured(true, privilegesSetup...)
-		o := p.account("z", "GRANT INSERT, DELETE ON %[1]s.items TO %[2]s")
-		through := p.proxy()
+	runOnServers(t, func(t *testing.T, p *testDatabase) {
+		p.createTables(true, privilegesSetup...)
+		o := p.createAccount("z", "GRANT INSERT, DELETE ON %[1]s.items TO %[2]s")
+		through := p.startProxy()
 		p.dial(through, o).Query("INSERT INTO " + p.name + ".items (name, n) VALUES ('a', 1)")
-		for mode, run := range modes {
+		for mode, run := range sendModes {
 			text := "INSERT INTO " + p.name + ".items (name, n) SELECT name, n FROM " + p.name + ".source"
-			direct, proxied := p.outcome(p.addr, o, text, run), p.outcome(through, o, text, run)
+			direct, proxied := p.runText(p.addr, o, text, run), p.runText(through, o, text, run)
 			if direct != proxied || !strings.Contains(direct, "denied") {
 				t.Errorf("%s:\ndirectly: %s\nproxied:  %s", mode, direct, proxied)
 			}
@@ -223,18 +223,18 @@ func TestDeniedSource(t *testing.T) {
 // TestDenialInATrigger compares a statement that the server denies while it runs: its error is the server's,
 // not a refusal.
 func TestDenialInATrigger(t *testing.T) {
-	each(t, func(t *testing.T, p *place) {
-		p.configured(true, append(privilegesSetup, "CREATE TABLE audit (n INT)")...)
-		owner, o := p.user("t", "secret"), p.user("w", "secret")
+	runOnServers(t, func(t *testing.T, p *testDatabase) {
+		p.createTables(true, append(privilegesSetup, "CREATE TABLE audit (n INT)")...)
+		owner, o := p.createUser("t", "secret"), p.createUser("w", "secret")
 		p.exec("CREATE DEFINER = "+owner.User+" TRIGGER after_items AFTER INSERT ON items FOR EACH ROW INSERT INTO audit VALUES (1)",
 			"REVOKE ALL PRIVILEGES, GRANT OPTION FROM "+owner.User, "GRANT TRIGGER ON items TO "+owner.User)
-		through := p.proxy()
-		for mode, run := range modes {
+		through := p.startProxy()
+		for mode, run := range sendModes {
 			text := "INSERT INTO items (id, name, n) VALUES (5, 'a', 1)"
 			if mode == "several" {
 				o.Capabilities = proxytest.Common | proxytest.MultiStatements
 			}
-			direct, proxied := p.outcome(p.addr, o, text, run), p.outcome(through, o, text, run)
+			direct, proxied := p.runText(p.addr, o, text, run), p.runText(through, o, text, run)
 			if direct != proxied || !strings.Contains(direct, "denied") {
 				t.Errorf("%s:\ndirectly: %s\nproxied:  %s", mode, direct, proxied)
 			}
@@ -245,10 +245,10 @@ func TestDenialInATrigger(t *testing.T) {
 // TestPermissionIsShared counts the statements that the server receives for a client's INSERTs: the first
 // INSERT of an account is prepared before it runs, and those of its other sessions are not.
 func TestPermissionIsShared(t *testing.T) {
-	each(t, func(t *testing.T, p *place) {
-		p.configured(true, privilegesSetup...)
-		o := p.user("s", "secret")
-		through := p.proxy()
+	runOnServers(t, func(t *testing.T, p *testDatabase) {
+		p.createTables(true, privilegesSetup...)
+		o := p.createUser("s", "secret")
+		through := p.startProxy()
 		count := func(c *proxytest.Client) (n int) {
 			for _, row := range c.Query("SHOW SESSION STATUS WHERE Variable_name IN ('Questions', 'Com_stmt_prepare')").Rows() {
 				k, err := strconv.Atoi(row[1])
@@ -282,25 +282,25 @@ func TestPermissionIsShared(t *testing.T) {
 // TestPermissionIsNotSharedByBytes logs in as two users with names of the same bytes in two character sets:
 // permissions of one user do not apply to the other one.
 func TestPermissionIsNotSharedByBytes(t *testing.T) {
-	each(t, func(t *testing.T, p *place) {
-		p.configured(true, privilegesSetup...)
+	runOnServers(t, func(t *testing.T, p *testDatabase) {
+		p.createTables(true, privilegesSetup...)
 		for _, name := range []string{"é", "Ã©"} {
 			p.exec("DROP USER IF EXISTS `"+name+"`", "CREATE USER `"+name+"` IDENTIFIED BY 'secret'")
 			t.Cleanup(func() { p.db.Exec("DROP USER `" + name + "`") })
 		}
 		p.exec("GRANT ALL ON " + p.name + ".* TO `é`")
-		through, o := p.proxy(), p.user("u", "secret")
+		through, o := p.startProxy(), p.createUser("u", "secret")
 		o.User, o.Database = "é", ""
 		const text = ".items (id, name) VALUES (5000, 'a')"
 		if number, message := p.dial(through, o).Query("INSERT INTO " + p.name + text).Err(); number != 0 {
 			t.Fatal(number, message)
 		}
-		before := p.counters()
+		before := p.readCounters()
 		o.Collation = 8 // latin1
 		if number, message := p.dial(through, o).Query("INSERT INTO " + p.name + strings.Replace(text, "5000", "9000000", 1)).Err(); number != 1142 {
 			t.Errorf("error %d %s, want 1142", number, message)
 		}
-		if after := p.counters(); after != before {
+		if after := p.readCounters(); after != before {
 			t.Errorf("leaf_alloc before: %s\nand after: %s", before, after)
 		}
 	})
@@ -308,10 +308,10 @@ func TestPermissionIsNotSharedByBytes(t *testing.T) {
 
 // TestRevokedPrivilege draws ids at most once after a REVOKE: then the server's denial is known.
 func TestRevokedPrivilege(t *testing.T) {
-	each(t, func(t *testing.T, p *place) {
-		p.configured(true, privilegesSetup...)
-		o := p.user("r", "secret")
-		c := p.dial(p.proxy(), o)
+	runOnServers(t, func(t *testing.T, p *testDatabase) {
+		p.createTables(true, privilegesSetup...)
+		o := p.createUser("r", "secret")
+		c := p.dial(p.startProxy(), o)
 		for i := range 2 {
 			if number, text := c.Query(fmt.Sprintf("INSERT INTO items (name, n) VALUES ('a', %d)", i)).Err(); number != 0 {
 				t.Fatal(number, text)
@@ -321,12 +321,12 @@ func TestRevokedPrivilege(t *testing.T) {
 		c = p.dial(c.Conn.RemoteAddr().String(), func() proxytest.Options { o.Database = ""; return o }())
 		var moved []string
 		for range 4 {
-			before := p.counters()
+			before := p.readCounters()
 			number, text := c.Query("INSERT INTO " + p.name + ".items (id, name) VALUES (" + strconv.Itoa(5_000_000+len(moved)*1_000_000) + ", 'a')").Err()
 			if number != 1142 {
 				t.Errorf("after the REVOKE: error %d %s, want 1142", number, text)
 			}
-			if p.counters() != before {
+			if p.readCounters() != before {
 				moved = append(moved, before)
 			}
 		}
@@ -336,15 +336,15 @@ func TestRevokedPrivilege(t *testing.T) {
 	})
 }
 
-// deniedDDL counts, on a separate server, the statements of another session's INSERT after statements that the
-// server denied: it is one statement, since leafsql has discarded nothing.
-func deniedDDL(t *testing.T, p *place) {
-	p.configured(true, privilegesSetup...)
-	o := p.user("f", "secret")
+// testDeniedDDL counts, on a separate server, the statements of another session's INSERT after statements that
+// the server denied: it is one statement, since leafsql has discarded nothing.
+func testDeniedDDL(t *testing.T, p *testDatabase) {
+	p.createTables(true, privilegesSetup...)
+	o := p.createUser("f", "secret")
 	p.exec("REVOKE ALL PRIVILEGES, GRANT OPTION FROM " + o.User)
 	o.Database = ""
-	through := p.proxy()
-	nobody, writer := p.dial(through, o), p.dial(through, p.root())
+	through := p.startProxy()
+	nobody, writer := p.dial(through, o), p.dial(through, p.rootOptions())
 	for i := range 200 { // then ranges are large enough for the rest
 		writer.Query(fmt.Sprintf("INSERT INTO items (name, n) VALUES ('a', %d)", 1000+i))
 	}
@@ -357,37 +357,37 @@ func deniedDDL(t *testing.T, p *place) {
 		if number, _ := nobody.Query(text).Err(); number == 0 && !strings.Contains(text, "IF EXISTS") {
 			t.Errorf("%s succeeded", text)
 		}
-		before := p.questions()
+		before := p.countQuestions()
 		writer.Query(fmt.Sprintf("INSERT INTO items (name, n) VALUES ('a', %d)", 10+i))
-		if n := p.questions() - before; n != 1+1 { // and the query for the count
+		if n := p.countQuestions() - before; n != 1+1 { // and the query for the count
 			t.Errorf("after %s an INSERT took %d statements, want 1", text, n-1)
 		}
 	}
 }
 
-// sharedPermission counts, on a separate server, the statements for INSERTs in many sessions of one account.
-func sharedPermission(t *testing.T, p *place) {
-	p.configured(true, privilegesSetup...)
-	o := p.user("m", "secret")
-	through := p.proxy()
+// testSharedPermission counts, on a separate server, the statements for INSERTs in many sessions of one account.
+func testSharedPermission(t *testing.T, p *testDatabase) {
+	p.createTables(true, privilegesSetup...)
+	o := p.createUser("m", "secret")
+	through := p.startProxy()
 	const clients, inserts = 50, 40
 	var connected [clients]*proxytest.Client
 	for i := range connected {
 		connected[i] = p.dial(through, o)
 	}
-	before := p.questions()
+	before := p.countQuestions()
 	for n := range inserts {
 		for i, c := range connected {
 			c.Query(fmt.Sprintf("INSERT INTO items (name, n) VALUES ('a', %d)", n*clients+i))
 		}
 	}
-	if cost := float64(p.questions()-before) / (clients * inserts); cost > 1.01 {
+	if cost := float64(p.countQuestions()-before) / (clients * inserts); cost > 1.01 {
 		t.Errorf("an INSERT takes %.3f statements, want at most 1.01", cost)
 	}
 }
 
-// questions returns the number of statements that the server has received and prepared.
-func (p *place) questions() (n int) {
+// countQuestions returns the number of statements that the server has received and prepared.
+func (p *testDatabase) countQuestions() (n int) {
 	p.t.Helper()
 	rows, err := p.db.Query("SHOW GLOBAL STATUS WHERE Variable_name IN ('Questions', 'Com_stmt_prepare')")
 	if err != nil {
@@ -405,17 +405,17 @@ func (p *place) questions() (n int) {
 	return n
 }
 
-// noPrepare uses a separate server at its limit of prepared statements: an INSERT that was not
+// testPreparedLimit uses a separate server at its limit of prepared statements: an INSERT that was not
 // permitted before gets the server's error, without an effect, and works once the server prepares again.
-func noPrepare(t *testing.T, p *place) {
-	p.configured(true, privilegesSetup...)
-	c := p.dial(p.proxy(), p.user("p", "secret"))
+func testPreparedLimit(t *testing.T, p *testDatabase) {
+	p.createTables(true, privilegesSetup...)
+	c := p.dial(p.startProxy(), p.createUser("p", "secret"))
 	p.exec("SET GLOBAL max_prepared_stmt_count = 0")
-	before := p.counters()
+	before := p.readCounters()
 	if number, text := c.Query("INSERT INTO items (id, name) VALUES (5000, 'a')").Err(); number != 1461 {
 		t.Errorf("error %d %s, want 1461", number, text)
 	}
-	if after := p.counters(); after != before {
+	if after := p.readCounters(); after != before {
 		t.Errorf("leaf_alloc before:\n%s\nand after:\n%s", before, after)
 	}
 	p.exec("SET GLOBAL max_prepared_stmt_count = 16382")
@@ -430,11 +430,11 @@ func TestRevokedPrivilegeOfABulk(t *testing.T) {
 		if target.Name != string(mysqltest.MariaDB) {
 			continue
 		}
-		p := newPlace(t, target)
-		p.configured(true, privilegesSetup...)
-		o := p.user("b", "secret")
+		p := newTestDatabase(t, target)
+		p.createTables(true, privilegesSetup...)
+		o := p.createUser("b", "secret")
 		o.Capabilities, o.Database = proxytest.Common|proxytest.Bulk, "" // for a session, servers keep the privileges on the database in use
-		c := p.dial(p.proxy(), o)
+		c := p.dial(p.startProxy(), o)
 		st := c.Prepare("INSERT INTO " + p.name + ".items (name, n) VALUES (?, ?)")
 		row := []proxytest.Param{proxytest.String("a"), proxytest.Int(1)}
 		if number, text := st.Bulk(128, row, []proxytest.Param{proxytest.String("b"), proxytest.Int(2)}).Err(); number != 0 {
@@ -447,11 +447,11 @@ func TestRevokedPrivilegeOfABulk(t *testing.T) {
 			for i := range rows {
 				rows[i] = []proxytest.Param{proxytest.String("c"), proxytest.Int(int64(1000 + i))}
 			}
-			before := p.counters()
+			before := p.readCounters()
 			if number, text := st.Bulk(128, rows...).Err(); number != 1142 {
 				t.Errorf("after the REVOKE: error %d %s, want 1142", number, text)
 			}
-			if p.counters() != before {
+			if p.readCounters() != before {
 				moved++
 			}
 		}

@@ -19,14 +19,14 @@ var (
 // TestRandomSessions: a session of random commands gets the bytes of the server. Some commands are pipelined
 // and some are written in pieces, with sizes around those of buffers and frames.
 func TestRandomSessions(t *testing.T) {
-	each(t, func(t *testing.T, p *place) {
-		before := p.ask("SELECT @@global.long_query_time")
+	runOnServers(t, func(t *testing.T, p *testDatabase) {
+		before := p.queryValue("SELECT @@global.long_query_time")
 		p.exec("SET GLOBAL long_query_time = 10000") // servers flag slow statements
 		t.Cleanup(func() { p.db.Exec("SET GLOBAL long_query_time = " + before) })
-		o := p.user("random", "secret")
+		o := p.createUser("random", "secret")
 		p.dial(p.addr, o).Close() // the first login with MySQL's caching_sha2_password has more packets
 		// Servers flag statements that use no index. This must not depend on the time of their statistics.
-		twin := p.relayed(o, append([]string{items[0] + " STATS_AUTO_RECALC = 0"}, items[1:]...)...)
+		twin := p.newRelayTwin(o, append([]string{items[0] + " STATS_AUTO_RECALC = 0"}, items[1:]...)...)
 		for seed := *firstSeed; seed < *firstSeed+uint64(*sessions); seed++ {
 			r := rand.New(rand.NewPCG(seed, 0))
 			twin.Options.Capabilities = proxytest.Common | proxytest.MultiStatements | proxytest.LocalFiles
@@ -97,7 +97,7 @@ func (s *randomSession) size(most int) int {
 	return min(most, s.IntN(1000))
 }
 
-func (s *randomSession) of(choices ...string) string { return choices[s.IntN(len(choices))] }
+func (s *randomSession) choose(choices ...string) string { return choices[s.IntN(len(choices))] }
 
 // file returns the answer to LOCAL INFILE.
 func (s *randomSession) file(string) (frames [][]byte) {
@@ -122,15 +122,15 @@ func (s *randomSession) text() string {
 	case 4:
 		return fmt.Sprintf("SELECT id, name, n, at, LENGTH(body), LEFT(body, %d) FROM items ORDER BY id", s.size(70_000))
 	case 5:
-		return fmt.Sprintf("SELECT REPEAT('1', %d); SELECT %s; SELECT 3", s.size(1<<25), s.of("missing", "2"))
+		return fmt.Sprintf("SELECT REPEAT('1', %d); SELECT %s; SELECT 3", s.size(1<<25), s.choose("missing", "2"))
 	case 6:
 		return fmt.Sprintf("SELECT 1; CALL two(%d); DO 0; SELECT REPEAT('z', %d)", s.IntN(10), s.size(1<<25))
 	case 7:
 		return fmt.Sprintf("DELETE FROM items WHERE n %% 7 = %d AND n > 20", s.IntN(7))
 	case 8:
-		return s.of("BEGIN", "COMMIT", "ROLLBACK", "SET autocommit = 0", "SET autocommit = 1", "SET sql_mode = 'NO_BACKSLASH_ESCAPES'", "SET sql_mode = DEFAULT")
+		return s.choose("BEGIN", "COMMIT", "ROLLBACK", "SET autocommit = 0", "SET autocommit = 1", "SET sql_mode = 'NO_BACKSLASH_ESCAPES'", "SET sql_mode = DEFAULT")
 	}
-	return s.of(texts...)
+	return s.choose(texts...)
 }
 
 func (s *randomSession) command() {
@@ -140,14 +140,14 @@ func (s *randomSession) command() {
 	case 5, 6:
 		s.pipeline(1 + s.IntN(12))
 	case 7, 8:
-		s.stmts = append(s.stmts, randomStmt{s.Prepare(s.of("SELECT ?, name, at FROM items WHERE n > ? ORDER BY id", "SELECT REPEAT(?, ?)", "DO ? + ?",
+		s.stmts = append(s.stmts, randomStmt{s.Prepare(s.choose("SELECT ?, name, at FROM items WHERE n > ? ORDER BY id", "SELECT REPEAT(?, ?)", "DO ? + ?",
 			"INSERT INTO items (name, n) VALUES (LEFT(?, 30), ?)", "UPDATE items SET body = ? WHERE n = ?", "SELECT missing")), s.IntN(2) == 0})
 	case 9, 10, 11:
 		s.statement()
 	case 12:
-		s.Query("LOAD DATA LOCAL INFILE 'a' " + s.of("REPLACE INTO TABLE items (n, @body) SET body = @body, name = LEFT(@body, 10)", "INTO TABLE missing"))
+		s.Query("LOAD DATA LOCAL INFILE 'a' " + s.choose("REPLACE INTO TABLE items (n, @body) SET body = @body, name = LEFT(@body, 10)", "INTO TABLE missing"))
 	case 13:
-		s.Do(proxytest.InitDB, []byte(s.of("mysql", "missing", s.options.Database)))
+		s.Do(proxytest.InitDB, []byte(s.choose("mysql", "missing", s.options.Database)))
 		s.Do(proxytest.InitDB, []byte(s.options.Database))
 	case 14:
 		s.Do(proxytest.SetOption, []byte{byte(s.IntN(2)), 0})
@@ -173,7 +173,7 @@ func (s *randomSession) pipeline(n int) {
 		case 1:
 			s.Send(proxytest.Prepare, fmt.Appendf(nil, "SELECT ? + %d", s.IntN(10)))
 		default:
-			s.SendQuery(s.of(texts...))
+			s.SendQuery(s.choose(texts...))
 		}
 	}
 	for range n {

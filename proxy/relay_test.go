@@ -61,8 +61,8 @@ var answers = []struct {
 	{3, 0, []string{"Uptime: 1"}},
 }
 
-// relayed is the result of relaying an answer.
-type relayed struct {
+// relayResult is the result of relaying an answer.
+type relayResult struct {
 	client, server []byte // written bytes
 	unread         int
 	status         uint16
@@ -71,11 +71,11 @@ type relayed struct {
 	err            error
 }
 
-// relayIn relays an answer that the server sends in pieces. file is the client's answer to LOCAL INFILE. flags
-// is a sum of 1 (DeprecateEOF), 2 (another answer follows) and 4 (an execution).
-func relayIn(from, flags byte, sent, file []byte, way []int) (r relayed) {
-	server, conn := &pieces{unread: slices.Clone(sent), lengths: way}, &pieces{unread: file, lengths: way}
-	b := &backend{frameConn: server.end(), client: &client{frameConn: conn.end()}}
+// relayInPieces relays an answer that the server sends in pieces. file is the client's answer to LOCAL INFILE.
+// flags is a sum of 1 (DeprecateEOF), 2 (another answer follows) and 4 (an execution).
+func relayInPieces(from, flags byte, sent, file []byte, way []int) (r relayResult) {
+	server, conn := &pieceConn{unread: slices.Clone(sent), lengths: way}, &pieceConn{unread: file, lengths: way}
+	b := &backend{frameConn: server.frameConn(), client: &client{frameConn: conn.frameConn()}}
 	b.client.seq = 7
 	if flags&1 != 0 {
 		b.caps = wire.DeprecateEOF
@@ -95,16 +95,16 @@ func relayIn(from, flags byte, sent, file []byte, way []int) (r relayed) {
 // is passed on unchanged, except for the numbers of its frames.
 func FuzzRelay(f *testing.F) {
 	for _, a := range answers {
-		f.Add(a.from, a.flags, append(frames(a.packets...), "behind it"...), frames("1\tone\n", "", "\x03SELECT 1"), []byte{1, 2, 5})
+		f.Add(a.from, a.flags, append(encodeFrames(a.packets...), "behind it"...), encodeFrames("1\tone\n", "", "\x03SELECT 1"), []byte{1, 2, 5})
 	}
-	f.Add(byte(0), byte(0), append(frames("\x01", column, anEOF, string(make([]byte, 40_000)), anEOF), 0), []byte(nil), []byte{100, 7})
+	f.Add(byte(0), byte(0), append(encodeFrames("\x01", column, anEOF, string(make([]byte, 40_000)), anEOF), 0), []byte(nil), []byte{100, 7})
 	f.Fuzz(func(t *testing.T, from, flags byte, sent, file, cuts []byte) {
-		want := relayIn(from, flags, sent, file, nil)
+		want := relayInPieces(from, flags, sent, file, nil)
 		if want.err == nil {
-			whole(t, sent[:len(sent)-want.unread], want.client, flags)
+			checkFrames(t, sent[:len(sent)-want.unread], want.client, flags)
 		}
-		for _, way := range ways(len(sent), cuts) {
-			got := relayIn(from, flags, sent, file, way)
+		for _, way := range cutWays(len(sent), cuts) {
+			got := relayInPieces(from, flags, sent, file, way)
 			if (got.err == nil) != (want.err == nil) {
 				t.Fatalf("in pieces %v: %v; at once: %v", way, got.err, want.err)
 			}
@@ -122,8 +122,8 @@ func FuzzRelay(f *testing.F) {
 	})
 }
 
-// whole compares the relayed frames with those sent: they must be the same, with consecutive numbers.
-func whole(t *testing.T, sent, got []byte, flags byte) {
+// checkFrames compares the relayed frames with those sent: they must be the same, with consecutive numbers.
+func checkFrames(t *testing.T, sent, got []byte, flags byte) {
 	t.Helper()
 	if len(got) != len(sent) {
 		t.Fatalf("%d bytes of %d", len(got), len(sent))
@@ -136,7 +136,7 @@ func whole(t *testing.T, sent, got []byte, flags byte) {
 		if !bytes.Equal(got[:3], sent[:3]) || got[3] != seq {
 			t.Fatalf("the frame %q became %q, not the number %d", sent[:n], got[:n], seq)
 		}
-		if differ := different(sent[wire.HeaderLen:n], got[wire.HeaderLen:n]); differ > 0 && (flags&2 == 0 || differ > 1) {
+		if differ := countDifferent(sent[wire.HeaderLen:n], got[wire.HeaderLen:n]); differ > 0 && (flags&2 == 0 || differ > 1) {
 			t.Fatalf("%q became %q", sent[:n], got[:n])
 		}
 		file = n > wire.HeaderLen && sent[wire.HeaderLen] == wire.FirstLocalInfile
@@ -144,8 +144,8 @@ func whole(t *testing.T, sent, got []byte, flags byte) {
 	}
 }
 
-// different returns the number of bytes that differ.
-func different(a, b []byte) (n int) {
+// countDifferent returns the number of bytes that differ.
+func countDifferent(a, b []byte) (n int) {
 	for i := range a {
 		if a[i] != b[i] {
 			n++
@@ -157,7 +157,7 @@ func different(a, b []byte) (n int) {
 // TestAnswersEnd: an answer of each kind ends after its last packet.
 func TestAnswersEnd(t *testing.T) {
 	for _, a := range answers {
-		r := relayIn(a.from, a.flags, append(frames(a.packets...), frames("behind it")...), frames("1\tone\n", ""), nil)
+		r := relayInPieces(a.from, a.flags, append(encodeFrames(a.packets...), encodeFrames("behind it")...), encodeFrames("1\tone\n", ""), nil)
 		if r.err != nil || r.unread != wire.HeaderLen+len("behind it") {
 			t.Errorf("%d, %d, %q: %d bytes unread, %v", a.from, a.flags, a.packets, r.unread, r.err)
 		}

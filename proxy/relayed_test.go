@@ -159,13 +159,13 @@ func playCommands(c *proxytest.Client) {
 // TestAnswersAreRelayed: answers to statements that are not filled are the server's to the byte, for all
 // commands.
 func TestAnswersAreRelayed(t *testing.T) {
-	each(t, func(t *testing.T, p *place) {
+	runOnServers(t, func(t *testing.T, p *testDatabase) {
 		for name, script := range map[string]func(*proxytest.Client){"texts": playTexts, "prepared": playPrepared, "commands": playCommands} {
 			for way, capabilities := range map[string]uint64{"EOF": 0, "no EOF": proxytest.DeprecateEOF | proxytest.SessionTrack} {
 				t.Run(name+", "+way, func(t *testing.T) {
-					o := p.root()
+					o := p.rootOptions()
 					o.Capabilities = proxytest.Common | proxytest.MultiStatements | capabilities
-					p.relayed(o, items...).Run(t, script)
+					p.newRelayTwin(o, items...).Run(t, script)
 				})
 			}
 		}
@@ -174,12 +174,12 @@ func TestAnswersAreRelayed(t *testing.T) {
 
 // TestCapabilities: a client with one capability more or less than others gets the server's answers.
 func TestCapabilities(t *testing.T) {
-	each(t, func(t *testing.T, p *place) {
-		w := p.relayed(p.root())
+	runOnServers(t, func(t *testing.T, p *testDatabase) {
+		w := p.newRelayTwin(p.rootOptions())
 		fresh := false
 		w.Setup = func(bool) {
 			if !fresh {
-				p.fresh(items...)
+				p.recreate(items...)
 			}
 			fresh = true
 		}
@@ -188,7 +188,7 @@ func TestCapabilities(t *testing.T) {
 			if capability&(proxytest.SSL|proxytest.Compress|proxytest.ZSTD|proxytest.Protocol41) != 0 { // without the last one there is no login
 				continue
 			}
-			w.Options = p.root()
+			w.Options = p.rootOptions()
 			if w.Options.Capabilities = proxytest.Common | capability; proxytest.Common&capability != 0 {
 				w.Options.Capabilities = proxytest.Common &^ capability
 			}
@@ -218,10 +218,10 @@ func TestCapabilities(t *testing.T) {
 
 // TestSessionChangesAreRelayed: a client that tracks its session receives the changes from the server.
 func TestSessionChangesAreRelayed(t *testing.T) {
-	each(t, func(t *testing.T, p *place) {
-		o := p.root()
+	runOnServers(t, func(t *testing.T, p *testDatabase) {
+		o := p.rootOptions()
 		o.Capabilities = proxytest.Common | proxytest.SessionTrack | proxytest.DeprecateEOF | proxytest.MultiStatements
-		p.relayed(o, items...).Run(t, func(c *proxytest.Client) {
+		p.newRelayTwin(o, items...).Run(t, func(c *proxytest.Client) {
 			for _, text := range []string{
 				"SET session_track_schema = 1", "SET session_track_state_change = 1", "SET session_track_system_variables = 'autocommit,character_set_client,sql_mode'",
 				"SET session_track_transaction_info = 'CHARACTERISTICS'", "SET autocommit = 0", "SET autocommit = 1", "USE mysql", "USE " + p.name,
@@ -238,8 +238,8 @@ func TestSessionChangesAreRelayed(t *testing.T) {
 
 // TestPipelined: commands that are sent without waiting for answers are answered in their order.
 func TestPipelined(t *testing.T) {
-	each(t, func(t *testing.T, p *place) {
-		p.relayed(p.root(), items...).Run(t, func(c *proxytest.Client) {
+	runOnServers(t, func(t *testing.T, p *testDatabase) {
+		p.newRelayTwin(p.rootOptions(), items...).Run(t, func(c *proxytest.Client) {
 			for i := range 40 {
 				switch i % 5 {
 				case 0:
@@ -273,8 +273,8 @@ func TestPipelined(t *testing.T) {
 // too short for a statement's id gets MySQL's answer on MariaDB too: MariaDB reads past its end, and uses the
 // bytes there as the id of a statement, possibly of a filled one.
 func TestMalformed(t *testing.T) {
-	each(t, func(t *testing.T, p *place) {
-		w := p.relayed(p.root(), items...)
+	runOnServers(t, func(t *testing.T, p *testDatabase) {
+		w := p.newRelayTwin(p.rootOptions(), items...)
 		w.Setup(false)
 		w.Setup = nil
 		arguments := [][]byte{nil, {0}, {0, 1, 0, 0, 0, 0}, {0, 1, 0, 0, 0, 0, 1, 0xFD, 0, 0xFD, 0xFF}}
@@ -306,7 +306,7 @@ func TestMalformed(t *testing.T) {
 						w.Run(t, script)
 						return
 					}
-					c := p.dial(w.Through, p.root())
+					c := p.dial(w.Through, p.rootOptions())
 					script(c)
 					if number, text := c.Answers[2].Err(); number != 1835 {
 						t.Errorf("error %d %s, want 1835", number, text)
@@ -324,7 +324,7 @@ func TestMalformed(t *testing.T) {
 				})
 			}
 		}
-		if n := p.ask("SELECT COUNT(*) FROM " + p.name + ".items WHERE n = 1000"); n != "0" {
+		if n := p.queryValue("SELECT COUNT(*) FROM " + p.name + ".items WHERE n = 1000"); n != "0" {
 			t.Errorf("%s rows came of it", n)
 		}
 	})

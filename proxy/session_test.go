@@ -12,15 +12,15 @@ import (
 // TestDatabaseInUse: an unqualified name means the table of the database in use, after all successful and
 // failed ways to change it.
 func TestDatabaseInUse(t *testing.T) {
-	each(t, func(t *testing.T, p *place) {
-		o := p.root()
+	runOnServers(t, func(t *testing.T, p *testDatabase) {
+		o := p.rootOptions()
 		o.Capabilities = proxytest.Common | proxytest.MultiStatements
-		w := p.filled(o, filledItems...)
+		w := p.newFillTwin(o, filledItems...)
 		setup := w.Setup
 		var a proxytest.Options
 		w.Setup = func(through bool) {
 			setup(through)
-			a = p.user("a", "secret")
+			a = p.createUser("a", "secret")
 			p.exec("GRANT SELECT ON mysql.* TO " + a.User)
 		}
 		w.Run(t, func(c *proxytest.Client) {
@@ -57,13 +57,13 @@ func TestDatabaseInUse(t *testing.T) {
 // TestTemporaryTables: a temporary table that hides a filled one is not filled. The filled one is filled again
 // after the temporary table is dropped, or removed by a reset of the session.
 func TestTemporaryTables(t *testing.T) {
-	each(t, func(t *testing.T, p *place) {
-		w := p.filled(p.root(), filledItems...)
+	runOnServers(t, func(t *testing.T, p *testDatabase) {
+		w := p.newFillTwin(p.rootOptions(), filledItems...)
 		setup := w.Setup
 		var a proxytest.Options
 		w.Setup = func(through bool) {
 			setup(through)
-			a = p.user("a", "secret")
+			a = p.createUser("a", "secret")
 		}
 		w.Run(t, func(c *proxytest.Client) {
 			for i, gone := range []func(){
@@ -88,14 +88,14 @@ func TestTemporaryTables(t *testing.T) {
 
 // TestFailedChangeUser: MariaDB keeps the connection after a failed change of the user, but resets the session.
 func TestFailedChangeUser(t *testing.T) {
-	each(t, func(t *testing.T, p *place) {
-		o := p.root()
+	runOnServers(t, func(t *testing.T, p *testDatabase) {
+		o := p.rootOptions()
 		o.Capabilities = proxytest.Common | proxytest.MultiStatements
-		w := p.filled(o, filledItems...)
+		w := p.newFillTwin(o, filledItems...)
 		setup := w.Setup
 		w.Setup = func(through bool) {
 			setup(through)
-			a := p.user("a", "secret")
+			a := p.createUser("a", "secret")
 			w.Options.User, w.Options.Password, w.Options.Plugin = a.User, a.Password, a.Plugin
 		}
 		for way, fails := range map[string]func(c *proxytest.Client){
@@ -125,10 +125,10 @@ func TestFailedChangeUser(t *testing.T) {
 // TestSessionChangesOfFilled: a client that tracks its session receives the changes by its own statements, and
 // not those that leafsql makes and reverts.
 func TestSessionChangesOfFilled(t *testing.T) {
-	each(t, func(t *testing.T, p *place) {
-		o := p.root()
+	runOnServers(t, func(t *testing.T, p *testDatabase) {
+		o := p.rootOptions()
 		o.Capabilities = proxytest.Common | proxytest.SessionTrack | proxytest.DeprecateEOF | proxytest.MultiStatements
-		p.filled(o, filledItems...).Run(t, func(c *proxytest.Client) {
+		p.newFillTwin(o, filledItems...).Run(t, func(c *proxytest.Client) {
 			for _, text := range []string{
 				"SET session_track_system_variables = 'autocommit,sql_mode,character_set_client', session_track_schema = 1",
 				"INSERT INTO items (name, n) VALUES ('a', 1)",
@@ -149,8 +149,8 @@ func TestSessionChangesOfFilled(t *testing.T) {
 // TestSeveralNotAskedFor: without the capability for several statements in a text, the server runs none of
 // them. COM_SET_OPTION changes this.
 func TestSeveralNotAskedFor(t *testing.T) {
-	each(t, func(t *testing.T, p *place) {
-		w := p.filled(p.root(), append(filledItems, "CREATE TABLE victim (a INT)")...)
+	runOnServers(t, func(t *testing.T, p *testDatabase) {
+		w := p.newFillTwin(p.rootOptions(), append(filledItems, "CREATE TABLE victim (a INT)")...)
 		w.Run(t, func(c *proxytest.Client) {
 			several := func() {
 				for _, text := range []string{
@@ -181,12 +181,12 @@ func TestSeveralNotAskedFor(t *testing.T) {
 
 // TestFoundRowsOfEach: each client determines which rows count as affected.
 func TestFoundRowsOfEach(t *testing.T) {
-	each(t, func(t *testing.T, p *place) {
-		p.configured(true, filledItems...)
-		addr := p.proxy()
-		found := p.root()
+	runOnServers(t, func(t *testing.T, p *testDatabase) {
+		p.createTables(true, filledItems...)
+		addr := p.startProxy()
+		found := p.rootOptions()
 		found.Capabilities = proxytest.Common | proxytest.FoundRows
-		with, without := p.dial(addr, found), p.dial(addr, p.root())
+		with, without := p.dial(addr, found), p.dial(addr, p.rootOptions())
 		const upsert = "INSERT INTO items (name, n) VALUES ('a', 1) ON DUPLICATE KEY UPDATE name = 'a'"
 		id := with.Query(upsert).OK().ID
 		for range 2 {
@@ -201,12 +201,12 @@ func TestFoundRowsOfEach(t *testing.T) {
 
 // TestTextsOfEqualLength: texts of several clients that have the same length are each filled correctly.
 func TestTextsOfEqualLength(t *testing.T) {
-	each(t, func(t *testing.T, p *place) {
-		p.configured(true, filledItems...)
-		addr := p.proxy()
+	runOnServers(t, func(t *testing.T, p *testDatabase) {
+		p.createTables(true, filledItems...)
+		addr := p.startProxy()
 		var all sync.WaitGroup
 		for who := range 4 {
-			c := p.dial(addr, p.root())
+			c := p.dial(addr, p.rootOptions())
 			all.Go(func() {
 				for i := range 50 {
 					n := 1000*(who+1) + i
@@ -222,7 +222,7 @@ func TestTextsOfEqualLength(t *testing.T) {
 		}
 		all.Wait()
 		p.exec()
-		if wrong := p.ask("SELECT CONCAT(COUNT(*), ' rows, ', COUNT(DISTINCT id), ' ids, ', COALESCE(SUM(name <> n), 0), ' wrong') FROM items"); wrong != "200 rows, 200 ids, 0 wrong" {
+		if wrong := p.queryValue("SELECT CONCAT(COUNT(*), ' rows, ', COUNT(DISTINCT id), ' ids, ', COALESCE(SUM(name <> n), 0), ' wrong') FROM items"); wrong != "200 rows, 200 ids, 0 wrong" {
 			t.Error(wrong)
 		}
 	})
@@ -231,12 +231,12 @@ func TestTextsOfEqualLength(t *testing.T) {
 // TestQuestionsOfSeveralClients: answers to internal queries of one session are not mixed with those of others.
 // The race detector would detect it.
 func TestQuestionsOfSeveralClients(t *testing.T) {
-	each(t, func(t *testing.T, p *place) {
-		p.configured(true, append(filledItems, "CREATE PROCEDURE nothing() BEGIN END")...)
-		addr := p.proxy()
+	runOnServers(t, func(t *testing.T, p *testDatabase) {
+		p.createTables(true, append(filledItems, "CREATE PROCEDURE nothing() BEGIN END")...)
+		addr := p.startProxy()
 		var all sync.WaitGroup
 		for who := range 6 {
-			o := p.root()
+			o := p.rootOptions()
 			if who%2 == 0 {
 				o.Capabilities = proxytest.Common | proxytest.DeprecateEOF
 			}
@@ -262,21 +262,21 @@ func TestQuestionsOfSeveralClients(t *testing.T) {
 // TestFirstClientMayOnlyRead: leafsql reads the properties of tables with its own account, whichever client is
 // first.
 func TestFirstClientMayOnlyRead(t *testing.T) {
-	each(t, func(t *testing.T, p *place) {
-		w := p.filled(p.root(), filledItems...)
+	runOnServers(t, func(t *testing.T, p *testDatabase) {
+		w := p.newFillTwin(p.rootOptions(), filledItems...)
 		setup := w.Setup
 		w.Setup = func(through bool) {
 			setup(through)
-			w.Options = p.user("r", "secret")
+			w.Options = p.createUser("r", "secret")
 			p.exec("REVOKE ALL ON "+p.name+".* FROM "+w.Options.User, "GRANT SELECT ON "+p.name+".source TO "+w.Options.User)
 		}
 		p.exec("SELECT 1")
-		w.Options = p.user("r", "secret")
+		w.Options = p.createUser("r", "secret")
 		w.Run(t, func(c *proxytest.Client) {
 			c.Query("INSERT INTO items (name) VALUES ('not allowed')")
 			c.Query("SELECT * FROM source")
 			c.Prepare("INSERT INTO items (name) VALUES (?)")
-			app, err := proxytest.Dial(c.Conn.RemoteAddr().String(), p.root())
+			app, err := proxytest.Dial(c.Conn.RemoteAddr().String(), p.rootOptions())
 			if err != nil {
 				t.Error(err)
 				return
@@ -290,8 +290,8 @@ func TestFirstClientMayOnlyRead(t *testing.T) {
 
 // TestWidthOfIDs: an answer has the right id for all lengths of its encoding, and so have the fields after it.
 func TestWidthOfIDs(t *testing.T) {
-	each(t, func(t *testing.T, p *place) {
-		w := p.filled(p.root(), "CREATE TABLE items (id BIGINT NOT NULL {AUTO} PRIMARY KEY, name VARCHAR(40))")
+	runOnServers(t, func(t *testing.T, p *testDatabase) {
+		w := p.newFillTwin(p.rootOptions(), "CREATE TABLE items (id BIGINT NOT NULL {AUTO} PRIMARY KEY, name VARCHAR(40))")
 		w.IDs = 1 << 63 // the keys are the same on both sides
 		w.Keys = nil
 		setup := w.Setup
@@ -316,8 +316,8 @@ func TestWidthOfIDs(t *testing.T) {
 // TestLargeFilled: the ids make a text longer than a frame, or the client's text has several frames. The
 // numbers of answers are those that the client expects.
 func TestLargeFilled(t *testing.T) {
-	each(t, func(t *testing.T, p *place) {
-		p.filled(p.root(), filledItems...).Run(t, func(c *proxytest.Client) {
+	runOnServers(t, func(t *testing.T, p *testDatabase) {
+		p.newFillTwin(p.rootOptions(), filledItems...).Run(t, func(c *proxytest.Client) {
 			texts := []string{"INSERT INTO items (name, n, body) VALUES ('a', %d, '%s')"}
 			if p.Name == "mariadb" {
 				texts = append(texts, "INSERT INTO items (name, n, body) VALUES ('a', %d, '%s') RETURNING id, name")

@@ -30,12 +30,12 @@ func (w byteByByte) Write(p []byte) (int, error) {
 
 // TestByteByByte: commands that arrive byte by byte are answered like others.
 func TestByteByByte(t *testing.T) {
-	each(t, func(t *testing.T, p *place) {
-		o := p.root()
+	runOnServers(t, func(t *testing.T, p *testDatabase) {
+		o := p.rootOptions()
 		o.Capabilities = proxytest.Common | proxytest.LocalFiles
-		p.filled(o, filledItems...).Run(t, func(c *proxytest.Client) {
+		p.newFillTwin(o, filledItems...).Run(t, func(c *proxytest.Client) {
 			c.Slow = byteByByte{c.Conn}
-			c.File = files
+			c.File = fileFrames
 			c.Query("INSERT INTO items (name, n) VALUES ('a', 1), ('b', 2)")
 			c.Query("SELECT '" + strings.Repeat("x", 1000) + "'")
 			s := c.Prepare("INSERT INTO items (name, body) VALUES (?, ?)")
@@ -56,8 +56,8 @@ func TestByteByByte(t *testing.T) {
 // TestPipelinedFilled: pipelined commands are answered in their order, including filled ones.
 func TestPipelinedFilled(t *testing.T) {
 	const commands = 700
-	each(t, func(t *testing.T, p *place) {
-		p.filled(p.root(), filledItems...).Run(t, func(c *proxytest.Client) {
+	runOnServers(t, func(t *testing.T, p *testDatabase) {
+		p.newFillTwin(p.rootOptions(), filledItems...).Run(t, func(c *proxytest.Client) {
 			s := c.Prepare("INSERT INTO items (name, n) VALUES (?, ?)")
 			for i := range commands {
 				switch i % 7 {
@@ -135,17 +135,17 @@ func TestClientsThatStop(t *testing.T) {
 			c.Query("LOAD DATA LOCAL INFILE 'a' INTO TABLE items (n, name)")
 		},
 	}
-	each(t, func(t *testing.T, p *place) {
-		p.configured(true, append(filledItems, ten)...)
+	runOnServers(t, func(t *testing.T, p *testDatabase) {
+		p.createTables(true, append(filledItems, ten)...)
 		pr, addr := proxytest.Serve(t, p.dsn+"?leafTables=items")
-		o := p.root()
+		o := p.rootOptions()
 		o.Capabilities = proxytest.Common | proxytest.LocalFiles
 		play := func(stop func(c *proxytest.Client), how string) {
 			c := p.dial(addr, o)
 			c.Query("SELECT 1")
 			stop(c)
 			c.Conn.Close()
-			p.gone(how, c)
+			p.waitDisconnected(how, c)
 		}
 		warm := p.dial(addr, o)
 		warm.Query("INSERT INTO items (name) VALUES ('whole')")
@@ -161,14 +161,14 @@ func TestClientsThatStop(t *testing.T) {
 			slices.Sort(all)
 			return strings.Join(all, "\n")
 		}
-		p.gone("warm", warm)
+		p.waitDisconnected("warm", warm)
 		before := goroutines()
 		for how, stop := range stops {
 			play(stop, how)
 		}
 		took := stopwatch.Start(t)
 		for goroutines() != before {
-			if took() > proxytest.Patience {
+			if took() > proxytest.Timeout {
 				t.Fatalf("goroutines are left:\n%s\nbefore:\n%s", goroutines(), before)
 			}
 			time.Sleep(5 * time.Millisecond)
@@ -176,14 +176,14 @@ func TestClientsThatStop(t *testing.T) {
 		if ends := pr.Stats().ServerEnds; ends != 0 {
 			t.Errorf("%d connections count as ended by the server", ends)
 		}
-		if stored := p.ask("SELECT CONCAT((SELECT GROUP_CONCAT(name) FROM items), ' ', (SELECT COUNT(*) FROM source))"); stored != "whole 3" {
+		if stored := p.queryValue("SELECT CONCAT((SELECT GROUP_CONCAT(name) FROM items), ' ', (SELECT COUNT(*) FROM source))"); stored != "whole 3" {
 			t.Errorf("stored: %s", stored)
 		}
 	})
 }
 
-// heap returns the bytes in use.
-func heap() int {
+// heapBytes returns the bytes in use.
+func heapBytes() int {
 	for range 3 { // pools are emptied by the second one
 		runtime.GC()
 	}
@@ -196,22 +196,22 @@ func heap() int {
 // small rows and large ones.
 func TestSlowReader(t *testing.T) {
 	const most = 2 << 20 // above its previous size
-	each(t, func(t *testing.T, p *place) {
-		p.configured(true, "CREATE TABLE ten SELECT 1 a UNION SELECT 2 UNION SELECT 3 UNION SELECT 4 UNION SELECT 5 UNION SELECT 6 UNION SELECT 7 UNION SELECT 8 UNION SELECT 9 UNION SELECT 10")
+	runOnServers(t, func(t *testing.T, p *testDatabase) {
+		p.createTables(true, "CREATE TABLE ten SELECT 1 a UNION SELECT 2 UNION SELECT 3 UNION SELECT 4 UNION SELECT 5 UNION SELECT 6 UNION SELECT 7 UNION SELECT 8 UNION SELECT 9 UNION SELECT 10")
 		addr := proxytest.Start(t, p.dsn+"?leafTables=none")
 		for rows, text := range map[string]string{
 			"small": "SELECT REPEAT('x', 1000) FROM ten a, ten b, ten c, ten d, ten e",
 			"large": "SELECT REPEAT('x', 10000000) FROM ten",
 		} {
 			t.Run(rows, func(t *testing.T) {
-				c := p.dial(addr, p.root())
+				c := p.dial(addr, p.rootOptions())
 				c.Query("SELECT 1")
 				part := make([]byte, 5<<20)
-				before := heap()
+				before := heapBytes()
 				c.Send(proxytest.QueryText, []byte(text))
 				xs, all, top := 0, 0, 0
 				for all < 100_000_000 {
-					if top = max(top, heap()-before); top > most {
+					if top = max(top, heapBytes()-before); top > most {
 						t.Fatalf("%d bytes are kept behind %d", top, all)
 					}
 					n, err := io.ReadFull(c.Conn, part[:min(len(part), 100_000_000-all)])
@@ -233,12 +233,12 @@ func TestSlowReader(t *testing.T) {
 // TestIdleConnections: an idle connection takes little memory, also after filled statements and large ones.
 func TestIdleConnections(t *testing.T) {
 	const most = 20 << 10 // less than a buffer that is kept, and more than the race detector adds
-	each(t, func(t *testing.T, p *place) {
-		p.configured(true, filledItems...)
-		addr := p.proxy()
+	runOnServers(t, func(t *testing.T, p *testDatabase) {
+		p.createTables(true, filledItems...)
+		addr := p.startProxy()
 		idle := func(n int) (conns []net.Conn) { // without the memory of the clients
 			for range n {
-				c, err := proxytest.Dial(addr, p.root())
+				c, err := proxytest.Dial(addr, p.rootOptions())
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -255,10 +255,10 @@ func TestIdleConnections(t *testing.T) {
 			return conns
 		}
 		first := idle(10)
-		before := heap()
+		before := heapBytes()
 		const connections = 50
 		second := idle(connections)
-		each := (heap() - before) / connections
+		each := (heapBytes() - before) / connections
 		t.Logf("%d bytes each", each)
 		if each > most {
 			t.Errorf("more than %d", most)
@@ -276,9 +276,9 @@ func TestManyTexts(t *testing.T) {
 		texts = 4_500 // more than the number of cached plans
 		most  = 2 << 20
 	)
-	each(t, func(t *testing.T, p *place) {
-		p.configured(true, "CREATE TABLE items (id BIGINT NOT NULL PRIMARY KEY, n INT, body VARCHAR(2000))")
-		c := p.dial(p.proxy(), p.root())
+	runOnServers(t, func(t *testing.T, p *testDatabase) {
+		p.createTables(true, "CREATE TABLE items (id BIGINT NOT NULL PRIMARY KEY, n INT, body VARCHAR(2000))")
+		c := p.dial(p.startProxy(), p.rootOptions())
 		n, body := 0, strings.Repeat("x", 1000)
 		insert := func() int {
 			for range texts / 500 {
@@ -293,18 +293,18 @@ func TestManyTexts(t *testing.T) {
 				c.Query("COMMIT")
 				c.Answers = nil
 			}
-			return heap()
+			return heapBytes()
 		}
 		before := insert()
 		if after := insert(); after-before > most {
 			t.Errorf("%d bytes more for %d texts", after-before, texts)
 		}
-		p.await("SELECT COUNT(DISTINCT id) FROM items", fmt.Sprint(2*texts))
+		p.waitForValue("SELECT COUNT(DISTINCT id) FROM items", fmt.Sprint(2*texts))
 	})
 }
 
-// begun returns the first bytes of a long command: the header of a full frame, and some of its payload.
-func begun(n int) []byte {
+// beginCommand returns the first bytes of a long command: the header of a full frame, and some of its payload.
+func beginCommand(n int) []byte {
 	return append([]byte{0xFF, 0xFF, 0xFF, 0, proxytest.QueryText}, bytes.Repeat([]byte(" "), n)...)
 }
 
@@ -314,21 +314,21 @@ func TestAnnouncedBytesTakeNoMemory(t *testing.T) {
 		clients = 40
 		most    = 200 << 10 // for each connection
 	)
-	each(t, func(t *testing.T, p *place) {
+	runOnServers(t, func(t *testing.T, p *testDatabase) {
 		addr := proxytest.Start(t, p.dsn+"?leafTables=none")
 		var all []*proxytest.Client
 		for range clients {
-			all = append(all, p.dial(addr, p.root()))
+			all = append(all, p.dial(addr, p.rootOptions()))
 		}
-		before := heap()
+		before := heapBytes()
 		for _, c := range all {
-			if _, err := c.Conn.Write(begun(0)); err != nil {
+			if _, err := c.Conn.Write(beginCommand(0)); err != nil {
 				t.Fatal(err)
 			}
 		}
-		p.dial(addr, p.root()).Query("SELECT 1") // by then the proxy has read them, or will soon
+		p.dial(addr, p.rootOptions()).Query("SELECT 1") // by then the proxy has read them, or will soon
 		time.Sleep(100 * time.Millisecond)
-		if got := (heap() - before) / clients; got > most {
+		if got := (heapBytes() - before) / clients; got > most {
 			t.Errorf("%d bytes for each client, want at most %d", got, most)
 		}
 	})
@@ -339,9 +339,9 @@ func TestAnnouncedBytesTakeNoMemory(t *testing.T) {
 // done.
 func TestReadMemory(t *testing.T) {
 	const memory = 8 << 20
-	each(t, func(t *testing.T, p *place) {
-		p.configured(true, filledItems...)
-		addr := p.proxy(func(cfg *proxy.Config) { cfg.ReadMemory = memory })
+	runOnServers(t, func(t *testing.T, p *testDatabase) {
+		p.createTables(true, filledItems...)
+		addr := p.startProxy(func(cfg *proxy.Config) { cfg.ReadMemory = memory })
 		long := "INSERT INTO items (n, body) VALUES (%d, '" + strings.Repeat("x", memory/4) + "')"
 		served := func(c *proxytest.Client, n int) {
 			t.Helper()
@@ -349,15 +349,15 @@ func TestReadMemory(t *testing.T) {
 				t.Fatalf("a long command: error %d %s, want none", number, text)
 			}
 		}
-		idle := p.dial(addr, p.root())
+		idle := p.dial(addr, p.rootOptions())
 		served(idle, 1)
-		before := heap()
+		before := heapBytes()
 		var all []*proxytest.Client
 		denied := 0
 		for range 32 {
-			c := p.dial(addr, p.root())
+			c := p.dial(addr, p.rootOptions())
 			all = append(all, c)
-			c.Conn.Write(begun(1 << 20)) // an error shows below
+			c.Conn.Write(beginCommand(1 << 20)) // an error shows below
 		}
 		took := stopwatch.Start(t)
 		for _, c := range all[1:] {
@@ -372,7 +372,7 @@ func TestReadMemory(t *testing.T) {
 		if denied < 16 {
 			t.Errorf("%d of %d clients got error 1153 within %v", denied, len(all), took())
 		}
-		if got := heap() - before; got > memory+4<<20 {
+		if got := heapBytes() - before; got > memory+4<<20 {
 			t.Errorf("%d bytes are in use, want at most %d", got, memory)
 		}
 		if number, text := idle.Query("INSERT INTO items (n) VALUES (2)").Err(); number != 0 {
@@ -387,11 +387,11 @@ func TestReadMemory(t *testing.T) {
 		}
 		for _, c := range all {
 			c.Conn.Close()
-			p.gone("long command", c)
+			p.waitDisconnected("long command", c)
 		}
 		for i := range 4 {
 			served(idle, 10+i)
-			served(p.dial(addr, p.root()), 20+i)
+			served(p.dial(addr, p.rootOptions()), 20+i)
 			s.SendLongData(1, strings.Repeat("x", memory/4))
 			if number, text := s.Execute(proxytest.Int(int64(30+i)), proxytest.Long()).Err(); number != 0 {
 				t.Errorf("a long value afterwards: error %d %s", number, text)
@@ -407,21 +407,21 @@ func TestLongTextsAreNotKept(t *testing.T) {
 		sent = 12 << 20 // bytes of texts
 		most = 10 << 20
 	)
-	each(t, func(t *testing.T, p *place) {
-		p.configured(true, filledItems...)
-		c := p.dial(p.proxy(), p.root())
+	runOnServers(t, func(t *testing.T, p *testDatabase) {
+		p.createTables(true, filledItems...)
+		c := p.dial(p.startProxy(), p.rootOptions())
 		c.Query("INSERT INTO items (n) VALUES (0)")
 		for _, rows := range []int{500, 18_000} {
 			t.Run(fmt.Sprint(rows, " rows"), func(t *testing.T) {
 				text := "INSERT INTO items (id, n) VALUES (?, 1)" + strings.Repeat(",(?,1)", rows-1) + " -- "
-				before := heap()
+				before := heapBytes()
 				for n := range sent / len(text) / 4 {
 					if number, said := c.Query(text + fmt.Sprint(n)).Err(); number != 1064 {
 						t.Fatalf("error %d %s, want 1064", number, said)
 					}
 					c.Answers = nil
 				}
-				if got := heap() - before; got > most {
+				if got := heapBytes() - before; got > most {
 					t.Errorf("%d bytes more are in use, want at most %d", got, most)
 				} else {
 					t.Logf("%d bytes more are in use", got)

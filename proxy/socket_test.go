@@ -25,7 +25,7 @@ func TestSocket(t *testing.T) {
 		} {
 			t.Run(network+", "+name, func(t *testing.T) {
 				pair := func(t *testing.T) (net.Conn, net.Conn) {
-					a, b := connected(t, network)
+					a, b := connectSockets(t, network)
 					a.(interface{ SetWriteBuffer(int) error }).SetWriteBuffer(8 << 10) // smaller than a single write
 					return made(a), b
 				}
@@ -37,8 +37,8 @@ func TestSocket(t *testing.T) {
 	}
 }
 
-// connected returns both ends of a connection.
-func connected(t *testing.T, network string) (net.Conn, net.Conn) {
+// connectSockets returns both ends of a connection.
+func connectSockets(t *testing.T, network string) (net.Conn, net.Conn) {
 	t.Helper()
 	addr := "127.0.0.1:0"
 	if network == "unix" {
@@ -191,7 +191,7 @@ func testSocketDeadlines(t *testing.T, pair func(*testing.T) (net.Conn, net.Conn
 
 // Reads and writes of the socket do not allocate.
 func TestSocketAllocs(t *testing.T) {
-	a, b := connected(t, "tcp")
+	a, b := connectSockets(t, "tcp")
 	conn, peer := newSocket(a), newSocket(b)
 	buf := make([]byte, 100)
 	if n := testing.AllocsPerRun(100, func() {
@@ -204,13 +204,13 @@ func TestSocketAllocs(t *testing.T) {
 	}
 }
 
-// A wrapped connection reads more, or less, than the one inside it.
-type wrapped struct {
+// A wrappedConn reads more, or less, than the one inside it.
+type wrappedConn struct {
 	*net.TCPConn
 	read int
 }
 
-func (w *wrapped) Read(b []byte) (int, error) {
+func (w *wrappedConn) Read(b []byte) (int, error) {
 	n, err := w.TCPConn.Read(b)
 	w.read += n
 	return n, err
@@ -219,8 +219,8 @@ func (w *wrapped) Read(b []byte) (int, error) {
 // Connections of a caller's own listener are read with their Read method, even if they embed a connection of
 // package net.
 func TestSocketOfWrapped(t *testing.T) {
-	a, b := connected(t, "tcp")
-	w := &wrapped{TCPConn: a.(*net.TCPConn)}
+	a, b := connectSockets(t, "tcp")
+	w := &wrappedConn{TCPConn: a.(*net.TCPConn)}
 	b.Write([]byte("hello"))
 	if n, err := newSocket(w).Read(make([]byte, 10)); n != 5 || err != nil || w.read != 5 {
 		t.Errorf("%d bytes, %v; by its own Read: %d", n, err, w.read)
@@ -244,7 +244,7 @@ func TestSocketLeavesOthersTheirTurn(t *testing.T) {
 			_, err := conn.Read(make([]byte, 1))
 			return err
 		}},
-		"work for a long command": {frames(string(make([]byte, 3*readBufferSize))), func(conn net.Conn, nth int) (err error) {
+		"work for a long command": {encodeFrames(string(make([]byte, 3*readBufferSize))), func(conn net.Conn, nth int) (err error) {
 			if nth == 0 {
 				e := frameConn{conn: conn, raw: conn, small: make([]byte, smallBufferSize), hasFrameTimeout: true, memory: &budget{limit: 1 << 30}}
 				_, err = e.readPacket(1 << 20)
@@ -253,8 +253,8 @@ func TestSocketLeavesOthersTheirTurn(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			busy, peer := connected(t, "unix")
-			other, call := connected(t, "unix")
+			busy, peer := connectSockets(t, "unix")
+			other, call := connectSockets(t, "unix")
 			if _, err := peer.Write(test.sent); err != nil {
 				t.Fatal(err)
 			}
@@ -264,7 +264,7 @@ func TestSocketLeavesOthersTheirTurn(t *testing.T) {
 				called.Store(true)
 			}()
 			conn, caller := newSocket(busy), newSocket(call)
-			afterSleep(t)
+			waitUntilProcessSleeps(t)
 			caller.Write([]byte("x"))
 			began := time.Now()
 			for i := range reads {
@@ -284,11 +284,11 @@ func TestSocketLeavesOthersTheirTurn(t *testing.T) {
 	}
 }
 
-// afterSleep returns after this whole process, including the runtime's monitor, has slept: another process
-// wakes it, since a timer would wake the monitor.
-func afterSleep(t *testing.T) {
+// waitUntilProcessSleeps returns after this whole process, including the runtime's monitor, has slept: another
+// process wakes it, since a timer would wake the monitor.
+func waitUntilProcessSleeps(t *testing.T) {
 	t.Helper()
-	waits, wakes := connected(t, "unix")
+	waits, wakes := connectSockets(t, "unix")
 	f, err := wakes.(*net.UnixConn).File()
 	if err != nil {
 		t.Fatal(err)

@@ -14,8 +14,8 @@ import (
 	"github.com/leafsql/leafsql/testutil/stopwatch"
 )
 
-// preparedNow returns the number of open prepared statements of the client's session on the server.
-func preparedNow(t *testing.T, c *proxytest.Client) (n int) {
+// countOpenStatements returns the number of open prepared statements of the client's session on the server.
+func countOpenStatements(t *testing.T, c *proxytest.Client) (n int) {
 	t.Helper()
 	for _, row := range c.Query("SHOW SESSION STATUS WHERE Variable_name IN ('Com_stmt_prepare', 'Com_stmt_close')").Rows() {
 		count, err := strconv.Atoi(row[1])
@@ -33,9 +33,9 @@ func preparedNow(t *testing.T, c *proxytest.Client) (n int) {
 // TestManyStatements: each of many prepared statements, filled or not, is executed correctly, in any order of
 // preparing and closing. The server keeps no statement that the client has closed.
 func TestManyStatements(t *testing.T) {
-	each(t, func(t *testing.T, p *place) {
-		p.configured(true, filledItems...)
-		c := p.dial(p.proxy(), p.root())
+	runOnServers(t, func(t *testing.T, p *testDatabase) {
+		p.createTables(true, filledItems...)
+		c := p.dial(p.startProxy(), p.rootOptions())
 		var open []*proxytest.Stmt
 		for i := range 200 {
 			text := fmt.Sprintf("SELECT 'selected %d'", i)
@@ -69,7 +69,7 @@ func TestManyStatements(t *testing.T) {
 		for _, s := range open {
 			s.Close()
 		}
-		if n := preparedNow(t, c); n != 0 {
+		if n := countOpenStatements(t, c); n != 0 {
 			t.Errorf("%d statements stay prepared", n)
 		}
 	})
@@ -78,12 +78,12 @@ func TestManyStatements(t *testing.T) {
 // TestCloseOfLastPrepared: a client that closes its last prepared statement without its id, as MariaDB's may,
 // closes this statement.
 func TestCloseOfLastPrepared(t *testing.T) {
-	p := newPlace(t, mysqltest.TargetOf(t, mysqltest.MariaDB))
-	p.configured(true, filledItems...)
-	c := p.dial(p.proxy(), p.root())
+	p := newTestDatabase(t, mysqltest.TargetOf(t, mysqltest.MariaDB))
+	p.createTables(true, filledItems...)
+	c := p.dial(p.startProxy(), p.rootOptions())
 	last := []byte{255, 255, 255, 255}
 	for _, text := range []string{"INSERT INTO items (name) VALUES ('a')", "SELECT 1"} {
-		before := preparedNow(t, c)
+		before := countOpenStatements(t, c)
 		kept := c.Prepare(text)
 		c.Prepare(text)
 		c.Send(proxytest.StmtClose, last)
@@ -95,7 +95,7 @@ func TestCloseOfLastPrepared(t *testing.T) {
 			t.Errorf("%s: execution of the other statement: error %d %s", text, number, message)
 		}
 		kept.Close()
-		if n := preparedNow(t, c) - before; n != 0 {
+		if n := countOpenStatements(t, c) - before; n != 0 {
 			t.Errorf("%s: %d statements stay prepared, want none", text, n)
 		}
 	}
@@ -104,11 +104,11 @@ func TestCloseOfLastPrepared(t *testing.T) {
 // TestRefused: the error of a statement that cannot be filled does not suggest a retry, and the connection can
 // still be used. Statements that were prepared to check it are closed.
 func TestRefused(t *testing.T) {
-	each(t, func(t *testing.T, p *place) {
-		p.configured(true, filledItems...)
-		c := p.dial(p.proxy(), p.root())
+	runOnServers(t, func(t *testing.T, p *testDatabase) {
+		p.createTables(true, filledItems...)
+		c := p.dial(p.startProxy(), p.rootOptions())
 		const refused = "INSERT INTO items (id, name) VALUES (@id, 'a')"
-		before := preparedNow(t, c)
+		before := countOpenStatements(t, c)
 		for range 20 {
 			for _, a := range []*proxytest.Answer{c.Query(refused), c.Prepare(refused).Answer} {
 				if number, text := a.Err(); number != 1235 || !strings.HasPrefix(text, "#42000leafsql: ") {
@@ -121,7 +121,7 @@ func TestRefused(t *testing.T) {
 			}
 			s.Close()
 		}
-		if n := preparedNow(t, c) - before; n != 0 {
+		if n := countOpenStatements(t, c) - before; n != 0 {
 			t.Errorf("%d statements stay prepared", n)
 		}
 		if number, text := c.Query("INSERT INTO items (name) VALUES ('goes on')").Err(); number != 0 {
@@ -132,9 +132,9 @@ func TestRefused(t *testing.T) {
 
 // TestIDsDoNotCome: a statement without ids within the time limit does not run, and its transaction stays open.
 func TestIDsDoNotCome(t *testing.T) {
-	each(t, func(t *testing.T, p *place) {
-		p.configured(true, filledItems...)
-		c := p.dial(p.proxy(func(cfg *proxy.Config) { cfg.FillTimeout = 300 * time.Millisecond }), p.root())
+	runOnServers(t, func(t *testing.T, p *testDatabase) {
+		p.createTables(true, filledItems...)
+		c := p.dial(p.startProxy(func(cfg *proxy.Config) { cfg.FillTimeout = 300 * time.Millisecond }), p.rootOptions())
 		p.exec("BEGIN", "SELECT * FROM leaf_alloc FOR UPDATE")
 		c.Query("START TRANSACTION")
 		c.Query("INSERT INTO notes (note) VALUES ('stands')")
@@ -148,7 +148,7 @@ func TestIDsDoNotCome(t *testing.T) {
 			t.Errorf("afterwards: %+v", ok)
 		}
 		c.Query("COMMIT")
-		if rows := p.ask("SELECT CONCAT((SELECT COUNT(*) FROM items), ' ', (SELECT COUNT(*) FROM notes))"); rows != "1 1" {
+		if rows := p.queryValue("SELECT CONCAT((SELECT COUNT(*) FROM items), ' ', (SELECT COUNT(*) FROM notes))"); rows != "1 1" {
 			t.Errorf("stored %s rows, want 1 1", rows)
 		}
 	})
@@ -157,13 +157,13 @@ func TestIDsDoNotCome(t *testing.T) {
 // TestOwnAccountCutOff: the same holds if leafsql's own account cannot reach the server, whatever it has read
 // before.
 func TestOwnAccountCutOff(t *testing.T) {
-	each(t, func(t *testing.T, p *place) {
-		p.configured(true, append(filledItems, "CREATE TABLE later (id BIGINT NOT NULL PRIMARY KEY, n INT)")...)
+	runOnServers(t, func(t *testing.T, p *testDatabase) {
+		p.createTables(true, append(filledItems, "CREATE TABLE later (id BIGINT NOT NULL PRIMARY KEY, n INT)")...)
 		way := netfault.Start(t, p.addr)
 		addr := proxytest.Start(t, strings.Replace(p.dsn, p.addr, way.Addr(), 1)+"?leafTables=items,later&leafCreate=true", func(cfg *proxy.Config) {
 			cfg.Server, cfg.FillTimeout = p.addr, time.Second
 		})
-		c := p.dial(addr, p.root())
+		c := p.dial(addr, p.rootOptions())
 		c.Query("START TRANSACTION")
 		c.Query("INSERT INTO notes (note) VALUES ('stands')")
 		for _, table := range []string{"items", "later"} {
@@ -182,7 +182,7 @@ func TestOwnAccountCutOff(t *testing.T) {
 			}
 		}
 		c.Query("COMMIT")
-		if rows := p.ask("SELECT CONCAT((SELECT COUNT(*) FROM items), ' ', (SELECT COUNT(*) FROM later), ' ', (SELECT COUNT(*) FROM notes))"); rows != "1 1 1" {
+		if rows := p.queryValue("SELECT CONCAT((SELECT COUNT(*) FROM items), ' ', (SELECT COUNT(*) FROM later), ' ', (SELECT COUNT(*) FROM notes))"); rows != "1 1 1" {
 			t.Errorf("stored %s rows, want 1 1 1", rows)
 		}
 	})
@@ -190,15 +190,15 @@ func TestOwnAccountCutOff(t *testing.T) {
 
 // TestOwnAccountKilled: the same holds if leafsql's own account loses its connection.
 func TestOwnAccountKilled(t *testing.T) {
-	each(t, func(t *testing.T, p *place) {
-		p.configured(true, filledItems...)
+	runOnServers(t, func(t *testing.T, p *testDatabase) {
+		p.createTables(true, filledItems...)
 		addr := proxytest.Start(t, p.dsn+"?leafTables=items&leafCreate=true")
-		p.dial(addr, p.root()).Query("INSERT INTO items (n) VALUES (1)").OK()
+		p.dial(addr, p.rootOptions()).Query("INSERT INTO items (n) VALUES (1)").OK()
 		addr = proxytest.Start(t, p.dsn+"?leafTables=items")
-		c := p.dial(addr, p.root())
+		c := p.dial(addr, p.rootOptions())
 		st := c.Prepare("INSERT INTO items (n) VALUES (?)") // makes it permitted before the table is locked
 		c.Query("START TRANSACTION")
-		other := p.dial(p.addr, p.root())
+		other := p.dial(p.addr, p.rootOptions())
 		other.Query("LOCK TABLES items WRITE, notes WRITE")
 		other.Query("FLUSH TABLES")
 		st.Send(proxytest.Int(2))
@@ -212,7 +212,7 @@ func TestOwnAccountKilled(t *testing.T) {
 				}
 				waits = false
 			default: // database/sql retries some times
-				p.db.Exec("KILL " + p.ask("SELECT COALESCE(MAX(id), 0) FROM information_schema.processlist WHERE info LIKE 'SELECT (SELECT MAX(%' AND db = DATABASE()"))
+				p.db.Exec("KILL " + p.queryValue("SELECT COALESCE(MAX(id), 0) FROM information_schema.processlist WHERE info LIKE 'SELECT (SELECT MAX(%' AND db = DATABASE()"))
 			}
 		}
 		other.Query("UNLOCK TABLES")
@@ -222,9 +222,9 @@ func TestOwnAccountKilled(t *testing.T) {
 
 // TestAsDocumented: the ids in answers if AUTO_INCREMENT's id would not belong to exactly one row.
 func TestAsDocumented(t *testing.T) {
-	each(t, func(t *testing.T, p *place) {
-		p.configured(true, filledItems...)
-		c := p.dial(p.proxy(), p.root())
+	runOnServers(t, func(t *testing.T, p *testDatabase) {
+		p.createTables(true, filledItems...)
+		c := p.dial(p.startProxy(), p.rootOptions())
 		first := c.Query("INSERT INTO items (name, n) VALUES ('a', 1)").OK().ID
 		for _, told := range []struct {
 			text string

@@ -20,13 +20,13 @@ var trailings = []string{
 // TestTrailingComments: a comment after the last semicolon does not change the stored rows and the answer, on
 // connections for several statements and for single ones.
 func TestTrailingComments(t *testing.T) {
-	each(t, func(t *testing.T, p *place) {
+	runOnServers(t, func(t *testing.T, p *testDatabase) {
 		for _, several := range []uint64{0, proxytest.MultiStatements} {
 			t.Run(fmt.Sprint("several ", several != 0), func(t *testing.T) {
-				o := p.root()
+				o := p.rootOptions()
 				o.Capabilities = proxytest.Common | proxytest.LocalFiles | several
-				p.filled(o, filledItems...).Run(t, func(c *proxytest.Client) {
-					c.File = files
+				p.newFillTwin(o, filledItems...).Run(t, func(c *proxytest.Client) {
+					c.File = fileFrames
 					for i, trailing := range trailings {
 						for k, text := range []string{
 							"INSERT INTO items (name, n) VALUES ('a', {N})", "INSERT INTO items (name, n) VALUES ('a', {N}), ('b', NULL)",

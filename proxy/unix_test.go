@@ -27,12 +27,12 @@ func TestUnixSocket(t *testing.T) {
 			if !maria {
 				args, via = append(args, "--plugin-load-add=auth_socket.so"), "WITH auth_socket"
 			}
-			p := newPlace(t, mysqltest.Run(t, mysqltest.Config{Kind: mysqltest.Kind(target.Name), Args: args}).Target())
+			p := newTestDatabase(t, mysqltest.Run(t, mysqltest.Config{Kind: mysqltest.Kind(target.Name), Args: args}).Target())
 			const named = "mapped"
 			p.exec("CREATE USER IF NOT EXISTS `"+me.Username+"`@localhost", "ALTER USER `"+me.Username+"`@localhost IDENTIFIED "+via,
 				"CREATE USER "+named+"@localhost IDENTIFIED "+via+" AS '"+me.Username+"'", "GRANT ALL ON *.* TO "+named+"@localhost",
 				"CREATE USER app@localhost IDENTIFIED BY 'secret'", "GRANT ALL ON "+p.name+".* TO app@localhost", "CREATE USER own IDENTIFIED BY 'secret'", "GRANT ALL ON *.* TO own")
-			socket := p.ask("SELECT @@socket")
+			socket := p.queryValue("SELECT @@socket")
 			dsn := strings.Replace(p.dsn, "root@", "own:secret@", 1)
 			addr := proxytest.Start(t, dsn+"?leafTables=none", func(cfg *proxy.Config) {
 				cfg.Server, cfg.TLS = socket, &tls.Config{Certificates: cert.Client().Certificates}

@@ -19,7 +19,7 @@ func TestWatchBeginsAnew(t *testing.T) {
 	w.lastID = math.MaxInt32 - 1
 	w.callbacks[1] = func() { t.Error("another connection ended") }
 	for _, want := range []int32{math.MaxInt32, 2, 3} {
-		client, server := connected(t, "tcp")
+		client, server := connectSockets(t, "tcp")
 		gone := make(chan bool)
 		if id, err := w.add(client, func() { close(gone) }); id != want || err != nil {
 			t.Errorf("id %d, %v; want %d", id, err, want)

@@ -10,12 +10,12 @@ import (
 // TestZeroUnderNoAutoValueOnZero: a 0 is a key in a session with the mode, in every protocol, and requests an
 // id in any other session.
 func TestZeroUnderNoAutoValueOnZero(t *testing.T) {
-	each(t, func(t *testing.T, p *place) {
-		o := p.root()
+	runOnServers(t, func(t *testing.T, p *testDatabase) {
+		o := p.rootOptions()
 		if p.Target.Name == string(mysqltest.MariaDB) {
-			o.Capabilities = bulks
+			o.Capabilities = bulkCapabilities
 		}
-		p.filled(o, filledItems...).Run(t, func(c *proxytest.Client) {
+		p.newFillTwin(o, filledItems...).Run(t, func(c *proxytest.Client) {
 			s, i, null := proxytest.String, proxytest.Int, proxytest.Null
 			shown := func() {
 				c.Query("SELECT id, name FROM items ORDER BY id")

@@ -48,7 +48,7 @@ func (ok OK) Append(b []byte) []byte {
 func (ok OK) Info(caps uint32) (info, changes []byte) {
 	c := cursor{p: ok.Tail}
 	info = c.lenEncBytes()
-	if caps&SessionTrack != 0 && ok.Status&StateChanged != 0 && !c.bad {
+	if caps&SessionTrack != 0 && ok.Status&StateChanged != 0 && !c.isMalformed {
 		changes = c.lenEncBytes()
 	}
 	return info, changes
@@ -70,14 +70,14 @@ func (ok *OK) SetInfo(caps uint32, info, changes []byte) {
 // trackGTID is the kind of a change that contains the GTID of a committed transaction.
 const trackGTID = 3
 
-// GTIDs returns the changes that contain GTIDs of committed transactions, in their encoded form.
-func GTIDs(changes []byte) (gtids []byte) {
+// FilterGTIDs returns the changes that contain GTIDs of committed transactions, in their encoded form.
+func FilterGTIDs(changes []byte) (gtids []byte) {
 	c := cursor{p: changes}
 	for len(c.p) > 0 {
 		begin := c.p
 		kind := c.byte()
 		c.lenEncBytes()
-		if c.bad {
+		if c.isMalformed {
 			break
 		}
 		if kind == trackGTID {
@@ -122,7 +122,7 @@ func (e Err) Append(b []byte) []byte {
 
 // A PreparedOK is the first packet of the answer to COM_STMT_PREPARE.
 type PreparedOK struct {
-	ID              uint32
+	StmtID          uint32
 	Columns, Params uint16
 }
 
@@ -134,8 +134,8 @@ func ParsePreparedOK(p []byte) (PreparedOK, error) {
 	return ok, c.err()
 }
 
-// ColumnName returns the name in a column definition.
-func ColumnName(p []byte) (string, error) {
+// ParseColumnName returns the name in a column definition.
+func ParseColumnName(p []byte) (string, error) {
 	c := cursor{p: p}
 	for range 4 { // catalog, database, table, original table
 		c.lenEncBytes()
@@ -144,7 +144,7 @@ func ColumnName(p []byte) (string, error) {
 	return string(name), c.err()
 }
 
-// CloseStatement returns the command COM_STMT_CLOSE.
-func CloseStatement(id uint32) []byte {
+// NewCloseCommand returns the command COM_STMT_CLOSE.
+func NewCloseCommand(id uint32) []byte {
 	return binary.LittleEndian.AppendUint32([]byte{ComStmtClose}, id)
 }

@@ -70,7 +70,7 @@ func TestGTIDs(t *testing.T) {
 		"\x02\x01\x31":                         "",
 		"\x03\xfe\xff\xff\xff\xff\xff\xff\xff": "",
 	} {
-		if got := GTIDs([]byte(changes)); string(got) != want {
+		if got := FilterGTIDs([]byte(changes)); string(got) != want {
 			t.Errorf("%q: %q", changes, got)
 		}
 	}
@@ -96,13 +96,13 @@ func TestErr(t *testing.T) {
 
 func TestPreparedOK(t *testing.T) {
 	got, err := ParsePreparedOK([]byte("\x00:\x01\x00\x00\x02\x00\x03\x00\x00\x00\x00"))
-	if want := (PreparedOK{ID: 0x13a, Columns: 2, Params: 3}); err != nil || got != want {
+	if want := (PreparedOK{StmtID: 0x13a, Columns: 2, Params: 3}); err != nil || got != want {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if _, err := ParsePreparedOK([]byte("\x00:\x01\x00\x00\x02\x00\x03")); err == nil {
 		t.Error("a short one was read")
 	}
-	if got := CloseStatement(0x13a); string(got) != "\x19:\x01\x00\x00" {
+	if got := NewCloseCommand(0x13a); string(got) != "\x19:\x01\x00\x00" {
 		t.Errorf("%q", got)
 	}
 }
@@ -110,10 +110,10 @@ func TestPreparedOK(t *testing.T) {
 const mariaColumn = "\x03def\x04capf\x01t\x01t\x02id\x02id\x00\f?\x00\x14\x00\x00\x00\b\x03B\x00\x00\x00"
 
 func TestColumnName(t *testing.T) {
-	if name, err := ColumnName([]byte(mariaColumn)); err != nil || name != "id" {
+	if name, err := ParseColumnName([]byte(mariaColumn)); err != nil || name != "id" {
 		t.Errorf("%q, %v", name, err)
 	}
-	if name, err := ColumnName([]byte(mariaColumn[:14])); err == nil {
+	if name, err := ParseColumnName([]byte(mariaColumn[:14])); err == nil {
 		t.Errorf("of a part: %q", name)
 	}
 }
@@ -122,7 +122,7 @@ func TestRowValue(t *testing.T) {
 	row := []byte("\x011\xfb\x00\xfc\x01\x00x")
 	var got []any
 	for len(row) > 0 {
-		value, rest, err := RowValue(row)
+		value, rest, err := ParseRowValue(row)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -132,7 +132,7 @@ func TestRowValue(t *testing.T) {
 		t.Errorf("values = %q, want %q", got, want)
 	}
 	for _, bad := range []string{"", "\x021", "\xfc\x01", "\xff", "\xfe\xff\xff\xff\xff\xff\xff\xff\xff"} {
-		if value, _, err := RowValue([]byte(bad)); err == nil {
+		if value, _, err := ParseRowValue([]byte(bad)); err == nil {
 			t.Errorf("%q: %q", bad, value)
 		}
 	}
@@ -153,17 +153,17 @@ func FuzzAnswers(f *testing.F) {
 			ParseErr(p)
 			ParseOK(p)
 			ParsePreparedOK(p)
-			ColumnName(p)
-			GTIDs(p)
+			ParseColumnName(p)
+			FilterGTIDs(p)
 		})
 		if took > uint64(256<<10+20*len(p)) {
 			t.Errorf("%d bytes for a packet of %d", took, len(p))
 		}
-		if value, rest, err := RowValue(p); err == nil && len(rest) >= len(p) {
+		if value, rest, err := ParseRowValue(p); err == nil && len(rest) >= len(p) {
 			t.Errorf("%q, %q of %q", value, rest, p)
 		}
-		if n, rest, err := LenEnc(p); err == nil {
-			if again, _, err := LenEnc(append(AppendLenEnc(nil, n), rest...)); err != nil || again != n {
+		if n, rest, err := ParseLenEnc(p); err == nil {
+			if again, _, err := ParseLenEnc(append(AppendLenEnc(nil, n), rest...)); err != nil || again != n {
 				t.Errorf("%d became %d, %v", n, again, err)
 			}
 		}

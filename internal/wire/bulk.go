@@ -13,8 +13,8 @@ type Bulk struct {
 	row  []Param
 }
 
-// bulkSendTypes is the flag of types before the rows. Other flags, such as that for an answer with the id of each row, are
-// not passed on.
+// bulkSendTypes is the flag of types before the rows. Other flags, such as that for an answer with the id of
+// each row, are not passed on.
 const bulkSendTypes = 1 << 7
 
 // ParseBulk parses COM_STMT_BULK_EXECUTE, whose first byte is the command, of a statement with n
@@ -31,16 +31,16 @@ func ParseBulk(p []byte, n int, types []Param) (Bulk, error) {
 		b.Types = make([]Param, n)
 		c.types(b.Types, false)
 	}
-	if c.bad || len(b.Types) != n || n == 0 {
+	if c.isMalformed || len(b.Types) != n || n == 0 {
 		return b, ErrMalformed
 	}
 	for b.rest = c; len(c.p) > 0; b.Rows++ {
 		for _, t := range b.Types {
 			if c.byte() == 0 {
-				c.raw(t.Type)
+				c.readValue(t.Type)
 			}
 		}
-		if c.bad {
+		if c.isMalformed {
 			return b, ErrMalformed
 		}
 	}
@@ -56,7 +56,7 @@ func (b *Bulk) Next() []Param {
 	for i, t := range b.Types {
 		p := Param{Type: t.Type, Flags: t.Flags, Indicator: b.rest.byte()}
 		if p.Indicator == 0 {
-			p.Raw = b.rest.raw(t.Type)
+			p.Raw = b.rest.readValue(t.Type)
 		}
 		b.row[i] = p
 	}

@@ -20,9 +20,9 @@ const (
 	maxBinaryHeader = 4096 // the addresses are at most 36 bytes of it; balancers may add more
 )
 
-// BeginsHeader reports whether b, of at least four bytes, begins like a PROXY header. As the header of a
+// HasHeaderPrefix reports whether b, of at least four bytes, begins like a PROXY header. As the header of a
 // frame, these bytes would mean a length far above that of a login.
-func BeginsHeader(b []byte) bool {
+func HasHeaderPrefix(b []byte) bool {
 	return len(b) >= 4 && (string(b[:4]) == textHeader[:4] || string(b[:4]) == binaryHeader[:4])
 }
 
@@ -32,7 +32,7 @@ func BeginsHeader(b []byte) bool {
 // as in health checks, or if the header has no address. ErrMalformed means that b begins no PROXY header.
 func ParseHeader(b []byte) (from netip.AddrPort, n int, err error) {
 	switch {
-	case !begin(b, textHeader) && !begin(b, binaryHeader):
+	case !sharePrefix(b, textHeader) && !sharePrefix(b, binaryHeader):
 		return from, 0, ErrMalformed
 	case len(b) == 0:
 		return from, 1, nil
@@ -42,8 +42,8 @@ func ParseHeader(b []byte) (from netip.AddrPort, n int, err error) {
 	return parseBinary(b)
 }
 
-// begin reports whether the shorter of b and with is a prefix of the other.
-func begin(b []byte, with string) bool {
+// sharePrefix reports whether the shorter of b and with is a prefix of the other.
+func sharePrefix(b []byte, with string) bool {
 	n := min(len(b), len(with))
 	return string(b[:n]) == with[:n]
 }
@@ -70,10 +70,12 @@ func parseText(b []byte) (from netip.AddrPort, n int, err error) {
 	if err != nil || err2 != nil || source.Addr().Is4() != is4 || dest.Addr().Is4() != is4 || source.Addr().Zone() != "" {
 		return from, n, ErrMalformed
 	}
-	return unmapped(source), n, nil
+	return unmapAddr(source), n, nil
 }
 
-func unmapped(a netip.AddrPort) netip.AddrPort { return netip.AddrPortFrom(a.Addr().Unmap(), a.Port()) }
+func unmapAddr(a netip.AddrPort) netip.AddrPort {
+	return netip.AddrPortFrom(a.Addr().Unmap(), a.Port())
+}
 
 func parseBinary(b []byte) (from netip.AddrPort, n int, err error) {
 	const fixed = len(binaryHeader) + 1 + 1 + 2
@@ -106,10 +108,10 @@ func parseBinary(b []byte) (from netip.AddrPort, n int, err error) {
 	c.take(uint64(size))
 	port := c.take(2)
 	c.take(2)
-	if c.bad {
+	if c.isMalformed {
 		return from, n, ErrMalformed
 	}
-	return unmapped(netip.AddrPortFrom(addr, binary.BigEndian.Uint16(port))), n, nil
+	return unmapAddr(netip.AddrPortFrom(addr, binary.BigEndian.Uint16(port))), n, nil
 }
 
 // AppendHeader appends the PROXY header for a client at from that connected to the address to, or for an unknown

@@ -45,7 +45,7 @@ func TestHeader(t *testing.T) {
 		if from.IsValid() {
 			got = from.String()
 		}
-		if err != nil || n != len(header) || got != want || !BeginsHeader([]byte(header)) {
+		if err != nil || n != len(header) || got != want || !HasHeaderPrefix([]byte(header)) {
 			t.Errorf("%q: %q, %d of %d bytes, %v", header, got, n, len(header), err)
 		}
 	}
@@ -81,8 +81,8 @@ func TestAppendHeader(t *testing.T) {
 	}
 }
 
-// FuzzHeader: no bytes cause a panic, at most the longest header's bytes are required, and parsed addresses are encoded
-// again unchanged.
+// FuzzHeader: no bytes cause a panic, at most the longest header's bytes are required, and parsed addresses are
+// encoded again unchanged.
 func FuzzHeader(f *testing.F) {
 	for _, seed := range []string{v2TCP4, v2TCP6, v2Local, v2TLV, v2Mapped, v1Longest, "PROXY TCP4 127.0.0.9 127.0.0.1 41260 3307\r\n", "PROXY TCP6 ::1 ::1 1 2\r\n", "PROXY UNKNOWN\r\n"} {
 		f.Add([]byte(seed))

@@ -7,12 +7,12 @@ import (
 
 // A Greeting is the first packet of a server.
 type Greeting struct {
-	Version string
-	Caps    uint32
-	Maria   uint32 // MariaDB's own capabilities; 0: none, or not MariaDB
+	Version   string
+	Caps      uint32
+	MariaCaps uint32 // MariaDB's own capabilities; 0: none, or not MariaDB
 
 	payload []byte
-	low     int // offset of the capabilities
+	capsAt  int // offset of the capabilities
 }
 
 // ParseGreeting parses a server's greeting. The Greeting refers to the payload.
@@ -24,21 +24,21 @@ func ParseGreeting(p []byte) (Greeting, error) {
 	}
 	g.Version = string(c.terminated())
 	c.take(4 + 8 + 1) // connection id, first part of the scramble, a zero
-	g.low = len(p) - len(c.p)
+	g.capsAt = len(p) - len(c.p)
 	g.Caps = uint32(c.uint16())
 	c.take(1 + 2) // character set, status
 	g.Caps |= uint32(c.uint16()) << 16
 	c.take(1 + 6) // length of the scramble, reserved
 	if maria := c.uint32(); g.Caps&LongPassword == 0 {
-		g.Maria = maria
+		g.MariaCaps = maria
 	}
 	return g, c.err()
 }
 
 // SetCaps changes the capabilities in the greeting's payload. All of them must have been offered.
 func (g *Greeting) SetCaps(caps, maria uint32) {
-	g.Caps, g.Maria = caps, maria
-	at := g.payload[g.low:]
+	g.Caps, g.MariaCaps = caps, maria
+	at := g.payload[g.capsAt:]
 	binary.LittleEndian.PutUint16(at, uint16(caps))
 	binary.LittleEndian.PutUint16(at[5:], uint16(caps>>16))
 	if caps&LongPassword == 0 {
@@ -49,10 +49,10 @@ func (g *Greeting) SetCaps(caps, maria uint32) {
 // A Login is a client's answer to the greeting. A request for TLS ends after the
 // capabilities; the whole login follows through TLS.
 type Login struct {
-	Caps     uint32
-	Maria    uint32
-	User     string
-	Database string
+	Caps      uint32
+	MariaCaps uint32
+	User      string
+	Database  string
 }
 
 // ParseLogin parses a client's answer to the greeting.
@@ -60,12 +60,12 @@ func ParseLogin(p []byte) (Login, error) {
 	var l Login
 	c := cursor{p: p}
 	l.Caps = c.uint32()
-	if c.bad || l.Caps&Protocol41 == 0 {
+	if c.isMalformed || l.Caps&Protocol41 == 0 {
 		return l, c.err() // the old form, which is not parsed further
 	}
 	c.take(4 + 1 + 19) // longest packet, character set, reserved
 	if maria := c.uint32(); l.Caps&LongPassword == 0 {
-		l.Maria = maria
+		l.MariaCaps = maria
 	}
 	if l.Caps&SSL != 0 && len(c.p) == 0 {
 		return l, c.err()
@@ -85,9 +85,9 @@ func ParseLogin(p []byte) (Login, error) {
 	return l, c.err() // the server checks the rest
 }
 
-// ChangeUser parses COM_CHANGE_USER, whose first byte is the command, of a client with
+// ParseChangeUser parses COM_CHANGE_USER, whose first byte is the command, of a client with
 // caps in its login.
-func ChangeUser(p []byte, caps uint32) (user, database string, err error) {
+func ParseChangeUser(p []byte, caps uint32) (user, database string, err error) {
 	c := cursor{p: p}
 	c.byte()
 	user = string(c.terminated())

@@ -27,14 +27,14 @@ func TestGreeting(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			payload := []byte(tt.payload)
 			g, err := ParseGreeting(payload)
-			if err != nil || g.Version != tt.version || g.Caps != tt.caps || g.Maria != tt.maria {
-				t.Fatalf("%q, capabilities %#x and %#x, %v", g.Version, g.Caps, g.Maria, err)
+			if err != nil || g.Version != tt.version || g.Caps != tt.caps || g.MariaCaps != tt.maria {
+				t.Fatalf("%q, capabilities %#x and %#x, %v", g.Version, g.Caps, g.MariaCaps, err)
 			}
-			caps, maria := g.Caps&^(Compress|SSL|QueryAttrs), g.Maria&MariaExtendedMeta
+			caps, maria := g.Caps&^(Compress|SSL|QueryAttrs), g.MariaCaps&MariaExtendedMeta
 			g.SetCaps(caps, maria)
 			again, err := ParseGreeting(payload)
-			if err != nil || again.Caps != caps || again.Maria != maria || again.Version != tt.version {
-				t.Errorf("written and read: capabilities %#x and %#x, %v", again.Caps, again.Maria, err)
+			if err != nil || again.Caps != caps || again.MariaCaps != maria || again.Version != tt.version {
+				t.Errorf("written and read: capabilities %#x and %#x, %v", again.Caps, again.MariaCaps, err)
 			}
 			again.SetCaps(tt.caps, tt.maria)
 			if string(payload) != tt.payload {
@@ -55,7 +55,7 @@ func TestLogin(t *testing.T) {
 		name, payload string
 		want          Login
 	}{
-		{"MariaDB's library", mariaLogin, Login{Caps: maria, Maria: 0x1d, User: "root"}},
+		{"MariaDB's library", mariaLogin, Login{Caps: maria, MariaCaps: 0x1d, User: "root"}},
 		{"PHP", phpLogin, Login{Caps: 0x001aa28d, User: "root", Database: "shop"}},
 		{"before TLS", "\x05\xae\xbf\x00\x00\x00\x10\x00!" + string(make([]byte, 23)), Login{Caps: 0x00bfae05}},
 		{"the old form", "\x05\x00\x00\x00\x01root\x00secret", Login{Caps: 5}},
@@ -93,20 +93,20 @@ func TestChangeUser(t *testing.T) {
 		{"a database without an end", "\x11u\x00\x02abshop", SecureConn, "u", "shop"},
 		{"a password with an end", "\x11u\x00ab\x00shop\x00", 0, "u", "shop"},
 	} {
-		user, database, err := ChangeUser([]byte(tt.payload), tt.caps)
+		user, database, err := ParseChangeUser([]byte(tt.payload), tt.caps)
 		if err != nil || user != tt.user || database != tt.database {
 			t.Errorf("%s: %q, %q, %v", tt.name, user, database, err)
 		}
 	}
 	for _, payload := range []string{"", "\x11", "\x11u", "\x11u\x00", "\x11u\x00\x14abc"} {
-		if user, database, err := ChangeUser([]byte(payload), SecureConn); err == nil {
+		if user, database, err := ParseChangeUser([]byte(payload), SecureConn); err == nil {
 			t.Errorf("%q: %q, %q", payload, user, database)
 		}
 	}
 }
 
-// FuzzLogins: no bytes of a server or of a client before its login cause a panic. Capabilities that are written into a greeting are
-// read back, and its other bytes do not change.
+// FuzzLogins: no bytes of a server or of a client before its login cause a panic. Capabilities that are written
+// into a greeting are read back, and its other bytes do not change.
 func FuzzLogins(f *testing.F) {
 	for _, seed := range []string{mariaGreeting, mysqlGreeting, mariaLogin, phpLogin, phpChange} {
 		f.Add([]byte(seed), uint32(0xffffffff), uint32(0x3f))
@@ -120,7 +120,7 @@ func FuzzLogins(f *testing.F) {
 			if l, err = ParseLogin(p); err == nil && len(l.User)+len(l.Database) > len(p) {
 				t.Errorf("%+v", l)
 			}
-			ChangeUser(p, caps)
+			ParseChangeUser(p, caps)
 			g, err = ParseGreeting(p)
 		})
 		if took > uint64(256<<10+10*len(p)) {
@@ -138,11 +138,11 @@ func FuzzLogins(f *testing.F) {
 		before := g
 		g.SetCaps(caps, maria)
 		again, err := ParseGreeting(p)
-		if err != nil || again.Caps != caps || again.Maria != maria || again.Version != g.Version {
+		if err != nil || again.Caps != caps || again.MariaCaps != maria || again.Version != g.Version {
 			t.Errorf("%#x, %#x: %+v, %v", caps, maria, again, err)
 		}
 		if before.Caps&LongPassword == 0 && caps&LongPassword == 0 || before.Caps&caps&LongPassword != 0 {
-			again.SetCaps(before.Caps, before.Maria)
+			again.SetCaps(before.Caps, before.MariaCaps)
 			if !reflect.DeepEqual(p, kept) {
 				t.Errorf("%q became %q", kept, p)
 			}

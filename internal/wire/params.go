@@ -38,9 +38,9 @@ const (
 // TypeString is the type of a StringParam.
 const TypeString = 254
 
-// width returns the length of a type's values: 0 for no value, -1 if the value begins with its length
+// valueWidth returns the length of a type's values: 0 for no value, -1 if the value begins with its length
 // in one byte, -2 if it begins with a length-encoded integer.
-func width(typ byte) int {
+func valueWidth(typ byte) int {
 	switch typ {
 	case typeNull:
 		return 0
@@ -58,10 +58,10 @@ func width(typ byte) int {
 	return -2
 }
 
-// raw reads a value of a type.
-func (c *cursor) raw(typ byte) []byte {
+// readValue reads a value of a type.
+func (c *cursor) readValue(typ byte) []byte {
 	begin := c.p
-	switch n := width(typ); n {
+	switch n := valueWidth(typ); n {
 	case -1:
 		c.take(uint64(c.byte()))
 	case -2:
@@ -69,7 +69,7 @@ func (c *cursor) raw(typ byte) []byte {
 	default:
 		c.take(uint64(n))
 	}
-	if c.bad {
+	if c.isMalformed {
 		return nil
 	}
 	n := len(begin) - len(c.p)
@@ -85,9 +85,9 @@ func (p Param) KeyValue() any {
 	case p.Long != nil:
 		return p.Long
 	}
-	switch width(p.Type) {
+	switch valueWidth(p.Type) {
 	case -2:
-		b, _, err := RowValue(p.Raw)
+		b, _, err := ParseRowValue(p.Raw)
 		if err != nil {
 			return p.Raw
 		}
@@ -137,8 +137,8 @@ const maxParams = math.MaxUint16
 func (c *cursor) params(n int, named bool, types []Param, long map[int][]byte) []Param {
 	nulls := c.take(uint64(n+7) / 8)
 	bound := c.byte() != 0
-	if c.bad || bound && len(c.p) < 2*n || !bound && len(types) != n {
-		c.bad = true
+	if c.isMalformed || bound && len(c.p) < 2*n || !bound && len(types) != n {
+		c.isMalformed = true
 		return nil
 	}
 	params := slices.Clone(types)
@@ -146,7 +146,7 @@ func (c *cursor) params(n int, named bool, types []Param, long map[int][]byte) [
 		params = make([]Param, n)
 		c.types(params, named)
 	}
-	if c.bad {
+	if c.isMalformed {
 		return nil
 	}
 	for i := range params {
@@ -155,14 +155,14 @@ func (c *cursor) params(n int, named bool, types []Param, long map[int][]byte) [
 		null := nulls[i/8]&(1<<(i%8)) != 0
 		switch {
 		case p.Type == typeNull && (isLong || !null): // servers refuse it
-			c.bad = true
+			c.isMalformed = true
 			return nil
 		case isLong: // even if the client marks it as NULL
 			p.Long = value
 		case null:
 			p.Null = true
 		default:
-			p.Raw = c.raw(p.Type)
+			p.Raw = c.readValue(p.Type)
 		}
 	}
 	return params
@@ -199,7 +199,7 @@ func ParseExecute(p []byte, n int, attrs bool, types []Param, long map[int][]byt
 	}
 	if total > 0 {
 		all := c.params(total, attrs, types, long)
-		if c.bad {
+		if c.isMalformed {
 			return e, ErrMalformed
 		}
 		e.Params, e.Extra = all[:n:n], all[n:]
@@ -229,7 +229,7 @@ func (e Execute) Append(b []byte, attrs bool) []byte {
 		if p.Null {
 			b[nulls+i/8] |= 1 << (i % 8)
 		}
-		if p.Long != nil && width(p.Type) != -2 {
+		if p.Long != nil && valueWidth(p.Type) != -2 {
 			p.Type = TypeString // the encoding of the value
 		}
 		b = append(b, p.Type, p.Flags)
@@ -247,9 +247,9 @@ func (e Execute) Append(b []byte, attrs bool) []byte {
 	return b
 }
 
-// QueryText returns the offset of the text in COM_QUERY, whose first byte is the command. With
+// FindQueryText returns the offset of the text in COM_QUERY, whose first byte is the command. With
 // attrs, attributes of the query precede the text.
-func QueryText(p []byte, attrs bool) (int, error) {
+func FindQueryText(p []byte, attrs bool) (int, error) {
 	c := cursor{p: p}
 	c.byte()
 	if attrs {

@@ -65,7 +65,8 @@ func TestExecute(t *testing.T) {
 	}
 }
 
-// TestLongOfAnyType: a value that was sent in pieces is encoded as a string for any type, since it consists of bytes.
+// TestLongOfAnyType: a value that was sent in pieces is encoded as a string for any type, since it consists of
+// bytes.
 func TestLongOfAnyType(t *testing.T) {
 	for typ := range 256 {
 		e := Execute{Params: []Param{{Type: byte(typ), Long: []byte("pieces")}, IntParam(5)}}
@@ -120,20 +121,20 @@ func TestQueryText(t *testing.T) {
 		{"\x03\x02\x01\x01\x01\xfd\x00\x01a\x08\x00\x01b\x07\x00\x00\x00\x00\x00\x00\x00SELECT 1", true, "SELECT 1"},
 		{"\x03", false, ""},
 	} {
-		at, err := QueryText([]byte(tt.payload), tt.attrs)
+		at, err := FindQueryText([]byte(tt.payload), tt.attrs)
 		if err != nil || tt.payload[at:] != tt.want {
 			t.Errorf("%q: %d, %v", tt.payload, at, err)
 		}
 	}
 	for _, bad := range []string{"\x03", "\x03\x01\x01", "\x03\xfd\x00\x00\x01\x01SELECT 1", "\x03\x01\x01\x00\x01\xfd\x00\x01aSELECT 1 and no value of 83 bytes"} {
-		if at, err := QueryText([]byte(bad), true); err == nil {
+		if at, err := FindQueryText([]byte(bad), true); err == nil {
 			t.Errorf("%q: %q", bad, bad[at:])
 		}
 	}
 }
 
-// allocated returns approximately how many bytes a function allocates. Allocations of other goroutines may be counted too, but not
-// in every call.
+// allocated returns approximately how many bytes a function allocates. Allocations of other goroutines may be
+// counted too, but not in every call.
 func allocated(of func()) uint64 {
 	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
 	least := uint64(math.MaxUint64)
@@ -156,7 +157,7 @@ func TestMemory(t *testing.T) {
 			return err
 		},
 		"attributes": func() error {
-			_, err := QueryText([]byte("\x03\xfd\xff\xff\x00\x01"+bitmap+"\x01"), true)
+			_, err := FindQueryText([]byte("\x03\xfd\xff\xff\x00\x01"+bitmap+"\x01"), true)
 			return err
 		},
 		"bulk": func() error {
@@ -197,7 +198,7 @@ func FuzzParams(f *testing.F) {
 		var e Execute
 		var textErr, err error
 		took := allocated(func() {
-			at, textErr = QueryText(p, attrs)
+			at, textErr = FindQueryText(p, attrs)
 			e, err = ParseExecute(p, n, attrs, bound, long)
 		})
 		if most := uint64(256<<10 + 250*len(p) + 250*len(types)); took > most {

@@ -4,8 +4,8 @@
 //	login, err := wire.ParseLogin(payload)
 //	ok, err := wire.ParseOK(payload)
 //
-// It also parses and encodes the PROXY header, in which a balancer sends the address of the client before the first
-// packet.
+// It also parses and encodes the PROXY header, in which a balancer sends the address of the client before the
+// first packet.
 //
 // The package reads no connection and has no state. Each function takes the payload of one packet,
 // checks all of its lengths, and returns ErrMalformed if it is not a packet of
@@ -102,13 +102,13 @@ const (
 // A cursor reads a payload from the front. A read beyond its end sets bad, and later
 // reads return zeros.
 type cursor struct {
-	p   []byte
-	bad bool
+	p           []byte
+	isMalformed bool
 }
 
 func (c *cursor) take(n uint64) []byte {
-	if c.bad || n > uint64(len(c.p)) {
-		c.bad, c.p = true, nil
+	if c.isMalformed || n > uint64(len(c.p)) {
+		c.isMalformed, c.p = true, nil
 		return nil
 	}
 	b := c.p[:n:n]
@@ -144,7 +144,7 @@ func (c *cursor) lenEnc() uint64 {
 	case 0xfe:
 		return c.uint(8)
 	case 0xfb, 0xff:
-		c.bad, c.p = true, nil
+		c.isMalformed, c.p = true, nil
 		return 0
 	default:
 		return uint64(first)
@@ -161,7 +161,7 @@ func (c *cursor) terminated() []byte {
 }
 
 func (c *cursor) err() error {
-	if c.bad {
+	if c.isMalformed {
 		return ErrMalformed
 	}
 	return nil
@@ -180,16 +180,17 @@ func AppendLenEnc(b []byte, n uint64) []byte {
 	return binary.LittleEndian.AppendUint64(append(b, 0xfe), n)
 }
 
-// LenEnc parses a length-encoded integer at the front of a payload, and returns the rest
+// ParseLenEnc parses a length-encoded integer at the front of a payload, and returns the rest
 // of the payload.
-func LenEnc(p []byte) (n uint64, rest []byte, err error) {
+func ParseLenEnc(p []byte) (n uint64, rest []byte, err error) {
 	c := cursor{p: p}
 	n = c.lenEnc()
 	return n, c.p, c.err()
 }
 
-// RowValue parses one value of a text row, which is bytes, or nil for NULL, and returns the rest of the row.
-func RowValue(p []byte) (value any, rest []byte, err error) {
+// ParseRowValue parses one value of a text row, which is bytes, or nil for NULL, and returns the rest of the
+// row.
+func ParseRowValue(p []byte) (value any, rest []byte, err error) {
 	if len(p) > 0 && p[0] == 0xfb {
 		return nil, p[1:], nil
 	}

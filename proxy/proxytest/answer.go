@@ -28,9 +28,9 @@ type Answer struct {
 
 var errEmpty = errors.New("an empty packet")
 
-// next reads a packet of an answer.
-func (c *Client) next(a *Answer, kind Kind) ([]byte, error) {
-	c.Conn.SetReadDeadline(time.Now().Add(Patience))
+// readNext reads a packet of an answer.
+func (c *Client) readNext(a *Answer, kind Kind) ([]byte, error) {
+	c.Conn.SetReadDeadline(time.Now().Add(Timeout))
 	p, err := c.readPacket()
 	if err != nil {
 		return nil, err
@@ -43,9 +43,9 @@ func (c *Client) next(a *Answer, kind Kind) ([]byte, error) {
 	return p.Payload, nil
 }
 
-// first reads the first packet of an answer, or of a part of it, and returns its kind.
-func (c *Client) first(a *Answer) (Kind, []byte, error) {
-	p, err := c.next(a, Count)
+// readFirst reads the first packet of an answer, or of a part of it, and returns its kind.
+func (c *Client) readFirst(a *Answer) (Kind, []byte, error) {
+	p, err := c.readNext(a, Count)
 	if err != nil {
 		return "", nil, err
 	}
@@ -64,10 +64,10 @@ func (c *Client) first(a *Answer) (Kind, []byte, error) {
 	return kind, p, nil
 }
 
-// results reads the answer to a statement: one result or several.
-func (c *Client) results(a *Answer, row Kind) error {
+// readResults reads the answer to a statement: one result or several.
+func (c *Client) readResults(a *Answer, row Kind) error {
 	for {
-		kind, p, err := c.first(a)
+		kind, p, err := c.readFirst(a)
 		if err != nil {
 			return err
 		}
@@ -79,7 +79,7 @@ func (c *Client) results(a *Answer, row Kind) error {
 			c.sendFile(string(p[1:]))
 			continue
 		case Count:
-			if status, err = c.resultSet(a, p, row); err != nil {
+			if status, err = c.readResultSet(a, p, row); err != nil {
 				return err
 			}
 		}
@@ -89,19 +89,19 @@ func (c *Client) results(a *Answer, row Kind) error {
 	}
 }
 
-func (c *Client) resultSet(a *Answer, count []byte, row Kind) (uint16, error) {
+func (c *Client) readResultSet(a *Answer, count []byte, row Kind) (uint16, error) {
 	r := cursor{count}
 	n, _ := r.lenenc()
 	if !c.has(OptionalMetadata|CacheMetadata) || r.uint(1) == 1 {
 		for range n {
-			if _, err := c.next(a, Column); err != nil {
+			if _, err := c.readNext(a, Column); err != nil {
 				return 0, err
 			}
 		}
 	}
 	out := uint16(0)
 	if !c.has(DeprecateEOF) {
-		p, err := c.next(a, EOF)
+		p, err := c.readNext(a, EOF)
 		if err != nil {
 			return 0, err
 		}
@@ -113,14 +113,14 @@ func (c *Client) resultSet(a *Answer, count []byte, row Kind) (uint16, error) {
 			out = status & MoreResults // MySQL does not repeat it after the row, and an OK follows
 		}
 	}
-	status, err := c.rows(a, row)
+	status, err := c.readRows(a, row)
 	return status | out, err
 }
 
-// rows reads packets of a kind and the end after them, and returns its status.
-func (c *Client) rows(a *Answer, kind Kind) (uint16, error) {
+// readRows reads packets of a kind and the end after them, and returns its status.
+func (c *Client) readRows(a *Answer, kind Kind) (uint16, error) {
 	for {
-		p, err := c.next(a, kind)
+		p, err := c.readNext(a, kind)
 		if err != nil {
 			return 0, err
 		}
@@ -156,8 +156,8 @@ func statusAt(p []byte, eof bool) int {
 	return len(p) - len(r.p)
 }
 
-func (c *Client) prepared(a *Answer) error {
-	kind, p, err := c.first(a)
+func (c *Client) readPrepared(a *Answer) error {
+	kind, p, err := c.readFirst(a)
 	if err != nil || kind == Err {
 		return err
 	}
@@ -168,12 +168,12 @@ func (c *Client) prepared(a *Answer) error {
 	}
 	for _, n := range []uint16{params, columns} {
 		for range n {
-			if _, err := c.next(a, Column); err != nil {
+			if _, err := c.readNext(a, Column); err != nil {
 				return err
 			}
 		}
 		if n > 0 && !c.has(DeprecateEOF) {
-			if _, err := c.next(a, EOF); err != nil {
+			if _, err := c.readNext(a, EOF); err != nil {
 				return err
 			}
 		}

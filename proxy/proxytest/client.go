@@ -68,8 +68,8 @@ const (
 // Common has the capabilities of most clients.
 const Common = LongPassword | LongFlag | Protocol41 | Transactions | SecureConnection | MultiResults | PSMultiResults | PluginAuth | PluginAuthLenenc
 
-// Patience is the time that a client waits for a packet.
-var Patience = time.Minute
+// Timeout is the time that a client waits for a packet.
+var Timeout = time.Minute
 
 // Compressed makes every client request compression.
 var Compressed bool
@@ -80,15 +80,15 @@ type Options struct {
 	User, Password, Database string
 	Plugin                   string // mysql_native_password if empty
 	TLS                      *tls.Config
-	HelloAtOnce              bool   // send the beginning of the TLS handshake in the same write as the request for it
+	EarlyHello               bool   // send the beginning of the TLS handshake in the same write as the request for it
 	AfterTLS                 uint64 // capabilities in the login that follows the request for TLS; those of the request if zero
 	Attributes               map[string]string
-	Without                  uint64 // capabilities that are never requested
-	Insist                   bool   // request capabilities even if the server does not offer them
+	Unrequested              uint64 // capabilities that are never requested
+	ForceCapabilities        bool   // request capabilities even if the server does not offer them
 	Collation                byte   // utf8mb4_general_ci if zero
 	From                     string // the client's own IP address; any if empty
-	Before                   string // sent before everything else
-	Piece                    int    // maximum of bytes in a compressed frame; the protocol's maximum if zero
+	Preamble                 string // sent before everything else
+	MaxContent               int    // maximum of bytes in a compressed frame; the protocol's maximum if zero
 }
 
 // A Client is one connection. Its methods record failures in their answers, so that a script always runs to its
@@ -102,15 +102,15 @@ type Client struct {
 	File         func(name string) [][]byte // returns the frames that answer LOCAL INFILE, without the empty one at the end
 	Slow         io.Writer                  // if not nil, commands are written to it instead of Conn
 
-	in       *bufio.Reader
-	packed   *compressed // nil if the connection is not compressed
-	seq      byte        // number of the next frame
-	waiting  []sent
-	hidden   string
-	broken   error // why no more packets are read
-	plugin   string
-	scramble []byte
-	opts     Options
+	in          *bufio.Reader
+	compression *compressedConn // nil if the connection is not compressed
+	seq         byte            // number of the next frame
+	pending     []sentCommand
+	hidden      string
+	brokenErr   error // why no more packets are read
+	plugin      string
+	scramble    []byte
+	opts        Options
 }
 
 // Dial connects to addr and logs in. Callers have to close the client.
@@ -128,7 +128,7 @@ func Dial(addr string, opts Options) (*Client, error) {
 	if addr[0] == '/' {
 		network = "unix"
 	}
-	dialer := net.Dialer{Timeout: Patience}
+	dialer := net.Dialer{Timeout: Timeout}
 	if opts.From != "" {
 		dialer.LocalAddr = &net.TCPAddr{IP: net.ParseIP(opts.From)}
 	}
@@ -137,8 +137,8 @@ func Dial(addr string, opts Options) (*Client, error) {
 		return nil, fmt.Errorf("proxytest: %w", err)
 	}
 	c := &Client{Conn: conn, in: bufio.NewReaderSize(conn, 1<<16), opts: opts}
-	c.Conn.SetDeadline(time.Now().Add(Patience))
-	io.WriteString(c.Conn, opts.Before)
+	c.Conn.SetDeadline(time.Now().Add(Timeout))
+	io.WriteString(c.Conn, opts.Preamble)
 	login := Answer{Name: "login"}
 	if login.Closed = c.login(&login); login.Closed == nil {
 		if number, text := login.Err(); number != 0 {
@@ -151,13 +151,13 @@ func Dial(addr string, opts Options) (*Client, error) {
 		return c, fmt.Errorf("proxytest: login: %w", login.Closed)
 	}
 	if c.has(Compress) {
-		c.compress()
+		c.startCompression()
 	}
 	return c, nil
 }
 
 func (c *Client) login(a *Answer) error {
-	p, err := c.next(a, Greeting)
+	p, err := c.readNext(a, Greeting)
 	if err != nil {
 		return err
 	}
@@ -190,18 +190,18 @@ func (c *Client) login(a *Answer) error {
 	if want>>32 != 0 {
 		want &^= LongPassword
 	}
-	if !c.opts.Insist {
+	if !c.opts.ForceCapabilities {
 		want &= c.Offered
 	}
-	c.Capabilities = want &^ c.opts.Without
+	c.Capabilities = want &^ c.opts.Unrequested
 	c.scramble = scramble
 	return c.respond(a)
 }
 
 // Socket returns the connection without compression.
 func (c *Client) Socket() net.Conn {
-	if c.packed != nil {
-		return c.packed.Conn
+	if c.compression != nil {
+		return c.compression.Conn
 	}
 	return c.Conn
 }
@@ -218,7 +218,7 @@ func (c *Client) respond(a *Answer) error {
 	b = binary.LittleEndian.AppendUint32(append(b, make([]byte, 19)...), uint32(c.Capabilities>>32))
 	if c.has(SSL) {
 		request := frames(&c.seq, b)
-		if !c.opts.HelloAtOnce {
+		if !c.opts.EarlyHello {
 			c.Conn.Write(request)
 			request = nil
 		}
@@ -234,7 +234,7 @@ func (c *Client) respond(a *Answer) error {
 	}
 	c.plugin = c.opts.Plugin
 	b = append(append(b, c.opts.User...), 0)
-	switch token := c.token(); {
+	switch token := c.passwordProof(); {
 	case c.has(PluginAuthLenenc):
 		b = appendText(b, string(token))
 	case c.has(SecureConnection):
@@ -281,7 +281,7 @@ func attributes(of map[string]string) string {
 // authenticate answers the server's requests until an OK or an error.
 func (c *Client) authenticate(a *Answer) error {
 	for {
-		p, err := c.next(a, Auth)
+		p, err := c.readNext(a, Auth)
 		if err != nil {
 			return err
 		}
@@ -297,14 +297,14 @@ func (c *Client) authenticate(a *Answer) error {
 			r := cursor{p[1:]}
 			c.plugin = r.zero()
 			c.scramble = slices.Clone(r.bytes(20))
-			c.Conn.Write(frames(&c.seq, c.token()))
+			c.Conn.Write(frames(&c.seq, c.passwordProof()))
 		case p[0] == 0x01 && len(p) == 2 && p[1] == 3: // the server has cached the password; an OK follows
 		case p[0] == 0x01 && len(p) == 2 && p[1] == 4 && c.has(SSL):
 			c.Conn.Write(frames(&c.seq, append([]byte(c.opts.Password), 0)))
 		case p[0] == 0x01 && len(p) == 2 && p[1] == 4:
 			c.Conn.Write(frames(&c.seq, []byte{2})) // requests the public key
 		case p[0] == 0x01:
-			secret, err := encrypted(p[1:], c.opts.Password, c.scramble)
+			secret, err := encryptPassword(p[1:], c.opts.Password, c.scramble)
 			if err != nil {
 				return err
 			}
@@ -315,8 +315,8 @@ func (c *Client) authenticate(a *Answer) error {
 	}
 }
 
-// token returns the proof that the client has the password.
-func (c *Client) token() []byte {
+// passwordProof returns the proof that the client has the password.
+func (c *Client) passwordProof() []byte {
 	if c.opts.Password == "" {
 		return nil
 	}
@@ -333,7 +333,7 @@ func (c *Client) token() []byte {
 	return xor(once[:], with[:])
 }
 
-func encrypted(key []byte, password string, scramble []byte) ([]byte, error) {
+func encryptPassword(key []byte, password string, scramble []byte) ([]byte, error) {
 	block, _ := pem.Decode(key)
 	if block == nil {
 		return nil, errors.New("the server's key is not in the form of PEM")

@@ -35,11 +35,11 @@ const (
 	BulkExecute     = 0xFA
 )
 
-type sent struct {
-	name    string
-	command byte
-	seq     byte // number of the first frame of the answer
-	packed  byte // number of its first compressed frame
+type sentCommand struct {
+	name          string
+	command       byte
+	seq           byte // number of the first frame of the answer
+	compressedSeq byte // number of its first compressed frame
 }
 
 // Send sends a command. Its answer is returned by a call of Answer, after those of earlier commands.
@@ -55,15 +55,15 @@ func (c *Client) Send(command byte, payload []byte) {
 	name := fmt.Sprintf("command %#x %.60q", command, shown)
 	seq := byte(0)
 	out := frames(&seq, append([]byte{command}, payload...))
-	packed := c.packed.begin(0)
+	packed := c.compression.setSeq(0)
 	c.write(out) // the error shows when the answer is read
-	next := c.packed.begin(packed)
-	if len(c.waiting) == 0 { // otherwise an answer with other numbers comes before
-		c.packed.begin(next)
+	next := c.compression.setSeq(packed)
+	if len(c.pending) == 0 { // otherwise an answer with other numbers comes before
+		c.compression.setSeq(next)
 	}
 	silent := command == Quit || command == StmtClose && len(payload) >= 4 || command == SendLongData && len(payload) >= 6 // shorter ones are errors, which have an answer
 	if !silent {
-		c.waiting = append(c.waiting, sent{name, command, seq, next})
+		c.pending = append(c.pending, sentCommand{name, command, seq, next})
 	}
 }
 
@@ -78,72 +78,72 @@ func (c *Client) write(b []byte) {
 
 // Answer reads the answer to the first command that has none yet.
 func (c *Client) Answer() *Answer {
-	if len(c.waiting) == 0 {
+	if len(c.pending) == 0 {
 		panic("proxytest: no command was sent")
 	}
-	s := c.waiting[0]
-	c.waiting, c.seq = c.waiting[1:], s.seq
-	c.packed.begin(s.packed)
-	a := Answer{Name: s.name, hidden: c.hidden, Closed: c.broken}
-	if c.broken == nil {
-		c.broken = c.answer(&a, s.command)
-		a.Closed = c.broken
+	s := c.pending[0]
+	c.pending, c.seq = c.pending[1:], s.seq
+	c.compression.setSeq(s.compressedSeq)
+	a := Answer{Name: s.name, hidden: c.hidden, Closed: c.brokenErr}
+	if c.brokenErr == nil {
+		c.brokenErr = c.readAnswer(&a, s.command)
+		a.Closed = c.brokenErr
 		c.Answers = append(c.Answers, a)
 	}
 	return &a
 }
 
-func (c *Client) answer(a *Answer, command byte) (err error) {
+func (c *Client) readAnswer(a *Answer, command byte) (err error) {
 	switch command {
 	case Prepare:
-		return c.prepared(a)
+		return c.readPrepared(a)
 	case Execute, BulkExecute:
-		return c.results(a, BinaryRow)
+		return c.readResults(a, BinaryRow)
 	case Fetch:
-		_, err = c.rows(a, BinaryRow)
+		_, err = c.readRows(a, BinaryRow)
 	case FieldList:
-		_, err = c.rows(a, Field)
+		_, err = c.readRows(a, Field)
 	case Statistics:
-		_, err = c.next(a, Text)
+		_, err = c.readNext(a, Text)
 	case SetOption, StmtReset, Ping, InitDB, ResetConnection, Kill, Debug:
-		_, _, err = c.first(a)
+		_, _, err = c.readFirst(a)
 	case ChangeUser:
 		return c.authenticate(a)
 	default:
-		return c.results(a, Row)
+		return c.readResults(a, Row)
 	}
 	return err
 }
 
 // Packets reads n packets, of an endless stream, as the answer to the last command.
 func (c *Client) Packets(name string, n int) *Answer {
-	c.waiting = nil
+	c.pending = nil
 	a := Answer{Name: name, hidden: c.hidden}
-	c.packed.begin(1)
+	c.compression.setSeq(1)
 	for c.seq = 1; n > 0 && a.Closed == nil; n-- {
-		_, a.Closed = c.next(&a, Text)
+		_, a.Closed = c.readNext(&a, Text)
 	}
 	c.Answers = append(c.Answers, a)
-	c.broken = errStream
+	c.brokenErr = errStream
 	return &a
 }
 
 var errStream = errors.New("a stream was read")
 
-// Rest reads the remaining packets until the server ends the connection.
-func (c *Client) Rest() *Answer {
+// ReadRest reads the remaining packets until the server ends the connection.
+func (c *Client) ReadRest() *Answer {
 	a := Answer{Name: "rest"}
-	c.Conn.SetReadDeadline(time.Now().Add(Patience))
-	if c.packed != nil { // a server may send its last packet with an unexpected number
-		c.packed.loose = true
+	c.Conn.SetReadDeadline(time.Now().Add(Timeout))
+	if c.compression != nil { // a server may send its last packet with an unexpected number
+		c.compression.ignoresSeq = true
 	}
 	rest, err := io.ReadAll(c.in)
 	a.Packets = []Packet{{Kind: Text, Payload: rest}}
-	if err != nil && !gone(err) {
+	if err != nil && !isDisconnect(err) {
 		a.Closed = err
 	}
 	c.Answers = append(c.Answers, a)
-	c.broken = errStream
+	c.brokenErr = errStream
 	return &a
 }
 
@@ -154,13 +154,13 @@ func (c *Client) Do(command byte, payload []byte) *Answer {
 }
 
 // Query runs a text.
-func (c *Client) Query(text string) *Answer { return c.Do(QueryText, c.head(text)) }
+func (c *Client) Query(text string) *Answer { return c.Do(QueryText, c.withAttributes(text)) }
 
 // SendQuery sends a text. Its answer is returned by Answer.
-func (c *Client) SendQuery(text string) { c.Send(QueryText, c.head(text)) }
+func (c *Client) SendQuery(text string) { c.Send(QueryText, c.withAttributes(text)) }
 
-// head puts the query attributes before a text.
-func (c *Client) head(text string, attributes ...Param) []byte {
+// withAttributes puts the query attributes before a text.
+func (c *Client) withAttributes(text string, attributes ...Param) []byte {
 	var b []byte
 	if c.has(QueryAttributes) {
 		b = appendLenenc(b, uint64(len(attributes)))
@@ -174,7 +174,7 @@ func (c *Client) head(text string, attributes ...Param) []byte {
 
 // QueryWith runs a text with query attributes.
 func (c *Client) QueryWith(text string, attributes ...Param) *Answer {
-	return c.Do(QueryText, c.head(text, attributes...))
+	return c.Do(QueryText, c.withAttributes(text, attributes...))
 }
 
 // A Param is a parameter of an execution, or an attribute of a query.
@@ -333,7 +333,7 @@ func (s *Stmt) Close() { s.c.Send(StmtClose, s.id()) }
 // ChangeUser logs in again on the same connection.
 func (c *Client) ChangeUser(user, password, database string) *Answer {
 	c.opts.Password = password
-	token := c.token()
+	token := c.passwordProof()
 	b := append([]byte(user), 0)
 	b = append(append(b, byte(len(token))), token...)
 	b = append(append(b, database...), 0, 45, 0)
@@ -353,14 +353,14 @@ func (c *Client) Hide(what string) { c.hidden = what }
 // Close sends the command to quit and waits until the connection is closed.
 func (c *Client) Close() {
 	c.Send(Quit, nil)
-	if _, err := c.in.ReadByte(); c.broken == nil && err != nil && !gone(err) {
+	if _, err := c.in.ReadByte(); c.brokenErr == nil && err != nil && !isDisconnect(err) {
 		c.Answers = append(c.Answers, Answer{Name: "goodbye", Closed: err})
 	}
 	c.Conn.Close()
 }
 
-// gone reports whether an error means that the other side has closed the connection, in any way.
-func gone(err error) bool {
+// isDisconnect reports whether an error means that the other side has closed the connection, in any way.
+func isDisconnect(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) ||
 		strings.Contains(err.Error(), "tls: ")
 }

@@ -10,28 +10,28 @@ import (
 	"net"
 )
 
-// compressed is a connection with frames that are packed into frames of CLIENT_COMPRESS. It checks the numbers of
+// compressedConn is a connection with frames that are packed into frames of CLIENT_COMPRESS. It checks the numbers of
 // the frames that it reads, like most clients.
-type compressed struct {
+type compressedConn struct {
 	net.Conn
-	in      *bufio.Reader
-	content []byte // unread content of the last frame
-	seq     byte   // number of the next frame, in either direction
-	piece   int    // maximum of bytes in a frame
-	loose   bool   // numbers are not checked
+	in         *bufio.Reader
+	content    []byte // unread content of the last frame
+	seq        byte   // number of the next frame, in either direction
+	maxContent int    // maximum of bytes in a frame
+	ignoresSeq bool   // numbers are not checked
 }
 
-// compress is called after a login that agreed on compression.
-func (c *Client) compress() {
-	c.packed = &compressed{Conn: c.Conn, in: bufio.NewReader(c.in), piece: maxFrame}
-	if c.opts.Piece > 0 {
-		c.packed.piece = c.opts.Piece
+// startCompression is called after a login that agreed on compression.
+func (c *Client) startCompression() {
+	c.compression = &compressedConn{Conn: c.Conn, in: bufio.NewReader(c.in), maxContent: maxFrame}
+	if c.opts.MaxContent > 0 {
+		c.compression.maxContent = c.opts.MaxContent
 	}
-	c.Conn, c.in = c.packed, bufio.NewReaderSize(c.packed, 1<<16)
+	c.Conn, c.in = c.compression, bufio.NewReaderSize(c.compression, 1<<16)
 }
 
-// begin sets the number of the next frame, and returns the old one.
-func (c *compressed) begin(seq byte) (last byte) {
+// setSeq sets the number of the next frame, and returns the old one.
+func (c *compressedConn) setSeq(seq byte) (last byte) {
 	if c == nil {
 		return 0
 	}
@@ -39,7 +39,7 @@ func (c *compressed) begin(seq byte) (last byte) {
 	return last
 }
 
-func (c *compressed) Read(b []byte) (int, error) {
+func (c *compressedConn) Read(b []byte) (int, error) {
 	for len(c.content) == 0 {
 		var head [7]byte
 		if _, err := io.ReadFull(c.in, head[:]); err != nil {
@@ -49,7 +49,7 @@ func (c *compressed) Read(b []byte) (int, error) {
 		if _, err := io.ReadFull(c.in, content); err != nil {
 			return 0, err
 		}
-		if head[3] != c.seq && !c.loose {
+		if head[3] != c.seq && !c.ignoresSeq {
 			return 0, fmt.Errorf("%w: a compressed frame has the number %d, not %d", errSequence, head[3], c.seq)
 		}
 		c.seq++
@@ -69,10 +69,10 @@ func (c *compressed) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-func (c *compressed) Write(b []byte) (int, error) {
+func (c *compressedConn) Write(b []byte) (int, error) {
 	var out []byte
 	for rest := b; len(rest) > 0; {
-		piece := rest[:min(len(rest), c.piece)]
+		piece := rest[:min(len(rest), c.maxContent)]
 		rest = rest[len(piece):]
 		out = append(out, CompressedFrame(c.seq, piece, len(piece) >= 50)...)
 		c.seq++

@@ -46,7 +46,7 @@ func (c *Client) readPacket() (Packet, error) {
 			return p, err
 		}
 		n := int(head[0]) | int(head[1])<<8 | int(head[2])<<16
-		if head[3] != c.seq && c.packed == nil { // servers write other numbers into compressed frames
+		if head[3] != c.seq && c.compression == nil { // servers write other numbers into compressed frames
 			return p, fmt.Errorf("%w: a frame of %d bytes has the number %d, not %d", errSequence, n, head[3], c.seq)
 		}
 		c.seq++

@@ -49,7 +49,7 @@ func Serve(t testing.TB, dsn string, settings ...func(*proxy.Config)) (p *proxy.
 	ended := make(chan error, 1)
 	go func() { ended <- p.Serve(l) }()
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), Patience)
+		ctx, cancel := context.WithTimeout(context.Background(), Timeout)
 		defer cancel()
 		if err := p.Shutdown(ctx); err != nil {
 			t.Errorf("the proxy's end: %v", err)

@@ -38,8 +38,8 @@ var Compared, Different atomic.Int64
 // Run runs the script both ways and compares the payloads. The connection of the script ends with it.
 func (w *Twin) Run(t testing.TB, script func(c *Client)) {
 	t.Helper()
-	got := w.play(t, true, script)
-	want := w.play(t, false, script)
+	got := w.record(t, true, script)
+	want := w.record(t, false, script)
 	for i := range max(len(want), len(got)) {
 		Compared.Add(1)
 		a, b := "(nothing)", "(nothing)"
@@ -51,15 +51,15 @@ func (w *Twin) Run(t testing.TB, script func(c *Client)) {
 		}
 		if a != b {
 			Different.Add(1)
-			a, b = shortened(a, b)
+			a, b = shortenBoth(a, b)
 			t.Errorf("payload %d of %d, behind\n%.1000s\ndirectly: %s\nthrough:  %s", i, len(want), strings.Join(got[max(0, min(i, len(got))-5):min(i, len(got))], "\n"), a, b)
 			return
 		}
 	}
 }
 
-// shortened returns the parts of two long texts at their first difference.
-func shortened(a, b string) (string, string) {
+// shortenBoth returns the parts of two long texts at their first difference.
+func shortenBoth(a, b string) (string, string) {
 	at := 0
 	for at < min(len(a), len(b)) && a[at] == b[at] {
 		at++
@@ -73,7 +73,7 @@ func shortened(a, b string) (string, string) {
 	return cut(a), cut(b)
 }
 
-func (w *Twin) play(t testing.TB, through bool, script func(c *Client)) []string {
+func (w *Twin) record(t testing.TB, through bool, script func(c *Client)) []string {
 	t.Helper()
 	if w.Setup != nil {
 		w.Setup(through)
@@ -87,33 +87,33 @@ func (w *Twin) play(t testing.TB, through bool, script func(c *Client)) []string
 		t.Fatalf("%s: %v", way, err)
 	}
 	if through {
-		w.Options.Without |= ^c.Offered // to compare answers, not the capabilities that both sides offer
+		w.Options.Unrequested |= ^c.Offered // to compare answers, not the capabilities that both sides offer
 	}
 	if err == nil {
 		script(c)
 		c.Close()
 	}
-	view := view{twin: w, number: map[uint64]int{}}
+	n := normalizer{twin: w, numbers: map[uint64]int{}}
 	var lines []string
 	for _, a := range c.Answers {
-		if a.Closed != nil && !gone(a.Closed) && a.Name != "login" {
+		if a.Closed != nil && !isDisconnect(a.Closed) && a.Name != "login" {
 			t.Errorf("%s: %s: %v", way, a.Name, a.Closed)
 		}
 		for _, p := range a.Packets {
-			lines = append(lines, fmt.Sprintf("%s: %s, frame %d: %s", a.Name, p.Kind, p.Seq, quoted(view.payload(p, a.hidden != ""))))
+			lines = append(lines, fmt.Sprintf("%s: %s, frame %d: %s", a.Name, p.Kind, p.Seq, quotePayload(n.normalize(p, a.hidden != ""))))
 		}
 		if a.Closed != nil {
 			lines = append(lines, a.Name+": closed")
 		}
 	}
-	if len(w.Keys) > 0 && len(view.number) == 0 {
+	if len(w.Keys) > 0 && len(n.numbers) == 0 {
 		t.Errorf("%s: no generated key was seen", way)
 	}
 	return lines
 }
 
-// quoted returns a payload as text for comparison. Long payloads are shortened and have a checksum.
-func quoted(b []byte) string {
+// quotePayload returns a payload as text for comparison. Long payloads are shortened and have a checksum.
+func quotePayload(b []byte) string {
 	if len(b) < 4096 {
 		return strconv.Quote(string(b))
 	}
@@ -122,10 +122,10 @@ func quoted(b []byte) string {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// A view changes payloads so that they can be compared.
-type view struct {
+// A normalizer changes payloads so that they can be compared.
+type normalizer struct {
 	twin    *Twin
-	number  map[uint64]int // generated keys, in the order in which they were seen
+	numbers map[uint64]int // generated keys, in the order in which they were seen
 	columns []string
 	types   []byte
 }
@@ -135,7 +135,7 @@ const badIndex, noIndex = 0x10, 0x20
 
 var digits = regexp.MustCompile(`[\x00-\x1F0-9.]+`)
 
-func (v *view) payload(p Packet, hidden bool) []byte {
+func (v *normalizer) normalize(p Packet, hidden bool) []byte {
 	b := p.Payload
 	if p.Kind == OK || p.Kind == EOF {
 		if at := statusAt(b, p.Kind == EOF); at < len(b) {
@@ -147,7 +147,7 @@ func (v *view) payload(p Packet, hidden bool) []byte {
 	case hidden:
 		return digits.ReplaceAll(b, []byte("#"))
 	case p.Kind == Greeting:
-		return greeting(b)
+		return clearConnectionID(b)
 	case p.Kind == Auth && b[0] == 0xFE:
 		return b[:bytes.IndexByte(b, 0)] // another plugin; a scramble follows
 	case p.Kind == Prepared:
@@ -158,7 +158,7 @@ func (v *view) payload(p Packet, hidden bool) []byte {
 	switch p.Kind {
 	case OK:
 		k := readOK(b)
-		return fmt.Appendf(nil, "%#x affected %d id %s status %#x warnings %d %s", b[0], k.Affected, v.key(k.ID), k.Status, k.Warnings, k.Rest)
+		return fmt.Appendf(nil, "%#x affected %d id %s status %#x warnings %d %s", b[0], k.Affected, v.keyText(k.ID), k.Status, k.Warnings, k.Rest)
 	case Count:
 		v.columns, v.types = nil, nil
 	case Column:
@@ -187,7 +187,7 @@ func (v *view) payload(p Packet, hidden bool) []byte {
 		for i, value := range row {
 			if i < len(v.columns) && slices.Contains(v.twin.Keys, v.columns[i]) {
 				if n, err := strconv.ParseUint(value, 10, 64); err == nil {
-					row[i] = v.key(n)
+					row[i] = v.keyText(n)
 				}
 			}
 		}
@@ -196,18 +196,18 @@ func (v *view) payload(p Packet, hidden bool) []byte {
 	return b
 }
 
-func (v *view) key(id uint64) string {
+func (v *normalizer) keyText(id uint64) string {
 	if id < v.twin.IDs {
 		return strconv.FormatUint(id, 10)
 	}
-	if v.number[id] == 0 {
-		v.number[id] = len(v.number) + 1
+	if v.numbers[id] == 0 {
+		v.numbers[id] = len(v.numbers) + 1
 	}
-	return "#" + strconv.Itoa(v.number[id])
+	return "#" + strconv.Itoa(v.numbers[id])
 }
 
-// greeting removes the connection's id, the scramble and the capabilities.
-func greeting(b []byte) []byte {
+// clearConnectionID removes the connection's id, the scramble and the capabilities.
+func clearConnectionID(b []byte) []byte {
 	b = slices.Clone(b)
 	at := 1 + bytes.IndexByte(b[1:], 0) + 1 // after the version
 	for _, part := range [][2]int{{at, at + 12}, {at + 13, at + 15}, {at + 18, at + 20}, {at + 27, at + 43}} {
