@@ -22,21 +22,21 @@ func TestRowsStartAboveAutoIncrement(t *testing.T) {
 		}
 		for how, run := range map[string]func(t *testing.T, shards []string, db *sql.DB) (start int64){
 			"init": func(t *testing.T, shards []string, db *sql.DB) int64 {
-				mustRun(t, fine, "init", "-dsn", shards[0]+"?leafTables=orders", "-shard", shards[1])
+				mustRun(t, exitOK, "init", "-dsn", shards[0]+"?leafTables=orders", "-shard", shards[1])
 				return number(t, db, "SELECT max_id FROM leaf_alloc")
 			},
 			"init with a row": func(t *testing.T, shards []string, db *sql.DB) int64 {
 				exec(t, db, allocTable, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 10, 1000)")
-				mustRun(t, fine, "init", "-dsn", shards[0]+"?leafTables=orders", "-shard", shards[1])
+				mustRun(t, exitOK, "init", "-dsn", shards[0]+"?leafTables=orders", "-shard", shards[1])
 				return number(t, db, "SELECT max_id FROM leaf_alloc")
 			},
 			"migrate": func(t *testing.T, shards []string, db *sql.DB) int64 {
-				mustRun(t, fine, "migrate", "-dsn", shards[0], "-shard", shards[1], "-do", "switch", "orders")
+				mustRun(t, exitOK, "migrate", "-dsn", shards[0], "-shard", shards[1], "-do", "switch", "orders")
 				return number(t, db, "SELECT max_id FROM leaf_alloc")
 			},
 			"migrate with a row": func(t *testing.T, shards []string, db *sql.DB) int64 {
 				exec(t, db, allocTable, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 10, 1000)")
-				mustRun(t, fine, "migrate", "-dsn", shards[0], "-shard", shards[1], "-do", "switch", "orders")
+				mustRun(t, exitOK, "migrate", "-dsn", shards[0], "-shard", shards[1], "-do", "switch", "orders")
 				return number(t, db, "SELECT max_id FROM leaf_alloc")
 			},
 			"check": func(t *testing.T, shards []string, db *sql.DB) int64 {
@@ -81,8 +81,8 @@ func TestWayBackStartsAboveLeafAlloc(t *testing.T) {
 		args := func(more ...string) []string {
 			return append([]string{"migrate", "-dsn", dsn, "-shard", second}, more...)
 		}
-		mustRun(t, fine, args("-do", "switch", "orders")...)
-		mustRun(t, fine, args("-do", "drop", "orders")...)
+		mustRun(t, exitOK, args("-do", "switch", "orders")...)
+		mustRun(t, exitOK, args("-do", "drop", "orders")...)
 		leaf, err := sql.Open("mysql-leaf", dsn+"?leafTables=orders")
 		if err != nil {
 			t.Fatal(err)
@@ -91,7 +91,7 @@ func TestWayBackStartsAboveLeafAlloc(t *testing.T) {
 		leaf.Close()
 		want := number(t, db, "SELECT max_id FROM leaf_alloc")
 		for range 2 { // adds AUTO_INCREMENT, then drops the trigger
-			mustRun(t, fine, args("-back", "orders")...)
+			mustRun(t, exitOK, args("-back", "orders")...)
 		}
 		for _, db := range []*sql.DB{db, other} {
 			exec(t, db, "INSERT INTO orders (n) VALUES (1)")

@@ -25,8 +25,8 @@ const (
 	benchAlloc   = "leafsql_bench_alloc"
 )
 
-// A figure is the result of one kind of INSERT.
-type figure struct {
+// A benchResult is the result of one kind of INSERT.
+type benchResult struct {
 	Keys   string  `json:"keys_from"`
 	Rows   int64   `json:"rows"`
 	Rate   float64 `json:"rows_per_second"`
@@ -35,29 +35,29 @@ type figure struct {
 }
 
 func runBench(ctx context.Context, s *screen.Screen, args []string) (status int, err error) {
-	f := newFlags(s, "bench").onDatabase().withJSON()
+	f := newFlags(s, "bench").withDSN().withJSON()
 	clients := f.Int("clients", 8, "how many connections insert at the same time")
 	length := f.Duration("for", 5*time.Second, "how long each kind of INSERT runs")
 	if err := f.parse(args, false); err != nil {
-		return unclear, err
+		return exitFailure, err
 	}
 	if *clients < 1 || *length <= 0 {
-		return unclear, errors.New("leafsql: bench takes -clients of 1 or more and -for above 0")
+		return exitFailure, errors.New("leafsql: bench takes -clients of 1 or more and -for above 0")
 	}
-	text, err := databases.Lookup(f.dsn)
+	text, err := databases.ResolveDSN(f.dsn)
 	if err != nil {
-		return unclear, err
+		return exitFailure, err
 	}
-	cfg, err := databases.Parse(text)
+	cfg, err := databases.ParseDSN(text)
 	if err != nil {
-		return unclear, err
+		return exitFailure, err
 	}
 	cfg.None, cfg.Tables = false, []driver.Rule{{Table: benchFilled}}
 	cfg.Store, cfg.AllocTable, cfg.Create, cfg.Worker, cfg.WorkerOptions = "", benchAlloc, true, "", nil
 	cfg.Logger = slog.New(slog.DiscardHandler)
 	connector, err := driver.NewConnector(cfg)
 	if err != nil {
-		return unclear, err
+		return exitFailure, err
 	}
 	db := sql.OpenDB(connector)
 	defer db.Close()
@@ -71,42 +71,42 @@ func runBench(ctx context.Context, s *screen.Screen, args []string) (status int,
 	} {
 		switch _, err := db.ExecContext(ctx, text); {
 		case servererr.Is(err, servererr.TableExists):
-			return unclear, fmt.Errorf("leafsql: bench creates tables of its own: %w; a bench that was killed left it: DROP TABLE IF EXISTS %s, %s, %s", err, benchFilled, benchCounted, benchAlloc)
+			return exitFailure, fmt.Errorf("leafsql: bench creates tables of its own: %w; a bench that was killed left it: DROP TABLE IF EXISTS %s, %s, %s", err, benchFilled, benchCounted, benchAlloc)
 		case err != nil:
-			return unclear, fmt.Errorf("leafsql: bench creates tables of its own: %w; name a database where it may", err)
+			return exitFailure, fmt.Errorf("leafsql: bench creates tables of its own: %w; name a database where it may", err)
 		}
 		table := []string{benchFilled, benchCounted, benchAlloc}[i]
 		defer func() {
 			if _, dropErr := db.ExecContext(context.WithoutCancel(ctx), "DROP TABLE "+table); dropErr != nil && err == nil {
-				status, err = unclear, fmt.Errorf("leafsql: bench: %w; drop table %s", dropErr, table)
+				status, err = exitFailure, fmt.Errorf("leafsql: bench: %w; drop table %s", dropErr, table)
 			}
 		}()
 	}
-	var figures []figure
+	var figures []benchResult
 	for _, kind := range []struct{ keys, table string }{{"AUTO_INCREMENT", benchCounted}, {"leaf_alloc", benchFilled}} {
-		fig, err := inserts(ctx, s, db, kind.table, *clients, *length)
+		fig, err := runInserts(ctx, s, db, kind.table, *clients, *length)
 		switch {
 		case ctx.Err() != nil:
-			return unclear, errors.New("leafsql: bench: interrupted, and its tables are dropped; run it again")
+			return exitFailure, errors.New("leafsql: bench: interrupted, and its tables are dropped; run it again")
 		case err != nil:
-			return unclear, fmt.Errorf("leafsql: bench of %s: %w; run it on a server that takes writes and that nobody uses", kind.keys, errprefix.Trim(err))
+			return exitFailure, fmt.Errorf("leafsql: bench of %s: %w; run it on a server that takes writes and that nobody uses", kind.keys, errprefix.Trim(err))
 		}
 		fig.Keys = kind.keys
 		figures = append(figures, fig)
 	}
 	if f.json {
-		return fine, s.JSON(figures)
+		return exitOK, s.JSON(figures)
 	}
 	var rows [][]string
 	for _, fig := range figures {
-		rows = append(rows, []string{fig.Keys, screen.Count(fig.Rows), fmt.Sprintf("%.0f", fig.Rate), fmt.Sprintf("%.2f ms", fig.Median), fmt.Sprintf("%.2f ms", fig.P99)})
+		rows = append(rows, []string{fig.Keys, screen.FormatCount(fig.Rows), fmt.Sprintf("%.0f", fig.Rate), fmt.Sprintf("%.2f ms", fig.Median), fmt.Sprintf("%.2f ms", fig.P99)})
 	}
 	s.Table([]string{"KEYS FROM", "ROWS", "ROWS/S", "P50", "P99"}, rows)
-	return fine, nil
+	return exitOK, nil
 }
 
-// inserts runs INSERTs of one row each for a given time.
-func inserts(ctx context.Context, s *screen.Screen, db *sql.DB, table string, clients int, length time.Duration) (figure, error) {
+// runInserts runs INSERTs of one row each for a given time.
+func runInserts(ctx context.Context, s *screen.Screen, db *sql.DB, table string, clients int, length time.Duration) (benchResult, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var rows atomic.Int64
@@ -130,9 +130,9 @@ func inserts(ctx context.Context, s *screen.Screen, db *sql.DB, table string, cl
 	inserting.Wait()
 	passed := time.Since(began)
 	if err := context.Cause(ctx); err != nil {
-		return figure{}, err
+		return benchResult{}, err
 	}
 	all := slices.Sorted(slices.Values(slices.Concat(took...)))
 	at := func(part int) float64 { return float64(all[(len(all)-1)*part/100].Microseconds()) / 1000 }
-	return figure{Rows: rows.Load(), Rate: float64(rows.Load()) / passed.Seconds(), Median: at(50), P99: at(99)}, nil
+	return benchResult{Rows: rows.Load(), Rate: float64(rows.Load()) / passed.Seconds(), Median: at(50), P99: at(99)}, nil
 }

@@ -14,37 +14,37 @@ import (
 )
 
 func runCheck(ctx context.Context, s *screen.Screen, args []string) (int, error) {
-	f := newFlags(s, "check").onDatabases().withJSON()
+	f := newFlags(s, "check").withShards().withJSON()
 	since := f.String("since", "", "an earlier report, made with -json: the `file` from which ids per second are counted")
 	measure := f.Duration("measure", 0, "how long to count ids per second, such as 1m")
 	if err := f.parse(args, false); err != nil {
-		return unclear, err
+		return exitFailure, err
 	}
 	if *measure < 0 || *measure > 0 && *since != "" {
-		return unclear, errors.New("leafsql: check: ids are counted from -since, or for a -measure above 0; give one of them")
+		return exitFailure, errors.New("leafsql: check: ids are counted from -since, or for a -measure above 0; give one of them")
 	}
-	found, err := f.survey(ctx)
+	found, err := f.takeSurvey(ctx)
 	if err != nil {
-		return unclear, err
+		return exitFailure, err
 	}
 	defer found.Set.Close()
 	rates := make(map[string]check.Rate)
 	if *since != "" {
 		file, err := os.Open(*since)
 		if err != nil {
-			return unclear, fmt.Errorf("leafsql: check: -since: %w; name a file that leafsql check -json wrote", err)
+			return exitFailure, fmt.Errorf("leafsql: check: -since: %w; name a file that leafsql check -json wrote", err)
 		}
 		defer file.Close()
-		before, at, err := check.ReadEarlier(file)
+		before, at, err := check.ReadReport(file)
 		if err != nil {
-			return unclear, err
+			return exitFailure, err
 		}
-		rates = check.Rates(before, found.Rows, time.Since(at))
+		rates = check.CompareRows(before, found.Rows, time.Since(at))
 	}
 	if *measure > 0 {
 		measured, err := measureRates(ctx, s, found, *measure)
 		if err != nil {
-			return unclear, err
+			return exitFailure, err
 		}
 		maps.Copy(rates, measured)
 	}
@@ -53,7 +53,7 @@ func runCheck(ctx context.Context, s *screen.Screen, args []string) (int, error)
 	done()
 	switch {
 	case err != nil:
-		return unclear, err
+		return exitFailure, err
 	case f.json:
 		return report.Status(), s.JSON(report)
 	}
@@ -73,7 +73,7 @@ func measureRates(ctx context.Context, s *screen.Screen, found *survey.Survey, w
 	case <-time.After(wait):
 	}
 	after, err := survey.ReadRows(ctx, found.Set.Store, "NULL")
-	return check.Rates(found.Rows, after, time.Since(began)), err
+	return check.CompareRows(found.Rows, after, time.Since(began)), err
 }
 
 func printReport(s *screen.Screen, r *check.Report) {
@@ -85,9 +85,9 @@ func printReport(s *screen.Screen, r *check.Report) {
 				used = fmt.Sprintf("%.1f %%", 100**t.Used)
 			}
 			if t.Years != nil {
-				years = check.Span(s.Texts, *t.Years)
+				years = check.FormatYears(s.Texts, *t.Years)
 			}
-			rows = append(rows, []string{t.Server, t.Table, t.Key, t.Type, t.Generator, count(t.HighestKey), count(t.NextID), used, years})
+			rows = append(rows, []string{t.Server, t.Table, t.Key, t.Type, t.Generator, formatCount(t.HighestKey), formatCount(t.NextID), used, years})
 		}
 		names := []string{"SERVER", "TABLE", "KEY", "TYPE", "IDS FROM", "HIGHEST KEY", "NEXT ID", "USED", "LASTS"}
 		if len(r.Shards) == 1 { // one column less, for narrow terminals
@@ -115,18 +115,18 @@ func printFinding(s *screen.Screen, f check.Finding) {
 	if where == "" {
 		where = f.Tag
 	}
-	s.Printf("%s: %s: %s %s\n  %s\n", s.Texts.Text(string(f.Severity)), f.Code, f.Server, screen.Plain(where), screen.Plain(f.Message))
+	s.Printf("%s: %s: %s %s\n  %s\n", s.Texts.Text(string(f.Severity)), f.Code, f.Server, screen.ReplaceControl(where), screen.ReplaceControl(f.Message))
 	if f.Fix != "" {
-		s.Printf("  Way out: %s.\n", screen.Plain(f.Fix))
+		s.Printf("  Way out: %s.\n", screen.ReplaceControl(f.Fix))
 	}
 	for _, sql := range f.SQL {
 		s.Printf("    %s;\n", sql)
 	}
 }
 
-func count(n *int64) string {
+func formatCount(n *int64) string {
 	if n == nil {
 		return screen.Unknown
 	}
-	return screen.Count(*n)
+	return screen.FormatCount(*n)
 }

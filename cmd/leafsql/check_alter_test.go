@@ -37,7 +37,7 @@ func TestCheckKeepsAutoIncrement(t *testing.T) {
 				db := open(t, dsn, append([]string{"CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY) AUTO_INCREMENT = 500"}, setUp...)...)
 				full := name == "no room for a row"
 				for range 4 {
-					report := jsonOf[check.Report](t, mend, "check", "-dsn", dsn+"?leafTables=t")
+					report := jsonOf[check.Report](t, exitProblems, "check", "-dsn", dsn+"?leafTables=t")
 					ran := false
 					for _, f := range report.Findings {
 						exec(t, db, f.SQL...)
@@ -49,14 +49,14 @@ func TestCheckKeepsAutoIncrement(t *testing.T) {
 						}
 						return
 					}
-					if status, _, _ := leafsql(t.Context(), "check", "-dsn", dsn+"?leafTables=t"); status == fine {
+					if status, _, _ := leafsql(t.Context(), "check", "-dsn", dsn+"?leafTables=t"); status == exitOK {
 						break
 					}
 				}
 				if got := number(t, db, "SELECT max_id FROM leaf_alloc"); got < 500 || full {
 					t.Errorf("max_id = %d, want 500 or above", got)
 				}
-				mustRun(t, fine, "check", "-dsn", dsn+"?leafTables=t")
+				mustRun(t, exitOK, "check", "-dsn", dsn+"?leafTables=t")
 			})
 		})
 	}
@@ -73,7 +73,7 @@ func TestCheckAltersForeignKeys(t *testing.T) {
 			"INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('parent', 2000000000, 10), ('child', 2000000000, 10), ('alone', 2000000000, 10)")
 		open(t, far, "CREATE TABLE far (p INT, CONSTRAINT from_far FOREIGN KEY (p) REFERENCES "+database(dsn)+".parent (id))")
 		args := []string{"check", "-dsn", dsn + "?leafTables=parent,child,alone"}
-		report := jsonOf[check.Report](t, mend, args...)
+		report := jsonOf[check.Report](t, exitProblems, args...)
 		for table, want := range map[string][]string{"parent": {"parent.own", "child.of_parent", "child.of_key", "far.from_far"}, "child": {"child.of_key"}} {
 			f := findingOf(t, report, "key-filling", table)
 			if len(f.SQL) > 0 {
@@ -90,7 +90,7 @@ func TestCheckAltersForeignKeys(t *testing.T) {
 				exec(t, db, sql)
 			}
 		}
-		if got, want := found(jsonOf[check.Report](t, mend, args...)), []string{"key-filling child", "key-filling parent"}; !slices.Equal(got, want) {
+		if got, want := found(jsonOf[check.Report](t, exitProblems, args...)), []string{"key-filling child", "key-filling parent"}; !slices.Equal(got, want) {
 			t.Errorf("after the SQL: %v, want %v", got, want)
 		}
 	})
@@ -103,17 +103,17 @@ func TestCheckAltersInvisibleKeys(t *testing.T) {
 		target.Needs(t, "invisible columns", 100303, 80023)
 		db := open(t, dsn, allocTable, "CREATE TABLE t (id INT INVISIBLE AUTO_INCREMENT PRIMARY KEY, n INT)", "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('t', 1, 10)")
 		args := []string{"check", "-dsn", dsn + "?leafTables=t"}
-		f := findingOf(t, jsonOf[check.Report](t, mend, args...), "auto-increment", "t")
+		f := findingOf(t, jsonOf[check.Report](t, exitProblems, args...), "auto-increment", "t")
 		if target.Name == string(mysqltest.MariaDB) {
 			_, statement, _ := strings.Cut(f.Fix, "visible first: ")
 			if len(f.SQL) > 0 || statement == "" {
 				t.Fatalf("SQL %q, hint %q, want no SQL, and a hint with the statement that makes the key visible", f.SQL, f.Fix)
 			}
 			exec(t, db, statement)
-			f = findingOf(t, jsonOf[check.Report](t, mend, args...), "auto-increment", "t")
+			f = findingOf(t, jsonOf[check.Report](t, exitProblems, args...), "auto-increment", "t")
 		}
 		exec(t, db, f.SQL...)
-		mustRun(t, fine, args...)
+		mustRun(t, exitOK, args...)
 	})
 }
 
@@ -130,17 +130,17 @@ func TestCheckAltersAfterPrograms(t *testing.T) {
 			"event-inserts":   "CREATE EVENT nightly ON SCHEDULE EVERY 1 DAY DISABLE DO INSERT INTO t (n) VALUES (1)",
 		} {
 			exec(t, db, create)
-			report := jsonOf[check.Report](t, mend, args...)
+			report := jsonOf[check.Report](t, exitProblems, args...)
 			if f := findingOf(t, report, "auto-increment", "t"); len(f.SQL) > 0 || !strings.Contains(f.Fix, code) {
 				t.Errorf("%s: SQL %q, hint %q, want no SQL, and a hint with the finding", code, f.SQL, f.Fix)
 			}
 			exec(t, db, findingOf(t, report, code, "t").SQL...)
 		}
-		exec(t, db, findingOf(t, jsonOf[check.Report](t, mend, args...), "auto-increment", "t").SQL...)
-		mustRun(t, fine, args...)
+		exec(t, db, findingOf(t, jsonOf[check.Report](t, exitProblems, args...), "auto-increment", "t").SQL...)
+		mustRun(t, exitOK, args...)
 		if target.Name == string(mysqltest.MariaDB) && target.Has(t, 100300, 0) {
 			exec(t, db, "CREATE SEQUENCE numbers", "ALTER TABLE t MODIFY id BIGINT NOT NULL DEFAULT NEXTVAL(numbers)", "CREATE TRIGGER copied AFTER INSERT ON other FOR EACH ROW INSERT INTO t (n) VALUES (1)")
-			if f := findingOf(t, jsonOf[check.Report](t, mend, args...), "default-sequence", "t"); len(f.SQL) > 0 || !strings.Contains(f.Fix, "trigger-inserts") {
+			if f := findingOf(t, jsonOf[check.Report](t, exitProblems, args...), "default-sequence", "t"); len(f.SQL) > 0 || !strings.Contains(f.Fix, "trigger-inserts") {
 				t.Errorf("default-sequence: SQL %q, hint %q, want no SQL, and a hint with the finding", f.SQL, f.Fix)
 			}
 		}

@@ -25,7 +25,7 @@ func TestCheckUnfilled(t *testing.T) {
 			"INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('plain', 1, 10), ('mixed', 1, 10), ('near', 1, 10)")
 		of := func(leafTables string) (notes map[string]string) {
 			notes = make(map[string]string)
-			for _, f := range jsonOf[check.Report](t, fine, "check", "-dsn", dsn+"?leafTables="+leafTables).Findings {
+			for _, f := range jsonOf[check.Report](t, exitOK, "check", "-dsn", dsn+"?leafTables="+leafTables).Findings {
 				if f.Code == "unfilled" {
 					if f.Severity != check.Note || !strings.Contains(f.Message, "AUTO_INCREMENT") {
 						t.Errorf("%+v, want a note on AUTO_INCREMENT", f)
@@ -51,7 +51,7 @@ func TestCheckUnfilled(t *testing.T) {
 		}
 		exec(t, db, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('part', 1, 10), ('uu', 1, 10), ('far', 1, 10)")
 		slices.Sort(rules)
-		report := jsonOf[check.Report](t, mend, "check", "-dsn", dsn+"?leafTables=plain,!log,"+strings.Join(rules, ","))
+		report := jsonOf[check.Report](t, exitProblems, "check", "-dsn", dsn+"?leafTables=plain,!log,"+strings.Join(rules, ","))
 		if got := found(report); slices.ContainsFunc(got, func(f string) bool { return strings.HasPrefix(f, "unfilled") }) || !slices.Contains(got, "auto-increment uu") {
 			t.Errorf("with the rules of the notes: %v, want no note, and a warning on AUTO_INCREMENT", got)
 		}
@@ -91,10 +91,10 @@ func TestCheckAutoIncrementCameBack(t *testing.T) {
 			if step == "-do=drop" {
 				message() // while the trigger exists
 			}
-			mustRun(t, fine, "migrate", "-dsn", dsn, step, "orders")
+			mustRun(t, exitOK, "migrate", "-dsn", dsn, step, "orders")
 		}
 		exec(t, openLeaf(t, dsn+"?leafTables=orders"), "INSERT INTO orders VALUES ()")
-		mustRun(t, fine, "check", "-dsn", dsn+"?leafTables=orders")
+		mustRun(t, exitOK, "check", "-dsn", dsn+"?leafTables=orders")
 		exec(t, db, "ALTER TABLE orders MODIFY id INT NOT NULL AUTO_INCREMENT") // like ent at the start of its program
 		if m := message(); !strings.Contains(m, "at its start") {
 			t.Errorf("after a program put it back: %s", m)
@@ -116,12 +116,12 @@ func TestIncrement(t *testing.T) {
 				p.end(t)
 				return p.said.String()
 			}
-			report := jsonOf[check.Report](t, mend, "check", "-dsn", dsn)
+			report := jsonOf[check.Report](t, exitProblems, "check", "-dsn", dsn)
 			if got := found(report); !slices.Equal(got, []string{"increment"}) || !strings.Contains(report.Findings[0].Message, "auto_increment_increment is 3") ||
 				!strings.Contains(report.Findings[0].Fix, "sessionVariables=auto_increment_increment=1") {
 				t.Fatalf("found %+v", report.Findings)
 			}
-			f := jsonOf[check.Report](t, fine, "check", "-dsn", dsn+"&auto_increment_increment=1").Findings
+			f := jsonOf[check.Report](t, exitOK, "check", "-dsn", dsn+"&auto_increment_increment=1").Findings
 			if !slices.ContainsFunc(f, func(f check.Finding) bool { return f.Code == "increment" && f.Severity == check.Note }) {
 				t.Errorf("with a DSN that sets it: %+v, want a note", f)
 			}
@@ -129,7 +129,7 @@ func TestIncrement(t *testing.T) {
 				t.Errorf("the proxy's log names no client setting:\n%s", log)
 			}
 			exec(t, db, report.Findings[0].SQL...)
-			mustRun(t, fine, "check", "-dsn", dsn)
+			mustRun(t, exitOK, "check", "-dsn", dsn)
 			if log := logged(dsn); strings.Contains(log, "auto_increment_increment") {
 				t.Errorf("the proxy's log, with 1:\n%s", log)
 			}

@@ -32,9 +32,9 @@ func TestCheckFindsMissingMarks(t *testing.T) {
 			onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 				user := database(dsn)
 				db := open(t, dsn, allocTable, "CREATE TABLE orders (id BIGINT PRIMARY KEY)", "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 1, 10), ('b', 1, 10)")
-				mustRun(t, fine, "init", "-dsn", dsn+"?leafTables=orders")
+				mustRun(t, exitOK, "init", "-dsn", dsn+"?leafTables=orders")
 				args := []string{"check", "-dsn", dsn + "?leafTables=orders"}
-				for _, f := range jsonOf[check.Report](t, fine, args...).Findings {
+				for _, f := range jsonOf[check.Report](t, exitOK, args...).Findings {
 					if f.Code != "tag-without-table" {
 						t.Fatalf("before, there is %+v", f)
 					}
@@ -62,7 +62,7 @@ func TestCheckFindsMissingMarks(t *testing.T) {
 				}
 				if c.code == "rights" { // init succeeds without marks
 					exec(t, db, "UPDATE leaf_alloc SET description = NULL")
-					mustRun(t, fine, "init", "-dsn", args[2])
+					mustRun(t, exitOK, "init", "-dsn", args[2])
 				}
 				if _, update, ok := strings.Cut(f.Fix, ": UPDATE "); ok {
 					f.SQL = append(f.SQL, "UPDATE "+update)
@@ -85,8 +85,8 @@ func TestCheckStatementBinlog(t *testing.T) {
 		open(t, server.DSN(""), "CREATE DATABASE shop")
 		db := open(t, server.DSN("shop"), "CREATE TABLE orders (id BIGINT PRIMARY KEY)")
 		leaf := server.DSN("shop") + "?leafTables=orders"
-		mustRun(t, fine, "init", "-dsn", leaf)
-		report := jsonOf[check.Report](t, mend, "check", "-dsn", leaf)
+		mustRun(t, exitOK, "init", "-dsn", leaf)
+		report := jsonOf[check.Report](t, exitProblems, "check", "-dsn", leaf)
 		if got := found(report); !slices.Equal(got, []string{"alloc-binlog leaf_alloc"}) {
 			t.Fatalf("%s: found %+v", kind, report.Findings)
 		}
@@ -94,8 +94,8 @@ func TestCheckStatementBinlog(t *testing.T) {
 			t.Errorf("%s: init marks a row", kind)
 		}
 		exec(t, db, report.Findings[0].SQL...)
-		mustRun(t, fine, "init", "-dsn", leaf)
-		if report := jsonOf[check.Report](t, fine, "check", "-dsn", leaf); len(report.Findings) > 0 {
+		mustRun(t, exitOK, "init", "-dsn", leaf)
+		if report := jsonOf[check.Report](t, exitOK, "check", "-dsn", leaf); len(report.Findings) > 0 {
 			t.Errorf("%s: mended, there is %+v", kind, report.Findings)
 		}
 	}

@@ -30,22 +30,22 @@ func TestCheckRights(t *testing.T) {
 			"CREATE TRIGGER "+elsewhere+".copied AFTER INSERT ON "+elsewhere+".sales FOR EACH ROW INSERT INTO "+name+".orders (a) VALUES (1)")
 		t.Cleanup(func() { db.Exec("DROP USER " + name + "@'%'") })
 		args := []string{"check", "-dsn", as(dsn, name, "Secret-9.word") + "?leafTables=orders"}
-		report := jsonOf[check.Report](t, mend, args...)
+		report := jsonOf[check.Report](t, exitProblems, args...)
 		want := []string{"rights *", "rights leaf_alloc", "hidden"}
 		if got := found(report); !slices.Equal(got, want) {
 			t.Fatalf("found %v, want %v", got, want)
 		}
 		exec(t, db, report.Findings[0].SQL...)
 		exec(t, db, report.Findings[1].SQL...)
-		if got := found(jsonOf[check.Report](t, unclear, args...)); !slices.Equal(got, want[2:]) {
+		if got := found(jsonOf[check.Report](t, exitFailure, args...)); !slices.Equal(got, want[2:]) {
 			t.Errorf("with rights there is %v", got)
 		}
 		exec(t, db, report.Findings[2].SQL...)
-		if got := found(jsonOf[check.Report](t, mend, args...)); !slices.Equal(got, []string{"trigger-inserts orders"}) {
+		if got := found(jsonOf[check.Report](t, exitProblems, args...)); !slices.Equal(got, []string{"trigger-inserts orders"}) {
 			t.Errorf("with all rights there is %v", got)
 		}
 		exec(t, db, "DROP TRIGGER "+elsewhere+".copied")
-		if got := found(jsonOf[check.Report](t, fine, args...)); len(got) > 0 {
+		if got := found(jsonOf[check.Report](t, exitOK, args...)); len(got) > 0 {
 			t.Errorf("with all rights there is %v", got)
 		}
 	})
@@ -68,7 +68,7 @@ func TestCheckLockedTables(t *testing.T) {
 	for number(t, db, "SELECT COUNT(*) FROM information_schema.processlist WHERE db = 'other' AND state = 'User sleep'") == 0 {
 		time.Sleep(5 * time.Millisecond)
 	}
-	report := jsonOf[check.Report](t, unclear, "check", "-dsn", dsn+"?leafTables=orders")
+	report := jsonOf[check.Report](t, exitFailure, "check", "-dsn", dsn+"?leafTables=orders")
 	if got := found(report); !slices.Equal(got, []string{"hidden"}) || !strings.Contains(report.Findings[0].Message, "locked") {
 		t.Errorf("%+v", report.Findings)
 	}

@@ -68,11 +68,11 @@ func TestCheckFindsFaults(t *testing.T) {
 		if losesSelectedKeys(t, db) { // keyed has a trigger
 			want = slices.Insert(want, 0, "server-bug")
 		}
-		report := jsonOf[check.Report](t, mend, "check", "-dsn", leaf)
+		report := jsonOf[check.Report](t, exitProblems, "check", "-dsn", leaf)
 		if got := found(report); !slices.Equal(got, want) {
 			t.Fatalf("found\n %v\nwant\n %v", got, want)
 		}
-		text := mustRun(t, mend, "check", "-dsn", leaf)
+		text := mustRun(t, exitProblems, "check", "-dsn", leaf)
 		for _, code := range want {
 			if code, _, _ = strings.Cut(code, " "); !strings.Contains(text, ": "+code+": ") {
 				t.Errorf("%s is not in\n%s", code, text)
@@ -85,7 +85,7 @@ func TestCheckFindsFaults(t *testing.T) {
 			exec(t, db, f.SQL...)
 		}
 		want = []string{"key-unfit pairs", "key-not-unique loose", "rule-without-table nosuch", "tag-without-table javas"} // its key may be NULL
-		if got := found(jsonOf[check.Report](t, mend, "check", "-dsn", leaf)); !slices.Equal(got, want) {
+		if got := found(jsonOf[check.Report](t, exitProblems, "check", "-dsn", leaf)); !slices.Equal(got, want) {
 			t.Errorf("mended, there is\n %v\nwant\n %v", got, want)
 		}
 	})
@@ -112,7 +112,7 @@ func TestCheckFindsHowTablesAreMade(t *testing.T) {
 			want, rules = slices.Insert(want, 6, "default-sequence counted"), rules+",counted"
 		}
 		leaf := dsn + "?leafTables=" + rules
-		report := jsonOf[check.Report](t, mend, "check", "-dsn", leaf)
+		report := jsonOf[check.Report](t, exitProblems, "check", "-dsn", leaf)
 		if got := found(report); !slices.Equal(got, want) {
 			t.Fatalf("found\n %v\nwant\n %v", got, want)
 		}
@@ -125,31 +125,32 @@ func TestCheckFindsHowTablesAreMade(t *testing.T) {
 			}
 		}
 		want = []string{"key-not-unique files", "key-not-unique marks", "key-not-unique parts", "key-text texts"} // notes, except for the text
-		report = jsonOf[check.Report](t, mend, "check", "-dsn", leaf)
+		report = jsonOf[check.Report](t, exitProblems, "check", "-dsn", leaf)
 		if got := found(report); !slices.Equal(got, want) {
 			t.Errorf("mended, there is\n %v\nwant\n %v", got, want)
 		}
-		mustRun(t, fine, "check", "-dsn", strings.Replace(leaf, "texts,", "", 1))
+		mustRun(t, exitOK, "check", "-dsn", strings.Replace(leaf, "texts,", "", 1))
 		exec(t, db, "ALTER TABLE leaf_worker DROP PRIMARY KEY")
-		report = jsonOf[check.Report](t, mend, "check", "-dsn", leaf)
+		report = jsonOf[check.Report](t, exitProblems, "check", "-dsn", leaf)
 		exec(t, db, report.Findings[0].SQL...)
-		mustRun(t, fine, "check", "-dsn", strings.Replace(leaf, "texts,", "", 1))
+		mustRun(t, exitOK, "check", "-dsn", strings.Replace(leaf, "texts,", "", 1))
 	})
 }
 
-// TestCheckLetters: if the character set of leaf_alloc cannot encode a tag, it is altered before the tag gets a row.
+// TestCheckLetters: if the character set of leaf_alloc cannot encode a tag, it is altered before the tag gets a
+// row.
 func TestCheckLetters(t *testing.T) {
 	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		db := open(t, dsn, strings.Replace(allocTable, "InnoDB", "InnoDB CHARACTER SET latin1", 1), "CREATE TABLE 订单 (id BIGINT PRIMARY KEY)", "CREATE TABLE größe (id BIGINT PRIMARY KEY)",
 			"INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('größe', 1, 10)")
 		for _, want := range []string{"alloc-column leaf_alloc", "row-missing 订单"} {
-			report := jsonOf[check.Report](t, mend, "check", "-dsn", dsn+"?leafTables=订单,größe")
+			report := jsonOf[check.Report](t, exitProblems, "check", "-dsn", dsn+"?leafTables=订单,größe")
 			if got := found(report); !slices.Equal(got, []string{want}) {
 				t.Fatalf("found %v, want %s", got, want)
 			}
 			exec(t, db, report.Findings[0].SQL...)
 		}
-		mustRun(t, fine, "check", "-dsn", dsn+"?leafTables=订单,größe")
+		mustRun(t, exitOK, "check", "-dsn", dsn+"?leafTables=订单,größe")
 	})
 }
 
@@ -161,15 +162,15 @@ func TestCheckGuarded(t *testing.T) {
 			t.Skip(mysqltest.Refused + "selected rows into a table whose trigger stands")
 		}
 		args := []string{"check", "-dsn", dsn + "?leafTables=orders"}
-		mustRun(t, fine, "migrate", "-dsn", dsn, "-do", "switch", "orders")
-		out := mustRun(t, fine, args...)
+		mustRun(t, exitOK, "migrate", "-dsn", dsn, "-do", "switch", "orders")
+		out := mustRun(t, exitOK, args...)
 		for _, want := range []string{"note: auto-increment: ", "leafsql migrate -do drop", "note: view-inserts: ", "findings to look after: 0"} {
 			if !strings.Contains(out, want) {
 				t.Errorf("%q is missing in\n%s", want, out)
 			}
 		}
-		mustRun(t, fine, "migrate", "-dsn", dsn, "-back", "orders")
-		if out := mustRun(t, mend, args...); !strings.Contains(out, "warning: auto-increment: ") {
+		mustRun(t, exitOK, "migrate", "-dsn", dsn, "-back", "orders")
+		if out := mustRun(t, exitProblems, args...); !strings.Contains(out, "warning: auto-increment: ") {
 			t.Error(out)
 		}
 	})
@@ -183,8 +184,8 @@ func TestCheckSumsUp(t *testing.T) {
 		rows = append(rows, fmt.Sprintf("('tag%03d', 1, 10)", i))
 	}
 	open(t, dsn, allocTable, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES "+strings.Join(rows, ","))
-	mustRun(t, fine, "init", "-dsn", dsn+"?leafTables=none") // writes the marks
-	report := jsonOf[check.Report](t, fine, "check", "-dsn", dsn+"?leafTables=none")
+	mustRun(t, exitOK, "init", "-dsn", dsn+"?leafTables=none") // writes the marks
+	report := jsonOf[check.Report](t, exitOK, "check", "-dsn", dsn+"?leafTables=none")
 	if len(report.Findings) != 1 || !strings.Contains(report.Findings[0].Message, "500 tags: tag000, tag001, tag002, tag003, tag004 and 495 more") {
 		t.Errorf("%+v", report.Findings)
 	}
@@ -195,7 +196,7 @@ func TestCheckWithoutAlloc(t *testing.T) {
 	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		db := open(t, dsn, "CREATE TABLE orders (id BIGINT PRIMARY KEY)", "INSERT INTO orders VALUES (41)")
 		for _, want := range []string{"alloc-missing leaf_alloc", "row-missing orders"} {
-			report := jsonOf[check.Report](t, mend, "check", "-dsn", dsn+"?leafTables=orders")
+			report := jsonOf[check.Report](t, exitProblems, "check", "-dsn", dsn+"?leafTables=orders")
 			if got := found(report); !slices.Equal(got, []string{want}) {
 				t.Fatalf("found %v, want %s", got, want)
 			}
@@ -204,7 +205,7 @@ func TestCheckWithoutAlloc(t *testing.T) {
 		if got := number(t, db, "SELECT max_id FROM leaf_alloc"); got != 42 {
 			t.Errorf("max_id is %d", got)
 		}
-		mustRun(t, fine, "check", "-dsn", dsn+"?leafTables=orders")
+		mustRun(t, exitOK, "check", "-dsn", dsn+"?leafTables=orders")
 	})
 }
 
@@ -220,7 +221,7 @@ func TestCheckOnCleanSchema(t *testing.T) {
 		exec(t, db, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES "+strings.Join(rows, ","))
 		exec(t, db, "CREATE PROCEDURE look() SELECT COUNT(*) FROM t1", "CREATE TABLE log (n INT)", "CREATE TRIGGER logged AFTER INSERT ON t1 FOR EACH ROW INSERT INTO log VALUES (1)")
 		began := time.Now()
-		report := jsonOf[check.Report](t, fine, "check", "-dsn", dsn)
+		report := jsonOf[check.Report](t, exitOK, "check", "-dsn", dsn)
 		t.Logf("%d tables in %v", len(report.Tables), time.Since(began).Round(time.Millisecond))
 		if got := found(report); len(got) > 0 || len(report.Tables) != 200 {
 			t.Errorf("%d tables, found %v", len(report.Tables), got)

@@ -6,15 +6,15 @@ import (
 	"github.com/leafsql/leafsql/internal/chinese"
 )
 
-// inChinese contains all texts of the command.
-var inChinese = func() chinese.Texts {
-	all := maps.Clone(ofCommand)
-	maps.Copy(all, ofFindings)
+// chineseTexts contains all texts of the command.
+var chineseTexts = func() chinese.Texts {
+	all := maps.Clone(commandTexts)
+	maps.Copy(all, findingTexts)
 	return all
 }()
 
-// ofCommand contains the texts of the command itself.
-var ofCommand = chinese.Texts{
+// commandTexts contains the texts of the command itself.
+var commandTexts = chinese.Texts{
 	"Usage: leafsql %s\n  %s\n":             "用法：leafsql %s\n  %s\n",
 	"\nExample: leafsql %s\nMore: %s\n\n":   "\n例子：leafsql %s\n详见：%s\n\n",
 	"Usage: leafsql SUBCOMMAND [flags]\n\n": "用法：leafsql 子命令 [参数]\n\n",

@@ -2,8 +2,8 @@ package main
 
 import "github.com/leafsql/leafsql/internal/chinese"
 
-// ofFindings contains the texts of leafsql check's findings.
-var ofFindings = chinese.Texts{
+// findingTexts contains the texts of leafsql check's findings.
+var findingTexts = chinese.Texts{
 	// Servers.
 	"The server is read_only: it is a replica, or was demoted.":                                                                                                                                                     "服务器是 read_only：它是从库，或者已被降级。",
 	"name the primary in the DSN; where this is the primary, let it be written to":                                                                                                                                  "DSN 里写主库；如果这就是主库，就允许写入",

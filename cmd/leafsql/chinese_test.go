@@ -17,18 +17,18 @@ func TestChinese(t *testing.T) {
 	shown = append(shown, chinesetest.Shown(t, "internal/server", "Sprintf")...)
 	shown = append(shown, chinesetest.Usages(t, "internal/server")...)
 	shown = append(shown, chinesetest.Usages(t, "internal/process")...)
-	shown = append(shown, chinesetest.Shown(t, "internal/check", "say", "text", "Message", "Fix", "Text", "Sprintf")...)
+	shown = append(shown, chinesetest.Shown(t, "internal/check", "sprintf", "translate", "Message", "Fix", "Text", "Sprintf")...)
 	shown = append(shown, "trigger", "routine", "event")
 	for _, c := range commands {
 		shown = append(shown, c.summary)
 	}
-	for _, text := range steps {
+	for _, text := range stepTexts {
 		shown = append(shown, text.does, text.half)
 	}
 	for _, severity := range []check.Severity{check.Error, check.Warning, check.Unknown, check.Note} {
 		shown = append(shown, string(severity))
 	}
-	chinesetest.Check(t, inChinese, shown)
+	chinesetest.Check(t, chineseTexts, shown)
 }
 
 // TestLocale: the texts are Chinese if the locale is Chinese and the terminal can display it.
@@ -42,7 +42,7 @@ func TestLocale(t *testing.T) {
 		{"", "en_US.UTF-8", "zh_CN.UTF-8", false},
 	} {
 		env := map[string]string{"LC_ALL": c.all, "LC_MESSAGES": c.messages, "LANG": c.lang}
-		if got := texts(func(name string) string { return env[name] }); (got != nil) != c.chinese {
+		if got := localeTexts(func(name string) string { return env[name] }); (got != nil) != c.chinese {
 			t.Errorf("%v: %t", env, got != nil)
 		}
 	}
@@ -70,7 +70,7 @@ func TestInChinese(t *testing.T) {
 		{"migrate " + on + " orders", "orders：完成。leaf_alloc 的那一行高于所有主键", ""},
 	} {
 		var out, errs bytes.Buffer
-		run(t.Context(), &screen.Screen{Out: &out, Err: &errs, Texts: inChinese}, strings.Fields(c.args))
+		run(t.Context(), &screen.Screen{Out: &out, Err: &errs, Texts: chineseTexts}, strings.Fields(c.args))
 		if !strings.Contains(out.String(), c.out) || !strings.Contains(errs.String(), c.errs) || c.errs == "" && errs.Len() > 0 {
 			t.Errorf("leafsql %s\n%s%s", c.args, &out, &errs)
 		}

@@ -16,37 +16,37 @@ import (
 func runCompletion(ctx context.Context, s *screen.Screen, args []string) (int, error) {
 	f := newFlags(s, "completion")
 	if err := f.parse(args, true); err != nil {
-		return unclear, err
+		return exitFailure, err
 	}
-	write := map[string]func(ctx context.Context, w io.Writer){"bash": bash, "zsh": zsh, "fish": fish}[f.Arg(0)]
+	write := map[string]func(ctx context.Context, w io.Writer){"bash": writeBash, "zsh": writeZsh, "fish": writeFish}[f.Arg(0)]
 	if write == nil || f.NArg() != 1 {
-		return unclear, errors.New("leafsql: completion: name one shell of bash, zsh and fish, as in leafsql completion bash")
+		return exitFailure, errors.New("leafsql: completion: name one shell of bash, zsh and fish, as in leafsql completion bash")
 	}
 	var script strings.Builder
 	write(ctx, &script)
 	s.Printf("%s", script.String())
-	return fine, nil
+	return exitOK, nil
 }
 
-// An option is a flag in the output of -h.
-type option struct {
+// A flagHelp is a flag in the output of -h.
+type flagHelp struct {
 	name  string // with its dashes
 	value string // kind of its value, "" if it has none
 	usage string
 }
 
-func (c command) options(ctx context.Context) (all []option) {
+func (c command) flagHelps(ctx context.Context) (all []flagHelp) {
 	var out bytes.Buffer
 	c.run(ctx, &screen.Screen{Out: &out, Err: &out}, []string{"-h"})
 	for _, m := range regexp.MustCompile(`(?m)^  (-[\w-]+)(?: (\S+))?\n?\s*\t(.*)$`).FindAllStringSubmatch(out.String(), -1) {
-		all = append(all, option{m[1], m[2], m[3]})
+		all = append(all, flagHelp{m[1], m[2], m[3]})
 	}
 	return all
 }
 
 var shells = []string{"bash", "zsh", "fish"}
 
-func bash(ctx context.Context, w io.Writer) {
+func writeBash(ctx context.Context, w io.Writer) {
 	fmt.Fprintf(w, `# bash: source <(leafsql completion bash)
 _leafsql() {
 	local words= word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]}
@@ -55,10 +55,10 @@ _leafsql() {
 		words="%s help"
 	else
 		case ${COMP_WORDS[1]} in
-`, strings.Join(names(), " "))
+`, strings.Join(commandNames(), " "))
 	for _, c := range commands {
 		var flags, valued []string
-		for _, o := range c.options(ctx) {
+		for _, o := range c.flagHelps(ctx) {
 			flags = append(flags, o.name)
 			if o.value != "" {
 				valued = append(valued, o.name)
@@ -73,10 +73,10 @@ _leafsql() {
 		}
 		fmt.Fprintf(w, "\t\t\twords=%q\n\t\t\t;;\n", strings.Join(flags, " "))
 	}
-	fmt.Fprintf(w, "\t\thelp) words=%q ;;\n\t\tesac\n\tfi\n\tCOMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n}\ncomplete -o default -F _leafsql leafsql\n", strings.Join(names(), " "))
+	fmt.Fprintf(w, "\t\thelp) words=%q ;;\n\t\tesac\n\tfi\n\tCOMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n}\ncomplete -o default -F _leafsql leafsql\n", strings.Join(commandNames(), " "))
 }
 
-func zsh(ctx context.Context, w io.Writer) {
+func writeZsh(ctx context.Context, w io.Writer) {
 	text := strings.NewReplacer("'", `'\''`, "[", "(", "]", ")", ":", `\:`).Replace
 	fmt.Fprintf(w, "#compdef leafsql\n# zsh: source <(leafsql completion zsh), after compinit\n_leafsql() {\n\tlocal -a subcommands\n\tsubcommands=(\n")
 	for _, c := range commands {
@@ -85,7 +85,7 @@ func zsh(ctx context.Context, w io.Writer) {
 	fmt.Fprintf(w, "\t\t'help:say what a subcommand does'\n\t)\n\tif (( CURRENT == 2 )); then\n\t\t_describe subcommand subcommands\n\t\treturn\n\tfi\n\tshift words\n\t(( CURRENT-- ))\n\tcase $words[1] in\n")
 	for _, c := range commands {
 		fmt.Fprintf(w, "\t%s)\n\t\t_arguments", c.name)
-		for _, o := range c.options(ctx) {
+		for _, o := range c.flagHelps(ctx) {
 			fmt.Fprintf(w, " \\\n\t\t\t'*%s[%s]", o.name, text(o.usage))
 			switch o.value {
 			case "":
@@ -104,12 +104,12 @@ func zsh(ctx context.Context, w io.Writer) {
 	fmt.Fprintf(w, "\thelp) _describe subcommand subcommands ;;\n\tesac\n}\ncompdef _leafsql leafsql\n")
 }
 
-func fish(ctx context.Context, w io.Writer) {
+func writeFish(ctx context.Context, w io.Writer) {
 	text := strings.NewReplacer(`\`, `\\`, "'", `\'`).Replace
 	fmt.Fprintf(w, "# fish: leafsql completion fish | source\ncomplete -c leafsql -f\n")
 	for _, c := range commands {
 		fmt.Fprintf(w, "complete -c leafsql -n __fish_use_subcommand -a %s -d '%s'\n", c.name, text(c.summary))
-		for _, o := range c.options(ctx) {
+		for _, o := range c.flagHelps(ctx) {
 			takes := ""
 			switch o.value {
 			case "":
@@ -122,10 +122,10 @@ func fish(ctx context.Context, w io.Writer) {
 		}
 	}
 	fmt.Fprintf(w, "complete -c leafsql -n '__fish_seen_subcommand_from completion' -a '%s'\n", strings.Join(shells, " "))
-	fmt.Fprintf(w, "complete -c leafsql -n __fish_use_subcommand -a help -d 'say what a subcommand does'\ncomplete -c leafsql -n '__fish_seen_subcommand_from help' -a '%s'\n", strings.Join(names(), " "))
+	fmt.Fprintf(w, "complete -c leafsql -n __fish_use_subcommand -a help -d 'say what a subcommand does'\ncomplete -c leafsql -n '__fish_seen_subcommand_from help' -a '%s'\n", strings.Join(commandNames(), " "))
 }
 
-func names() (all []string) {
+func commandNames() (all []string) {
 	for _, c := range commands {
 		all = append(all, c.name)
 	}

@@ -13,7 +13,7 @@ import (
 
 // TestCompletionOfBash: bash completes subcommands and their flags, and no flags as the value of a flag.
 func TestCompletionOfBash(t *testing.T) {
-	script := mustRun(t, fine, "completion", "bash")
+	script := mustRun(t, exitOK, "completion", "bash")
 	complete := func(words ...string) []string {
 		t.Helper()
 		cmd := osexec.CommandContext(t.Context(), "bash", append([]string{"--norc", "-c", `eval "$0"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _leafsql; echo "${COMPREPLY[*]}"`, script, "leafsql"}, words...)...)
@@ -27,7 +27,7 @@ func TestCompletionOfBash(t *testing.T) {
 		want := slices.Clone(shells)
 		if c.name != "completion" {
 			want = nil
-			for _, m := range regexp.MustCompile(`(?m)^  (-[\w-]+)`).FindAllStringSubmatch(mustRun(t, fine, "help", c.name), -1) {
+			for _, m := range regexp.MustCompile(`(?m)^  (-[\w-]+)`).FindAllStringSubmatch(mustRun(t, exitOK, "help", c.name), -1) {
 				want = append(want, m[1])
 			}
 		}
@@ -42,7 +42,7 @@ func TestCompletionOfBash(t *testing.T) {
 		}
 	}
 	for _, args := range []string{"", "tcsh", "bash zsh"} {
-		if status, _, errs := leafsql(t.Context(), append([]string{"completion"}, strings.Fields(args)...)...); status != unclear || !strings.Contains(errs, "bash, zsh and fish") {
+		if status, _, errs := leafsql(t.Context(), append([]string{"completion"}, strings.Fields(args)...)...); status != exitFailure || !strings.Contains(errs, "bash, zsh and fish") {
 			t.Errorf("completion %s: %d %s", args, status, errs)
 		}
 	}
@@ -52,13 +52,13 @@ func TestCompletionOfBash(t *testing.T) {
 // page.
 func TestHelp(t *testing.T) {
 	for _, c := range commands {
-		help := mustRun(t, fine, "help", c.name)
-		if again := mustRun(t, fine, c.name, "-h"); again != help {
+		help := mustRun(t, exitOK, "help", c.name)
+		if again := mustRun(t, exitOK, c.name, "-h"); again != help {
 			t.Errorf("leafsql %s -h says\n%s\nand help says\n%s", c.name, again, help)
 		}
 		example, found := strings.CutPrefix(regexp.MustCompile(`(?m)^Example: .*$`).FindString(help), "Example: leafsql "+c.name+" ")
 		for _, flag := range regexp.MustCompile(` (-[a-z-]+)`).FindAllStringSubmatch(" "+example, -1) {
-			found = found && slices.ContainsFunc(c.options(t.Context()), func(o option) bool { return o.name == flag[1] })
+			found = found && slices.ContainsFunc(c.flagHelps(t.Context()), func(o flagHelp) bool { return o.name == flag[1] })
 		}
 		file := regexp.MustCompile(`(?m)^More: https://github.com/leafsql/leafsql/blob/main/(docs/\w+\.md)`).FindStringSubmatch(help)
 		if !found || file == nil {
@@ -68,10 +68,10 @@ func TestHelp(t *testing.T) {
 			t.Errorf("%s: there is no %s", c.name, file[1])
 		}
 	}
-	if status, _, errs := leafsql(t.Context(), "help", "nosuch"); status != unclear || !strings.Contains(errs, `"nosuch" is no subcommand`) {
+	if status, _, errs := leafsql(t.Context(), "help", "nosuch"); status != exitFailure || !strings.Contains(errs, `"nosuch" is no subcommand`) {
 		t.Error(status, errs)
 	}
-	if help := mustRun(t, fine, "help", "help"); help != mustRun(t, fine, "help") {
+	if help := mustRun(t, exitOK, "help", "help"); help != mustRun(t, exitOK, "help") {
 		t.Error(help)
 	}
 }

@@ -23,18 +23,18 @@ func runDecode(_ context.Context, s *screen.Screen, args []string) (int, error) 
 		return err
 	})
 	if err := f.parse(args, true); err != nil {
-		return unclear, err
+		return exitFailure, err
 	}
 	ids := f.Args()
 	if slices.Equal(ids, []string{"-"}) {
 		text, err := io.ReadAll(os.Stdin)
 		if err != nil {
-			return unclear, fmt.Errorf("leafsql: decode: %w; write the ids behind decode", err)
+			return exitFailure, fmt.Errorf("leafsql: decode: %w; write the ids behind decode", err)
 		}
 		ids = strings.Fields(string(text))
 	}
 	if len(ids) == 0 {
-		return unclear, errors.New("leafsql: decode: no id is given; leafsql decode 1234567890123456789, or - to read ids from standard input")
+		return exitFailure, errors.New("leafsql: decode: no id is given; leafsql decode 1234567890123456789, or - to read ids from standard input")
 	}
 	type decoded struct {
 		ID         string    `json:"id"` // many JSON parsers round numbers above 2^53
@@ -52,11 +52,11 @@ func runDecode(_ context.Context, s *screen.Screen, args []string) (int, error) 
 	for _, text := range ids {
 		id, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
-			return unclear, fmt.Errorf("leafsql: %q is no id; write a whole number in 1 … 9223372036854775807", text)
+			return exitFailure, fmt.Errorf("leafsql: %q is no id; write a whole number in 1 … 9223372036854775807", text)
 		}
 		p, err := layout.Decompose(id)
 		if err != nil {
-			return unclear, err
+			return exitFailure, err
 		}
 		d := decoded{ID: strconv.FormatInt(id, 10), Time: p.Time.UTC(), Worker: p.Worker, Sequence: p.Sequence}
 		row := []string{text, d.Time.Format("2006-01-02T15:04:05.000Z07:00")}
@@ -68,8 +68,8 @@ func runDecode(_ context.Context, s *screen.Screen, args []string) (int, error) 
 		rows = append(rows, append(row, strconv.Itoa(p.Worker), strconv.Itoa(p.Sequence)))
 	}
 	if f.json {
-		return fine, s.JSON(all)
+		return exitOK, s.JSON(all)
 	}
 	s.Table(names, rows)
-	return fine, nil
+	return exitOK, nil
 }

@@ -25,7 +25,7 @@ func TestCheckDurability(t *testing.T) {
 	}
 	const both = "orders,events:id:snowflake"
 	db, leaf := start(mysqltest.MariaDB)
-	report := jsonOf[check.Report](t, mend, "check", "-dsn", leaf+both)
+	report := jsonOf[check.Report](t, exitProblems, "check", "-dsn", leaf+both)
 	if got := found(report); !slices.Equal(got, []string{"alloc-durability leaf_alloc", "alloc-durability leaf_alloc", "leases-durability leaf_worker", "leases-durability leaf_worker"}) {
 		t.Fatalf("found %v", got)
 	}
@@ -41,21 +41,21 @@ func TestCheckDurability(t *testing.T) {
 		leaf + both + "&leafWorker=static(1)": {"alloc-durability leaf_alloc", "alloc-durability leaf_alloc"},
 		leaf + "events:id:snowflake":          {"leases-durability leaf_worker", "leases-durability leaf_worker", "tag-without-table orders"},
 	} {
-		if got := found(jsonOf[check.Report](t, mend, "check", "-dsn", dsn)); !slices.Equal(got, want) {
+		if got := found(jsonOf[check.Report](t, exitProblems, "check", "-dsn", dsn)); !slices.Equal(got, want) {
 			t.Errorf("%s: found %v", dsn, got)
 		}
 	}
-	if got := found(jsonOf[check.Report](t, fine, "check", "-dsn", replicated+both)); len(got) > 0 {
+	if got := found(jsonOf[check.Report](t, exitOK, "check", "-dsn", replicated+both)); len(got) > 0 {
 		t.Errorf("in a group there is %v", got)
 	}
 	exec(t, db, "SET GLOBAL innodb_flush_log_at_trx_commit = 0")
-	if f := jsonOf[check.Report](t, mend, "check", "-dsn", leaf+both).Findings[0]; !strings.Contains(f.Message, " is 0: when the server crashes, a range") {
+	if f := jsonOf[check.Report](t, exitProblems, "check", "-dsn", leaf+both).Findings[0]; !strings.Contains(f.Message, " is 0: when the server crashes, a range") {
 		t.Errorf("%+v", f)
 	}
 	for _, f := range report.Findings {
 		exec(t, db, f.SQL...)
 	}
-	if got := found(jsonOf[check.Report](t, fine, "check", "-dsn", leaf+both)); len(got) > 0 {
+	if got := found(jsonOf[check.Report](t, exitOK, "check", "-dsn", leaf+both)); len(got) > 0 {
 		t.Errorf("mended, there is %v", got)
 	}
 }
@@ -68,18 +68,18 @@ func TestCheckKept(t *testing.T) {
 			"CREATE TABLE orders (id BIGINT PRIMARY KEY)", "CREATE TABLE events (id BIGINT PRIMARY KEY)",
 			strings.Replace(schema.LeafWorker("leaf_worker"), "InnoDB", "MyISAM", 1), "CREATE TRIGGER noted BEFORE UPDATE ON leaf_worker FOR EACH ROW SET @leaf = 1")
 		args := []string{"check", "-dsn", dsn + "?leafTables=orders,events:id:snowflake"}
-		report := jsonOf[check.Report](t, mend, args...)
+		report := jsonOf[check.Report](t, exitProblems, args...)
 		if got := found(report); !slices.Equal(got, []string{"leases-engine leaf_worker", "leases-trigger leaf_worker"}) || report.Findings[0].Severity != check.Error {
 			t.Fatalf("found %+v", report.Findings)
 		}
 		for _, f := range report.Findings {
 			exec(t, db, f.SQL...)
 		}
-		mustRun(t, fine, args...)
+		mustRun(t, exitOK, args...)
 		for _, table := range []string{"leaf_alloc", "leaf_worker"} {
 			exec(t, db, "RENAME TABLE "+table+" TO behind_"+table, "CREATE VIEW "+table+" AS SELECT * FROM behind_"+table)
 		}
-		report = jsonOf[check.Report](t, mend, args...)
+		report = jsonOf[check.Report](t, exitProblems, args...)
 		if got := found(report); !slices.Equal(got, []string{"alloc-engine leaf_alloc", "leases-engine leaf_worker"}) {
 			t.Fatalf("found %+v", report.Findings)
 		}

@@ -17,27 +17,27 @@ import (
 // flags are the flags of a subcommand, with those that most subcommands share.
 type flags struct {
 	*flag.FlagSet
-	screen *screen.Screen
-	dsn    string
-	whose  string // description of the DSN that is required
-	shards []string
-	json   bool
+	screen  *screen.Screen
+	dsn     string
+	dsnHint string // description of the DSN that is required
+	shards  []string
+	json    bool
 }
 
 func newFlags(s *screen.Screen, name string) *flags {
-	f := &flags{FlagSet: flag.NewFlagSet("leafsql "+name, flag.ContinueOnError), screen: s, whose: "the application's DSN"}
+	f := &flags{FlagSet: flag.NewFlagSet("leafsql "+name, flag.ContinueOnError), screen: s, dsnHint: "the application's DSN"}
 	return f
 }
 
-// onDatabase adds the flag for a database.
-func (f *flags) onDatabase() *flags {
+// withDSN adds the flag for a database.
+func (f *flags) withDSN() *flags {
 	f.StringVar(&f.dsn, "dsn", "", "the `DSN` as mysql-leaf takes it, or env:NAME")
 	return f
 }
 
-// onDatabases adds the flags for databases and their shards.
-func (f *flags) onDatabases() *flags {
-	f.onDatabase()
+// withShards adds the flags for databases and their shards.
+func (f *flags) withShards() *flags {
+	f.withDSN()
 	f.Func("shard", "the `DSN` of another shard that takes ids from the same leaf_alloc; once for each", func(dsn string) error {
 		f.shards = append(f.shards, dsn)
 		return nil
@@ -79,7 +79,7 @@ func (f *flags) parse(args []string, takesArgs bool) error {
 	case !takesArgs && f.NArg() > 0:
 		return fmt.Errorf("%s: it takes no arguments but flags; a DSN goes behind -dsn, and %s -h lists the flags", f.title(), f.Name()) // the argument is not shown: it may be a DSN
 	case f.Lookup("dsn") != nil && f.dsn == "":
-		return fmt.Errorf("%s: no -dsn; give %s, for example -dsn 'user:password@tcp(127.0.0.1:3306)/shop?leafTables=orders', or -dsn env:NAME", f.title(), f.whose)
+		return fmt.Errorf("%s: no -dsn; give %s, for example -dsn 'user:password@tcp(127.0.0.1:3306)/shop?leafTables=orders', or -dsn env:NAME", f.title(), f.dsnHint)
 	}
 	if f.json { // JSON is English
 		f.screen.Texts = nil
@@ -90,8 +90,8 @@ func (f *flags) parse(args []string, takesArgs bool) error {
 // title returns the beginning of an error: leafsql: check.
 func (f *flags) title() string { return strings.Replace(f.Name(), " ", ": ", 1) }
 
-// survey surveys the databases of the flags. The caller has to close its Set.
-func (f *flags) survey(ctx context.Context) (*survey.Survey, error) {
+// takeSurvey surveys the databases of the flags. The caller has to close its Set.
+func (f *flags) takeSurvey(ctx context.Context) (*survey.Survey, error) {
 	var looked atomic.Int64
 	defer f.screen.Progress(func() string { return f.screen.Texts.Sprintf("%d tables looked at", looked.Load()) })()
 	set, err := databases.Open(ctx, f.dsn, f.shards)

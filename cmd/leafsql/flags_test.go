@@ -22,14 +22,14 @@ func TestBadInput(t *testing.T) {
 		{"check -dsn root:secret@tcp(127.0.0.1:1)/shop?leafNoSuch=1", "leafNoSuch"},
 	} {
 		status, out, errs := leafsql(t.Context(), strings.Fields(tt.args)...)
-		if status != unclear || !strings.Contains(errs, tt.want) || strings.Contains(errs+out, "secret") || !strings.HasPrefix(errs, "leafsql: ") {
+		if status != exitFailure || !strings.Contains(errs, tt.want) || strings.Contains(errs+out, "secret") || !strings.HasPrefix(errs, "leafsql: ") {
 			t.Errorf("%s: %d\n%s%s", tt.args, status, errs, out)
 		}
 	}
-	if out := mustRun(t, fine, "help"); !strings.Contains(out, "check") {
+	if out := mustRun(t, exitOK, "help"); !strings.Contains(out, "check") {
 		t.Error(out)
 	}
-	if out := mustRun(t, fine, "check", "-h"); !strings.Contains(out, "-shard") {
+	if out := mustRun(t, exitOK, "check", "-h"); !strings.Contains(out, "-shard") {
 		t.Error(out)
 	}
 }

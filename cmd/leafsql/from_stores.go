@@ -21,90 +21,91 @@ import (
 // At least two stores entered an epoch, so all rows of a tag except one show the latest epoch. The description
 // of a row contained the block's size and the step, and every statement compared it.
 const (
-	storesDescription = "leafsql: store %d of %d, blocks of %d, step %d,"
-	isStores          = "description LIKE 'leafsql: store %'"
-	givenUp           = ", given up"
+	oldDescription  = "leafsql: store %d of %d, blocks of %d, step %d,"
+	oldRowCondition = "description LIKE 'leafsql: store %'"
+	retiredSuffix   = ", given up"
 )
 
-// several is the combined state of the rows of one tag in several stores.
-type several struct{ rows, stores, next, step int64 }
+// oldTagState is the combined state of the rows of one tag in several stores.
+type oldTagState struct{ rows, stores, next, step int64 }
 
-// fromStores converts the rows of several stores to ordinary rows in the store of -dsn, and returns the
+// convertStores converts the rows of several stores to ordinary rows in the store of -dsn, and returns the
 // executed statements. The old rows get a description with which processes of both versions refuse them. After
 // an error it can be run again.
-func fromStores(ctx context.Context, f *flags, dsns string, dry bool) (ran []survey.Change, err error) {
+func convertStores(ctx context.Context, f *flags, dsns string, dry bool) (executed []survey.Change, err error) {
 	set, err := databases.Open(ctx, f.dsn, f.shards)
 	if err != nil {
 		return nil, err
 	}
 	defer set.Close()
 	run := func(on *databases.Server, text string) error {
-		change := survey.Change{On: on, SQL: text}
+		change := survey.Change{Server: on, SQL: text}
 		if !dry {
 			if err := change.Run(ctx); err != nil {
-				return fmt.Errorf("leafsql: init on %s: %w; %s; run init again", on.Label, errprefix.Trim(err), databases.WayOut(err))
+				return fmt.Errorf("leafsql: init on %s: %w; %s; run init again", on.Label, errprefix.Trim(err), databases.Hint(err))
 			}
 		}
-		ran = append(ran, change)
+		executed = append(executed, change)
 		return nil
 	}
-	tags := make(map[string]*several)
+	tags := make(map[string]*oldTagState)
 	var stores []*databases.Store
 	for dsn := range strings.SplitSeq(dsns, "|") {
 		store, err := databases.OpenStore(ctx, dsn, set.Shards[0].Config.AllocTable)
 		if err != nil {
-			return ran, err
+			return executed, err
 		}
 		defer store.DB.Close()
 		stores = append(stores, store)
-		if err := run(store.Server, "UPDATE "+store.Name()+" SET description = CONCAT(description, '"+givenUp+"') WHERE "+isStores+" AND description NOT LIKE '%"+givenUp+"'"); err != nil {
-			return ran, err
+		if err := run(store.Server, "UPDATE "+store.QuotedName()+" SET description = CONCAT(description, '"+retiredSuffix+"') WHERE "+oldRowCondition+" AND description NOT LIKE '%"+retiredSuffix+"'"); err != nil {
+			return executed, err
 		}
 	}
 	for _, store := range stores { // only after no store gives ids
-		if err := readSeveral(ctx, store, tags); err != nil {
-			return ran, err
+		if err := readOldRows(ctx, store, tags); err != nil {
+			return executed, err
 		}
 	}
 	if len(tags) == 0 {
-		return ran, fmt.Errorf("leafsql: init: no row of several stores is in the databases of -from-stores; name those of the old leafStore")
+		return executed, fmt.Errorf("leafsql: init: no row of several stores is in the databases of -from-stores; name those of the old leafStore")
 	}
-	to := set.Store
-	if err := run(to.Server, schema.LeafAlloc(to.Name())); err != nil {
-		return ran, err
+	target := set.Store
+	if err := run(target.Server, schema.LeafAlloc(target.QuotedName())); err != nil {
+		return executed, err
 	}
-	mark, _, err := survey.AllocStore(to).NewMark(ctx)
+	mark, _, err := survey.AllocStore(target).NewMark(ctx)
 	if err != nil {
-		return ran, err
+		return executed, err
 	}
 	var rows []string
 	for _, tag := range slices.Sorted(maps.Keys(tags)) {
 		t := tags[tag]
 		if t.rows < t.stores-1 {
-			return ran, fmt.Errorf("leafsql: init: tag %s has rows in %d of its %d stores, which do not show how far its ids are taken; name the other stores in -from-stores as well", tag, t.rows, t.stores)
+			return executed, fmt.Errorf("leafsql: init: tag %s has rows in %d of its %d stores, which do not show how far its ids are taken; name the other stores in -from-stores as well", tag, t.rows, t.stores)
 		}
-		rows = append(rows, fmt.Sprintf("(%s, %d, %d, %s)", quote.String(tag), t.next, cmp.Or(t.step, survey.Step), quote.String(mark)))
+		rows = append(rows, fmt.Sprintf("(%s, %d, %d, %s)", quote.String(tag), t.next, cmp.Or(t.step, survey.DefaultStep), quote.String(mark)))
 	}
-	// One statement changes all tags or none. Afterwards the rows of this store no longer show how far the ids were taken.
-	return ran, run(to.Server, "INSERT INTO "+to.Name()+" (biz_tag, max_id, step, description) VALUES "+strings.Join(rows, ", ")+" ON DUPLICATE KEY UPDATE "+
-		"max_id = GREATEST(max_id, VALUES(max_id)), step = IF(step = 0, VALUES(step), step), description = IF("+isStores+", VALUES(description), description)")
+	// One statement changes all tags or none. Afterwards the rows of this store no longer show how far the ids
+	// were taken.
+	return executed, run(target.Server, "INSERT INTO "+target.QuotedName()+" (biz_tag, max_id, step, description) VALUES "+strings.Join(rows, ", ")+" ON DUPLICATE KEY UPDATE "+
+		"max_id = GREATEST(max_id, VALUES(max_id)), step = IF(step = 0, VALUES(step), step), description = IF("+oldRowCondition+", VALUES(description), description)")
 }
 
-// readSeveral adds the rows of one store to the combined state.
-func readSeveral(ctx context.Context, store *databases.Store, tags map[string]*several) error {
+// readOldRows adds the rows of one store to the combined state.
+func readOldRows(ctx context.Context, store *databases.Store, tags map[string]*oldTagState) error {
 	err := store.Each(ctx, func(scan func(...any) error) error {
 		var tag, description string
 		var maxID sql.NullInt64
 		if err := scan(&tag, &description, &maxID); err != nil {
 			return err
 		}
-		var place, stores, block, step int64
-		if n, _ := fmt.Sscanf(description, storesDescription, &place, &stores, &block, &step); n != 4 || stores < 2 || block < 1 || !maxID.Valid || maxID.Int64 < 0 {
+		var number, stores, block, step int64
+		if n, _ := fmt.Sscanf(description, oldDescription, &number, &stores, &block, &step); n != 4 || stores < 2 || block < 1 || !maxID.Valid || maxID.Int64 < 0 {
 			return fmt.Errorf("the row of tag %s cannot be read: max_id is %d, description %q", tag, maxID.Int64, description)
 		}
 		t := tags[tag]
 		if t == nil {
-			t = new(several)
+			t = new(oldTagState)
 			tags[tag] = t
 		}
 		epoch := stores * block
@@ -115,9 +116,9 @@ func readSeveral(ctx context.Context, store *databases.Store, tags map[string]*s
 			t.next = math.MaxInt64 // no id is left
 		}
 		return nil
-	}, "SELECT biz_tag, description, max_id FROM "+store.Name()+" WHERE "+isStores)
+	}, "SELECT biz_tag, description, max_id FROM "+store.QuotedName()+" WHERE "+oldRowCondition)
 	if err != nil {
-		return fmt.Errorf("leafsql: init: reading %s on %s: %w; %s", store.Name(), store.Label, errprefix.Trim(err), databases.WayOut(err))
+		return fmt.Errorf("leafsql: init: reading %s on %s: %w; %s", store.QuotedName(), store.Label, errprefix.Trim(err), databases.Hint(err))
 	}
 	return nil
 }

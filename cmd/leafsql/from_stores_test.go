@@ -46,20 +46,20 @@ func TestInitFromStores(t *testing.T) {
 				old, leaf := strings.Join(stores[:c.named], "|"), onStore(app+"?leafTables=orders", stores[c.to])
 				args := []string{"init", "-dsn", leaf, "-from-stores", old}
 
-				planned := mustRun(t, mend, append(args, "-dry-run")...)
+				planned := mustRun(t, exitProblems, append(args, "-dry-run")...)
 				first := open(t, stores[0])
 				if n := number(t, first, "SELECT COUNT(*) FROM leaf_alloc WHERE description LIKE '%given up'"); n != 0 || !strings.Contains(planned, "VALUES ('orders', 600000000, 50, 'leafsql@") {
 					t.Fatalf("a dry run gave up %d rows, and prints\n%s", n, planned)
 				}
 				for range 2 {
-					if out := mustRun(t, fine, args...); !strings.HasPrefix(out, planned) {
+					if out := mustRun(t, exitOK, args...); !strings.HasPrefix(out, planned) {
 						t.Errorf("planned\n%s\ndone\n%s", planned, out)
 					}
 					if c.named < 3 {
 						break
 					}
 				}
-				if got := found(jsonOf[check.Report](t, fine, "check", "-dsn", leaf)); len(got) > 0 {
+				if got := found(jsonOf[check.Report](t, exitOK, "check", "-dsn", leaf)); len(got) > 0 {
 					t.Errorf("check finds %v", got)
 				}
 				filled, err := sql.Open("mysql-leaf", leaf)
@@ -85,14 +85,14 @@ func TestInitFromStores(t *testing.T) {
 						continue
 					}
 					status, out, errs := leafsql(t.Context(), "tags", "-dsn", onStore(app+"?", stores[k]))
-					if status != mend || !strings.Contains(errs, "-from-stores with all 3") {
+					if status != exitProblems || !strings.Contains(errs, "-from-stores with all 3") {
 						t.Errorf("tags of store %d: %d\n%s%s", k+1, status, out, errs)
 					}
 					status, out, errs = leafsql(t.Context(), "init", "-dsn", onStore(app+"?leafTables=orders", stores[k]))
-					if status != unclear || !strings.Contains(errs, "-from-stores with all 3") || strings.Contains(out+errs, "UPDATE") {
+					if status != exitFailure || !strings.Contains(errs, "-from-stores with all 3") || strings.Contains(out+errs, "UPDATE") {
 						t.Errorf("init on store %d: %d\n%s%s", k+1, status, out, errs)
 					}
-					report := jsonOf[check.Report](t, mend, "check", "-dsn", onStore(app+"?leafTables=none", stores[k]))
+					report := jsonOf[check.Report](t, exitProblems, "check", "-dsn", onStore(app+"?leafTables=none", stores[k]))
 					if i := slices.IndexFunc(report.Findings, func(f check.Finding) bool { return f.Code == "row-broken" }); i < 0 || report.Findings[i].Severity != check.Warning {
 						t.Errorf("check finds %+v", report.Findings)
 					}
@@ -117,11 +117,11 @@ func TestInitFromStoresEndsHalfWay(t *testing.T) {
 		}
 		args := []string{"init", "-dsn", onStore(dsn+"?leafTables=none", stores[0]), "-from-stores", strings.Join(stores, "|")}
 		exec(t, dbs[0], "CREATE TRIGGER fails BEFORE UPDATE ON leaf_alloc FOR EACH ROW IF NEW.biz_tag = 'b' AND NEW.step > 0 THEN SIGNAL SQLSTATE '45000'; END IF")
-		if status, _, errs := leafsql(t.Context(), args...); status != unclear || !strings.Contains(errs, "run init again") {
+		if status, _, errs := leafsql(t.Context(), args...); status != exitFailure || !strings.Contains(errs, "run init again") {
 			t.Fatalf("init ends with %d, %s", status, errs)
 		}
 		exec(t, dbs[0], "DROP TRIGGER fails")
-		mustRun(t, fine, args...)
+		mustRun(t, exitOK, args...)
 		if n := number(t, dbs[0], "SELECT COUNT(*) FROM leaf_alloc WHERE max_id = 600 AND step = 10 AND description LIKE 'leafsql@%'"); n != 2 {
 			t.Errorf("%d rows are above all blocks, want 2", n)
 		}
@@ -144,18 +144,18 @@ func TestInitFromStoresRefuses(t *testing.T) {
 		if row != "" {
 			exec(t, db, "INSERT INTO leaf_alloc (biz_tag, max_id, step, description) VALUES ('a', "+row+")")
 		}
-		if status, out, errs := leafsql(t.Context(), "init", "-dsn", leaf, "-from-stores", a); status != unclear || !strings.Contains(errs, want) || strings.Contains(out, "INSERT") {
+		if status, out, errs := leafsql(t.Context(), "init", "-dsn", leaf, "-from-stores", a); status != exitFailure || !strings.Contains(errs, want) || strings.Contains(out, "INSERT") {
 			t.Errorf("%s: %d\n%s%s", row, status, out, errs)
 		}
 		if n := number(t, db, "SELECT COUNT(*) FROM leaf_alloc WHERE step > 0"); n != 0 {
 			t.Errorf("%s: the row is changed", row)
 		}
 	}
-	if status, _, errs := leafsql(t.Context(), "init", "-dsn", leaf, "-from-stores", a+"|"+b); status != unclear || !strings.Contains(errs, "leaf_alloc") {
+	if status, _, errs := leafsql(t.Context(), "init", "-dsn", leaf, "-from-stores", a+"|"+b); status != exitFailure || !strings.Contains(errs, "leaf_alloc") {
 		t.Errorf("a database without leaf_alloc: %d %s", status, errs)
 	}
 	for _, args := range []string{"check", "init", "tags", "workers"} {
-		if status, _, errs := leafsql(t.Context(), args, "-dsn", onStore(a+"?leafTables=none", a+"|"+b)); status != unclear || !strings.Contains(errs, "run leafsql init -from-stores 'A|B|C'") {
+		if status, _, errs := leafsql(t.Context(), args, "-dsn", onStore(a+"?leafTables=none", a+"|"+b)); status != exitFailure || !strings.Contains(errs, "run leafsql init -from-stores 'A|B|C'") {
 			t.Errorf("%s of several stores: %d %s", args, status, errs)
 		}
 	}

@@ -13,43 +13,43 @@ import (
 )
 
 func runInit(ctx context.Context, s *screen.Screen, args []string) (int, error) {
-	f := newFlags(s, "init").onDatabases().withJSON()
+	f := newFlags(s, "init").withShards().withJSON()
 	dry := f.Bool("dry-run", false, "write the SQL, and what is to be done in the registry of worker ids, and do none of it")
 	fresh := f.Bool("new-registry", false, "declare that the registry of worker ids is new and nobody who uses it is running; refused where it holds any worker id")
 	from := f.String("from-stores", "", "the `DSNs` A|B|C of leafStore before version 0.2: make one store, that of -dsn, of them; all writers have to be stopped")
 	scan := f.Bool("scan", false, "read whole tables where no index tells the highest key")
 	if err := f.parse(args, false); err != nil {
-		return unclear, err
+		return exitFailure, err
 	}
-	ran := []change{}
+	executed := []change{}
 	if *from != "" {
-		steps, err := fromStores(ctx, f, *from, *dry)
+		steps, err := convertStores(ctx, f, *from, *dry)
 		for _, step := range steps {
-			ran = append(ran, change{step.On.Label, step.SQL})
+			executed = append(executed, change{step.Server.Label, step.SQL})
 			if !f.json {
-				s.Printf("-- on %s\n%s;\n", step.On.Label, step.SQL)
+				s.Printf("-- on %s\n%s;\n", step.Server.Label, step.SQL)
 			}
 		}
 		switch {
 		case err != nil:
-			return unclear, err
+			return exitFailure, err
 		case *dry && f.json:
-			return mend, s.JSON(ran)
+			return exitProblems, s.JSON(executed)
 		case *dry:
-			return mend, nil
+			return exitProblems, nil
 		}
 	}
-	found, err := f.survey(ctx)
+	found, err := f.takeSurvey(ctx)
 	if err != nil {
-		return unclear, err
+		return exitFailure, err
 	}
 	defer found.Set.Close()
 	if *scan {
 		if err := scanKeys(ctx, s, found); err != nil {
-			return unclear, err
+			return exitFailure, err
 		}
 	}
-	steps, err := prepare(found)
+	steps, err := planChanges(found)
 	for _, step := range steps {
 		if !f.json {
 			s.Printf("%s;\n", step.SQL)
@@ -57,47 +57,47 @@ func runInit(ctx context.Context, s *screen.Screen, args []string) (int, error) 
 		if !*dry {
 			if runErr := step.Run(ctx); runErr != nil {
 				err = fmt.Errorf("leafsql: init on %s: %s; %s; nothing after this was run, and init can be run again",
-					step.On.Label, errprefix.Trim(runErr), databases.WayOut(runErr))
+					step.Server.Label, errprefix.Trim(runErr), databases.Hint(runErr))
 				break
 			}
 		}
-		ran = append(ran, change{step.On.Label, step.SQL})
+		executed = append(executed, change{step.Server.Label, step.SQL})
 	}
 	if err == nil {
-		var did string
-		if did, err = prepareRegistry(ctx, s, found, *fresh, *dry); did != "" {
-			ran = append(ran, change{found.Set.Store.Label, did})
+		var summary string
+		if summary, err = prepareRegistry(ctx, s, found, *fresh, *dry); summary != "" {
+			executed = append(executed, change{found.Set.Store.Label, summary})
 			if !f.json {
-				s.Printf("%s\n", did)
+				s.Printf("%s\n", summary)
 			}
 		}
 	}
 	if f.json {
-		if jsonErr := s.JSON(ran); jsonErr != nil {
-			return unclear, jsonErr
+		if jsonErr := s.JSON(executed); jsonErr != nil {
+			return exitFailure, jsonErr
 		}
 	}
 	switch {
 	case errors.Is(err, errInUse):
 		fmt.Fprintln(s.Err, err)
-		return mend, nil
+		return exitProblems, nil
 	case err != nil:
-		return unclear, err
-	case *dry && len(ran) > 0:
-		return mend, nil
-	case !f.json && len(ran) == 0:
+		return exitFailure, err
+	case *dry && len(executed) > 0:
+		return exitProblems, nil
+	case !f.json && len(executed) == 0:
 		s.Printf("leaf_alloc has a row above all keys for each of %d tags; nothing to do.\n", len(found.Tags))
-		return fine, nil
+		return exitOK, nil
 	case f.json || len(steps) == 0:
-		return fine, nil
+		return exitOK, nil
 	}
 	s.Printf("Done. Processes that were running may hold ranges from before; restart them if a row was raised.\n")
 	for _, tag := range found.Tags {
-		if tag.AutoIncrement() {
-			s.Printf("%s still has AUTO_INCREMENT: writers with and without mysql-leaf must not write it at the same time; leafsql migrate goes there.\n", screen.Plain(tag.Name))
+		if tag.HasAutoIncrement() {
+			s.Printf("%s still has AUTO_INCREMENT: writers with and without mysql-leaf must not write it at the same time; leafsql migrate goes there.\n", screen.ReplaceControl(tag.Name))
 		}
 	}
-	return fine, nil
+	return exitOK, nil
 }
 
 // A change is a change that init makes, or would make without -dry-run.
@@ -106,14 +106,14 @@ type change struct {
 	SQL    string `json:"sql"` // a comment if it changes a registry of worker ids
 }
 
-// prepare returns the changes after which each tag has a row above all keys, each row has a mark, and worker
+// planChanges returns the changes after which each tag has a row above all keys, each row has a mark, and worker
 // ids have their table. An error names the tables for which this is not possible; the changes are then for the
 // others.
-func prepare(found *survey.Survey) (steps []survey.Change, err error) {
+func planChanges(found *survey.Survey) (steps []survey.Change, err error) {
 	config := found.Shards[0].Config
 	noTables := config.Auto() && len(found.Rows) == 0
 	if store := found.Set.Store; found.Alloc.Denied {
-		return nil, fmt.Errorf("leafsql: this user may not read %s on %s; leafsql check says which rights it lacks", store.Name(), store.Label)
+		return nil, fmt.Errorf("leafsql: this user may not read %s on %s; leafsql check says which rights it lacks", store.QuotedName(), store.Label)
 	}
 	var errs []error
 	if noTables {
@@ -127,10 +127,10 @@ func prepare(found *survey.Survey) (steps []survey.Change, err error) {
 		}
 	}
 	for _, tag := range found.Tags {
-		if tag.Row != nil && !tag.TooLow() && len(tag.Unknown()) == 0 && tag.Broken == nil {
+		if tag.Row != nil && !tag.IsRowTooLow() && len(tag.UnknownTables()) == 0 && tag.Broken == nil {
 			continue
 		}
-		start, err := tag.Start()
+		start, err := tag.StartID()
 		switch {
 		case err != nil:
 			errs = append(errs, err)
@@ -153,17 +153,17 @@ func prepare(found *survey.Survey) (steps []survey.Change, err error) {
 // scanKeys reads the highest keys that no index contains.
 func scanKeys(ctx context.Context, s *screen.Screen, found *survey.Survey) error {
 	for _, tag := range found.Tags {
-		for _, t := range tag.Unknown() {
+		for _, t := range tag.UnknownTables() {
 			if !t.Integer || t.DeniedRead || t.Kind != driver.Segment {
 				continue
 			}
-			done := s.Progress(func() string { return s.Texts.Sprintf("reading all of %s", t.Where()) })
-			highest, err := t.Max(ctx, t.Near-1)
+			done := s.Progress(func() string { return s.Texts.Sprintf("reading all of %s", t.Location()) })
+			highest, err := t.ReadMax(ctx, t.Near-1)
 			done()
 			if err != nil {
-				return fmt.Errorf("leafsql: the highest key of %s: %w; %s", t.Where(), err, databases.WayOut(err))
+				return fmt.Errorf("leafsql: the highest key of %s: %w; %s", t.Location(), err, databases.Hint(err))
 			}
-			t.HighestKey, t.Top, t.Known, t.Why = highest, highest, true, ""
+			t.HighestKey, t.Top, t.IsKeyKnown, t.UnknownReason = highest, highest, true, ""
 		}
 	}
 	return nil

@@ -26,14 +26,14 @@ func TestInit(t *testing.T) {
 		args := []string{"init", "-dsn", leaf, "-shard", second}
 
 		status, planned, errs := leafsql(t.Context(), append(args, "-dry-run")...)
-		if status != unclear || !strings.Contains(errs, "loose") || strings.Count(planned, ";\n") != 3 {
+		if status != exitFailure || !strings.Contains(errs, "loose") || strings.Count(planned, ";\n") != 3 {
 			t.Fatalf("a dry run ends with %d, %s\n%s", status, errs, planned)
 		}
 		if n := number(t, db, "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE()"); n != 3 {
 			t.Fatalf("a dry run left %d tables", n)
 		}
-		planned = margins.ReplaceAllString(mustRun(t, mend, append(args, "-scan", "-dry-run")...), "MARGIN")
-		if done := margins.ReplaceAllString(mustRun(t, fine, append(args, "-scan")...), "MARGIN"); !strings.HasPrefix(done, planned) {
+		planned = margins.ReplaceAllString(mustRun(t, exitProblems, append(args, "-scan", "-dry-run")...), "MARGIN")
+		if done := margins.ReplaceAllString(mustRun(t, exitOK, append(args, "-scan")...), "MARGIN"); !strings.HasPrefix(done, planned) {
 			t.Errorf("planned\n%sdone\n%s", planned, done)
 		}
 		for tag, want := range map[string]int64{"orders": 501, "loose": 78} {
@@ -42,7 +42,7 @@ func TestInit(t *testing.T) {
 			}
 		}
 		wantMargin(t, db, "counted", 901)
-		if out := mustRun(t, fine, append(args, "-scan")...); !strings.Contains(out, "nothing to do") {
+		if out := mustRun(t, exitOK, append(args, "-scan")...); !strings.Contains(out, "nothing to do") {
 			t.Error(out)
 		}
 
@@ -54,7 +54,7 @@ func TestInit(t *testing.T) {
 		filled.Close()
 
 		exec(t, db, "INSERT INTO orders VALUES (5000)", "UPDATE leaf_alloc SET max_id = 600 WHERE biz_tag = 'orders'")
-		mustRun(t, fine, append(args, "-scan")...)
+		mustRun(t, exitOK, append(args, "-scan")...)
 		wantMargin(t, db, "orders", 5001)
 	})
 }
@@ -75,11 +75,11 @@ func wantMargin(t *testing.T, db *sql.DB, tag string, from int64) {
 func TestInitWritesMarks(t *testing.T) {
 	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		db := open(t, dsn, "CREATE TABLE orders (id BIGINT PRIMARY KEY)", "INSERT INTO orders VALUES (10)", "CREATE TABLE users (id BIGINT PRIMARY KEY)", "CREATE TABLE items (id BIGINT PRIMARY KEY)")
-		mustRun(t, fine, "init", "-dsn", dsn+"?leafTables=orders")
+		mustRun(t, exitOK, "init", "-dsn", dsn+"?leafTables=orders")
 		exec(t, db, "INSERT INTO leaf_alloc (biz_tag, max_id, step, description) VALUES ('users', 7, 10, '用户'), ('java', 1, 10, NULL)")
 		args := []string{"init", "-dsn", dsn + "?leafTables=orders,users,items"}
-		planned := mustRun(t, mend, append(args, "-dry-run")...)
-		if out := mustRun(t, fine, args...); !strings.HasPrefix(out, planned) {
+		planned := mustRun(t, exitProblems, append(args, "-dry-run")...)
+		if out := mustRun(t, exitOK, args...); !strings.HasPrefix(out, planned) {
 			t.Errorf("planned\n%sdone\n%s", planned, out)
 		}
 		var mark string
@@ -89,7 +89,7 @@ func TestInitWritesMarks(t *testing.T) {
 		if n := number(t, db, "SELECT COUNT(*) FROM leaf_alloc WHERE description IN ('"+mark+"', '用户 "+mark+"')"); n != 4 {
 			t.Errorf("%d rows have the mark %s after\n%s", n, mark, planned)
 		}
-		if out := mustRun(t, fine, args...); !strings.Contains(out, "nothing to do") {
+		if out := mustRun(t, exitOK, args...); !strings.Contains(out, "nothing to do") {
 			t.Error(out)
 		}
 		leaf := openLeaf(t, dsn+"?leafTables=orders")
@@ -99,7 +99,7 @@ func TestInitWritesMarks(t *testing.T) {
 		}
 
 		exec(t, db, "DELETE FROM leaf_alloc WHERE biz_tag = 'items'", "UPDATE leaf_alloc SET description = 'leafsql@00112233445566ff 0 0' WHERE biz_tag = 'java'", "UPDATE leaf_alloc SET description = '' WHERE biz_tag = 'users'")
-		mustRun(t, fine, args...)
+		mustRun(t, exitOK, args...)
 		wantMargin(t, db, "items", 1)
 		if n := number(t, db, "SELECT COUNT(*) FROM leaf_alloc WHERE description = ''"); n != 1 {
 			t.Error("init marks a row of a server that may lack its mark")
@@ -113,7 +113,7 @@ func TestInitWithoutTables(t *testing.T) {
 	for tables, want := range map[string]struct {
 		status int
 		errs   string
-	}{"": {unclear, "or write leafTables=none"}, "?leafTables=none": {fine, ""}} {
+	}{"": {exitFailure, "or write leafTables=none"}, "?leafTables=none": {exitOK, ""}} {
 		dsn := mysqltest.Database(t)
 		db := open(t, dsn)
 		for range 2 {
@@ -132,7 +132,7 @@ func TestInitRefuses(t *testing.T) {
 	open(t, dsn, "CREATE TABLE small (id TINYINT PRIMARY KEY)", "INSERT INTO small VALUES (126)", "CREATE TABLE pairs (x INT, y INT, PRIMARY KEY (x, y))")
 	for tables, want := range map[string]string{"auto": "name the tables", "small": "make it BIGINT", "pairs": "pairs", "nosuch": "nosuch"} {
 		status, out, errs := leafsql(t.Context(), "init", "-dsn", fmt.Sprintf("%s?leafTables=%s", dsn, tables))
-		if status != unclear || !strings.Contains(errs, want) || strings.Contains(out, "INSERT") {
+		if status != exitFailure || !strings.Contains(errs, want) || strings.Contains(out, "INSERT") {
 			t.Errorf("%s: %d\n%s%s", tables, status, errs, out)
 		}
 	}

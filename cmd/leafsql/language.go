@@ -7,13 +7,13 @@ import (
 	"github.com/leafsql/leafsql/internal/chinese"
 )
 
-// texts returns the Chinese texts if the locale, in the first of these variables that is set, is Chinese and
-// the terminal can display it.
-func texts(getenv func(string) string) chinese.Texts {
+// localeTexts returns the Chinese texts if the locale, in the first of these variables that is set, is Chinese
+// and the terminal can display it.
+func localeTexts(getenv func(string) string) chinese.Texts {
 	locale := strings.ToLower(cmp.Or(getenv("LC_ALL"), getenv("LC_MESSAGES"), getenv("LANG")))
 	language, charset, _ := strings.Cut(locale, ".")
 	if strings.HasPrefix(language+"_", "zh_") && strings.HasPrefix(strings.ReplaceAll(charset, "-", ""), "utf8") {
-		return inChinese
+		return chineseTexts
 	}
 	return nil
 }

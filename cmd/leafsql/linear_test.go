@@ -59,7 +59,7 @@ func TestMigrateIsLinear(t *testing.T) {
 			}
 			for _, step := range []string{"-do=widen", "-do=switch", "-do=drop", "-back", "-do=drop", "-do=unguard"} {
 				before := statements.Load()
-				mustRun(t, fine, append([]string{"migrate", "-dsn", dsn, step}, tables...)...)
+				mustRun(t, exitOK, append([]string{"migrate", "-dsn", dsn, step}, tables...)...)
 				took := statements.Load() - before
 				if n == 1 {
 					one[step] = took

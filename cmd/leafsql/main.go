@@ -24,11 +24,11 @@ import (
 	"github.com/leafsql/leafsql/internal/chinese"
 )
 
-// A command is a subcommand. run returns the process's exit code; with an error the code is unclear.
+// A command is a subcommand. run returns the process's exit code; with an error the code is exitFailure.
 type command struct {
 	name, args, summary, example string
 	run                          func(ctx context.Context, s *screen.Screen, args []string) (status int, err error)
-	writes                       bool // it changes databases, and continues after the reader of its output has closed the pipe
+	changesData                  bool // it changes databases, and continues after the reader of its output has closed the pipe
 }
 
 var commands = []command{
@@ -63,14 +63,14 @@ func init() {
 
 func main() {
 	mysql.SetLogger(&mysql.NopLogger{}) // errors are returned
-	redis.SetLogger(quiet{})
+	redis.SetLogger(discardLogger{})
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process immediately
-	if len(os.Args) > 1 && slices.ContainsFunc(commands, func(c command) bool { return c.name == os.Args[1] && c.writes }) {
+	if len(os.Args) > 1 && slices.ContainsFunc(commands, func(c command) bool { return c.name == os.Args[1] && c.changesData }) {
 		signal.Ignore(syscall.SIGPIPE)
 	}
 	s := screen.New(os.Stdout, os.Stderr)
-	s.Texts = texts(os.Getenv)
+	s.Texts = localeTexts(os.Getenv)
 	os.Exit(run(ctx, s, os.Args[1:]))
 }
 
@@ -78,7 +78,7 @@ func run(ctx context.Context, s *screen.Screen, args []string) int {
 	switch {
 	case len(args) == 0:
 		usage(s)
-		return unclear
+		return exitFailure
 	case args[0] == "-version" || args[0] == "--version":
 		args[0] = "version"
 	case len(args) > 1 && args[0] == "help" && args[1] != "help":
@@ -90,34 +90,34 @@ func run(ctx context.Context, s *screen.Screen, args []string) int {
 		}
 		if len(args) > 1 && help[args[1]] {
 			s.Printf("Usage: leafsql %s\n  %s\n", strings.TrimSpace(c.name+" "+c.args), s.Texts.Text(c.summary))
-			s.Printf("\nExample: leafsql %s\nMore: %s\n\n", c.example, c.page(s.Texts))
+			s.Printf("\nExample: leafsql %s\nMore: %s\n\n", c.example, c.pageURL(s.Texts))
 		}
 		status, err := c.run(ctx, s, args[1:])
-		switch written := s.Failed(); {
+		switch written := s.WriteErr(); {
 		case errors.Is(err, flag.ErrHelp):
-			return fine
-		case written != nil && !(c.writes && errors.Is(written, syscall.EPIPE)): // the changes were made
+			return exitOK
+		case written != nil && !(c.changesData && errors.Is(written, syscall.EPIPE)): // the changes were made
 			fmt.Fprintf(s.Err, "leafsql: %s: writing the output: %v; write it elsewhere\n", c.name, written)
-			return unclear
+			return exitFailure
 		case err != nil && ctx.Err() != nil && !strings.HasPrefix(err.Error(), "leafsql: "):
 			fmt.Fprintf(s.Err, "leafsql: %s: interrupted; run it again\n", c.name)
-			return unclear
+			return exitFailure
 		case err != nil:
 			fmt.Fprintln(s.Err, err)
-			return unclear
+			return exitFailure
 		}
 		return status
 	}
 	if args[0] == "help" || help[args[0]] {
 		usage(s)
-		return fine
+		return exitOK
 	}
 	fmt.Fprintf(s.Err, "leafsql: %q is no subcommand; leafsql help lists them\n", args[0])
-	return unclear
+	return exitFailure
 }
 
-// page returns the address of a subcommand's documentation.
-func (c command) page(texts chinese.Texts) string {
+// pageURL returns the address of a subcommand's documentation.
+func (c command) pageURL(texts chinese.Texts) string {
 	docs := texts.Text("https://github.com/leafsql/leafsql/blob/main/docs/")
 	if c.name == "serve" || c.name == "proxy" {
 		return docs + c.name + ".md"
@@ -125,10 +125,10 @@ func (c command) page(texts chinese.Texts) string {
 	return docs + "command.md#" + c.name
 }
 
-// quiet discards the log of a client, which returns its errors.
-type quiet struct{}
+// discardLogger discards the log of a client, which returns its errors.
+type discardLogger struct{}
 
-func (quiet) Printf(context.Context, string, ...any) {}
+func (discardLogger) Printf(context.Context, string, ...any) {}
 
 // help contains the flags for help, as in package flag.
 var help = map[string]bool{"-h": true, "-help": true, "--h": true, "--help": true}

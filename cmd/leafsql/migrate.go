@@ -12,80 +12,80 @@ import (
 )
 
 func runMigrate(ctx context.Context, s *screen.Screen, args []string) (int, error) {
-	f := newFlags(s, "migrate").onDatabases().withJSON()
+	f := newFlags(s, "migrate").withShards().withJSON()
 	do := f.String("do", "", "run this `step`, which has to be the next one: widen, switch, drop, unguard")
 	back := f.Bool("back", false, "undo the last step, as long as the trigger stands")
 	keep := f.Bool("keep-type", false, "leave the key's type as it is")
 	ignore := f.Bool("ignore-programs", false, "go on although triggers, routines or events write the tables, or are not all seen")
 	if err := f.parse(args, true); err != nil {
-		return unclear, err
+		return exitFailure, err
 	}
 	step := migrate.Step(*do)
 	switch {
 	case f.NArg() == 0:
-		return unclear, errors.New("leafsql: migrate: no table is named; leafsql migrate -dsn DSN orders says what is to be done for orders")
+		return exitFailure, errors.New("leafsql: migrate: no table is named; leafsql migrate -dsn DSN orders says what is to be done for orders")
 	case *back && *do != "":
-		return unclear, errors.New("leafsql: migrate: -do and -back at once; take one")
+		return exitFailure, errors.New("leafsql: migrate: -do and -back at once; take one")
 	case *do != "" && !slices.Contains(migrate.Steps, step):
-		return unclear, fmt.Errorf("leafsql: migrate: there is no step %q; the steps are widen, switch, drop and unguard, and without -do the command says which is next", *do)
+		return exitFailure, fmt.Errorf("leafsql: migrate: there is no step %q; the steps are widen, switch, drop and unguard, and without -do the command says which is next", *do)
 	}
 	set, err := databases.Open(ctx, f.dsn, f.shards)
 	if err != nil {
-		return unclear, err
+		return exitFailure, err
 	}
 	defer set.Close()
 	m := &migrate.Migration{Set: set, Tables: f.Args(), KeepType: *keep, IgnorePrograms: *ignore, Texts: s.Texts}
 	if err := m.Configure(); err != nil {
-		return unclear, err
+		return exitFailure, err
 	}
-	tags, err := m.Look(ctx)
+	tags, err := m.ReadTags(ctx)
 	if err != nil {
-		return unclear, err
+		return exitFailure, err
 	}
 	plan := &plan{s, f.json, make(map[string]bool)}
 	for _, tag := range tags {
-		plan.guarded[tag.Name] = tag.Guarded()
+		plan.guarded[tag.Name] = tag.IsGuarded()
 	}
 	switch {
 	case *back:
-		err = goBack(ctx, m, tags, plan)
+		err = undoSteps(ctx, m, tags, plan)
 		status, printed := plan.print(tags)
 		if err == nil {
-			status = fine // the requested step is done
+			status = exitOK // the requested step is done
 		}
 		return status, errors.Join(err, printed)
-	case slices.ContainsFunc(tags, func(t *migrate.Tag) bool { return t.Blocks(step) }):
+	case slices.ContainsFunc(tags, func(t *migrate.Tag) bool { return t.IsBlocked(step) }):
 		return plan.refuse(tags, step)
 	}
 	for _, tag := range tags {
 		if err := tag.Err(); err != nil {
-			return unclear, err
+			return exitFailure, err
 		}
 	}
 	if *do == "" {
 		return plan.print(tags)
 	}
 	for i, tag := range tags {
-		if tag.Past(step) {
+		if tag.IsDone(step) {
 			continue
 		}
-		if tags[i], err = plan.run(tag, func() (*migrate.Tag, error) { return m.Do(ctx, tag, step, plan.say) }); err != nil {
-			return unclear, err
+		if tags[i], err = plan.runStep(tag, func() (*migrate.Tag, error) { return m.RunStep(ctx, tag, step, plan.printStatement) }); err != nil {
+			return exitFailure, err
 		}
 	}
 	_, err = plan.print(tags)
-	return fine, err
+	return exitOK, err
 }
 
-// goBack continues with the other tags after an error.
-func goBack(ctx context.Context, m *migrate.Migration, tags []*migrate.Tag, plan *plan) error {
-	var failed error
+// undoSteps continues with the other tags after an error.
+func undoSteps(ctx context.Context, m *migrate.Migration, tags []*migrate.Tag, plan *plan) error {
+	var errs error
 	for i, tag := range tags {
-		after, err := plan.run(tag, func() (*migrate.Tag, error) { return m.Back(ctx, tag, plan.say) })
+		after, err := plan.runStep(tag, func() (*migrate.Tag, error) { return m.Undo(ctx, tag, plan.printStatement) })
 		if err == nil {
 			tags[i] = after
 		}
-		failed = errors.Join(failed, err)
+		errs = errors.Join(errs, err)
 	}
-	return failed
+	return errs
 }

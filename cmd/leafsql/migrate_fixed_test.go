@@ -28,7 +28,7 @@ func refusedMigration(t *testing.T, dsn string, want []string, tables ...string)
 	for _, step := range []string{"-do=", "-do=widen", "-do=switch"} {
 		status, out, errs := leafsql(t.Context(), append([]string{"migrate", "-dsn", dsn, step}, tables...)...)
 		for _, text := range want {
-			if status != unclear || !strings.Contains(errs, text) {
+			if status != exitFailure || !strings.Contains(errs, text) {
 				t.Errorf("%s: status %d, error %q, want one with %q\n%s", step, status, errs, text, out)
 			}
 		}
@@ -49,10 +49,10 @@ func TestMigrateNamesForeignKeys(t *testing.T) {
 		refusedMigration(t, dsn, []string{here + ".child.of_parent", here + ".parent.own", database(elsewhere) + ".far.from_far", "-keep-type"}, "unrelated", "parent")
 		refusedMigration(t, dsn, []string{here + ".child.of_a;"}, "child")
 		refusedMigration(t, dsn, []string{here + ".child.of_a;"}, "a")
-		mustRun(t, mend, "migrate", "-dsn", dsn, "-keep-type", "parent")
-		mustRun(t, fine, "migrate", "-dsn", dsn, "-do", "widen", "unrelated") // its foreign key is on another column
+		mustRun(t, exitProblems, "migrate", "-dsn", dsn, "-keep-type", "parent")
+		mustRun(t, exitOK, "migrate", "-dsn", dsn, "-do", "widen", "unrelated") // its foreign key is on another column
 		exec(t, db, "ALTER TABLE child DROP FOREIGN KEY of_a")
-		mustRun(t, fine, "migrate", "-dsn", dsn, "-do", "widen", "a", "child")
+		mustRun(t, exitOK, "migrate", "-dsn", dsn, "-do", "widen", "a", "child")
 	})
 }
 
@@ -63,7 +63,7 @@ func TestMigrateInvisibleKeys(t *testing.T) {
 		const invisible = "CREATE TABLE hidden (id INT INVISIBLE AUTO_INCREMENT PRIMARY KEY COMMENT 'INVISIBLE', n INT)"
 		steps := func(table string) {
 			for _, step := range []string{"-do=widen", "-do=switch", "-do=drop", "-do=unguard"} {
-				mustRun(t, fine, "migrate", "-dsn", dsn, step, table)
+				mustRun(t, exitOK, "migrate", "-dsn", dsn, step, table)
 			}
 		}
 		if target.Name == string(mysqltest.MySQL) {
@@ -75,7 +75,7 @@ func TestMigrateInvisibleKeys(t *testing.T) {
 			if n := number(t, generated, "SELECT COUNT(*) FROM leaf_alloc WHERE biz_tag = 'keyless'"); n != 0 {
 				t.Error("leafTables=* fills the key that the server generated")
 			}
-			if out := mustRun(t, mend, "check", "-dsn", dsn+"?leafTables=*"); strings.Contains(out, "keyless") {
+			if out := mustRun(t, exitProblems, "check", "-dsn", dsn+"?leafTables=*"); strings.Contains(out, "keyless") {
 				t.Errorf("check names a key that * leaves out\n%s", out)
 			}
 			return
@@ -100,15 +100,15 @@ func TestMigrateLowerCase(t *testing.T) {
 		exec(t, db, "DROP TABLE IF EXISTS Shop.leaf_alloc", "CREATE TABLE Shop.Orders (id INT AUTO_INCREMENT PRIMARY KEY)")
 		on := dsn + "?leafTables=" + names[0]
 		for _, step := range []string{"-do=widen", "-do=switch", "-back", "-do=switch", "-do=drop", "-do=unguard"} {
-			mustRun(t, fine, "migrate", "-dsn", on, step, names[1])
+			mustRun(t, exitOK, "migrate", "-dsn", on, step, names[1])
 		}
-		mustRun(t, fine, "check", "-dsn", on)
+		mustRun(t, exitOK, "check", "-dsn", on)
 		if id := number(t, db, "SELECT max_id FROM Shop.leaf_alloc"); id != 1 {
 			t.Errorf("%d: the next id is %d, want 1", i, id)
 		}
 		exec(t, db, "DROP TABLE Shop.Orders")
 	}
-	if status, _, errs := leafsql(t.Context(), "check", "-dsn", dsn+"?leafTables=none", "-shard", folding.DSN("shop")); status != unclear || !strings.Contains(errs, "name each database once") {
+	if status, _, errs := leafsql(t.Context(), "check", "-dsn", dsn+"?leafTables=none", "-shard", folding.DSN("shop")); status != exitFailure || !strings.Contains(errs, "name each database once") {
 		t.Errorf("one database as two shards: status %d, error %q", status, errs)
 	}
 }
@@ -117,7 +117,7 @@ func TestMigrateLowerCase(t *testing.T) {
 func TestCheckCountsPerPrefix(t *testing.T) {
 	dsn := mysqltest.Database(t)
 	open(t, dsn, "CREATE TABLE cells (grp INT, id INT AUTO_INCREMENT, PRIMARY KEY (grp, id)) ENGINE = MyISAM", "CREATE TABLE plain (id INT AUTO_INCREMENT PRIMARY KEY)")
-	out := mustRun(t, mend, "check", "-dsn", dsn+"?leafTables=cells:id,plain&leafCreate=true")
+	out := mustRun(t, exitProblems, "check", "-dsn", dsn+"?leafTables=cells:id,plain&leafCreate=true")
 	if n := strings.Count(out, "for each value of the columns before it"); n != 1 {
 		t.Errorf("%d of two tables are counted for each value of other columns, want 1\n%s", n, out)
 	}

@@ -55,7 +55,7 @@ func switchThatWaits(t *testing.T, db *sql.DB, dsn, insert string, more ...strin
 		if err := tx.Commit(); err != nil {
 			t.Fatal(err)
 		}
-		if r := <-done; r.status != fine {
+		if r := <-done; r.status != exitOK {
 			t.Fatalf("%+v", r)
 		}
 	}
@@ -68,11 +68,11 @@ func TestMigrateOneAtATime(t *testing.T) {
 		goOn := switchThatWaits(t, db, dsn, "INSERT INTO orders VALUES ()")
 		for _, more := range []string{"-do=switch", "-back"} {
 			status, out, errs := leafsql(t.Context(), "migrate", "-dsn", dsn, more, "orders")
-			if status != unclear || !strings.Contains(errs, "another leafsql migrate changes ") || strings.Contains(out, "TRIGGER `") && more == "-do=switch" {
+			if status != exitFailure || !strings.Contains(errs, "another leafsql migrate changes ") || strings.Contains(out, "TRIGGER `") && more == "-do=switch" {
 				t.Errorf("%s: %d %s%s", more, status, errs, out)
 			}
 		}
-		mustRun(t, fine, "migrate", "-dsn", dsn, "-do", "switch", "users")
+		mustRun(t, exitOK, "migrate", "-dsn", dsn, "-do", "switch", "users")
 		goOn()
 		if n := guards(t, db); n != 2 {
 			t.Errorf("%d guards stand", n)
@@ -111,11 +111,11 @@ func TestMigrateLeavesGuards(t *testing.T) {
 		if err := m.Configure(); err != nil {
 			t.Fatal(err)
 		}
-		tags, err := m.Look(t.Context())
+		tags, err := m.ReadTags(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = m.Do(t.Context(), tags[0], migrate.Switch, func(s migrate.Statement) {
+		_, err = m.RunStep(t.Context(), tags[0], migrate.Switch, func(s migrate.Statement) {
 			if strings.HasPrefix(s.SQL[0], "CREATE TRIGGER") && s.Server == set.Shards[1].Label {
 				exec(t, other, s.SQL...) // another run creates it first, although a lock should prevent that
 			}
@@ -144,8 +144,8 @@ func TestMigrateKnowsPrograms(t *testing.T) {
 		for table, want := range map[string]string{
 			"noted": "trigger-inserts: ", "filled": "routine-inserts: ", "timed": "event-inserts: ",
 		} {
-			plan := mustRun(t, mend, args("orders", table)...)
-			refused := mustRun(t, mend, args("-do", "switch", "orders", table)...)
+			plan := mustRun(t, exitProblems, args("orders", table)...)
+			refused := mustRun(t, exitProblems, args("-do", "switch", "orders", table)...)
 			for _, out := range []string{plan, refused} {
 				if !strings.Contains(out, "warning: "+want) || !strings.Contains(out, "Way out: ") || !strings.Contains(out, "-ignore-programs") {
 					t.Errorf("%s: %s is missing in\n%s", table, want, out)
@@ -154,20 +154,20 @@ func TestMigrateKnowsPrograms(t *testing.T) {
 			if n := guards(t, db); n != 0 {
 				t.Fatalf("%s: %d guards stand", table, n)
 			}
-			if all := jsonOf[[]standing](t, mend, args("-do", "switch", table)...); len(all) != 1 || len(all[0].Findings) != 1 || all[0].Next != migrate.Switch {
+			if all := jsonOf[[]tagStatus](t, exitProblems, args("-do", "switch", table)...); len(all) != 1 || len(all[0].Findings) != 1 || all[0].Next != migrate.Switch {
 				t.Errorf("%s: %+v", table, all)
 			}
 		}
-		mustRun(t, fine, args("-do", "switch", "orders")...)
-		mustRun(t, fine, args("-ignore-programs", "-do", "switch", "noted")...)
+		mustRun(t, exitOK, args("-do", "switch", "orders")...)
+		mustRun(t, exitOK, args("-ignore-programs", "-do", "switch", "noted")...)
 		exec(t, db, "INSERT INTO noted VALUES (-100, 1)", "DELETE FROM noted") // rows with a key are allowed
 		_, err := db.Exec("INSERT INTO orders VALUES (100, 1)")
 		if !servererr.Is(err, refusedByGuard) || !strings.Contains(err.Error(), "leafsql: noted: ") || !strings.Contains(err.Error(), "a trigger") {
 			t.Errorf("the guard says %v", err)
 		}
-		mustRun(t, mend, args("-do", "drop", "noted")...) // the trigger still exists
+		mustRun(t, exitProblems, args("-do", "drop", "noted")...) // the trigger still exists
 		exec(t, db, "DROP TRIGGER note")
-		mustRun(t, fine, args("-do", "drop", "noted")...)
+		mustRun(t, exitOK, args("-do", "drop", "noted")...)
 	})
 }
 
@@ -177,22 +177,22 @@ func TestMigrateKnowsTheStore(t *testing.T) {
 	db := open(t, dsn, allocTable, "CREATE TABLE orders (id BIGINT AUTO_INCREMENT PRIMARY KEY)", "CREATE TABLE users (id BIGINT AUTO_INCREMENT PRIMARY KEY)",
 		"INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 1, 0)")
 	args := []string{"migrate", "-dsn", dsn, "-ignore-programs", "-do", "switch"}
-	if out := mustRun(t, mend, append(args, "orders", "users")...); !strings.Contains(out, "error: row-broken: ") {
+	if out := mustRun(t, exitProblems, append(args, "orders", "users")...); !strings.Contains(out, "error: row-broken: ") {
 		t.Error(out)
 	}
-	mustRun(t, fine, append(args, "users")...)
+	mustRun(t, exitOK, append(args, "users")...)
 	exec(t, db, "UPDATE leaf_alloc SET step = 10", "ALTER TABLE leaf_alloc ENGINE = MyISAM")
-	if out := mustRun(t, mend, append(args, "orders")...); !strings.Contains(out, "error: alloc-engine: ") {
+	if out := mustRun(t, exitProblems, append(args, "orders")...); !strings.Contains(out, "error: alloc-engine: ") {
 		t.Error(out)
 	}
 	exec(t, db, "ALTER TABLE leaf_alloc ENGINE = InnoDB")
-	mustRun(t, fine, append(args, "orders")...)
+	mustRun(t, exitOK, append(args, "orders")...)
 	exec(t, db, "CREATE TABLE 订单 (id BIGINT AUTO_INCREMENT PRIMARY KEY)", "CREATE TABLE items (id BIGINT AUTO_INCREMENT PRIMARY KEY)", "ALTER TABLE leaf_alloc CONVERT TO CHARACTER SET latin1")
-	out := mustRun(t, mend, append(args, "订单", "items")...)
+	out := mustRun(t, exitProblems, append(args, "订单", "items")...)
 	if !strings.Contains(out, "error: alloc-column: ") || !strings.Contains(out, "cannot hold the tag 订单") || !strings.Contains(out, "switch is refused for 订单, and") {
 		t.Error(out)
 	}
-	mustRun(t, fine, append(args, "items")...)
+	mustRun(t, exitOK, append(args, "items")...)
 }
 
 // TestMigrateHidden: programs that the user cannot see are not assumed to be absent.
@@ -201,7 +201,7 @@ func TestMigrateHidden(t *testing.T) {
 		name := database(dsn)
 		db := open(t, dsn, "CREATE TABLE orders (id BIGINT AUTO_INCREMENT PRIMARY KEY)", "CREATE USER "+name+"@'%' IDENTIFIED BY 'Secret-9.word'", "GRANT SELECT, INSERT, UPDATE, CREATE, ALTER ON "+name+".* TO "+name+"@'%'")
 		t.Cleanup(func() { db.Exec("DROP USER " + name + "@'%'") })
-		if out := mustRun(t, mend, "migrate", "-dsn", as(dsn, name, "Secret-9.word"), "-do", "switch", "orders"); !strings.Contains(out, "unknown: hidden: ") {
+		if out := mustRun(t, exitProblems, "migrate", "-dsn", as(dsn, name, "Secret-9.word"), "-do", "switch", "orders"); !strings.Contains(out, "unknown: hidden: ") {
 			t.Error(out)
 		}
 	})
@@ -212,7 +212,7 @@ func TestGuard(t *testing.T) {
 	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		for _, table := range []string{strings.Repeat("订", 40), strings.Repeat("t", 64), `of-%s`} {
 			db := open(t, dsn, "CREATE TABLE "+quote.Name(table)+" (id BIGINT AUTO_INCREMENT PRIMARY KEY)")
-			mustRun(t, fine, "migrate", "-dsn", dsn, "-do", "switch", table)
+			mustRun(t, exitOK, "migrate", "-dsn", dsn, "-do", "switch", table)
 			_, err := db.Exec("INSERT INTO " + quote.Name(table) + " VALUES ()")
 			name := []rune(table)
 			if !servererr.Is(err, refusedByGuard) || !strings.Contains(err.Error(), "leafsql: "+string(name[:min(len(name), 25)])) || !strings.HasSuffix(err.Error(), "see leafsql check") {
@@ -233,7 +233,7 @@ func TestMigrateGuardNotSeen(t *testing.T) {
 			t.Helper()
 			for _, more := range []string{"-json", "-do=unguard", "-back"} {
 				status, out, errs := leafsql(t.Context(), "migrate", "-dsn", dsn, "-ignore-programs", more, "orders")
-				if status != unclear || !strings.Contains(errs, want) || !strings.Contains(errs, ".orders") || out != "" {
+				if status != exitFailure || !strings.Contains(errs, want) || !strings.Contains(errs, ".orders") || out != "" {
 					t.Errorf("%s: %d %s%s", more, status, errs, out)
 				}
 			}
@@ -241,8 +241,8 @@ func TestMigrateGuardNotSeen(t *testing.T) {
 				t.Errorf("%d guards stand", n)
 			}
 		}
-		mustRun(t, fine, "migrate", "-dsn", dsn, "-do", "switch", "orders")
-		mustRun(t, fine, "migrate", "-dsn", dsn, "-do", "drop", "orders")
+		mustRun(t, exitOK, "migrate", "-dsn", dsn, "-do", "switch", "orders")
+		mustRun(t, exitOK, "migrate", "-dsn", dsn, "-do", "drop", "orders")
 		refused(as(dsn, name, "Secret-9.word"), "the trigger orders_needs_id is not known: ")
 		exec(t, db, "RENAME TABLE orders TO old_orders", "CREATE TABLE orders (id BIGINT PRIMARY KEY)")
 		refused(dsn, "the trigger orders_needs_id is not the one ")
@@ -258,7 +258,7 @@ func TestGuardByHand(t *testing.T) {
 		} {
 			guard := quote.Name(table + "_needs_id")
 			exec(t, db, "CREATE TRIGGER "+guard+" before  insert\nON "+on+" FOR EACH ROW\nIF COALESCE(NEW.id, 0) = 0 THEN SIGNAL SQLSTATE '45000'; END IF")
-			if all := jsonOf[[]standing](t, mend, "migrate", "-dsn", dsn, table); len(all) != 1 || all[0].Next != migrate.Unguard {
+			if all := jsonOf[[]tagStatus](t, exitProblems, "migrate", "-dsn", dsn, table); len(all) != 1 || all[0].Next != migrate.Unguard {
 				t.Errorf("on %s: %+v", on, all)
 			}
 			exec(t, db, "DROP TRIGGER "+guard)
@@ -273,8 +273,8 @@ func TestGuardPrice(t *testing.T) {
 		db := open(t, dsn, "CREATE TABLE orders (id BIGINT AUTO_INCREMENT PRIMARY KEY)", "CREATE TABLE source (n INT)")
 		bug := losesSelectedKeys(t, db)
 		for _, step := range []string{"-do=switch", "-do=drop", "-do=unguard"} {
-			plan := mustRun(t, mend, "migrate", "-dsn", dsn, "orders")
-			mustRun(t, fine, "migrate", "-dsn", dsn, step, "orders")
+			plan := mustRun(t, exitProblems, "migrate", "-dsn", dsn, "orders")
+			mustRun(t, exitOK, "migrate", "-dsn", dsn, step, "orders")
 			_, err := openLeaf(t, dsn+"?leafTables=orders").Exec("INSERT INTO orders (id) SELECT NULL FROM source")
 			if refused := err != nil; strings.Contains(plan, "(MDEV-36026)") != bug || refused != (bug && step == "-do=drop") {
 				t.Errorf("%s: %v\n%s", step, err, plan)

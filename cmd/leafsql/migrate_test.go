@@ -114,12 +114,12 @@ func TestMigrateUnderLoad(t *testing.T) {
 		}
 		old := startWriters(first, other)
 		old.until(t, 20, 0)
-		next("next is -do widen", mend, args())
-		if status, _, errs := leafsql(t.Context(), args("-do", "drop")...); status != unclear || !strings.Contains(errs, `"widen"`) {
+		next("next is -do widen", exitProblems, args())
+		if status, _, errs := leafsql(t.Context(), args("-do", "drop")...); status != exitFailure || !strings.Contains(errs, `"widen"`) {
 			t.Fatalf("a step too early: %d %s", status, errs)
 		}
-		next("next is -do switch", fine, args("-do", "widen"))
-		next("next is -do drop", fine, args("-do", "switch"))
+		next("next is -do switch", exitOK, args("-do", "widen"))
+		next("next is -do drop", exitOK, args("-do", "switch"))
 		old.until(t, 20, 1)
 		told := old.end(t)
 		leaf := dsn + "?leafTables=orders"
@@ -129,20 +129,20 @@ func TestMigrateUnderLoad(t *testing.T) {
 		filled.until(t, 20, 0)
 		ids := filled.end(t)
 
-		next("next is -do switch", fine, args("-back")) // and the old writers start again
+		next("next is -do switch", exitOK, args("-back")) // and the old writers start again
 		old = startWriters(first, other)
 		old.until(t, 20, 0)
-		next("next is -do drop", fine, args("-do", "switch"))
+		next("next is -do drop", exitOK, args("-do", "switch"))
 		told = append(told, old.end(t)...)
 
 		one.Close()
 		two.Close()
 		filled = startWriters(openLeaf(t, leaf), openLeaf(t, leaf2))
-		next("next is -do unguard", fine, args("-do", "drop"))
-		next("next is -do drop", fine, args("-back"))
-		next("next is -do unguard", fine, args("-do", "drop"))
-		next("done", fine, args("-do", "unguard"))
-		next("done", fine, args())
+		next("next is -do unguard", exitOK, args("-do", "drop"))
+		next("next is -do drop", exitOK, args("-back"))
+		next("next is -do unguard", exitOK, args("-do", "drop"))
+		next("done", exitOK, args("-do", "unguard"))
+		next("done", exitOK, args())
 		filled.until(t, 20, 0)
 		ids = append(ids, filled.end(t)...)
 
@@ -162,8 +162,8 @@ func TestMigrateUnderLoad(t *testing.T) {
 			!strings.HasPrefix(typ, "bigint") || !strings.Contains(typ, "unsigned") || extra != "" || comment != "it's" {
 			t.Errorf("the key is %s %s %q, %v", typ, extra, comment, err)
 		}
-		mustRun(t, fine, "check", "-dsn", leaf, "-shard", second)
-		if status, _, errs := leafsql(t.Context(), args("-back")...); status != unclear || !strings.Contains(errs, "AUTO_INCREMENT") {
+		mustRun(t, exitOK, "check", "-dsn", leaf, "-shard", second)
+		if status, _, errs := leafsql(t.Context(), args("-back")...); status != exitFailure || !strings.Contains(errs, "AUTO_INCREMENT") {
 			t.Errorf("back after the last step: %d %s", status, errs)
 		}
 	})
@@ -187,7 +187,7 @@ func TestMigrateGoesOn(t *testing.T) {
 		}
 		interruptions := 0
 		for allowed := 0; ; {
-			tags, err := m.Look(t.Context())
+			tags, err := m.ReadTags(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -197,7 +197,7 @@ func TestMigrateGoesOn(t *testing.T) {
 			}
 			ctx, cancel := context.WithCancel(t.Context())
 			ran := 0
-			_, err = m.Do(ctx, tags[0], step, func(migrate.Statement) {
+			_, err = m.RunStep(ctx, tags[0], step, func(migrate.Statement) {
 				if ran++; ran > allowed {
 					cancel()
 				}
@@ -226,7 +226,7 @@ func TestMigrateGoesOn(t *testing.T) {
 		if next := number(t, first, "SELECT max_id FROM leaf_alloc"); next <= highest {
 			t.Errorf("the next id is %d, and there is a key %d", next, highest)
 		}
-		mustRun(t, fine, "check", "-dsn", dsn+"?leafTables=orders", "-shard", second)
+		mustRun(t, exitOK, "check", "-dsn", dsn+"?leafTables=orders", "-shard", second)
 	})
 }
 
@@ -245,11 +245,11 @@ func TestMigrateFromJavaLeaf(t *testing.T) {
 			}
 		}
 		insert(15)
-		if status, _, errs := leafsql(t.Context(), "migrate", "-dsn", dsn, "orders"); status != unclear || !strings.Contains(errs, "segment(TAG)") {
+		if status, _, errs := leafsql(t.Context(), "migrate", "-dsn", dsn, "orders"); status != exitFailure || !strings.Contains(errs, "segment(TAG)") {
 			t.Errorf("without its tag: %d %s", status, errs)
 		}
 		rule := "orders::segment(shop-order)"
-		if out := mustRun(t, fine, "migrate", "-dsn", dsn, rule); !strings.Contains(out, "Java Leaf") {
+		if out := mustRun(t, exitOK, "migrate", "-dsn", dsn, rule); !strings.Contains(out, "Java Leaf") {
 			t.Error(out)
 		}
 		leaf := openLeaf(t, dsn+"?leafTables="+rule)
@@ -283,9 +283,9 @@ func TestMigrateParent(t *testing.T) {
 		db := open(t, dsn, "CREATE TABLE orders (id BIGINT AUTO_INCREMENT PRIMARY KEY, n INT)", "INSERT INTO orders (n) VALUES (1)",
 			"CREATE TABLE parts (id BIGINT PRIMARY KEY, o BIGINT, FOREIGN KEY (o) REFERENCES orders (id))", "INSERT INTO parts VALUES (1, 1)")
 		for _, step := range []string{"-do=switch", "-do=drop", "-back", "-do=drop"} {
-			mustRun(t, fine, "migrate", "-dsn", dsn, step, "orders")
+			mustRun(t, exitOK, "migrate", "-dsn", dsn, step, "orders")
 		}
-		mustRun(t, fine, "migrate", "-dsn", dsn, "-do=unguard", "orders")
+		mustRun(t, exitOK, "migrate", "-dsn", dsn, "-do=unguard", "orders")
 		if _, err := db.Exec("INSERT INTO parts VALUES (2, 2)"); err == nil {
 			t.Error("the foreign key is gone")
 		}
@@ -306,17 +306,17 @@ func TestMigrateRefuses(t *testing.T) {
 		"orders:id:snowflake(x,y)": "leafTables",
 	} {
 		status, out, errs := leafsql(t.Context(), append([]string{"migrate", "-dsn", dsn}, strings.Fields(args)...)...)
-		if status != unclear || !strings.Contains(errs, want) || !strings.HasPrefix(errs, "leafsql: ") {
+		if status != exitFailure || !strings.Contains(errs, want) || !strings.HasPrefix(errs, "leafsql: ") {
 			t.Errorf("%q: %d\n%s%s", args, status, errs, out)
 		}
 	}
-	if out := mustRun(t, fine, "migrate", "-dsn", dsn, "-do", "widen", "orders"); strings.Contains(out, "ALTER") || !strings.Contains(out, "next is -do switch") {
+	if out := mustRun(t, exitOK, "migrate", "-dsn", dsn, "-do", "widen", "orders"); strings.Contains(out, "ALTER") || !strings.Contains(out, "next is -do switch") {
 		t.Errorf("a step that is not needed: %s", out)
 	}
-	if out := mustRun(t, fine, "migrate", "-dsn", dsn, "-back", "orders"); strings.Contains(out, "TRIGGER ") && strings.Contains(out, "DROP") || !strings.Contains(out, "next is -do switch") {
+	if out := mustRun(t, exitOK, "migrate", "-dsn", dsn, "-back", "orders"); strings.Contains(out, "TRIGGER ") && strings.Contains(out, "DROP") || !strings.Contains(out, "next is -do switch") {
 		t.Errorf("a way back of what has not begun: %s", out)
 	}
-	if out := mustRun(t, mend, "migrate", "-keep-type", "-dsn", dsn, "narrow"); !strings.Contains(out, "next is -do switch") {
+	if out := mustRun(t, exitProblems, "migrate", "-keep-type", "-dsn", dsn, "narrow"); !strings.Contains(out, "next is -do switch") {
 		t.Error(out)
 	}
 }
@@ -325,10 +325,10 @@ func TestMigrateRefuses(t *testing.T) {
 func TestMigrateBackGoesOn(t *testing.T) {
 	dsn := mysqltest.Database(t)
 	db := open(t, dsn, "CREATE TABLE orders (id BIGINT PRIMARY KEY AUTO_INCREMENT)", "CREATE TABLE users (id BIGINT PRIMARY KEY AUTO_INCREMENT)")
-	mustRun(t, fine, "migrate", "-dsn", dsn, "-do", "switch", "orders", "users")
-	mustRun(t, fine, "migrate", "-dsn", dsn, "-back", "orders") // until the interruption
+	mustRun(t, exitOK, "migrate", "-dsn", dsn, "-do", "switch", "orders", "users")
+	mustRun(t, exitOK, "migrate", "-dsn", dsn, "-back", "orders") // until the interruption
 	for range 2 {
-		mustRun(t, fine, "migrate", "-dsn", dsn, "-back", "orders", "users")
+		mustRun(t, exitOK, "migrate", "-dsn", dsn, "-back", "orders", "users")
 		if n := number(t, db, "SELECT COUNT(*) FROM information_schema.triggers WHERE trigger_schema = DATABASE()"); n != 0 {
 			t.Errorf("%d guards are left", n)
 		}
@@ -343,19 +343,19 @@ func TestMigrateHalf(t *testing.T) {
 	open(t, second, table)
 	both := []string{"migrate", "-dsn", dsn, "-shard", second}
 	for _, step := range []string{"-do=widen", "-do=switch", "-do=drop", "-back", "-back", "-do=switch", "-do=drop", "-do=unguard"} {
-		if plan := mustRun(t, mend, append(both, "orders")...); strings.Contains(plan, "Half done") {
+		if plan := mustRun(t, exitProblems, append(both, "orders")...); strings.Contains(plan, "Half done") {
 			t.Errorf("before %s\n%s", step, plan)
 		}
-		if plan := mustRun(t, fine, append([]string{"migrate", "-dsn", second, step}, "orders")...); step != "-do=unguard" && !strings.Contains(plan, "next is") {
+		if plan := mustRun(t, exitOK, append([]string{"migrate", "-dsn", second, step}, "orders")...); step != "-do=unguard" && !strings.Contains(plan, "next is") {
 			t.Fatal(plan)
 		}
-		plan := mustRun(t, mend, append(both, "orders")...)
+		plan := mustRun(t, exitProblems, append(both, "orders")...)
 		if back := step == "-back"; !strings.Contains(plan, "Half done") || strings.Contains(plan, database(second)+": "+database(second)+".orders.") == back || strings.Contains(plan, database(dsn)+": "+database(dsn)+".orders.") != back {
 			t.Errorf("after %s on one shard\n%s", step, plan)
 		}
-		mustRun(t, fine, append(both, step, "orders")...)
+		mustRun(t, exitOK, append(both, step, "orders")...)
 	}
-	mustRun(t, fine, append(both, "orders")...)
+	mustRun(t, exitOK, append(both, "orders")...)
 }
 
 // TestMigrateWayBack: if the migration of one table is complete, -back continues with the other tables and
@@ -368,18 +368,18 @@ func TestMigrateWayBack(t *testing.T) {
 	args := func(more ...string) []string {
 		return append([]string{"migrate", "-dsn", dsn, "-shard", second}, more...)
 	}
-	mustRun(t, fine, args("-do", "switch", "a", "b", "c")...)
-	mustRun(t, fine, args("-do", "drop", "a", "c")...)
-	out := mustRun(t, fine, args("-do", "unguard", "a", "c")...)
+	mustRun(t, exitOK, args("-do", "switch", "a", "b", "c")...)
+	mustRun(t, exitOK, args("-do", "drop", "a", "c")...)
+	out := mustRun(t, exitOK, args("-do", "unguard", "a", "c")...)
 	if strings.Contains(out, "Java Leaf") || strings.Count(out, "The way back: ") != 1 {
 		t.Errorf("from AUTO_INCREMENT:\n%s", out)
 	}
-	out = mustRun(t, fine, args("a", "c")...)
+	out = mustRun(t, exitOK, args("a", "c")...)
 	if strings.Count(out, "Java Leaf") != 1 || strings.Count(out, "MODIFY COLUMN `id` bigint") != 4 {
 		t.Errorf("not known from what:\n%s", out)
 	}
 	status, out, errs := leafsql(t.Context(), args("-back", "a", "b", "c")...)
-	if status != unclear || strings.Count(errs, "leafsql: ") != 2 || strings.Count(out, "NOT NULL AUTO_INCREMENT") != 4 || !strings.Contains(out, database(second)+": ALTER TABLE") {
+	if status != exitFailure || strings.Count(errs, "leafsql: ") != 2 || strings.Count(out, "NOT NULL AUTO_INCREMENT") != 4 || !strings.Contains(out, database(second)+": ALTER TABLE") {
 		t.Errorf("%d %s", status, errs)
 	}
 	if strings.Count(out, "DROP TRIGGER") != 2 || !strings.Contains(out, "b: next is -do switch") {

@@ -14,19 +14,19 @@ func TestColumnsWithAlias(t *testing.T) {
 	onBoth(t, func(t *testing.T, _ mysqltest.Target, dsn string) {
 		db := open(t, dsn, "CREATE TABLE orders (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)", "INSERT INTO orders VALUES (7, 1)")
 		leaf := dsn + "?columnsWithAlias=true&leafTables=orders"
-		mustRun(t, fine, "init", "-dsn", leaf)
-		if out := mustRun(t, fine, "tags", "-dsn", leaf); !strings.Contains(out, "orders") {
+		mustRun(t, exitOK, "init", "-dsn", leaf)
+		if out := mustRun(t, exitOK, "tags", "-dsn", leaf); !strings.Contains(out, "orders") {
 			t.Errorf("tags shows\n%s", out)
 		}
-		if out := mustRun(t, mend, "check", "-dsn", leaf); strings.Contains(out, "see that the server runs") {
+		if out := mustRun(t, exitProblems, "check", "-dsn", leaf); strings.Contains(out, "see that the server runs") {
 			t.Errorf("check shows\n%s", out)
 		}
-		mustRun(t, fine, "migrate", "-dsn", leaf, "-do", "switch", "orders")
-		mustRun(t, fine, "migrate", "-dsn", leaf, "-do", "drop", "orders")
+		mustRun(t, exitOK, "migrate", "-dsn", leaf, "-do", "switch", "orders")
+		mustRun(t, exitOK, "migrate", "-dsn", leaf, "-do", "drop", "orders")
 		if n := number(t, db, "SELECT COUNT(*) FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name = 'orders' AND extra LIKE '%auto_increment%'"); n != 0 {
 			t.Error("AUTO_INCREMENT is still there")
 		}
-		mustRun(t, fine, "bench", "-dsn", leaf, "-for", "100ms")
+		mustRun(t, exitOK, "bench", "-dsn", leaf, "-for", "100ms")
 	})
 }
 
@@ -40,15 +40,15 @@ func TestDatabaseWithDots(t *testing.T) {
 		dsn := strings.Replace(other, "/"+database(other), "/"+name, 1)
 		db := open(t, dsn, "CREATE TABLE orders (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)", "INSERT INTO orders VALUES (7, 1)")
 		for _, leaf := range []string{dsn + "?leafTables=orders", other + "?leafTables=" + name + ".orders&leafAllocTable=" + name + ".leaf_alloc"} {
-			mustRun(t, fine, "init", "-dsn", leaf)
-			if out := mustRun(t, mend, "check", "-dsn", leaf); strings.Contains(out, "leafsql init") {
+			mustRun(t, exitOK, "init", "-dsn", leaf)
+			if out := mustRun(t, exitProblems, "check", "-dsn", leaf); strings.Contains(out, "leafsql init") {
 				t.Errorf("check shows\n%s", out)
 			}
-			mustRun(t, fine, "tags", "-dsn", leaf)
+			mustRun(t, exitOK, "tags", "-dsn", leaf)
 		}
 		leaf := dsn + "?leafTables=orders"
-		mustRun(t, fine, "migrate", "-dsn", leaf, "-do", "switch", "orders")
-		mustRun(t, fine, "migrate", "-dsn", leaf, "-do", "drop", "orders")
+		mustRun(t, exitOK, "migrate", "-dsn", leaf, "-do", "switch", "orders")
+		mustRun(t, exitOK, "migrate", "-dsn", leaf, "-do", "drop", "orders")
 		if n := number(t, db, "SELECT max_id FROM leaf_alloc WHERE biz_tag = 'orders'"); n < 8 {
 			t.Errorf("max_id is %d", n)
 		}

@@ -12,8 +12,8 @@ import (
 	"github.com/leafsql/leafsql/internal/versions"
 )
 
-// steps contains a description of each step, and of a table on which it is done already.
-var steps = map[migrate.Step]struct{ does, half string }{
+// stepTexts contains a description of each step, and of a table on which it is done already.
+var stepTexts = map[migrate.Step]struct{ does, half string }{
 	migrate.Widen: {`makes the key BIGINT. The server copies the table, and nobody writes meanwhile; a large one is better changed by
   an online schema-change tool. -keep-type leaves it out.`, "has a BIGINT key"},
 	migrate.Switch: {`creates a trigger that refuses rows without a key, then puts leaf_alloc's row above the highest key of all shards.
@@ -32,73 +32,74 @@ type plan struct {
 	guarded map[string]bool // by tag: its tables had the trigger before this run, so they come from AUTO_INCREMENT
 }
 
-// A standing is the state of the tables of one tag.
-type standing struct {
+// A tagStatus is the state of the tables of one tag.
+type tagStatus struct {
 	Tag      string              `json:"tag"`
 	Tables   []string            `json:"tables"`
 	Next     migrate.Step        `json:"next"`                // "": no step is left
-	Half     []string            `json:"half_done,omitempty"` // tables on which the next step is done already, if it is not done on all tables
+	HalfDone []string            `json:"half_done,omitempty"` // tables on which the next step is done already, if it is not done on all tables
 	SQL      []migrate.Statement `json:"sql"`
 	Findings []check.Finding     `json:"findings,omitempty"` // while there are any, the steps after widen are refused
 	Back     []migrate.Statement `json:"back,omitempty"`     // for a completed migration: statements back to AUTO_INCREMENT
 }
 
-// say shows a statement before it is executed.
-func (p *plan) say(st migrate.Statement) {
+// printStatement shows a statement before it is executed.
+func (p *plan) printStatement(st migrate.Statement) {
 	if !p.json {
-		p.statement("", st)
+		p.printSQL("", st)
 	}
 }
 
-func (p *plan) statement(indent string, st migrate.Statement) {
+func (p *plan) printSQL(indent string, st migrate.Statement) {
 	p.screen.Printf("%s%s: %s;\n", indent, st.Server, strings.Join(st.SQL, "; "))
 }
 
-// run shows progress while a step runs.
-func (p *plan) run(tag *migrate.Tag, step func() (*migrate.Tag, error)) (*migrate.Tag, error) {
+// runStep shows progress while a step runs.
+func (p *plan) runStep(tag *migrate.Tag, step func() (*migrate.Tag, error)) (*migrate.Tag, error) {
 	defer p.screen.Progress(func() string { return p.screen.Texts.Sprintf("running on the tables of %s", tag.Name) })()
 	return step()
 }
 
 // print shows the state of the tables and the next steps.
 func (p *plan) print(tags []*migrate.Tag) (status int, err error) {
-	all := lo.Map(tags, func(t *migrate.Tag, _ int) standing { return stands(t) })
-	if slices.ContainsFunc(all, func(st standing) bool { return st.Next != migrate.Done }) {
-		status = mend
+	all := lo.Map(tags, func(t *migrate.Tag, _ int) tagStatus { return newTagStatus(t) })
+	if slices.ContainsFunc(all, func(st tagStatus) bool { return st.Next != migrate.Done }) {
+		status = exitProblems
 	}
 	if p.json {
 		return status, p.screen.JSON(all)
 	}
 	for _, st := range all {
-		name := screen.Plain(st.Tag)
+		name := screen.ReplaceControl(st.Tag)
 		if st.Next == migrate.Done {
 			p.screen.Printf("\n%s: done. leaf_alloc's row is above all keys, and nothing is left to do in the database.\n", name)
 			continue
 		}
 		p.screen.Printf("\n%s: next is -do %s\n", name, st.Next)
-		if len(st.Half) > 0 {
-			p.screen.Printf("  Half done, or a way back was interrupted. It %s already on: %s.\n", p.screen.Texts.Text(steps[st.Next].half), strings.Join(st.Half, ", "))
+		if len(st.HalfDone) > 0 {
+			p.screen.Printf("  Half done, or a way back was interrupted. It %s already on: %s.\n", p.screen.Texts.Text(stepTexts[st.Next].half), strings.Join(st.HalfDone, ", "))
 		}
 		for _, sql := range st.SQL {
-			p.statement("    ", sql)
+			p.printSQL("    ", sql)
 		}
 	}
 	for _, step := range migrate.Steps {
-		if slices.ContainsFunc(all, func(st standing) bool { return st.Next == step }) {
-			p.screen.Printf("\n%s %s\n", step, p.screen.Texts.Text(steps[step].does))
+		if slices.ContainsFunc(all, func(st tagStatus) bool { return st.Next == step }) {
+			p.screen.Printf("\n%s %s\n", step, p.screen.Texts.Text(stepTexts[step].does))
 		}
 	}
-	p.selects(lo.Filter(tags, func(_ *migrate.Tag, i int) bool { return all[i].Next != migrate.Done }))
-	p.against(all)
-	p.done(all)
-	if status == mend {
+	p.printRefusedSelects(lo.Filter(tags, func(_ *migrate.Tag, i int) bool { return all[i].Next != migrate.Done }))
+	p.printFindings(all)
+	p.printWayBack(all)
+	if status == exitProblems {
 		p.screen.Printf("\nThe order: -do widen, -do switch, deploy writers with mysql-leaf, -do drop, -do unguard.\n")
 	}
 	return status, nil
 }
 
-// selects shows the statements that are refused while the trigger exists, for servers with the bug MDEV-36026.
-func (p *plan) selects(tags []*migrate.Tag) {
+// printRefusedSelects shows the statements that are refused while the trigger exists, for servers with the bug
+// MDEV-36026.
+func (p *plan) printRefusedSelects(tags []*migrate.Tag) {
 	var shown []string
 	for _, tag := range tags {
 		for _, t := range tag.Tables {
@@ -116,34 +117,34 @@ the rows and insert them with VALUES until unguard.
 	}
 }
 
-func stands(t *migrate.Tag) standing {
-	st := standing{Tag: t.Name, Next: t.Next(), SQL: t.Statements(t.Next()), Findings: t.Against}
+func newTagStatus(t *migrate.Tag) tagStatus {
+	st := tagStatus{Tag: t.Name, Next: t.Next(), SQL: t.Statements(t.Next()), Findings: t.Obstacles}
 	for _, o := range t.Tables {
-		st.Tables = append(st.Tables, o.Where())
+		st.Tables = append(st.Tables, o.Location())
 	}
-	for _, o := range t.Half() {
-		st.Half = append(st.Half, o.Where())
+	for _, o := range t.HalfDone() {
+		st.HalfDone = append(st.HalfDone, o.Location())
 	}
 	if st.Next == migrate.Done {
-		st.Back = t.WayBack()
+		st.Back = t.UndoStatements()
 	}
 	return st
 }
 
 // refuse shows why a step was not started on any table.
 func (p *plan) refuse(tags []*migrate.Tag, step migrate.Step) (status int, err error) {
-	all := lo.FilterMap(tags, func(t *migrate.Tag, _ int) (standing, bool) { return stands(t), t.Blocks(step) })
+	all := lo.FilterMap(tags, func(t *migrate.Tag, _ int) (tagStatus, bool) { return newTagStatus(t), t.IsBlocked(step) })
 	if p.json {
-		return mend, p.screen.JSON(all)
+		return exitProblems, p.screen.JSON(all)
 	}
-	names := lo.Map(all, func(st standing, _ int) string { return screen.Plain(st.Tag) })
+	names := lo.Map(all, func(st tagStatus, _ int) string { return screen.ReplaceControl(st.Tag) })
 	p.screen.Printf("%s is refused for %s, and nothing was changed.\n", step, strings.Join(names, ", "))
-	p.against(all)
-	return mend, nil
+	p.printFindings(all)
+	return exitProblems, nil
 }
 
-// against shows the findings that cause the refusals, each finding once.
-func (p *plan) against(all []standing) {
+// printFindings shows the findings that cause the refusals, each finding once.
+func (p *plan) printFindings(all []tagStatus) {
 	var shown []check.Finding
 	programs := false
 	for _, st := range all {
@@ -158,7 +159,7 @@ func (p *plan) against(all []standing) {
 			}
 			printFinding(p.screen, f)
 			shown = append(shown, f)
-			programs = programs || migrate.OfProgram(f)
+			programs = programs || migrate.IsProgramFinding(f)
 		}
 	}
 	if programs {
@@ -169,16 +170,16 @@ A trigger, a routine or an event never gets keys from mysql-leaf. A table that i
 	}
 }
 
-// done shows the way back of all completed migrations.
-func (p *plan) done(all []standing) {
-	over := func(guarded bool) (over []standing) {
-		return lo.Filter(all, func(st standing, _ int) bool { return st.Next == migrate.Done && p.guarded[st.Tag] == guarded })
+// printWayBack shows the way back of all completed migrations.
+func (p *plan) printWayBack(all []tagStatus) {
+	over := func(guarded bool) (over []tagStatus) {
+		return lo.Filter(all, func(st tagStatus, _ int) bool { return st.Next == migrate.Done && p.guarded[st.Tag] == guarded })
 	}
-	way := func(when string, of []standing) {
+	way := func(when string, of []tagStatus) {
 		p.screen.Printf("\n%s: stop all writers, run this on every shard, and start writers without leafsql.\n", p.screen.Texts.Text(when))
 		for _, st := range of {
 			for _, sql := range st.Back {
-				p.statement("    ", sql)
+				p.printSQL("    ", sql)
 			}
 		}
 	}

@@ -15,8 +15,8 @@ import (
 
 // runProxy proxies clients to their server until ctx is done.
 func runProxy(ctx context.Context, s *screen.Screen, args []string) (int, error) {
-	f := newFlags(s, "proxy").onDatabase()
-	f.whose = "the DSN of leafsql's own account"
+	f := newFlags(s, "proxy").withDSN()
+	f.dsnHint = "the DSN of leafsql's own account"
 	cfg := proxyserver.Defaults
 	cfg.Listen = nil
 	f.StringVar(&cfg.Server, "server", "", "`address` of the server to which clients are taken: host:port, or the path of a unix socket (default the DSN's)")
@@ -42,15 +42,15 @@ func runProxy(ctx context.Context, s *screen.Screen, args []string) (int, error)
 	f.DurationVar(&cfg.Drain, "drain", cfg.Drain, "how long transactions may take to end after SIGTERM")
 	f.StringVar(&cfg.Metrics, "metrics", "", "`address` of the status page, /metrics, /healthz and /readyz (default none)")
 	var json bool
-	process.LogFormat(f.FlagSet, &json)
+	process.AddLogFormatFlag(f.FlagSet, &json)
 	if err := f.parse(args, false); err != nil {
-		return unclear, err
+		return exitFailure, err
 	}
 	var err error
-	if cfg.DSN, err = databases.Lookup(f.dsn); err != nil {
-		return unclear, err
+	if cfg.DSN, err = databases.ResolveDSN(f.dsn); err != nil {
+		return exitFailure, err
 	}
-	return logged(s, json, func() error {
+	return runWithLog(s, json, func() error {
 		server, err := proxyserver.New(cfg)
 		if err == nil {
 			err = server.Run(ctx)

@@ -27,21 +27,21 @@ var errInUse = errors.New("it is not new, as it holds documents of worker ids al
 
 // prepareRegistry writes the documents of all worker ids, so that processes that start later do not have to
 // wait. If all exist, it writes the registry's own document and renews documents with another registry's
-// identity, if needed. It does nothing if no worker ids are leased, and writes nothing in a dry run. did
+// identity, if needed. It does nothing if no worker ids are leased, and writes nothing in a dry run. summary
 // describes the changes, made or planned; it is empty if there are none.
-func prepareRegistry(ctx context.Context, s *screen.Screen, found *survey.Survey, fresh, dry bool) (did string, err error) {
+func prepareRegistry(ctx context.Context, s *screen.Screen, found *survey.Survey, fresh, dry bool) (summary string, err error) {
 	set := found.Set
 	shard := set.Shards[0]
 	cfg := shard.Config
-	if !leases(shard) {
+	if !leasesWorkers(shard) {
 		return "", nil
 	}
 	layout := cmp.Or(cfg.Snowflake, snowflake.Leaf)
 	open := func(context.Context) (worker.Source, error) {
-		table := set.Store.Workers()
-		return workermysql.Open(table.DB, workermysql.Config{Table: table.Plain(), Name: table.Label, Logger: slog.New(slog.DiscardHandler)}), nil
+		table := set.Store.LeaseTable()
+		return workermysql.Open(table.DB, workermysql.Config{Table: table.PlainName(), Name: table.Label, Logger: slog.New(slog.DiscardHandler)}), nil
 	}
-	if !shard.LeasesHere() {
+	if !shard.UsesLeaseTable() {
 		if open, err = worker.Lookup(cfg.Worker, cfg.WorkerOptions); err != nil {
 			return "", err
 		}
@@ -58,7 +58,7 @@ func prepareRegistry(ctx context.Context, s *screen.Screen, found *survey.Survey
 	}
 	missing := layout.Workers()
 	if found.Leases == nil || found.Leases.Exists || !dry { // otherwise the table is to be created
-		_, versions, err := documents(ctx, s, src, layout.Workers())
+		_, versions, err := readDocuments(ctx, s, src, layout.Workers())
 		if err != nil {
 			return "", err
 		}
@@ -67,12 +67,12 @@ func prepareRegistry(ctx context.Context, s *screen.Screen, found *survey.Survey
 	if fresh && missing < layout.Workers() {
 		return "", fmt.Errorf("leafsql: the registry of worker ids (%s): %w", src.Name, errInUse)
 	}
-	did = s.Texts.Sprintf("-- %s: make the documents of %d worker ids", screen.Plain(src.Name), missing)
+	summary = s.Texts.Sprintf("-- %s: make the documents of %d worker ids", screen.ReplaceControl(src.Name), missing)
 	if dry && missing == layout.Workers() {
-		return did, nil
+		return summary, nil
 	}
 	end := s.Progress(func() string { return s.Texts.Sprintf("making %d documents of worker ids", missing) })
-	seen := &written{Slots: src.Slots, dry: dry, docs: map[int]worker.Doc{}}
+	seen := &recordingSlots{Slots: src.Slots, isDryRun: dry, docs: map[int]worker.Doc{}}
 	src.Slots, src.Close = seen, nil
 	if dry { // some sources write to read the time
 		src.Time = nil
@@ -89,60 +89,60 @@ func prepareRegistry(ctx context.Context, s *screen.Screen, found *survey.Survey
 	case err != nil || len(seen.docs) == 0: // all documents existed and were valid
 		return "", err
 	case missing > 0:
-	case seen.made || renewed == 0:
-		did = s.Texts.Sprintf("-- %s: write the registry's own document", screen.Plain(src.Name))
+	case seen.madeRegistry || renewed == 0:
+		summary = s.Texts.Sprintf("-- %s: write the registry's own document", screen.ReplaceControl(src.Name))
 	default: // the documents had another identity of the server
-		did = s.Texts.Sprintf("-- %s: renew what is known of %d worker ids", screen.Plain(src.Name), renewed)
+		summary = s.Texts.Sprintf("-- %s: renew what is known of %d worker ids", screen.ReplaceControl(src.Name), renewed)
 	}
 	if !fresh && !dry {
-		did += s.Texts.Sprintf("\n-- ids are safe from %s on", time.Now().Add(cmp.Or(cfg.Lease, time.Minute)+time.Minute).Format(time.TimeOnly))
+		summary += s.Texts.Sprintf("\n-- ids are safe from %s on", time.Now().Add(cmp.Or(cfg.Lease, time.Minute)+time.Minute).Format(time.TimeOnly))
 	}
-	return did, nil
+	return summary, nil
 }
 
-// leases reports whether processes with a shard's DSN lease worker ids: for a table with snowflakes or, with
-// leafTables=none, for leafsql serve. Fixed worker ids have no registry, and the environment variable of
+// leasesWorkers reports whether processes with a shard's DSN lease worker ids: for a table with snowflakes or,
+// with leafTables=none, for leafsql serve. Fixed worker ids have no registry, and the environment variable of
 // env(NAME) need not be set here.
-func leases(shard *databases.Shard) bool {
+func leasesWorkers(shard *databases.Shard) bool {
 	cfg := shard.Config
 	switch name, _, _ := spec.Parse(cfg.Worker); name {
 	case "static", "env", "ordinal":
 		return false
 	}
-	return shard.LeasesHere() || cfg.Worker != "" && (cfg.None ||
+	return shard.UsesLeaseTable() || cfg.Worker != "" && (cfg.None ||
 		slices.ContainsFunc(cfg.Tables, func(r driver.Rule) bool { return r.Kind == driver.Snowflake }))
 }
 
-// written is a registry that records the documents that are written to it. In a dry run it does not pass them
-// on.
-type written struct {
+// recordingSlots is a registry that records the documents that are written to it. In a dry run it does not pass
+// them on.
+type recordingSlots struct {
 	worker.Slots
-	dry bool
+	isDryRun bool
 
-	mu   sync.Mutex
-	docs map[int]worker.Doc
-	made bool // the registry's own document was missing and was written
+	mu           sync.Mutex
+	docs         map[int]worker.Doc
+	madeRegistry bool // the registry's own document was missing and was written
 }
 
-func (w *written) Get(ctx context.Context, slot int) (worker.Doc, worker.Version, error) {
+func (w *recordingSlots) Get(ctx context.Context, slot int) (worker.Doc, worker.Version, error) {
 	w.mu.Lock()
 	d, ok := w.docs[slot]
 	w.mu.Unlock()
-	if ok && w.dry {
+	if ok && w.isDryRun {
 		return d, worker.Version(d.Encode()), nil
 	}
 	return w.Slots.Get(ctx, slot)
 }
 
-func (w *written) Put(ctx context.Context, slot int, d worker.Doc, expected worker.Version) (after worker.Version, swapped bool, err error) {
-	if after, swapped = worker.Version(d.Encode()), true; !w.dry {
+func (w *recordingSlots) Put(ctx context.Context, slot int, d worker.Doc, expected worker.Version) (after worker.Version, swapped bool, err error) {
+	if after, swapped = worker.Version(d.Encode()), true; !w.isDryRun {
 		after, swapped, err = w.Slots.Put(ctx, slot, d, expected)
 	}
 	if swapped && err == nil {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.docs[slot] = d
-		w.made = w.made || slot == worker.RegistrySlot && expected == ""
+		w.madeRegistry = w.madeRegistry || slot == worker.RegistrySlot && expected == ""
 	}
 	return after, swapped, err
 }

@@ -41,14 +41,14 @@ func TestInitRegistry(t *testing.T) {
 			if stmt != "" {
 				exec(t, db, stmt)
 			}
-			if out := mustRun(t, mend, "init", "-dsn", leaf, "-dry-run"); !strings.HasSuffix(out, documents+"\n") {
+			if out := mustRun(t, exitProblems, "init", "-dsn", leaf, "-dry-run"); !strings.HasSuffix(out, documents+"\n") {
 				t.Errorf("a dry run: %s", out)
 			}
 		}
 		if n := number(t, db, "SELECT COUNT(*) FROM leaf_worker"); n != 0 {
 			t.Errorf("a dry run wrote %d rows", n)
 		}
-		out := mustRun(t, fine, "init", "-dsn", leaf)
+		out := mustRun(t, exitOK, "init", "-dsn", leaf)
 		if !strings.Contains(out, documents+"\n-- ids are safe from ") || strings.Contains(out, "nothing to do") {
 			t.Error(out)
 		}
@@ -62,25 +62,25 @@ func TestInitRegistry(t *testing.T) {
 			t.Errorf("right after init: %v", err)
 		}
 		for _, dry := range []string{"-dry-run=false", "-dry-run"} {
-			if out := mustRun(t, fine, "init", "-dsn", leaf, dry); !strings.Contains(out, "nothing to do") || strings.Contains(out, "worker ids") {
+			if out := mustRun(t, exitOK, "init", "-dsn", leaf, dry); !strings.Contains(out, "nothing to do") || strings.Contains(out, "worker ids") {
 				t.Error(out)
 			}
 			status, out, errs := leafsql(t.Context(), "init", "-dsn", leaf, "-new-registry", dry)
-			if status != mend || !strings.Contains(errs, "leave -new-registry out") || out != "" {
+			if status != exitProblems || !strings.Contains(errs, "leave -new-registry out") || out != "" {
 				t.Errorf("in use: %d, %s%s", status, out, errs)
 			}
 		}
-		if status, _, errs := leafsql(t.Context(), "init", "-dsn", leaf+"&leafLease=30s"); status != unclear || strings.Count(errs, "leafsql: ") != 1 {
+		if status, _, errs := leafsql(t.Context(), "init", "-dsn", leaf+"&leafLease=30s"); status != exitFailure || strings.Count(errs, "leafsql: ") != 1 {
 			t.Errorf("another lease: %d, %s", status, errs)
 		}
 
 		// The registry's own document was deleted, as described on the page about changing the lease.
 		exec(t, db, "DELETE FROM leaf_worker WHERE worker_id = -1", "UPDATE leaf_worker SET hw = 1, nonce = CONCAT(REPEAT('a', 28), 1000 + worker_id)")
 		changed := leaf + "&leafLease=30s"
-		if out := mustRun(t, mend, "init", "-dsn", changed, "-dry-run"); !strings.HasSuffix(out, ": write the registry's own document\n") {
+		if out := mustRun(t, exitProblems, "init", "-dsn", changed, "-dry-run"); !strings.HasSuffix(out, ": write the registry's own document\n") {
 			t.Error(out)
 		}
-		if out := mustRun(t, fine, "init", "-dsn", changed); !strings.Contains(out, ": write the registry's own document\n-- ids are safe from ") {
+		if out := mustRun(t, exitOK, "init", "-dsn", changed); !strings.Contains(out, ": write the registry's own document\n-- ids are safe from ") {
 			t.Error(out)
 		}
 		if n := number(t, db, "SELECT MIN(hw) DIV 1000 - UNIX_TIMESTAMP() FROM leaf_worker WHERE worker_id >= 0"); n < 60 || n > 90 {
@@ -90,20 +90,20 @@ func TestInitRegistry(t *testing.T) {
 		// After a fail-over the new server has another identity.
 		exec(t, db, "UPDATE leaf_worker SET registry = 'another'", "UPDATE leaf_worker SET free = 0 WHERE worker_id IN (3, 4)")
 		const renewed = ": renew what is known of 1022 worker ids\n"
-		if out := mustRun(t, mend, "init", "-dsn", changed, "-dry-run"); !strings.HasSuffix(out, renewed) {
+		if out := mustRun(t, exitProblems, "init", "-dsn", changed, "-dry-run"); !strings.HasSuffix(out, renewed) {
 			t.Error(out)
 		}
 		if n := number(t, db, "SELECT COUNT(*) FROM leaf_worker WHERE registry = 'another'"); n != 1025 {
 			t.Errorf("a dry run left %d rows as they were", n)
 		}
-		if out := mustRun(t, fine, "init", "-dsn", changed); !strings.Contains(out, renewed+"-- ids are safe from ") {
+		if out := mustRun(t, exitOK, "init", "-dsn", changed); !strings.Contains(out, renewed+"-- ids are safe from ") {
 			t.Error(out)
 		}
-		if out := mustRun(t, fine, "init", "-dsn", changed, "-dry-run"); !strings.Contains(out, "nothing to do") {
+		if out := mustRun(t, exitOK, "init", "-dsn", changed, "-dry-run"); !strings.Contains(out, "nothing to do") {
 			t.Error(out)
 		}
 		exec(t, db, "DROP TABLE leaf_worker")
-		out = mustRun(t, fine, "init", "-dsn", leaf, "-new-registry")
+		out = mustRun(t, exitOK, "init", "-dsn", leaf, "-new-registry")
 		if !strings.Contains(out, documents+"\n") {
 			t.Error(out)
 		}
@@ -122,13 +122,13 @@ func TestInitRegistryElsewhere(t *testing.T) {
 	open(t, dsn, allocTable, "CREATE TABLE orders (id BIGINT PRIMARY KEY)", "CREATE TABLE users (id BIGINT PRIMARY KEY)")
 	const documents = ": make the documents of 1024 worker ids\n"
 	for tables, made := range map[string]bool{"none": true, "orders::snowflake": true, "orders": false} {
-		out := mustRun(t, mend, "init", "-dry-run", "-dsn", dsn+"?leafTables="+tables+"&leafWorker=redis("+s.Addr+")")
+		out := mustRun(t, exitProblems, "init", "-dry-run", "-dsn", dsn+"?leafTables="+tables+"&leafWorker=redis("+s.Addr+")")
 		if strings.HasSuffix(out, documents) != made {
 			t.Errorf("leafTables=%s: %s", tables, out)
 		}
 	}
 	for _, fixed := range []string{"static(7)", "env(LEAFSQL_NOT_SET)", "ordinal()"} {
-		if out := mustRun(t, mend, "init", "-dry-run", "-dsn", dsn+"?leafTables=orders,users::snowflake&leafWorker="+fixed); strings.Contains(out, "worker ids") {
+		if out := mustRun(t, exitProblems, "init", "-dry-run", "-dsn", dsn+"?leafTables=orders,users::snowflake&leafWorker="+fixed); strings.Contains(out, "worker ids") {
 			t.Errorf("%s: %s", fixed, out)
 		}
 	}

@@ -12,9 +12,9 @@ import (
 func runServe(ctx context.Context, s *screen.Screen, args []string) (int, error) {
 	cfg, err := server.ReadConfig(args, s.Out, s.Texts)
 	if err != nil {
-		return unclear, err
+		return exitFailure, err
 	}
-	return logged(s, cfg.LogJSON, func() error {
+	return runWithLog(s, cfg.LogJSON, func() error {
 		srv, err := server.New(cfg)
 		if err == nil {
 			err = srv.Run(ctx)
@@ -23,15 +23,15 @@ func runServe(ctx context.Context, s *screen.Screen, args []string) (int, error)
 	})
 }
 
-// logged runs a process that logs JSON or text.
-func logged(s *screen.Screen, json bool, run func() error) (int, error) {
+// runWithLog runs a process that logs JSON or text.
+func runWithLog(s *screen.Screen, json bool, run func() error) (int, error) {
 	if json {
 		slog.SetDefault(slog.New(slog.NewJSONHandler(s.Err, nil)))
 	}
 	err := run()
 	if err != nil && json { // do not add a line in another format
 		slog.Error("leafsql: failed", "err", err)
-		return unclear, nil
+		return exitFailure, nil
 	}
-	return fine, err
+	return exitOK, err
 }

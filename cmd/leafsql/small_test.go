@@ -20,11 +20,11 @@ import (
 
 func TestDecode(t *testing.T) {
 	// An id from Twitter's documentation.
-	out := mustRun(t, fine, "decode", "1541815603606036480")
+	out := mustRun(t, exitOK, "decode", "1541815603606036480")
 	if !strings.Contains(out, "2022-06-28T16:07:40.105Z  378     0") {
 		t.Error(out)
 	}
-	out = mustRun(t, fine, "decode", "-layout", "41-5+5-12@1420070400000", "175928847299117063") // an id of Discord
+	out = mustRun(t, exitOK, "decode", "-layout", "41-5+5-12@1420070400000", "175928847299117063") // an id of Discord
 	if !strings.Contains(out, "2016-04-30T11:18:25.796Z  1            0       7") {
 		t.Error(out)
 	}
@@ -33,7 +33,7 @@ func TestDecode(t *testing.T) {
 		Worker, Sequence int
 	}
 	want := []id{{"1541815603606036480", 378, 0}, {"4096", 1, 0}}
-	if got := jsonOf[[]id](t, fine, "decode", "1541815603606036480", "4096"); !slices.Equal(got, want) {
+	if got := jsonOf[[]id](t, exitOK, "decode", "1541815603606036480", "4096"); !slices.Equal(got, want) {
 		t.Errorf("%+v", got)
 	}
 	cmd := ownProcess(t, "decode", "-", "-json") // a flag after the ids
@@ -47,23 +47,23 @@ func TestDecode(t *testing.T) {
 		t.Errorf("from standard input: %v\n%s", err, piped)
 	}
 	for _, bad := range []string{"", "x", "0", "-layout 1-2-3 7", "4096 -- -json", "-- 4096 -json", "9223372036854775808"} {
-		if status, _, errs := leafsql(t.Context(), append([]string{"decode"}, strings.Fields(bad)...)...); status != unclear || !strings.HasPrefix(errs, "leafsql: ") {
+		if status, _, errs := leafsql(t.Context(), append([]string{"decode"}, strings.Fields(bad)...)...); status != exitFailure || !strings.HasPrefix(errs, "leafsql: ") {
 			t.Errorf("%q: %d %s", bad, status, errs)
 		}
 	}
 }
 
 func TestVersion(t *testing.T) {
-	out := mustRun(t, fine, "version")
+	out := mustRun(t, exitOK, "version")
 	if !strings.HasPrefix(out, "leafsql "+version.Of()+", go1.") || strings.Count(out, "\n") != 1 {
 		t.Error(out)
 	}
 	for _, flag := range []string{"-version", "--version"} {
-		if again := mustRun(t, fine, flag); again != out {
+		if again := mustRun(t, exitOK, flag); again != out {
 			t.Error(flag, again)
 		}
 	}
-	if got := jsonOf[struct{ Version string }](t, fine, "version", "-json"); got.Version != version.Of() {
+	if got := jsonOf[struct{ Version string }](t, exitOK, "version", "-json"); got.Version != version.Of() {
 		t.Errorf("%+v", got)
 	}
 }
@@ -72,7 +72,7 @@ func TestVersion(t *testing.T) {
 func TestTags(t *testing.T) {
 	dsn := mysqltest.Database(t)
 	db := open(t, dsn, "CREATE TABLE leaf_alloc (biz_tag VARCHAR(128) PRIMARY KEY, max_id BIGINT, step INT)", "INSERT INTO leaf_alloc VALUES ('orders', 12001, 1000), ('users', 5, 10)")
-	if out := mustRun(t, fine, "tags", "-dsn", dsn); !strings.Contains(out, "orders  12,001   1,000  -") {
+	if out := mustRun(t, exitOK, "tags", "-dsn", dsn); !strings.Contains(out, "orders  12,001   1,000  -") {
 		t.Error(out)
 	}
 	ctx, interrupt := context.WithCancel(t.Context())
@@ -97,7 +97,7 @@ func TestTags(t *testing.T) {
 	}
 	interrupt()
 	go io.Copy(io.Discard, r)
-	if status := <-ended; status != fine {
+	if status := <-ended; status != exitOK {
 		t.Errorf("an interrupted watch ends with %d", status)
 	}
 }
@@ -106,7 +106,7 @@ func TestTags(t *testing.T) {
 func TestBench(t *testing.T) {
 	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		db := open(t, dsn, allocTable, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 1, 10)")
-		figures := jsonOf[[]figure](t, fine, "bench", "-for", "50ms", "-clients", "2", "-dsn", dsn)
+		figures := jsonOf[[]benchResult](t, exitOK, "bench", "-for", "50ms", "-clients", "2", "-dsn", dsn)
 		if len(figures) != 2 || figures[0].Rows == 0 || figures[1].Rows == 0 || figures[1].Keys != "leaf_alloc" {
 			t.Errorf("%+v", figures)
 		}
@@ -117,7 +117,7 @@ func TestBench(t *testing.T) {
 			t.Errorf("max_id is %d", n)
 		}
 		exec(t, db, "CREATE TABLE "+benchCounted+" (n INT)")
-		if status, _, errs := leafsql(t.Context(), "bench", "-dsn", dsn); status != unclear || !strings.Contains(errs, "already exists") || !strings.Contains(errs, "DROP TABLE IF EXISTS "+benchFilled+", "+benchCounted+", "+benchAlloc) {
+		if status, _, errs := leafsql(t.Context(), "bench", "-dsn", dsn); status != exitFailure || !strings.Contains(errs, "already exists") || !strings.Contains(errs, "DROP TABLE IF EXISTS "+benchFilled+", "+benchCounted+", "+benchAlloc) {
 			t.Errorf("over a table of that name: %d %s", status, errs)
 		}
 		if n := number(t, db, "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE()"); n != 2 {
@@ -145,7 +145,7 @@ func TestOutputIsLost(t *testing.T) {
 			words[len(words)-1] += "?leafTables=none"
 		}
 		status := run(t.Context(), &screen.Screen{Out: full{}, Err: &errs}, words)
-		if words[0] != "help" && (status != unclear || !strings.HasPrefix(errs.String(), "leafsql: "+words[0]+": writing the output: ")) {
+		if words[0] != "help" && (status != exitFailure || !strings.HasPrefix(errs.String(), "leafsql: "+words[0]+": writing the output: ")) {
 			t.Errorf("%s: %d %s", args, status, errs.String())
 		}
 	}
@@ -154,7 +154,7 @@ func TestOutputIsLost(t *testing.T) {
 // TestNoSuchStep: a mistyped step is answered with the list of steps, and not with the next step.
 func TestNoSuchStep(t *testing.T) {
 	status, _, errs := leafsql(t.Context(), "migrate", "orders", "-dsn", "app@tcp(127.0.0.1:1)/shop", "-do", "swich")
-	if status != unclear || !strings.Contains(errs, `there is no step "swich"; the steps are widen, switch, drop and unguard`) {
+	if status != exitFailure || !strings.Contains(errs, `there is no step "swich"; the steps are widen, switch, drop and unguard`) {
 		t.Error(status, errs)
 	}
 }
@@ -167,7 +167,7 @@ func TestSameShardTwice(t *testing.T) {
 		if strings.HasPrefix(args, "migrate") {
 			words = append(words, "orders")
 		}
-		if status, _, errs := leafsql(t.Context(), words...); status != unclear || !strings.Contains(errs, "name each database once") {
+		if status, _, errs := leafsql(t.Context(), words...); status != exitFailure || !strings.Contains(errs, "name each database once") {
 			t.Errorf("%s: %d %s", args, status, errs)
 		}
 	}

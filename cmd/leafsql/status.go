@@ -2,7 +2,7 @@ package main
 
 // Exit codes of all subcommands.
 const (
-	fine    = 0
-	mend    = 1 // something needs a fix
-	unclear = 2 // it could not be determined or done
+	exitOK       = 0
+	exitProblems = 1 // something needs a fix
+	exitFailure  = 2 // it could not be determined or done
 )

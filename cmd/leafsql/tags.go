@@ -14,18 +14,18 @@ import (
 )
 
 func runTags(ctx context.Context, s *screen.Screen, args []string) (int, error) {
-	f := newFlags(s, "tags").onDatabases().withJSON()
+	f := newFlags(s, "tags").withShards().withJSON()
 	watch := f.Bool("watch", false, "look again and again, until interrupted")
 	every := f.Duration("every", 2*time.Second, "how long to wait between two looks")
 	if err := f.parse(args, false); err != nil {
-		return unclear, err
+		return exitFailure, err
 	}
 	if *every <= 0 {
-		return unclear, fmt.Errorf("leafsql: -every %v is no pause; take 1s or more", *every)
+		return exitFailure, fmt.Errorf("leafsql: -every %v is no pause; take 1s or more", *every)
 	}
 	set, err := databases.Open(ctx, f.dsn, f.shards)
 	if err != nil {
-		return unclear, err
+		return exitFailure, err
 	}
 	defer set.Close()
 	var before []survey.Row
@@ -38,20 +38,20 @@ func runTags(ctx context.Context, s *screen.Screen, args []string) (int, error) 
 		}
 		switch {
 		case ctx.Err() != nil && *watch:
-			return fine, nil // it usually ends by an interrupt
+			return exitOK, nil // it usually ends by an interrupt
 		case err != nil:
-			return unclear, err
+			return exitFailure, err
 		}
-		all := check.TagsOf(rows, check.Rates(before, rows, now.Sub(at)))
+		all := check.NewTags(rows, check.CompareRows(before, rows, now.Sub(at)))
 		before = rows
 		if f.json {
 			err = s.JSON(all)
 		} else {
 			printTags(s, all, *watch)
 		}
-		status := fine
+		status := exitOK
 		for _, row := range marks.Broken {
-			status = mend
+			status = exitProblems
 			fmt.Fprintln(s.Err, row)
 		}
 		if err != nil || !*watch {
@@ -82,7 +82,7 @@ func printTags(s *screen.Screen, tags []check.Tag, watch bool) {
 	}
 	var rows [][]string
 	for _, tag := range tags {
-		row := []string{tag.Tag, screen.Count(tag.MaxID), screen.Count(tag.Step), screen.Unknown}
+		row := []string{tag.Tag, screen.FormatCount(tag.MaxID), screen.FormatCount(tag.Step), screen.Unknown}
 		if tag.Updated != nil {
 			row[3] = tag.Updated.Format(time.RFC3339)
 		}

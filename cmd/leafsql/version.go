@@ -11,7 +11,7 @@ import (
 func runVersion(_ context.Context, s *screen.Screen, args []string) (int, error) {
 	f := newFlags(s, "version").withJSON()
 	if err := f.parse(args, false); err != nil {
-		return unclear, err
+		return exitFailure, err
 	}
 	built := struct {
 		Version  string `json:"version"`
@@ -19,8 +19,8 @@ func runVersion(_ context.Context, s *screen.Screen, args []string) (int, error)
 		Platform string `json:"platform"`
 	}{version.Of(), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
 	if f.json {
-		return fine, s.JSON(built)
+		return exitOK, s.JSON(built)
 	}
 	s.Printf("leafsql %s, %s, %s\n", built.Version, built.Go, built.Platform)
-	return fine, nil
+	return exitOK, nil
 }

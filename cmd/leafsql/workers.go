@@ -26,60 +26,61 @@ import (
 
 // A holder is the process that holds a worker id, or did not release it.
 type holder struct {
-	Worker int       `json:"worker"`
-	Owner  string    `json:"owner"`
-	Until  time.Time `json:"until"` // the latest time that it may put into an id
-	Over   bool      `json:"over"`  // Until has passed: the process has ended without releasing the worker id, or cannot renew it
+	Worker  int       `json:"worker"`
+	Owner   string    `json:"owner"`
+	Until   time.Time `json:"until"` // the latest time that it may put into an id
+	Expired bool      `json:"over"`  // Until has passed: the process has ended without releasing the worker id, or cannot renew it
 }
 
 // Limits of reads of the registry.
 const (
-	askedAtOnce = 16
-	askedFor    = 10 * time.Second // timeout of each document
+	parallelReads = 16
+	readTimeout   = 10 * time.Second // timeout of each document
 )
 
 func runWorkers(ctx context.Context, s *screen.Screen, args []string) (int, error) {
-	f := newFlags(s, "workers").onDatabase().withJSON()
+	f := newFlags(s, "workers").withDSN().withJSON()
 	if err := f.parse(args, false); err != nil {
-		return unclear, err
+		return exitFailure, err
 	}
-	text, err := databases.Lookup(f.dsn)
+	text, err := databases.ResolveDSN(f.dsn)
 	if err != nil {
-		return unclear, err
+		return exitFailure, err
 	}
-	cfg, err := databases.Parse(text)
+	cfg, err := databases.ParseDSN(text)
 	if err != nil {
-		return unclear, err
+		return exitFailure, err
 	}
 	layout := cmp.Or(cfg.Snowflake, snowflake.Leaf)
-	name, holders, free, err := read(ctx, f, cfg, layout.Workers())
+	name, holders, free, err := readHolders(ctx, f, cfg, layout.Workers())
 	switch {
 	case err != nil:
-		return unclear, err
+		return exitFailure, err
 	case f.json:
-		return fine, s.JSON(holders)
+		return exitOK, s.JSON(holders)
 	}
 	var rows [][]string
 	for _, h := range holders {
 		until := h.Until.Format(time.RFC3339)
-		if h.Over {
+		if h.Expired {
 			until += s.Texts.Text(", over")
 		}
 		rows = append(rows, []string{strconv.Itoa(h.Worker), h.Owner, until})
 	}
 	s.Table([]string{"WORKER", "OWNER", "UNTIL"}, rows)
-	s.Printf("\n%s: %d of %d worker ids are free\n", screen.Plain(name), free, layout.Workers())
-	return fine, nil
+	s.Printf("\n%s: %d of %d worker ids are free\n", screen.ReplaceControl(name), free, layout.Workers())
+	return exitOK, nil
 }
 
-// read reads the holders from the source of the DSN, with the source's name and the number of free worker ids.
-func read(ctx context.Context, f *flags, cfg *driver.Config, workers int) (name string, holders []holder, free int, err error) {
+// readHolders reads the holders from the source of the DSN, with the source's name and the number of free worker
+// ids.
+func readHolders(ctx context.Context, f *flags, cfg *driver.Config, workers int) (name string, holders []holder, free int, err error) {
 	switch source, address, err := spec.Parse(cmp.Or(cfg.Worker, "mysql()")); {
 	case err != nil || source != "mysql":
 	case address != "" || len(cfg.WorkerOptions) > 0:
 		return "", nil, 0, errors.New("leafsql: workers: mysql() takes no address and no parameters; its table is beside leaf_alloc, which leafStore and leafAllocTable name")
 	default:
-		return leased(ctx, f, workers)
+		return readLeaseTable(ctx, f, workers)
 	}
 	open, err := worker.Lookup(cfg.Worker, cfg.WorkerOptions)
 	if err != nil {
@@ -95,33 +96,33 @@ func read(ctx context.Context, f *flags, cfg *driver.Config, workers int) (name 
 	if src.Slots == nil {
 		return "", nil, 0, fmt.Errorf("leafsql: %s: no registry says who else has a worker id; look where these are given out", src.Name)
 	}
-	holders, free, err = held(ctx, f.screen, src, workers)
+	holders, free, err = listHolders(ctx, f.screen, src, workers)
 	return src.Name, holders, free, err
 }
 
-// leased reads the holders from the leaf_worker next to leaf_alloc, the default source.
-func leased(ctx context.Context, f *flags, workers int) (name string, holders []holder, free int, err error) {
+// readLeaseTable reads the holders from the leaf_worker next to leaf_alloc, the default source.
+func readLeaseTable(ctx context.Context, f *flags, workers int) (name string, holders []holder, free int, err error) {
 	set, err := databases.Open(ctx, f.dsn, f.shards)
 	if err != nil {
 		return "", nil, 0, err
 	}
 	defer set.Close()
-	table := set.Store.Workers()
-	name = table.Label + ", table " + table.Plain()
+	table := set.Store.LeaseTable()
+	name = table.Label + ", table " + table.PlainName()
 	holders = []holder{}
 	err = table.Each(ctx, func(scan func(...any) error) error {
 		var h holder
 		var until int64
 		err := scan(&h.Worker, &h.Owner, &until)
 		h.Until = time.UnixMilli(until).UTC()
-		h.Over = h.Until.Before(time.Now())
+		h.Expired = h.Until.Before(time.Now())
 		holders = append(holders, h)
 		return err
-	}, "SELECT worker_id, owner, hw FROM "+table.Name()+" WHERE worker_id BETWEEN 0 AND ? AND free = 0 ORDER BY worker_id", workers-1)
+	}, "SELECT worker_id, owner, hw FROM "+table.QuotedName()+" WHERE worker_id BETWEEN 0 AND ? AND free = 0 ORDER BY worker_id", workers-1)
 	switch {
 	case servererr.Is(err, servererr.NoSuchTable):
-		err = fmt.Errorf("leafsql: %s has no table %s: no snowflake was drawn with the default source, mysql(); leafsql init creates it, or name the program's leafWorker", table.Label, table.Plain())
-	case databases.Denied(err):
+		err = fmt.Errorf("leafsql: %s has no table %s: no snowflake was drawn with the default source, mysql(); leafsql init creates it, or name the program's leafWorker", table.Label, table.PlainName())
+	case databases.IsDenied(err):
 		err = fmt.Errorf("leafsql: %s: %w; grant this user SELECT on it", name, err)
 	case err != nil:
 		err = fmt.Errorf("leafsql: %s: %w; who holds which cannot be said, look at that server", name, err)
@@ -129,8 +130,8 @@ func leased(ctx context.Context, f *flags, workers int) (name string, holders []
 	return name, holders, workers - len(holders), err
 }
 
-// documents reads the documents of all worker ids. A missing document has no version.
-func documents(ctx context.Context, s *screen.Screen, src worker.Source, workers int) ([]worker.Doc, []worker.Version, error) {
+// readDocuments reads the documents of all worker ids. A missing document has no version.
+func readDocuments(ctx context.Context, s *screen.Screen, src worker.Source, workers int) ([]worker.Doc, []worker.Version, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	docs := make([]worker.Doc, workers)
@@ -138,10 +139,10 @@ func documents(ctx context.Context, s *screen.Screen, src worker.Source, workers
 	var next, read atomic.Int64
 	defer s.Progress(func() string { return s.Texts.Sprintf("%d of %d worker ids read", read.Load(), workers) })()
 	var reading sync.WaitGroup
-	for range min(askedAtOnce, workers) {
+	for range min(parallelReads, workers) {
 		reading.Go(func() {
 			for slot := int(next.Add(1)) - 1; slot < workers && ctx.Err() == nil; slot = int(next.Add(1)) - 1 {
-				asked, end := context.WithTimeout(ctx, askedFor)
+				asked, end := context.WithTimeout(ctx, readTimeout)
 				doc, version, err := src.Slots.Get(asked, slot)
 				end()
 				if err != nil {
@@ -159,9 +160,9 @@ func documents(ctx context.Context, s *screen.Screen, src worker.Source, workers
 	return docs, versions, nil
 }
 
-// held returns the holders of worker ids, and the number of free ones.
-func held(ctx context.Context, s *screen.Screen, src worker.Source, workers int) (holders []holder, free int, err error) {
-	docs, versions, err := documents(ctx, s, src, workers)
+// listHolders returns the holders of worker ids, and the number of free ones.
+func listHolders(ctx context.Context, s *screen.Screen, src worker.Source, workers int) (holders []holder, free int, err error) {
+	docs, versions, err := readDocuments(ctx, s, src, workers)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -94,21 +94,21 @@ func (r *Report) Status() int {
 func Run(ctx context.Context, s *survey.Survey, opts Options) (*Report, error) {
 	c := &checker{Survey: s, opts: opts, unencodable: make(map[string]bool)}
 	for _, step := range []func(context.Context) error{
-		c.servers, c.versions, c.layout, c.rights, c.rows, c.behind, c.tables, c.unfilled, c.rules, c.shards,
+		c.checkServers, c.checkVersions, c.checkLayout, c.checkRights, c.checkRows, c.checkPrograms, c.checkTables, c.checkUnfilled, c.checkRules, c.checkShards,
 	} {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}
 	}
-	order(c.findings)
-	return c.report(), nil
+	sortFindings(c.findings)
+	return c.buildReport(), nil
 }
 
-func (c *checker) report() *Report {
+func (c *checker) buildReport() *Report {
 	store := c.Set.Store
 	r := &Report{
 		Time:   time.Now().UTC().Truncate(time.Millisecond),
-		Store:  Place{store.Label, store.Version, store.Plain()},
+		Store:  Place{store.Label, store.Version, store.PlainName()},
 		Tables: []Table{}, Findings: c.findings,
 	}
 	if r.Findings == nil {
@@ -121,15 +121,15 @@ func (c *checker) report() *Report {
 	for _, shard := range c.Shards {
 		r.Shards = append(r.Shards, Place{Server: shard.Label, Version: shard.Version})
 		for _, t := range shard.Tables {
-			r.Tables = append(r.Tables, c.table(t, rows[t.Tag]))
+			r.Tables = append(r.Tables, c.newTable(t, rows[t.Tag]))
 		}
 	}
-	r.Tags = TagsOf(c.Rows, c.opts.Rates)
+	r.Tags = NewTags(c.Rows, c.opts.Rates)
 	return r
 }
 
-// TagsOf returns leaf_alloc's rows in the form of a report.
-func TagsOf(rows []survey.Row, rates map[string]Rate) []Tag {
+// NewTags returns leaf_alloc's rows in the form of a report.
+func NewTags(rows []survey.Row, rates map[string]Rate) []Tag {
 	tags := []Tag{}
 	for _, row := range rows {
 		tag := Tag{Tag: row.Tag, MaxID: row.MaxID, Step: row.Step}
@@ -144,59 +144,59 @@ func TagsOf(rows []survey.Row, rates map[string]Rate) []Tag {
 	return tags
 }
 
-func (c *checker) table(t *survey.Table, row *survey.Row) Table {
+func (c *checker) newTable(t *survey.Table, row *survey.Row) Table {
 	out := Table{
 		Server: t.Shard.Label, Table: t.Name(), Key: t.Column, Type: t.Type, Generator: string(t.Kind), Tag: t.Tag,
-		Auto: t.AutoIncrement, Why: t.Why,
+		Auto: t.AutoIncrement, Why: t.UnknownReason,
 	}
 	if t.Err != nil {
 		out.Unfit = t.Err.Error()
 		return out
 	}
-	if t.Known {
+	if t.IsKeyKnown {
 		out.HighestKey = &t.Top
 	}
 	if row != nil {
 		out.NextID = &row.MaxID
 	}
-	if used, ok := c.used(t, row); ok {
+	if used, ok := c.usedFraction(t, row); ok {
 		out.Used = &used
 	}
-	if years, ok := c.years(t, row); ok {
+	if years, ok := c.remainingYears(t, row); ok {
 		out.Years = &years
 	}
 	return out
 }
 
-// servers checks the servers' settings, and that all shards share leaf_alloc and the worker ids.
-func (c *checker) servers(ctx context.Context) error {
+// checkServers checks the servers' settings, and that all shards share leaf_alloc and the worker ids.
+func (c *checker) checkServers(ctx context.Context) error {
 	seen := make(map[string]bool)
 	for _, shard := range c.Shards {
 		s := shard.Server
 		if !seen[s.ID] {
 			seen[s.ID] = true
-			c.readOnly(s.Label, s.ReadOnly())
-			c.strictness(s.Label, s.Global["sql_mode"])
-			c.increment(s)
-			c.redirect(s)
+			c.checkReadOnly(s.Label, s.ReadOnly())
+			c.checkStrictness(s.Label, s.Global["sql_mode"])
+			c.checkIncrement(s)
+			c.checkRedirect(s)
 		}
 		if shard.Config.NewRegistry {
 			c.add(Finding{Code: "new-registry", Severity: Warning, Server: s.Label,
 				Message: "leafNewRegistry=true says that no process ran before; left in, it takes away the wait that protects a worker id after the registry was lost.",
 				Fix:     "take leafNewRegistry out of the DSN once the first process has run"})
 		}
-		if err := c.sameStore(ctx, shard); err != nil {
+		if err := c.checkSameStore(ctx, shard); err != nil {
 			return err
 		}
-		c.sameWorkers(shard)
+		c.checkSameWorkers(shard)
 	}
 	if store := c.Set.Store; !seen[store.ID] {
-		c.readOnly(store.Label, store.ReadOnly())
+		c.checkReadOnly(store.Label, store.ReadOnly())
 	}
 	return nil
 }
 
-func (c *checker) readOnly(label string, readOnly bool) {
+func (c *checker) checkReadOnly(label string, readOnly bool) {
 	if readOnly {
 		c.add(Finding{Code: "read-only", Severity: Error, Server: label,
 			Message: "The server is read_only: it is a replica, or was demoted.",
@@ -205,23 +205,23 @@ func (c *checker) readOnly(label string, readOnly bool) {
 	}
 }
 
-func (c *checker) strictness(label, mode string) {
+func (c *checker) checkStrictness(label, mode string) {
 	modes := strings.Split(mode, ",")
 	if !slices.Contains(modes, "STRICT_TRANS_TABLES") && !slices.Contains(modes, "STRICT_ALL_TABLES") {
 		c.add(Finding{Code: "sql-mode", Severity: Warning, Server: label,
 			Message: "The server is not strict: once AUTO_INCREMENT is gone, a writer without leafsql stores key 0 and gets no error.",
-			SQL:     globalMode(mode, "STRICT_TRANS_TABLES")})
+			SQL:     addGlobalMode(mode, "STRICT_TRANS_TABLES")})
 	}
 }
 
-// increment checks the variable by which some clients count the ids of several rows.
-func (c *checker) increment(s *databases.Server) {
+// checkIncrement checks the variable by which some clients count the ids of several rows.
+func (c *checker) checkIncrement(s *databases.Server) {
 	n := s.Global["auto_increment_increment"]
 	if n == "1" || n == "" {
 		return
 	}
 	f := Finding{Code: "increment", Severity: Warning, Server: s.Label,
-		Message: c.say("auto_increment_increment is %s: Connector/J, MariaDB Connector/J 2.7, MikroORM and GORM's autoIncrementIncrement count the ids of several rows by it, so they name other rows; leafsql's ids are consecutive.", n),
+		Message: c.sprintf("auto_increment_increment is %s: Connector/J, MariaDB Connector/J 2.7, MikroORM and GORM's autoIncrementIncrement count the ids of several rows by it, so they name other rows; leafsql's ids are consecutive.", n),
 		Fix:     "set it to 1 for these clients: sessionVariables=auto_increment_increment=1 in the URL of Connector/J, auto_increment_increment=1 in this DSN, no autoIncrementIncrement in GORM's tags; or for all clients, once no table has AUTO_INCREMENT (Galera: with wsrep_auto_increment_control=OFF)",
 		SQL:     []string{"SET GLOBAL auto_increment_increment = 1"}}
 	if s.Session["auto_increment_increment"] == "1" { // the DSN sets it
@@ -230,35 +230,35 @@ func (c *checker) increment(s *databases.Server) {
 	c.add(f)
 }
 
-// redirect checks the variable by which MariaDB sends clients to another address.
-func (c *checker) redirect(s *databases.Server) {
+// checkRedirect checks the variable by which MariaDB sends clients to another address.
+func (c *checker) checkRedirect(s *databases.Server) {
 	if url := s.Global["redirect_url"]; url != "" {
 		c.add(Finding{Code: "redirect", Severity: Warning, Server: s.Label,
-			Message: c.say("redirect_url is %s: clients that follow it connect there and past leafsql proxy, and their INSERTs are not filled.", url),
+			Message: c.sprintf("redirect_url is %s: clients that follow it connect there and past leafsql proxy, and their INSERTs are not filled.", url),
 			Fix:     "empty it, or set permitRedirect=false in the URL of MariaDB Connector/J",
 			SQL:     []string{"SET GLOBAL redirect_url = ''"}})
 	}
 }
 
-// sameStore compares the leaf_alloc that a shard's DSN names with the set's.
-func (c *checker) sameStore(ctx context.Context, shard *survey.Shard) error {
-	theirs, ours, err := c.Set.OtherStore(ctx, shard.Shard)
+// checkSameStore compares the leaf_alloc that a shard's DSN names with the set's.
+func (c *checker) checkSameStore(ctx context.Context, shard *survey.Shard) error {
+	theirs, ours, err := c.Set.DifferingStore(ctx, shard.Shard)
 	if err != nil || theirs == "" {
 		return err
 	}
 	c.add(Finding{Code: "stores-differ", Severity: Error, Server: shard.Label,
-		Message: c.say("This shard's ids come from %s, the first one's from %s: both give the same ids.", theirs, ours),
+		Message: c.sprintf("This shard's ids come from %s, the first one's from %s: both give the same ids.", theirs, ours),
 		Fix:     "give every shard's DSN the same leafStore and the same leafAllocTable"})
 	return nil
 }
 
-// sameWorkers compares a shard's source of worker ids with the first shard's.
-func (c *checker) sameWorkers(shard *survey.Shard) {
+// checkSameWorkers compares a shard's source of worker ids with the first shard's.
+func (c *checker) checkSameWorkers(shard *survey.Shard) {
 	first := c.Shards[0]
 	snowflakes := func(s *survey.Shard) bool {
 		return lo.ContainsBy(s.Tables, func(t *survey.Table) bool { return t.Kind == "snowflake" })
 	}
-	if !shard.Own || shard == first || !snowflakes(first) || !snowflakes(shard) {
+	if !shard.HasLeafParams || shard == first || !snowflakes(first) || !snowflakes(shard) {
 		return
 	}
 	a, b := first.Config, shard.Config

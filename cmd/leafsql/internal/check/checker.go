@@ -16,28 +16,28 @@ type checker struct {
 }
 
 func (c *checker) add(f Finding) {
-	f.Message, f.Fix = c.text(f.Message), c.text(f.Fix) // translates whole texts; formatted ones were translated by say
+	f.Message, f.Fix = c.translate(f.Message), c.translate(f.Fix) // translates whole texts; formatted ones were translated by say
 	c.findings = append(c.findings, f)
 }
 
-// definition returns the definition of the key's column, from SHOW CREATE TABLE.
-func definition(ctx context.Context, t *survey.Table) (column.Definition, error) {
-	create, err := t.Create(ctx)
+// readDefinition returns the definition of the key's column, from SHOW CREATE TABLE.
+func readDefinition(ctx context.Context, t *survey.Table) (column.Definition, error) {
+	create, err := t.ReadCreate(ctx)
 	if err != nil {
 		return column.Definition{}, err
 	}
-	return column.Of(create, t.Column)
+	return column.FromCreateTable(create, t.Column)
 }
 
-// at returns a finding about a table, without a message.
-func at(code string, severity Severity, t *survey.Table) Finding {
+// newTableFinding returns a finding about a table, without a message.
+func newTableFinding(code string, severity Severity, t *survey.Table) Finding {
 	return Finding{Code: code, Severity: severity, Server: t.Shard.Label, Table: t.Name(), Tag: t.Tag}
 }
 
-// say formats a message in the language of the report.
-func (c *checker) say(format string, args ...any) string {
+// sprintf formats a message in the language of the report.
+func (c *checker) sprintf(format string, args ...any) string {
 	return c.opts.Texts.Sprintf(format, args...)
 }
 
-// text translates a text.
-func (c *checker) text(english string) string { return c.opts.Texts.Text(english) }
+// translate translates a text.
+func (c *checker) translate(english string) string { return c.opts.Texts.Text(english) }

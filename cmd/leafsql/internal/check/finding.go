@@ -79,8 +79,8 @@ var codes = []string{
 	"row-unmarked",       // a fail-over can bring a row's next range back
 }
 
-// order sorts findings by the position of their code, then by server, table and tag.
-func order(findings []Finding) {
+// sortFindings sorts findings by the position of their code, then by server, table and tag.
+func sortFindings(findings []Finding) {
 	place := func(f Finding) int { return slices.Index(codes, f.Code) }
 	slices.SortStableFunc(findings, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(place(a), place(b)), cmp.Compare(a.Server, b.Server), cmp.Compare(a.Table, b.Table), cmp.Compare(a.Tag, b.Tag))

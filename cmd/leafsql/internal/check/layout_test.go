@@ -16,7 +16,7 @@ func TestForgetfulNodes(t *testing.T) {
 	} {
 		global["innodb_flush_log_at_trx_commit"] = "2"
 		found := 0
-		new(checker).forgetful(&databases.Store{Server: &databases.Server{Global: global}}, func(string, string) Finding {
+		new(checker).checkCommitLoss(&databases.Store{Server: &databases.Server{Global: global}}, func(string, string) Finding {
 			found++
 			return Finding{}
 		})

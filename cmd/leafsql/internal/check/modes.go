@@ -7,8 +7,8 @@ import (
 	"github.com/leafsql/leafsql/internal/quote"
 )
 
-// globalMode returns the statement that adds a mode to the global sql_mode.
-func globalMode(modes, add string) []string {
+// addGlobalMode returns the statement that adds a mode to the global sql_mode.
+func addGlobalMode(modes, add string) []string {
 	return []string{"SET GLOBAL sql_mode = " + quote.String(strings.Trim(modes+","+add, ","))}
 }
 

@@ -8,54 +8,54 @@ import (
 	"github.com/leafsql/leafsql/internal/quote"
 )
 
-// texts are the types of keys that can hold UUIDs as text.
-var texts = []string{"char(36)", "varchar(36)"}
+// textKeyTypes are the types of keys that can hold UUIDs as text.
+var textKeyTypes = []string{"char(36)", "varchar(36)"}
 
-// properties checks a table's engine and its key.
-func (c *checker) properties(t *survey.Table) {
+// checkProperties checks a table's engine and its key.
+func (c *checker) checkProperties(t *survey.Table) {
 	null := ""
 	if t.Nullable {
-		null = c.text(" It may also be NULL.")
+		null = c.translate(" It may also be NULL.")
 	}
 	switch {
 	case !t.Unique && !t.UniqueWith:
-		f := at("key-not-unique", Warning, t)
-		f.Message = c.say("No unique index has %s: leafsql gives no id twice, and nothing refuses a key that somebody else writes twice.%s", t.Column, null)
-		f.SQL = []string{"ALTER TABLE " + t.Quoted() + " ADD UNIQUE KEY (" + quote.Name(t.Column) + ")"}
+		f := newTableFinding("key-not-unique", Warning, t)
+		f.Message = c.sprintf("No unique index has %s: leafsql gives no id twice, and nothing refuses a key that somebody else writes twice.%s", t.Column, null)
+		f.SQL = []string{"ALTER TABLE " + t.QuotedName() + " ADD UNIQUE KEY (" + quote.Name(t.Column) + ")"}
 		c.add(f)
 	case !t.Unique || t.Nullable:
-		f := at("key-not-unique", Note, t)
-		f.Message = c.say("%s is unique only together with other columns.%s", t.Column, null)
+		f := newTableFinding("key-not-unique", Note, t)
+		f.Message = c.sprintf("%s is unique only together with other columns.%s", t.Column, null)
 		if t.Unique {
-			f.Message = c.say("%s may be NULL: rows can lose their key, or have none from before.", t.Column)
+			f.Message = c.sprintf("%s may be NULL: rows can lose their key, or have none from before.", t.Column)
 		}
 		c.add(f)
 	}
 	if t.AutoRandom {
-		f := at("key-auto-random", Error, t)
-		f.Message = c.say("%s is AUTO_RANDOM: TiDB refuses every INSERT with a key (error 8216).", t.Column)
+		f := newTableFinding("key-auto-random", Error, t)
+		f.Message = c.sprintf("%s is AUTO_RANDOM: TiDB refuses every INSERT with a key (error 8216).", t.Column)
 		f.Fix = "move the rows into a table with PRIMARY KEY (…) NONCLUSTERED, SHARD_ROW_ID_BITS and PRE_SPLIT_REGIONS, which spread the rows as AUTO_RANDOM does"
 		c.add(f)
 	}
-	if slices.Contains(texts, t.Type) && (t.Kind == driver.Segment || t.Kind == driver.Snowflake) {
-		f := at("key-text", Warning, t)
-		f.Message = c.say("Its type %s is that of UUIDs, and it gets numbers such as '1000'.", t.Type)
-		f.Fix = c.say("%s:%s:uuid7 in leafTables gives it UUIDs; else make it BIGINT", t.Bare(), t.Column)
+	if slices.Contains(textKeyTypes, t.Type) && (t.Kind == driver.Segment || t.Kind == driver.Snowflake) {
+		f := newTableFinding("key-text", Warning, t)
+		f.Message = c.sprintf("Its type %s is that of UUIDs, and it gets numbers such as '1000'.", t.Type)
+		f.Fix = c.sprintf("%s:%s:uuid7 in leafTables gives it UUIDs; else make it BIGINT", t.ShardName(), t.Column)
 		c.add(f)
 	}
 	if t.Sequence {
-		f := at("default-sequence", Warning, t)
+		f := newTableFinding("default-sequence", Warning, t)
 		f.Message = "Its default is the next number of a sequence: a writer without leafsql takes numbers that leafsql gives out."
 		if !c.waitsForPrograms(&f) {
 			f.Fix = "once every writer uses mysql-leaf"
-			f.SQL = []string{"ALTER TABLE " + t.Quoted() + " ALTER COLUMN " + quote.Name(t.Column) + " DROP DEFAULT"}
+			f.SQL = []string{"ALTER TABLE " + t.QuotedName() + " ALTER COLUMN " + quote.Name(t.Column) + " DROP DEFAULT"}
 		}
 		c.add(f)
 	}
 	if t.Engine != "" && !t.Transactional {
-		f := at("table-engine", Note, t)
-		f.Message = c.say("Its engine %s undoes nothing: an INSERT of several rows that fails leaves some of them.", t.Engine)
-		f.SQL = []string{"ALTER TABLE " + t.Quoted() + " ENGINE = InnoDB"}
+		f := newTableFinding("table-engine", Note, t)
+		f.Message = c.sprintf("Its engine %s undoes nothing: an INSERT of several rows that fails leaves some of them.", t.Engine)
+		f.SQL = []string{"ALTER TABLE " + t.QuotedName() + " ENGINE = InnoDB"}
 		c.add(f)
 	}
 }

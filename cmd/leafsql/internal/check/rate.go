@@ -14,9 +14,9 @@ import (
 // A Rate is the consumption of a tag's ids.
 type Rate struct{ PerSecond float64 }
 
-// Rates compares two readings of leaf_alloc. A tag that did not move has no rate: processes fetch ids in
+// CompareRows compares two readings of leaf_alloc. A tag that did not move has no rate: processes fetch ids in
 // ranges, so no movement does not mean no use.
-func Rates(before, after []survey.Row, apart time.Duration) map[string]Rate {
+func CompareRows(before, after []survey.Row, apart time.Duration) map[string]Rate {
 	was := make(map[string]int64, len(before))
 	for _, r := range before {
 		was[r.Tag] = r.MaxID
@@ -30,9 +30,9 @@ func Rates(before, after []survey.Row, apart time.Duration) map[string]Rate {
 	return rates
 }
 
-// ReadEarlier parses a report that an earlier check wrote with -json. It returns the report's rows, with tag
+// ReadReport parses a report that an earlier check wrote with -json. It returns the report's rows, with tag
 // and max_id only, and its time.
-func ReadEarlier(r io.Reader) (rows []survey.Row, at time.Time, err error) {
+func ReadReport(r io.Reader) (rows []survey.Row, at time.Time, err error) {
 	var report struct {
 		Time time.Time
 		Tags []struct {
@@ -56,8 +56,8 @@ func ReadEarlier(r io.Reader) (rows []survey.Row, at time.Time, err error) {
 	return rows, report.Time, nil
 }
 
-// Span formats a number of years for people, in years, days or hours.
-func Span(texts chinese.Texts, years float64) string {
+// FormatYears formats a number of years for people, in years, days or hours.
+func FormatYears(texts chinese.Texts, years float64) string {
 	days := years * 365.25
 	switch {
 	case years > 10_000:

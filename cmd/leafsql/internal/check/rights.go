@@ -12,21 +12,21 @@ import (
 	"github.com/leafsql/leafsql/internal/schema"
 )
 
-// rights tries the driver's statements without changing anything: an EXPLAIN needs the same rights as the
+// checkRights tries the driver's statements without changing anything: an EXPLAIN needs the same rights as the
 // statement that it explains.
-func (c *checker) rights(ctx context.Context) error {
-	if store := c.Set.Store; c.Alloc.Exists && c.takesSegments() {
+func (c *checker) checkRights(ctx context.Context) error {
+	if store := c.Set.Store; c.Alloc.Exists && c.usesSegments() {
 		before := len(c.findings)
-		if err := c.tableRights(ctx, store, c.Alloc.Denied, c.text("leaf_alloc: no ids can be had"), schema.LeafAlloc(quote.Table(store.Plain())), c.allocTries(store)); err != nil {
+		if err := c.checkTableRights(ctx, store, c.Alloc.Denied, c.translate("leaf_alloc: no ids can be had"), schema.LeafAlloc(quote.Table(store.PlainName())), c.allocRightTests(store)); err != nil {
 			return err
 		}
 		if len(c.findings) == before {
-			if err := c.marks(ctx, store); err != nil {
+			if err := c.checkMarks(ctx, store); err != nil {
 				return err
 			}
 		}
 	}
-	if err := c.leases(ctx); err != nil {
+	if err := c.checkLeaseRights(ctx); err != nil {
 		return err
 	}
 	asked := make(map[string]bool)
@@ -37,14 +37,14 @@ func (c *checker) rights(ctx context.Context) error {
 		}
 		for _, t := range shard.Tables {
 			if t.DeniedRead {
-				f := at("rights", Error, t)
+				f := newTableFinding("rights", Error, t)
 				f.Message = "This user may not read its key: whether the next id is above the keys in use is not seen at the start either."
-				f.SQL = []string{"GRANT SELECT ON " + t.Quoted() + " TO " + user}
+				f.SQL = []string{"GRANT SELECT ON " + t.QuotedName() + " TO " + user}
 				c.add(f)
 			}
 			if place := shard.ID + t.Database; t.Err == nil && !asked[place] {
 				asked[place] = true
-				if err := c.stageRights(ctx, shard, t.Database, user); err != nil {
+				if err := c.checkStageRights(ctx, shard, t.Database, user); err != nil {
 					return err
 				}
 			}
@@ -53,29 +53,29 @@ func (c *checker) rights(ctx context.Context) error {
 	return nil
 }
 
-// A try is a right, and a statement that needs the right.
-type try struct{ right, text string }
+// A rightTest is a right, and a statement that needs the right.
+type rightTest struct{ right, text string }
 
-// allocTries returns the statements of a fetch, and of leafCreate, on leaf_alloc.
-func (c *checker) allocTries(store *databases.Store) []try {
-	tries := []try{
-		{"SELECT", "EXPLAIN SELECT biz_tag, max_id, step FROM " + store.Name() + " WHERE biz_tag = ''"},
-		{"UPDATE", "EXPLAIN UPDATE " + store.Name() + " SET max_id = 1 WHERE biz_tag = ''"},
+// allocRightTests returns the statements of a fetch, and of leafCreate, on leaf_alloc.
+func (c *checker) allocRightTests(store *databases.Store) []rightTest {
+	tries := []rightTest{
+		{"SELECT", "EXPLAIN SELECT biz_tag, max_id, step FROM " + store.QuotedName() + " WHERE biz_tag = ''"},
+		{"UPDATE", "EXPLAIN UPDATE " + store.QuotedName() + " SET max_id = 1 WHERE biz_tag = ''"},
 	}
 	if c.createsRows() {
-		tries = append(tries, try{"INSERT", "EXPLAIN INSERT INTO " + store.Name() + " (biz_tag, max_id, step) VALUES ('', 1, 1)"})
+		tries = append(tries, rightTest{"INSERT", "EXPLAIN INSERT INTO " + store.QuotedName() + " (biz_tag, max_id, step) VALUES ('', 1, 1)"})
 	}
 	return tries
 }
 
-// leases checks the table of worker ids.
-func (c *checker) leases(ctx context.Context) error {
+// checkLeaseRights checks the table of worker ids.
+func (c *checker) checkLeaseRights(ctx context.Context) error {
 	l := c.Leases
 	if l == nil {
 		return nil
 	}
 	if !l.Exists {
-		f := Finding{Code: "leases-missing", Severity: Error, Server: l.Table.Label, Table: l.Table.Plain(),
+		f := Finding{Code: "leases-missing", Severity: Error, Server: l.Table.Label, Table: l.Table.PlainName(),
 			Message: "There is no such table to lease worker ids from: no snowflakes can be had.",
 			Fix:     "leafsql init creates it", SQL: []string{l.Create().SQL}}
 		if !slices.ContainsFunc(c.Shards, func(s *survey.Shard) bool { return !s.Config.Create }) {
@@ -84,17 +84,17 @@ func (c *checker) leases(ctx context.Context) error {
 		c.add(f)
 		return nil
 	}
-	name := l.Table.Name()
-	return c.tableRights(ctx, l.Table, l.Denied, c.text("leaf_worker: no snowflakes can be had"), l.Create().SQL, []try{
+	name := l.Table.QuotedName()
+	return c.checkTableRights(ctx, l.Table, l.Denied, c.translate("leaf_worker: no snowflakes can be had"), l.Create().SQL, []rightTest{
 		{"SELECT", "EXPLAIN SELECT nonce, hw, free, owner, registry FROM " + name + " WHERE worker_id = 0"},
 		{"INSERT", "EXPLAIN INSERT INTO " + name + " (worker_id, nonce, hw, free, owner, registry) VALUES (0, '', 0, 0, '', '')"},
 		{"UPDATE", "EXPLAIN UPDATE " + name + " SET hw = 0 WHERE worker_id = 0"},
 	})
 }
 
-// tableRights tries statements on a table. A table that the user may not read may also be missing, and no right
-// can be granted on a missing table.
-func (c *checker) tableRights(ctx context.Context, table *databases.Store, denied bool, what, create string, tries []try) error {
+// checkTableRights tries statements on a table. A table that the user may not read may also be missing, and no
+// right can be granted on a missing table.
+func (c *checker) checkTableRights(ctx context.Context, table *databases.Store, denied bool, what, create string, tries []rightTest) error {
 	user, err := table.User(ctx)
 	if err != nil {
 		return err
@@ -105,16 +105,16 @@ func (c *checker) tableRights(ctx context.Context, table *databases.Store, denie
 		if err == nil {
 			rows.Close()
 		}
-		if databases.Denied(err) {
+		if databases.IsDenied(err) {
 			lacking = append(lacking, try.right)
 		}
 	}
 	if len(lacking) == 0 {
 		return nil
 	}
-	f := Finding{Code: "rights", Severity: Error, Server: table.Label, Table: table.Plain(),
-		Message: c.say("This user lacks %s on %s.", strings.Join(lacking, c.text(" and ")), what),
-		SQL:     []string{"GRANT " + strings.Join(lacking, ", ") + " ON " + table.Name() + " TO " + user}}
+	f := Finding{Code: "rights", Severity: Error, Server: table.Label, Table: table.PlainName(),
+		Message: c.sprintf("This user lacks %s on %s.", strings.Join(lacking, c.translate(" and ")), what),
+		SQL:     []string{"GRANT " + strings.Join(lacking, ", ") + " ON " + table.QuotedName() + " TO " + user}}
 	if denied {
 		f.SQL = append([]string{create}, f.SQL...)
 		f.Fix = "the table is created where it is missing, which this user is not told"
@@ -123,8 +123,8 @@ func (c *checker) tableRights(ctx context.Context, table *databases.Store, denie
 	return nil
 }
 
-// stageRights tries to create a temporary table, which INSERT … SELECT and similar statements need.
-func (c *checker) stageRights(ctx context.Context, shard *survey.Shard, database, user string) error {
+// checkStageRights tries to create a temporary table, which INSERT … SELECT and similar statements need.
+func (c *checker) checkStageRights(ctx context.Context, shard *survey.Shard, database, user string) error {
 	conn, err := shard.DB.Conn(ctx)
 	if err != nil {
 		return err
@@ -136,7 +136,7 @@ func (c *checker) stageRights(ctx context.Context, shard *survey.Shard, database
 		_, err = conn.ExecContext(ctx, "DROP TEMPORARY TABLE "+name)
 		return err
 	}
-	if databases.Denied(err) {
+	if databases.IsDenied(err) {
 		c.add(Finding{Code: "rights", Severity: Warning, Server: shard.Label, Table: database + ".*",
 			Message: "This user may not create temporary tables: INSERT … SELECT, LOAD DATA and keys that are expressions are refused.",
 			Fix:     "or leave it, where the application sends none of these",
@@ -145,40 +145,40 @@ func (c *checker) stageRights(ctx context.Context, shard *survey.Shard, database
 	return nil
 }
 
-// hidden records which objects the user cannot see.
-type hidden struct {
+// hiddenObjects records which objects the user cannot see.
+type hiddenObjects struct {
 	triggers, events, routines bool
 	bodies                     bool // bodies of routines
 	views                      bool
 	locked                     bool // objects of a table that another session is creating or altering
 }
 
-// hidden finds out which stored programs the server would omit for this user: it does so without a warning.
+// findHidden finds out which stored programs the server would omit for this user: it does so without a warning.
 // Programs of any database can write a configured table.
-func (c *checker) hidden(ctx context.Context, shard *survey.Shard) (h hidden, err error) {
+func (c *checker) findHidden(ctx context.Context, shard *survey.Shard) (h hiddenObjects, err error) {
 	grants, err := readGrants(ctx, shard)
 	if err != nil {
 		return h, err
 	}
-	h.triggers = !grants.on("TRIGGER", "*", "*")
-	h.events = !grants.on("EVENT", "*", "*")
-	h.routines = !grants.on("SELECT", "*", "*") && !grants.on("SHOW_ROUTINE", "*", "*") && !grants.on("SHOW CREATE ROUTINE", "*", "*") && !grants.on("SELECT", "mysql", "proc")
+	h.triggers = !grants.allow("TRIGGER", "*", "*")
+	h.events = !grants.allow("EVENT", "*", "*")
+	h.routines = !grants.allow("SELECT", "*", "*") && !grants.allow("SHOW_ROUTINE", "*", "*") && !grants.allow("SHOW CREATE ROUTINE", "*", "*") && !grants.allow("SELECT", "mysql", "proc")
 	return h, nil
 }
 
-func (c *checker) addHidden(shard *survey.Shard, schemas []string, h hidden) {
+func (c *checker) addHidden(shard *survey.Shard, schemas []string, h hiddenObjects) {
 	var what, rights []string
 	if h.triggers {
-		what, rights = append(what, c.text("all triggers")), append(rights, "TRIGGER")
+		what, rights = append(what, c.translate("all triggers")), append(rights, "TRIGGER")
 	}
 	if h.events {
-		what, rights = append(what, c.text("all events")), append(rights, "EVENT")
+		what, rights = append(what, c.translate("all events")), append(rights, "EVENT")
 	}
 	if h.views {
-		what = append(what, c.text("what views select"))
+		what = append(what, c.translate("what views select"))
 	}
 	if h.routines || h.bodies {
-		what = append(what, c.text("all routines"))
+		what = append(what, c.translate("all routines"))
 	}
 	if h.locked {
 		c.add(Finding{Code: "hidden", Severity: Unknown, Server: shard.Label,
@@ -189,7 +189,7 @@ func (c *checker) addHidden(shard *survey.Shard, schemas []string, h hidden) {
 		return
 	}
 	f := Finding{Code: "hidden", Severity: Unknown, Server: shard.Label,
-		Message: c.say("This user does not see %s: whether any of them writes a configured table is not known.", strings.Join(what, ", ")),
+		Message: c.sprintf("This user does not see %s: whether any of them writes a configured table is not known.", strings.Join(what, ", ")),
 		Fix:     "run the check as an administrator once; applications do not need these rights"}
 	user, err := shard.User(context.Background())
 	if err != nil {
@@ -251,8 +251,8 @@ func readGrants(ctx context.Context, shard *survey.Shard) (grants, error) {
 	return g, nil
 }
 
-// on reports whether a right is granted on a table, or on all of a database if table is *.
-func (g grants) on(right, db, table string) bool {
+// allow reports whether a right is granted on a table, or on all of a database if table is *.
+func (g grants) allow(right, db, table string) bool {
 	for _, grant := range g {
 		if !slices.Contains(grant.privileges, right) && !slices.Contains(grant.privileges, "ALL PRIVILEGES") {
 			continue

@@ -10,27 +10,27 @@ import (
 	"github.com/leafsql/leafsql/internal/quote"
 )
 
-// rows compares leaf_alloc's rows with the keys in use.
-func (c *checker) rows(context.Context) error {
-	if !c.Readable() {
+// checkRows compares leaf_alloc's rows with the keys in use.
+func (c *checker) checkRows(context.Context) error {
+	if !c.CanReadAlloc() {
 		return nil
 	}
 	store := c.Set.Store
-	c.descriptions(store)
+	c.checkDescriptions(store)
 	for _, tag := range c.Tags {
 		here := func(code string, severity Severity, message string) Finding {
 			return Finding{Code: code, Severity: severity, Server: store.Label, Tag: tag.Name, Message: message}
 		}
-		for _, t := range tag.Unknown() {
-			f := at("highest-unknown", Unknown, t)
-			f.Message = c.say("Its highest key is not known: %s.", t.Why)
+		for _, t := range tag.UnknownTables() {
+			f := newTableFinding("highest-unknown", Unknown, t)
+			f.Message = c.sprintf("Its highest key is not known: %s.", t.UnknownReason)
 			f.Fix = "compare it by hand with what leaf_alloc gives next"
 			if !t.DeniedRead {
-				f.SQL = []string{"SELECT MAX(" + quote.Name(t.Column) + ") FROM " + t.Quoted()}
+				f.SQL = []string{"SELECT MAX(" + quote.Name(t.Column) + ") FROM " + t.QuotedName()}
 			}
 			if t.Integer && !t.Indexed {
 				f.Fix = "compare it by hand with what leaf_alloc gives next, or add an index that tells it"
-				f.SQL = append(f.SQL, "ALTER TABLE "+t.Quoted()+" ADD INDEX ("+quote.Name(t.Column)+")")
+				f.SQL = append(f.SQL, "ALTER TABLE "+t.QuotedName()+" ADD INDEX ("+quote.Name(t.Column)+")")
 			}
 			c.add(f)
 		}
@@ -42,11 +42,11 @@ func (c *checker) rows(context.Context) error {
 			if c.unencodable[tag.Name] {
 				continue // no row can have this tag
 			}
-			f := here("row-missing", Error, c.text("No row: every INSERT into its tables is refused."))
+			f := here("row-missing", Error, c.translate("No row: every INSERT into its tables is refused."))
 			if c.createsRows() {
-				f.Severity, f.Message = Note, c.text("No row yet: leafCreate=true adds it at the first INSERT.")
+				f.Severity, f.Message = Note, c.translate("No row yet: leafCreate=true adds it at the first INSERT.")
 			}
-			if start, err := tag.Start(); err != nil {
+			if start, err := tag.StartID(); err != nil {
 				f.Fix = err.Error()
 			} else {
 				f.SQL = append(f.SQL, c.AddRow(tag, start).SQL)
@@ -54,11 +54,11 @@ func (c *checker) rows(context.Context) error {
 			c.add(f)
 			continue
 		}
-		c.broken(row, tag)
-		c.large(row, tag)
-		if highest, t := tag.Highest(); tag.TooLow() {
-			f := here("row-too-low", Error, c.say("It would give %d next, and %s has or had the key %d.", max(row.MaxID, 1), t.Where(), highest))
-			if start, err := tag.Start(); err != nil {
+		c.checkRow(row, tag)
+		c.checkStep(row, tag)
+		if highest, t := tag.Highest(); tag.IsRowTooLow() {
+			f := here("row-too-low", Error, c.sprintf("It would give %d next, and %s has or had the key %d.", max(row.MaxID, 1), t.Location(), highest))
+			if start, err := tag.StartID(); err != nil {
 				f.Fix = err.Error()
 			} else {
 				f.Fix = "restart processes that hold a range below, so that they fetch another"
@@ -70,16 +70,16 @@ func (c *checker) rows(context.Context) error {
 	return nil
 }
 
-// large compares a step with the remaining ids of the smallest key column. The driver itself takes less, except
-// near the end of BIGINT, for which a note would not help.
-func (c *checker) large(row *survey.Row, tag *survey.Tag) {
-	left := tag.Room() - max(row.MaxID, 1) + 1
-	if left < 1 || row.Step <= max(left/16, 1) || tag.Room() == math.MaxInt64 {
+// checkStep compares a step with the remaining ids of the smallest key column. The driver itself takes less,
+// except near the end of BIGINT, for which a note would not help.
+func (c *checker) checkStep(row *survey.Row, tag *survey.Tag) {
+	left := tag.MaxID() - max(row.MaxID, 1) + 1
+	if left < 1 || row.Step <= max(left/16, 1) || tag.MaxID() == math.MaxInt64 {
 		return
 	}
 	c.add(Finding{Code: "step-large", Severity: Note, Server: c.Set.Store.Label, Tag: tag.Name,
-		Message: c.say("leafsql serve and Java Leaf take %d ids a fetch, and the smallest key column has %d left; mysql-leaf takes less.", row.Step, left),
-		SQL:     []string{"UPDATE " + c.Set.Store.Name() + " SET step = " + strconv.FormatInt(max(left/100, 1), 10) + " WHERE biz_tag = " + quote.String(row.Tag)}})
+		Message: c.sprintf("leafsql serve and Java Leaf take %d ids a fetch, and the smallest key column has %d left; mysql-leaf takes less.", row.Step, left),
+		SQL:     []string{"UPDATE " + c.Set.Store.QuotedName() + " SET step = " + strconv.FormatInt(max(left/100, 1), 10) + " WHERE biz_tag = " + quote.String(row.Tag)}})
 }
 
 // createsRows reports whether the driver adds missing rows by itself.
@@ -89,8 +89,8 @@ func (c *checker) createsRows() bool {
 	})
 }
 
-// broken checks the values of a row, and that its tag has no other row.
-func (c *checker) broken(row *survey.Row, tag *survey.Tag) {
+// checkRow checks the values of a row, and that its tag has no other row.
+func (c *checker) checkRow(row *survey.Row, tag *survey.Tag) {
 	store := c.Set.Store
 	where := " WHERE biz_tag = " + quote.String(row.Tag)
 	f := Finding{Code: "row-broken", Severity: Error, Server: store.Label, Tag: row.Tag}
@@ -103,14 +103,14 @@ func (c *checker) broken(row *survey.Row, tag *survey.Tag) {
 		}
 	}
 	if twins > 1 {
-		f.Message = c.say("It has %d rows.", twins)
+		f.Message = c.sprintf("It has %d rows.", twins)
 		f.Fix = "keep the highest"
-		f.SQL = []string{"DELETE FROM " + store.Name() + where + " AND max_id < " + strconv.FormatInt(highest, 10)}
+		f.SQL = []string{"DELETE FROM " + store.QuotedName() + where + " AND max_id < " + strconv.FormatInt(highest, 10)}
 		c.add(f)
 	}
 	if row.Step < 1 || row.Step > 1<<31-1 {
-		f.Message, f.Fix = c.say("Its step is %d, not in 1 … 2147483647.", row.Step), ""
-		f.SQL = []string{"UPDATE " + store.Name() + " SET step = " + strconv.Itoa(survey.Step) + where}
+		f.Message, f.Fix = c.sprintf("Its step is %d, not in 1 … 2147483647.", row.Step), ""
+		f.SQL = []string{"UPDATE " + store.QuotedName() + " SET step = " + strconv.Itoa(survey.DefaultStep) + where}
 		c.add(f)
 	}
 	if row.Written == "" || row.MaxID < 0 || row.MaxID == 1<<63-1 {
@@ -118,10 +118,10 @@ func (c *checker) broken(row *survey.Row, tag *survey.Tag) {
 		if written == "" {
 			written = "NULL"
 		}
-		f.Message = c.say("Its max_id is %s.", written)
+		f.Message = c.sprintf("Its max_id is %s.", written)
 		f.Fix, f.SQL = "", nil
-		if start, err := tag.Start(); err == nil {
-			f.SQL = []string{"UPDATE " + store.Name() + " SET max_id = " + strconv.FormatInt(start, 10) + where}
+		if start, err := tag.StartID(); err == nil {
+			f.SQL = []string{"UPDATE " + store.QuotedName() + " SET max_id = " + strconv.FormatInt(start, 10) + where}
 		} else {
 			f.Fix = err.Error()
 		}

@@ -11,8 +11,8 @@ import (
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/survey"
 )
 
-// rules finds rules that match no table on any shard, and rows of leaf_alloc from which no table takes ids.
-func (c *checker) rules(context.Context) error {
+// checkRules finds rules that match no table on any shard, and rows of leaf_alloc from which no table takes ids.
+func (c *checker) checkRules(context.Context) error {
 	missing := make(map[string]int)
 	for _, shard := range c.Shards {
 		for _, rule := range shard.Inspection.Missing {
@@ -46,23 +46,23 @@ func (c *checker) rules(context.Context) error {
 	case n == 0:
 		return nil
 	case n == 1:
-		f.Tag, f.Message = others[0], c.text("No configured table takes ids from this row.")
+		f.Tag, f.Message = others[0], c.translate("No configured table takes ids from this row.")
 	case n <= shown:
-		f.Message = c.say("No configured table takes ids from the rows of these %d tags: %s.", n, strings.Join(others, ", "))
+		f.Message = c.sprintf("No configured table takes ids from the rows of these %d tags: %s.", n, strings.Join(others, ", "))
 	default:
-		f.Message = c.say("No configured table takes ids from the rows of %d tags: %s and %d more.", n, strings.Join(others[:shown], ", "), n-shown)
+		f.Message = c.sprintf("No configured table takes ids from the rows of %d tags: %s and %d more.", n, strings.Join(others[:shown], ", "), n-shown)
 	}
-	f.Message += c.text(" That is well where other programs do, Java Leaf for one.")
+	f.Message += c.translate(" That is well where other programs do, Java Leaf for one.")
 	c.add(f)
 	return nil
 }
 
-// shards compares the tables of every shard with the first shard's.
-func (c *checker) shards(ctx context.Context) error {
+// checkShards compares the tables of every shard with the first shard's.
+func (c *checker) checkShards(ctx context.Context) error {
 	byName := func(s *survey.Shard) map[string]*survey.Table {
 		m := make(map[string]*survey.Table)
 		for _, t := range s.Tables {
-			m[t.Bare()] = t
+			m[t.ShardName()] = t
 		}
 		return m
 	}
@@ -71,23 +71,23 @@ func (c *checker) shards(ctx context.Context) error {
 		tables := byName(shard)
 		for _, name := range slices.Sorted(maps.Keys(first)) {
 			if tables[name] == nil {
-				create, err := first[name].Create(ctx)
+				create, err := first[name].ReadCreate(ctx)
 				if err != nil {
 					return err
 				}
 				c.add(Finding{Code: "shards-differ", Severity: Error, Server: shard.Label, Table: name,
-					Message: c.say("The table is on %s and not here, or leafTables does not mean it here.", c.Shards[0].Label),
-					SQL:     []string{counter.ReplaceAllString(create, "")}})
+					Message: c.sprintf("The table is on %s and not here, or leafTables does not mean it here.", c.Shards[0].Label),
+					SQL:     []string{nextNumber.ReplaceAllString(create, "")}})
 				continue
 			}
-			if err := c.compare(ctx, first[name], tables[name]); err != nil {
+			if err := c.compareTables(ctx, first[name], tables[name]); err != nil {
 				return err
 			}
 		}
 		for _, name := range slices.Sorted(maps.Keys(tables)) {
 			if first[name] == nil {
-				f := at("shards-differ", Error, tables[name])
-				f.Message = c.say("The table is here and not on %s, or leafTables does not mean it there.", c.Shards[0].Label)
+				f := newTableFinding("shards-differ", Error, tables[name])
+				f.Message = c.sprintf("The table is here and not on %s, or leafTables does not mean it there.", c.Shards[0].Label)
 				c.add(f)
 			}
 		}
@@ -95,29 +95,29 @@ func (c *checker) shards(ctx context.Context) error {
 	return nil
 }
 
-// counter matches the next number in CREATE TABLE, as in " AUTO_INCREMENT=17". Another shard must not start
+// nextNumber matches the next number in CREATE TABLE, as in " AUTO_INCREMENT=17". Another shard must not start
 // with it.
-var counter = regexp.MustCompile(` AUTO_INCREMENT=\d+`)
+var nextNumber = regexp.MustCompile(` AUTO_INCREMENT=\d+`)
 
-// compare compares a shard's table with the first shard's.
-func (c *checker) compare(ctx context.Context, a, b *survey.Table) error {
-	f := at("shards-differ", Error, b)
+// compareTables compares a shard's table with the first shard's.
+func (c *checker) compareTables(ctx context.Context, a, b *survey.Table) error {
+	f := newTableFinding("shards-differ", Error, b)
 	if a.Kind != b.Kind || a.Tag != b.Tag || !strings.EqualFold(a.Column, b.Column) {
-		f.Message = c.say("Its ids are of %s %s in %s, on %s of %s %s in %s.", b.Kind, b.Tag, b.Column, a.Shard.Label, a.Kind, a.Tag, a.Column)
+		f.Message = c.sprintf("Its ids are of %s %s in %s, on %s of %s %s in %s.", b.Kind, b.Tag, b.Column, a.Shard.Label, a.Kind, a.Tag, a.Column)
 		f.Fix = "give every shard's DSN the same leafTables"
 		c.add(f)
 		return nil
 	}
 	if !a.Shard.Inspection.MariaDB != !b.Shard.Inspection.MariaDB || a.Shard.Version != b.Shard.Version {
 		// Servers of different versions spell the same type differently.
-		if sameColumns(a.Columns, b.Columns, func(s string) string { return width.ReplaceAllString(s, "$1") }) {
+		if sameColumns(a.Columns, b.Columns, func(s string) string { return displayWidth.ReplaceAllString(s, "$1") }) {
 			return nil
 		}
 	}
 	if slices.Equal(a.Columns, b.Columns) {
 		return nil
 	}
-	create, err := a.Create(ctx)
+	create, err := a.ReadCreate(ctx)
 	if err != nil {
 		return err
 	}
@@ -128,9 +128,9 @@ func (c *checker) compare(ctx context.Context, a, b *survey.Table) error {
 	f.Severity = Warning
 	switch {
 	case len(here)+len(there) == 0:
-		f.Message = c.say("Its columns are those of %s in another order: an INSERT without a column list means other columns there.", a.Shard.Label)
+		f.Message = c.sprintf("Its columns are those of %s in another order: an INSERT without a column list means other columns there.", a.Shard.Label)
 	default:
-		f.Message = c.say("Its columns are not those of %s: here %s, there %s.", a.Shard.Label, c.listed(here), c.listed(there))
+		f.Message = c.sprintf("Its columns are not those of %s: here %s, there %s.", a.Shard.Label, c.listColumns(here), c.listColumns(there))
 	}
 	names := make(map[string]bool)
 	for _, col := range b.Columns {
@@ -139,30 +139,30 @@ func (c *checker) compare(ctx context.Context, a, b *survey.Table) error {
 	}
 	for _, col := range there {
 		name, _, _ := strings.Cut(col, " ")
-		def, err := column.Of(create, name)
+		def, err := column.FromCreateTable(create, name)
 		if err != nil {
 			return err
 		}
 		if names[strings.ToLower(name)] {
-			f.SQL = append(f.SQL, def.Alter(b.Quoted()))
+			f.SQL = append(f.SQL, def.Alter(b.QuotedName()))
 		} else {
-			f.SQL = append(f.SQL, def.Add(b.Quoted()))
+			f.SQL = append(f.SQL, def.Add(b.QuotedName()))
 		}
 	}
 	c.add(f)
 	return nil
 }
 
-// width matches an integer type's display width, as in "bigint(20)".
-var width = regexp.MustCompile(`(int)\(\d+\)`)
+// displayWidth matches an integer type's display width, as in "bigint(20)".
+var displayWidth = regexp.MustCompile(`(int)\(\d+\)`)
 
 func sameColumns(a, b []string, as func(string) string) bool {
 	return slices.EqualFunc(a, b, func(x, y string) bool { return as(x) == as(y) })
 }
 
-func (c *checker) listed(columns []string) string {
+func (c *checker) listColumns(columns []string) string {
 	if len(columns) == 0 {
-		return c.text("none of its own")
+		return c.translate("none of its own")
 	}
 	return strings.Join(columns, ", ")
 }

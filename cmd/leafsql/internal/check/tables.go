@@ -15,12 +15,12 @@ import (
 
 // A column is reported as running out above this used fraction, or below this number of years left.
 const (
-	fullSoon  = 0.8
-	yearsSoon = 2
+	maxUsed  = 0.8
+	minYears = 2
 )
 
-// tables checks the key columns.
-func (c *checker) tables(ctx context.Context) error {
+// checkTables checks the key columns.
+func (c *checker) checkTables(ctx context.Context) error {
 	rows := make(map[string]*survey.Row)
 	tags := make(map[string]*survey.Tag)
 	for _, tag := range c.Tags {
@@ -29,18 +29,18 @@ func (c *checker) tables(ctx context.Context) error {
 	for _, shard := range c.Shards {
 		for _, t := range shard.Tables {
 			if unfit, ok := errors.AsType[*driver.RefusedError](t.Err); ok {
-				f := at("key-unfit", Error, t)
+				f := newTableFinding("key-unfit", Error, t)
 				f.Message, f.Fix = unfit.Reason+".", unfit.Fix
 				c.add(f)
 				continue
 			}
-			widens, err := c.small(ctx, t, rows[t.Tag])
+			widens, err := c.checkKeyRange(ctx, t, rows[t.Tag])
 			if err != nil {
 				return err
 			}
-			c.properties(t)
+			c.checkProperties(t)
 			if t.AutoIncrement {
-				if err := c.stillCounts(ctx, t, tags[t.Tag], widens); err != nil {
+				if err := c.checkAutoIncrement(ctx, t, tags[t.Tag], widens); err != nil {
 					return err
 				}
 			}
@@ -49,9 +49,9 @@ func (c *checker) tables(ctx context.Context) error {
 	return nil
 }
 
-// unfilled reports the AUTO_INCREMENT columns that no rule fills, in the DSN's database and in those of
+// checkUnfilled reports the AUTO_INCREMENT columns that no rule fills, in the DSN's database and in those of
 // configured tables.
-func (c *checker) unfilled(ctx context.Context) error {
+func (c *checker) checkUnfilled(ctx context.Context) error {
 	for _, shard := range c.Shards {
 		if shard.Config.None {
 			continue
@@ -78,8 +78,8 @@ func (c *checker) unfilled(ctx context.Context) error {
 					rule = schema + "." + rule
 				}
 				c.add(Finding{Code: "unfilled", Severity: Note, Server: shard.Label, Table: schema + "." + table,
-					Message: c.say("No rule fills its column %s, which has AUTO_INCREMENT: every server counts these ids by itself.", column),
-					Fix:     c.say("%s in leafTables fills it", rule)})
+					Message: c.sprintf("No rule fills its column %s, which has AUTO_INCREMENT: every server counts these ids by itself.", column),
+					Fix:     c.sprintf("%s in leafTables fills it", rule)})
 				return nil
 			}, "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = ? AND extra LIKE '%auto_increment%'"+
 				" AND NOT (column_name = 'my_row_id' AND extra LIKE '%invisible%') ORDER BY 1", schema)
@@ -91,34 +91,34 @@ func (c *checker) unfilled(ctx context.Context) error {
 	return nil
 }
 
-// stillCounts checks a table whose keys the server generates as well. tag is nil if they do not come from
+// checkAutoIncrement checks a table whose keys the server generates as well. tag is nil if they do not come from
 // leaf_alloc. If an earlier finding widens the key, the SQL of this finding keeps the wide type.
-func (c *checker) stillCounts(ctx context.Context, t *survey.Table, tag *survey.Tag, widens bool) error {
-	def, err := definition(ctx, t)
+func (c *checker) checkAutoIncrement(ctx context.Context, t *survey.Table, tag *survey.Tag, widens bool) error {
+	def, err := readDefinition(ctx, t)
 	if err != nil {
 		return err
 	}
 	if widens {
 		def = def.Widen()
 	}
-	f := at("auto-increment", Warning, t)
-	f.Message = c.text("A writer without leafsql takes numbers that leafsql gives out: an upsert of one overwrites a row of the other.")
+	f := newTableFinding("auto-increment", Warning, t)
+	f.Message = c.translate("A writer without leafsql takes numbers that leafsql gives out: an upsert of one overwrites a row of the other.")
 	f.Fix = "once every writer uses mysql-leaf; leafsql migrate goes there step by step"
-	if tag != nil && tag.Row != nil && !t.Guarded {
-		f.Message += c.text(" leaf_alloc has a row for it already: it came back, or was never taken off. ent does that at its start, and so do other tools that write the schema.")
+	if tag != nil && tag.Row != nil && !t.HasGuard {
+		f.Message += c.translate(" leaf_alloc has a row for it already: it came back, or was never taken off. ent does that at its start, and so do other tools that write the schema.")
 		f.Fix = "change the model or the schema's files first, or it comes back; then, once every writer uses mysql-leaf"
 	}
-	if t.Guarded {
+	if t.HasGuard {
 		f.Severity = Note
-		f.Message = c.say("AUTO_INCREMENT is left, and the trigger %s refuses rows that would take its numbers.", t.Guard())
+		f.Message = c.sprintf("AUTO_INCREMENT is left, and the trigger %s refuses rows that would take its numbers.", t.GuardName())
 		f.Fix = "once every writer uses mysql-leaf; the next step is leafsql migrate -do drop"
 	}
-	f.Message += c.text(" information_schema.tables.auto_increment and SHOW TABLE STATUS do not have the next id; a program must not take it from there.")
+	f.Message += c.translate(" information_schema.tables.auto_increment and SHOW TABLE STATUS do not have the next id; a program must not take it from there.")
 	if !t.Indexed {
-		f.Message += c.text(" The server counts it for each value of the columns before it in its index; leafsql gives the ids of all rows from one counter.")
+		f.Message += c.translate(" The server counts it for each value of the columns before it in its index; leafsql gives the ids of all rows from one counter.")
 	}
-	switch invisible := t.Invisible(def); {
-	case tag != nil && (tag.Row == nil || tag.TooLow() || len(tag.Unknown()) > 0):
+	switch invisible := t.CheckVisible(def); {
+	case tag != nil && (tag.Row == nil || tag.IsRowTooLow() || len(tag.UnknownTables()) > 0):
 		f.Fix = "leaf_alloc first needs a row above all numbers that AUTO_INCREMENT gave, or ids of deleted rows come again: leafsql migrate goes there step by step, or leafsql init adds or raises the row"
 	case c.waitsForPrograms(&f):
 	case t.Shard.TiDB:
@@ -132,30 +132,30 @@ func (c *checker) stillCounts(ctx context.Context, t *survey.Table, tag *survey.
 	return err
 }
 
-// small checks whether the column has room for future ids. It reports whether the SQL of a finding widens the
-// column.
-func (c *checker) small(ctx context.Context, t *survey.Table, row *survey.Row) (widens bool, err error) {
+// checkKeyRange checks whether the column has room for future ids. It reports whether the SQL of a finding
+// widens the column.
+func (c *checker) checkKeyRange(ctx context.Context, t *survey.Table, row *survey.Row) (widens bool, err error) {
 	var f Finding
-	used, known := c.used(t, row)
-	years, measured := c.years(t, row)
+	used, known := c.usedFraction(t, row)
+	years, measured := c.remainingYears(t, row)
 	switch {
 	case t.Kind == driver.Snowflake && known && used > 1:
-		f = at("key-small", Error, t)
-		f.Message = c.say("Its type %s ends at %d, and snowflakes are above that.", t.Type, t.Highest)
+		f = newTableFinding("key-small", Error, t)
+		f.Message = c.sprintf("Its type %s ends at %d, and snowflakes are above that.", t.Type, t.Highest)
 	case known && used > 1:
-		f = at("key-small", Error, t)
-		f.Message = c.say("Its type %s ends at %d, and the next id is %d: every INSERT is refused.", t.Type, t.Highest, row.MaxID)
-	case known && used >= fullSoon:
-		f = at("key-filling", Warning, t)
-		f.Message = c.say("%.0f %% of the ids that its type %s holds are used.", 100*used, t.Type)
-	case measured && years < yearsSoon:
-		f = at("key-filling", Warning, t)
-		f.Message = c.say("At the measured rate the ids that its type %s holds last %s.", t.Type, Span(c.opts.Texts, years))
+		f = newTableFinding("key-small", Error, t)
+		f.Message = c.sprintf("Its type %s ends at %d, and the next id is %d: every INSERT is refused.", t.Type, t.Highest, row.MaxID)
+	case known && used >= maxUsed:
+		f = newTableFinding("key-filling", Warning, t)
+		f.Message = c.sprintf("%.0f %% of the ids that its type %s holds are used.", 100*used, t.Type)
+	case measured && years < minYears:
+		f = newTableFinding("key-filling", Warning, t)
+		f.Message = c.sprintf("At the measured rate the ids that its type %s holds last %s.", t.Type, FormatYears(c.opts.Texts, years))
 	default:
 		return false, nil
 	}
 	if t.Integer {
-		def, err := definition(ctx, t)
+		def, err := readDefinition(ctx, t)
 		if err != nil {
 			return false, err
 		}
@@ -165,7 +165,7 @@ func (c *checker) small(ctx context.Context, t *survey.Table, row *survey.Row) (
 				return false, err
 			}
 			if len(keys) > 0 {
-				f.Fix = c.say("the server refuses to widen a key with foreign keys (%s); drop them, widen the columns on both sides and add them again", strings.Join(keys, ", "))
+				f.Fix = c.sprintf("the server refuses to widen a key with foreign keys (%s); drop them, widen the columns on both sides and add them again", strings.Join(keys, ", "))
 			} else {
 				f.SQL = []string{t.Modify(wide)}
 				f.Fix = "the server copies the table, and lets nobody write meanwhile"
@@ -176,8 +176,9 @@ func (c *checker) small(ctx context.Context, t *survey.Table, row *survey.Row) (
 	return len(f.SQL) > 0, nil
 }
 
-// used returns the fraction of the column's ids that are used, or more than 1 if the next id does not fit.
-func (c *checker) used(t *survey.Table, row *survey.Row) (part float64, known bool) {
+// usedFraction returns the fraction of the column's ids that are used, or more than 1 if the next id does not
+// fit.
+func (c *checker) usedFraction(t *survey.Table, row *survey.Row) (part float64, known bool) {
 	switch {
 	case t.Kind == driver.Snowflake:
 		layout := cmp.Or(t.Shard.Config.Snowflake, snowflake.Leaf)
@@ -193,8 +194,8 @@ func (c *checker) used(t *survey.Table, row *survey.Row) (part float64, known bo
 	return float64(row.MaxID) / float64(t.Highest), true
 }
 
-// years returns the number of years that the column's ids last.
-func (c *checker) years(t *survey.Table, row *survey.Row) (years float64, known bool) {
+// remainingYears returns the number of years that the column's ids last.
+func (c *checker) remainingYears(t *survey.Table, row *survey.Row) (years float64, known bool) {
 	const hours = 24 * 365.25
 	switch t.Kind {
 	case driver.Snowflake:

@@ -10,24 +10,24 @@ import (
 	"github.com/leafsql/leafsql/internal/versions"
 )
 
-// versions finds servers on which statements are refused because of their version.
-func (c *checker) versions(context.Context) error {
+// checkVersions finds servers on which statements are refused because of their version.
+func (c *checker) checkVersions(context.Context) error {
 	for _, shard := range c.Shards {
 		if shard.TiDB {
 			c.add(Finding{Code: "server-tidb", Severity: Note, Server: shard.Label,
-				Message: c.text("This is TiDB. INSERT … SELECT and LOAD DATA into configured tables are refused."),
+				Message: c.translate("This is TiDB. INSERT … SELECT and LOAD DATA into configured tables are refused."),
 				Fix:     "SELECT the rows, or read the file, in the program and insert them with VALUES"})
 			continue
 		}
-		for _, f := range oldServer(c.opts.Texts, shard.Label, shard.Inspection.MariaDB, shard.Inspection.Version, shard.Tables) {
+		for _, f := range findOldServer(c.opts.Texts, shard.Label, shard.Inspection.MariaDB, shard.Inspection.Version, shard.Tables) {
 			c.add(f)
 		}
 	}
 	return nil
 }
 
-// oldServer returns findings about statements that are refused because of the server's version.
-func oldServer(texts chinese.Texts, label string, mariaDB bool, version int, tables []*survey.Table) (findings []Finding) {
+// findOldServer returns findings about statements that are refused because of the server's version.
+func findOldServer(texts chinese.Texts, label string, mariaDB bool, version int, tables []*survey.Table) (findings []Finding) {
 	name := versions.Name(mariaDB, version)
 	if !versions.NumbersRows(mariaDB, version) {
 		findings = append(findings, Finding{Code: "server-old", Severity: Warning, Server: label,

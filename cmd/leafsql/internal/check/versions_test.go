@@ -31,7 +31,7 @@ func TestOldServer(t *testing.T) {
 		{true, 110405, fine, "", nil},
 		{true, 110406, fine, "", nil},
 	} {
-		found := oldServer(nil, "db/shop", tt.mariaDB, tt.version, tt.triggered)
+		found := findOldServer(nil, "db/shop", tt.mariaDB, tt.version, tt.triggered)
 		if tt.code == "" && len(found) == 0 {
 			continue
 		}

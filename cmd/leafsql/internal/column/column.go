@@ -2,7 +2,7 @@
 // definition in SHOW CREATE TABLE, so the column keeps its comment, its sign, its visibility and its other
 // attributes.
 //
-//	def, err := column.Of(create, "id")
+//	def, err := column.FromCreateTable(create, "id")
 //	sql := def.Widen().Alter("`shop`.`orders`")
 //
 // The output of SHOW CREATE TABLE must be quoted with backticks: sql_mode without ANSI_QUOTES, and
@@ -23,9 +23,9 @@ type Definition struct {
 	text string // the text after the name
 }
 
-// Of returns a column's definition from the output of SHOW CREATE TABLE. It fails if the table has no such
-// column.
-func Of(create, column string) (Definition, error) {
+// FromCreateTable returns a column's definition from the output of SHOW CREATE TABLE. It fails if the table has
+// no such column.
+func FromCreateTable(create, column string) (Definition, error) {
 	name := quote.Name(column)
 	for line := range strings.SplitSeq(create, "\n") {
 		// Line breaks in comments are escaped as \n.
@@ -57,7 +57,7 @@ func (d Definition) Add(table string) string {
 // AutoIncrement reports whether the column has AUTO_INCREMENT.
 func (d Definition) AutoIncrement() bool {
 	found := false
-	d.words(func(word string) string {
+	d.mapWords(func(word string) string {
 		found = found || strings.EqualFold(word, "AUTO_INCREMENT")
 		return word
 	})
@@ -65,13 +65,13 @@ func (d Definition) AutoIncrement() bool {
 }
 
 // WithoutAutoIncrement removes AUTO_INCREMENT.
-func (d Definition) WithoutAutoIncrement() Definition { return d.without("AUTO_INCREMENT") }
+func (d Definition) WithoutAutoIncrement() Definition { return d.withoutWord("AUTO_INCREMENT") }
 
 // Visible removes MariaDB's attribute INVISIBLE.
-func (d Definition) Visible() Definition { return d.without("INVISIBLE") }
+func (d Definition) Visible() Definition { return d.withoutWord("INVISIBLE") }
 
-func (d Definition) without(attribute string) Definition {
-	return d.words(func(word string) string {
+func (d Definition) withoutWord(attribute string) Definition {
+	return d.mapWords(func(word string) string {
 		if strings.EqualFold(word, attribute) {
 			return ""
 		}
@@ -85,7 +85,7 @@ func (d Definition) WithAutoIncrement() Definition {
 		return d
 	}
 	done := false
-	d = d.words(func(word string) string {
+	d = d.mapWords(func(word string) string {
 		if !done && strings.EqualFold(word, "NULL") {
 			done = true
 			return word + " AUTO_INCREMENT"
@@ -98,13 +98,13 @@ func (d Definition) WithAutoIncrement() Definition {
 	return d
 }
 
-// integer matches an integer type with its width: "int(10) unsigned zerofill".
-var integer = regexp.MustCompile(`(?i)^(tinyint|smallint|mediumint|int|integer|bigint)(\(\d+\))?( unsigned)?( zerofill)?`)
+// integerType matches an integer type with its width: "int(10) unsigned zerofill".
+var integerType = regexp.MustCompile(`(?i)^(tinyint|smallint|mediumint|int|integer|bigint)(\(\d+\))?( unsigned)?( zerofill)?`)
 
 // Widen changes an integer column to BIGINT with the same sign. It returns a BIGINT, and any other type,
 // unchanged.
 func (d Definition) Widen() Definition {
-	m := integer.FindStringSubmatch(d.text)
+	m := integerType.FindStringSubmatch(d.text)
 	if m == nil || strings.EqualFold(m[1], "bigint") {
 		return d
 	}
@@ -116,18 +116,18 @@ func (d Definition) Widen() Definition {
 	return d
 }
 
-// words replaces each unquoted word of the definition by f(word). If f returns "", it also removes the space
+// mapWords replaces each unquoted word of the definition by f(word). If f returns "", it also removes the space
 // before the word.
-func (d Definition) words(f func(string) string) Definition {
+func (d Definition) mapWords(f func(string) string) Definition {
 	var b strings.Builder
 	text := d.text
 	for i := 0; i < len(text); {
 		end := i + 1
 		switch c := text[i]; {
 		case c == '\'' || c == '`':
-			end = quoted(text, i)
-		case letter(c):
-			for end < len(text) && letter(text[end]) {
+			end = quotedEnd(text, i)
+		case isLetter(c):
+			for end < len(text) && isLetter(text[end]) {
 				end++
 			}
 			word := f(text[i:end])
@@ -147,12 +147,12 @@ func (d Definition) words(f func(string) string) Definition {
 	return d
 }
 
-func letter(c byte) bool {
+func isLetter(c byte) bool {
 	return c == '_' || c == '$' || '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z' || c >= 0x80
 }
 
-// quoted returns the end of the quoted text that begins at i.
-func quoted(text string, i int) int {
+// quotedEnd returns the end of the quoted text that begins at i.
+func quotedEnd(text string, i int) int {
 	q := text[i]
 	for i++; i < len(text); i++ {
 		switch {

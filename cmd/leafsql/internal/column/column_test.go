@@ -35,7 +35,7 @@ func TestAlter(t *testing.T) {
 				exec(t, db, "CREATE TABLE t ("+def+")")
 				before := show(t, db)
 				name := regexp.MustCompile("^`((?:[^`]|``)+)`").FindStringSubmatch(def)[1]
-				col, err := column.Of(before, strings.ReplaceAll(name, "``", "`"))
+				col, err := column.FromCreateTable(before, strings.ReplaceAll(name, "``", "`"))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -46,7 +46,7 @@ func TestAlter(t *testing.T) {
 					t.Errorf("%s\nbecame\n%s\nwant\n%s", before, got, want)
 				}
 				// And back.
-				col, err = column.Of(show(t, db), strings.ReplaceAll(name, "``", "`"))
+				col, err = column.FromCreateTable(show(t, db), strings.ReplaceAll(name, "``", "`"))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -84,7 +84,7 @@ func show(t *testing.T, db *sql.DB) string {
 }
 
 func TestNoSuchColumn(t *testing.T) {
-	if _, err := column.Of("CREATE TABLE `t` (\n  `a` int\n)", "id"); err == nil {
+	if _, err := column.FromCreateTable("CREATE TABLE `t` (\n  `a` int\n)", "id"); err == nil {
 		t.Error("no error")
 	}
 }

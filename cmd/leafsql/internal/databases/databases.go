@@ -34,8 +34,8 @@ type Set struct {
 // A Shard is a database with tables that get ids.
 type Shard struct {
 	*Server
-	Config *driver.Config
-	Own    bool // its DSN has leaf parameters
+	Config        *driver.Config
+	HasLeafParams bool // its DSN has leaf parameters
 }
 
 // A Store is a database that contains leaf_alloc.
@@ -44,15 +44,15 @@ type Store struct {
 	Database, Table string
 }
 
-// Plain returns the table's name without quotes, db.table.
-func (s *Store) Plain() string { return s.Database + "." + s.Table }
+// PlainName returns the table's name without quotes, db.table.
+func (s *Store) PlainName() string { return s.Database + "." + s.Table }
 
-// Workers returns the table of worker ids in the same database. It shares the Server.
-func (s *Store) Workers() *Store { return &Store{s.Server, s.Database, "leaf_worker"} }
+// LeaseTable returns the table of worker ids in the same database. It shares the Server.
+func (s *Store) LeaseTable() *Store { return &Store{s.Server, s.Database, "leaf_worker"} }
 
-// LeasesHere reports whether the worker ids of the shard's snowflakes come from the table of Workers:
+// UsesLeaseTable reports whether the worker ids of the shard's snowflakes come from LeaseTable:
 // leafWorker=mysql(), which is the default.
-func (s *Shard) LeasesHere() bool {
+func (s *Shard) UsesLeaseTable() bool {
 	if s.Config.Worker == "" {
 		return slices.ContainsFunc(s.Config.Tables, func(r driver.Rule) bool { return r.Kind == driver.Snowflake })
 	}
@@ -60,8 +60,8 @@ func (s *Shard) LeasesHere() bool {
 	return name == "mysql"
 }
 
-// Name returns the table's quoted name for SQL on any connection of the server.
-func (s *Store) Name() string { return quote.In(s.Database, s.Table) }
+// QuotedName returns the table's quoted name for SQL on any connection of the server.
+func (s *Store) QuotedName() string { return quote.In(s.Database, s.Table) }
 
 // Open connects to the database of dsn, to the shards, and to the leaf_alloc of dsn. A shard's DSN without leaf
 // parameters inherits those of dsn. Each DSN may have the form env:NAME, as for Lookup. If Open returns no
@@ -74,11 +74,11 @@ func Open(ctx context.Context, dsn string, shards []string) (set *Set, err error
 		}
 	}()
 	for i, text := range append([]string{dsn}, shards...) {
-		text, err := Lookup(text)
+		text, err := ResolveDSN(text)
 		if err != nil {
 			return set, err
 		}
-		cfg, err := Parse(text)
+		cfg, err := ParseDSN(text)
 		if err != nil {
 			return set, err
 		}
@@ -102,15 +102,15 @@ func Open(ctx context.Context, dsn string, shards []string) (set *Set, err error
 				return set, fmt.Errorf("leafsql: -shard %s: it is the database of -dsn, or of another -shard; name each database once", server.Label)
 			}
 		}
-		set.Shards = append(set.Shards, &Shard{Server: server, Config: cfg, Own: own})
+		set.Shards = append(set.Shards, &Shard{Server: server, Config: cfg, HasLeafParams: own})
 	}
 	set.Store, err = openStore(ctx, set.Shards[0])
 	return set, err
 }
 
-// Lookup returns a DSN of the command line: env:NAME refers to an environment variable, which other users of
+// ResolveDSN returns a DSN of the command line: env:NAME refers to an environment variable, which other users of
 // the machine cannot see. It fails if the variable is unset or empty.
-func Lookup(dsn string) (string, error) {
+func ResolveDSN(dsn string) (string, error) {
 	name, ok := strings.CutPrefix(dsn, "env:")
 	if !ok {
 		return dsn, nil
@@ -121,8 +121,8 @@ func Lookup(dsn string) (string, error) {
 	return "", fmt.Errorf("leafsql: the environment variable %s is not set; put the DSN there", name)
 }
 
-// Parse parses a DSN. It adds a hint to errors of go-sql-driver, which have none.
-func Parse(dsn string) (*driver.Config, error) {
+// ParseDSN parses a DSN. It adds a hint to errors of go-sql-driver, which have none.
+func ParseDSN(dsn string) (*driver.Config, error) {
 	cfg, err := driver.ParseDSN(dsn)
 	if err != nil && !strings.HasPrefix(err.Error(), "leafsql: ") {
 		err = fmt.Errorf("leafsql: the DSN cannot be read: %w; write user:password@tcp(host:3306)/database", err)
@@ -135,10 +135,10 @@ func hasLeafParams(dsn string) bool {
 	return err == nil && slices.ContainsFunc(slices.Collect(maps.Keys(inner.Params)), func(k string) bool { return strings.HasPrefix(k, "leaf") })
 }
 
-// OtherStore returns the leaf_alloc of a shard's DSN and the set's. Both are "" if they are the same, or if the
-// shard's DSN has no leaf parameters.
-func (s *Set) OtherStore(ctx context.Context, shard *Shard) (theirs, ours string, err error) {
-	if !shard.Own || shard == s.Shards[0] {
+// DifferingStore returns the leaf_alloc of a shard's DSN and the set's. Both are "" if they are the same, or if
+// the shard's DSN has no leaf parameters.
+func (s *Set) DifferingStore(ctx context.Context, shard *Shard) (theirs, ours string, err error) {
+	if !shard.HasLeafParams || shard == s.Shards[0] {
 		return "", "", nil
 	}
 	other, err := openStore(ctx, shard)
@@ -151,7 +151,7 @@ func (s *Set) OtherStore(ctx context.Context, shard *Shard) (theirs, ours string
 	if other.ID == s.Store.ID && other.Database == s.Store.Database && other.Table == s.Store.Table {
 		return "", "", nil
 	}
-	return other.Name() + " on " + other.Label, s.Store.Name() + " on " + s.Store.Label, nil
+	return other.QuotedName() + " on " + other.Label, s.Store.QuotedName() + " on " + s.Store.Label, nil
 }
 
 // openStore opens the leaf_alloc of a shard's DSN.
@@ -159,13 +159,13 @@ func openStore(ctx context.Context, shard *Shard) (*Store, error) {
 	if shard.Config.Store != "" {
 		return OpenStore(ctx, shard.Config.Store, shard.Config.AllocTable)
 	}
-	return storeOn(shard.Server, shard.Config.AllocTable)
+	return newStore(shard.Server, shard.Config.AllocTable)
 }
 
 // OpenStore opens the leaf_alloc of a DSN. table is its name, [db.]table. The caller has to close the DB of the
 // Store.
 func OpenStore(ctx context.Context, dsn, table string) (*Store, error) {
-	cfg, err := Parse(dsn)
+	cfg, err := ParseDSN(dsn)
 	if err != nil {
 		return nil, err
 	}
@@ -173,14 +173,14 @@ func OpenStore(ctx context.Context, dsn, table string) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	store, err := storeOn(server, table)
+	store, err := newStore(server, table)
 	if err != nil {
 		server.DB.Close()
 	}
 	return store, err
 }
 
-func storeOn(server *Server, table string) (*Store, error) {
+func newStore(server *Server, table string) (*Store, error) {
 	store := &Store{Server: server, Database: server.Database, Table: table}
 	if db, table := quote.Split(table); db != "" {
 		store.Database, store.Table = db, table

@@ -7,14 +7,14 @@ import (
 	"github.com/leafsql/leafsql/internal/servererr"
 )
 
-// WayOut returns a hint for an error of a server, or of the connection to it.
-func WayOut(err error) string {
+// Hint returns a hint for an error of a server, or of the connection to it.
+func Hint(err error) string {
 	switch {
 	case servererr.Is(err, servererr.LoginDenied, servererr.SocketLoginDenied):
 		return "correct the user and password in the DSN"
 	case servererr.Is(err, servererr.UnknownDatabase):
 		return "create the database, or correct the DSN"
-	case Denied(err):
+	case IsDenied(err):
 		return "grant this user the right, or run it as another one"
 	case servererr.Is(err, servererr.LockWait):
 		return "end long transactions on the table, and run it again"
@@ -27,7 +27,7 @@ func WayOut(err error) string {
 // ErrForeignKeys are the errors of a change of a column's type that foreign keys prevent.
 var ErrForeignKeys = []uint16{1832, 1833, 3780}
 
-// Denied reports whether err means that the user lacks a right.
-func Denied(err error) bool {
+// IsDenied reports whether err means that the user lacks a right.
+func IsDenied(err error) bool {
 	return servererr.Denied(err) || servererr.Is(err, servererr.SpecificAccessDenied)
 }

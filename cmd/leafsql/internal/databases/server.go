@@ -29,41 +29,41 @@ type Server struct {
 	Global  map[string]string // variables of other clients
 }
 
-// conns is the maximum number of concurrent queries on a server.
-const conns = 4
+// maxConns is the maximum number of concurrent queries on a server.
+const maxConns = 4
 
 // statsExpiry is MySQL's variable for the age up to which information_schema shows an old AUTO_INCREMENT, one
 // day by default.
 const statsExpiry = "information_schema_stats_expiry"
 
-// watched lists the variables that are read.
-const watched = "'version', 'hostname', 'port', 'server_id', 'server_uuid', 'datadir', 'socket', 'sql_mode', 'read_only', 'super_read_only', 'innodb_read_only', " +
+// variableNames lists the variables that are read.
+const variableNames = "'version', 'hostname', 'port', 'server_id', 'server_uuid', 'datadir', 'socket', 'sql_mode', 'read_only', 'super_read_only', 'innodb_read_only', " +
 	"'innodb_flush_log_at_trx_commit', 'sync_binlog', 'log_bin', 'binlog_format', 'autocommit', 'lower_case_table_names', 'auto_increment_increment', 'redirect_url', 'wsrep_on', 'wsrep_provider', 'group_replication_group_name', '" + statsExpiry + "'"
 
 // connect opens a server's pool, and reads its variables.
 func connect(ctx context.Context, cfg *mysql.Config) (*Server, error) {
 	s := &Server{Label: Label(cfg), Database: cfg.DBName}
-	as, err := open(cfg, nil)
+	appDB, err := openPool(cfg, nil)
 	if err != nil {
-		return nil, s.failed(err)
+		return nil, s.connectError(err)
 	}
-	defer as.Close()
-	if s.Session, err = variables(ctx, as, "SESSION"); err == nil {
-		s.Global, err = variables(ctx, as, "GLOBAL")
+	defer appDB.Close()
+	if s.Session, err = readVariables(ctx, appDB, "SESSION"); err == nil {
+		s.Global, err = readVariables(ctx, appDB, "GLOBAL")
 	}
 	if err == nil {
-		vars := maps.Clone(session)
+		vars := maps.Clone(sessionVariables)
 		if _, caches := s.Session[statsExpiry]; caches {
 			vars[statsExpiry] = "0"
 		}
-		s.DB, err = open(cfg, vars)
+		s.DB, err = openPool(cfg, vars)
 	}
 	if err != nil {
-		return nil, s.failed(err)
+		return nil, s.connectError(err)
 	}
-	s.DB.SetMaxOpenConns(conns)
+	s.DB.SetMaxOpenConns(maxConns)
 	s.Version = s.Global["version"]
-	if s.folds() {
+	if s.foldsCase() {
 		s.Database = strings.ToLower(s.Database) // the spelling of package driver
 	}
 	s.TiDB = versions.TiDB(s.Version)
@@ -74,22 +74,24 @@ func connect(ctx context.Context, cfg *mysql.Config) (*Server, error) {
 	return s, nil
 }
 
-// folds reports whether the server ignores the case of the names of databases and tables.
-func (s *Server) folds() bool { return s.Global["lower_case_table_names"] != "0" }
+// foldsCase reports whether the server ignores the case of the names of databases and tables.
+func (s *Server) foldsCase() bool { return s.Global["lower_case_table_names"] != "0" }
 
 // SameName reports whether a and b name the same table, or the same database.
-func (s *Server) SameName(a, b string) bool { return a == b || s.folds() && strings.EqualFold(a, b) }
+func (s *Server) SameName(a, b string) bool {
+	return a == b || s.foldsCase() && strings.EqualFold(a, b)
+}
 
-// session are the variables of the command's connections. They override the application's: no result is cut
-// short, no statement waits for a COMMIT or long for a lock, no value is clipped, and the server quotes with
+// sessionVariables are the variables of the command's connections. They override the application's: no result is
+// cut short, no statement waits for a COMMIT or long for a lock, no value is clipped, and the server quotes with
 // backticks.
-var session = map[string]string{
+var sessionVariables = map[string]string{
 	"autocommit": "1", "completion_type": "0", "sql_select_limit": "18446744073709551615", "lock_wait_timeout": "10", "innodb_lock_wait_timeout": "10",
 	"sql_mode": "'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,NO_AUTO_VALUE_ON_ZERO'", "sql_quote_show_create": "1", "time_zone": "'+00:00'",
 }
 
-// open opens a pool with cfg and additional variables, which take precedence over the parameters of cfg.
-func open(cfg *mysql.Config, vars map[string]string) (*sql.DB, error) {
+// openPool opens a pool with cfg and additional variables, which take precedence over the parameters of cfg.
+func openPool(cfg *mysql.Config, vars map[string]string) (*sql.DB, error) {
 	cfg = cfg.Clone()
 	cfg.InterpolateParams, cfg.ClientFoundRows, cfg.MultiStatements, cfg.ColumnsWithAlias = true, false, false, false
 	cfg.ParseTime, cfg.Loc = true, time.UTC
@@ -114,26 +116,26 @@ func open(cfg *mysql.Config, vars map[string]string) (*sql.DB, error) {
 	return sql.OpenDB(connector), nil
 }
 
-func variables(ctx context.Context, db *sql.DB, scope string) (map[string]string, error) {
+func readVariables(ctx context.Context, db *sql.DB, scope string) (map[string]string, error) {
 	vars := make(map[string]string)
-	err := each(ctx, db, func(scan func(...any) error) error {
+	err := eachRow(ctx, db, func(scan func(...any) error) error {
 		var name, value string
 		err := scan(&name, &value)
 		vars[strings.ToLower(name)] = value
 		return err
-	}, "SHOW "+scope+" VARIABLES WHERE Variable_name IN ("+watched+")")
+	}, "SHOW "+scope+" VARIABLES WHERE Variable_name IN ("+variableNames+")")
 	return vars, err
 }
 
 // Each calls f for every row of a query's result, until f returns an error. f has to use scan before it
 // returns.
 func (s *Server) Each(ctx context.Context, f func(scan func(...any) error) error, query string, args ...any) error {
-	return each(ctx, s.DB, f, query, args...)
+	return eachRow(ctx, s.DB, f, query, args...)
 }
 
-// EachSeen is like Each, and reports whether the server returned all rows: MariaDB omits rows of
+// EachVisible is like Each, and reports whether the server returned all rows: MariaDB omits rows of
 // information_schema for tables that stay locked, with a warning.
-func (s *Server) EachSeen(ctx context.Context, f func(scan func(...any) error) error, query string) (all bool, err error) {
+func (s *Server) EachVisible(ctx context.Context, f func(scan func(...any) error) error, query string) (all bool, err error) {
 	conn, err := s.DB.Conn(ctx)
 	if err != nil {
 		return false, err
@@ -142,11 +144,11 @@ func (s *Server) EachSeen(ctx context.Context, f func(scan func(...any) error) e
 	if s.MariaDB {
 		query = "SET STATEMENT lock_wait_timeout = 1 FOR " + query
 	}
-	if err := each(ctx, conn, f, query); err != nil {
+	if err := eachRow(ctx, conn, f, query); err != nil {
 		return false, err
 	}
 	all = true
-	err = each(ctx, conn, func(scan func(...any) error) error {
+	err = eachRow(ctx, conn, func(scan func(...any) error) error {
 		var level, message string
 		var code uint16
 		err := scan(&level, &code, &message)
@@ -172,7 +174,7 @@ type querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-func each(ctx context.Context, db querier, f func(scan func(...any) error) error, query string, args ...any) error {
+func eachRow(ctx context.Context, db querier, f func(scan func(...any) error) error, query string, args ...any) error {
 	rows, err := db.QueryContext(ctx, query, args...)
 	if err != nil {
 		return err
@@ -186,8 +188,8 @@ func each(ctx context.Context, db querier, f func(scan func(...any) error) error
 	return rows.Err()
 }
 
-func (s *Server) failed(err error) error {
-	return fmt.Errorf("leafsql: cannot connect to %s: %w; %s", s.Label, err, WayOut(err))
+func (s *Server) connectError(err error) error {
+	return fmt.Errorf("leafsql: cannot connect to %s: %w; %s", s.Label, err, Hint(err))
 }
 
 // Label returns a connection's address and database, address/database, without the user.

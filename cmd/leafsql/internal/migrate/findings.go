@@ -8,15 +8,15 @@ import (
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/survey"
 )
 
-// programs are findings about programs that write the tables inside the server, where no driver adds a key.
-// They result from analysing the programs' text, so a person may have to overrule them.
-var programs = []string{"trigger-inserts", "trigger-sets-key", "routine-inserts", "event-inserts", "hidden"}
+// programFindings are findings about programs that write the tables inside the server, where no driver adds a
+// key. They result from analysing the programs' text, so a person may have to overrule them.
+var programFindings = []string{"trigger-inserts", "trigger-sets-key", "routine-inserts", "event-inserts", "hidden"}
 
-// stops are findings with which leaf_alloc gives no ids, or gives ids twice.
-var stops = []string{"stores-differ", "row-broken", "alloc-key", "alloc-column", "alloc-engine"}
+// storeFindings are findings with which leaf_alloc gives no ids, or gives ids twice.
+var storeFindings = []string{"stores-differ", "row-broken", "alloc-key", "alloc-column", "alloc-engine"}
 
-// judge records the findings that prevent a switch of the tags' tables.
-func (m *Migration) judge(ctx context.Context, s *survey.Survey, tags []*Tag) error {
+// findObstacles records the findings that prevent a switch of the tags' tables.
+func (m *Migration) findObstacles(ctx context.Context, s *survey.Survey, tags []*Tag) error {
 	report, err := check.Run(ctx, s, check.Options{Texts: m.Texts})
 	if err != nil {
 		return err
@@ -26,19 +26,19 @@ func (m *Migration) judge(ctx context.Context, s *survey.Survey, tags []*Tag) er
 			continue
 		}
 		for _, f := range report.Findings {
-			if f.Severity != check.Note && t.concerns(f) && (slices.Contains(stops, f.Code) || OfProgram(f) && !m.IgnorePrograms) {
-				t.Against = append(t.Against, f)
+			if f.Severity != check.Note && t.isConcernedBy(f) && (slices.Contains(storeFindings, f.Code) || IsProgramFinding(f) && !m.IgnorePrograms) {
+				t.Obstacles = append(t.Obstacles, f)
 			}
 		}
 	}
 	return nil
 }
 
-// concerns reports whether a finding is about the tag's row, one of its tables, or an object that all tags
+// isConcernedBy reports whether a finding is about the tag's row, one of its tables, or an object that all tags
 // share: leaf_alloc, or a shard.
-func (t *Tag) concerns(f check.Finding) bool {
+func (t *Tag) isConcernedBy(f check.Finding) bool {
 	switch {
-	case OfProgram(f) && f.Table != "":
+	case IsProgramFinding(f) && f.Table != "":
 		return slices.ContainsFunc(t.tables, func(o *table) bool { return o.Shard.Label == f.Server && o.Name() == f.Table })
 	case f.Tag != "":
 		return f.Tag == t.Name || t.Row != nil && f.Tag == t.Row.Tag
@@ -46,10 +46,10 @@ func (t *Tag) concerns(f check.Finding) bool {
 	return true
 }
 
-// OfProgram reports whether IgnorePrograms suppresses a finding.
-func OfProgram(f check.Finding) bool { return slices.Contains(programs, f.Code) }
+// IsProgramFinding reports whether IgnorePrograms suppresses a finding.
+func IsProgramFinding(f check.Finding) bool { return slices.Contains(programFindings, f.Code) }
 
-// Blocks reports whether the step is refused because of a finding in Against.
-func (t *Tag) Blocks(step Step) bool {
-	return len(t.Against) > 0 && step == t.Next() && step != Widen && step != Done
+// IsBlocked reports whether the step is refused because of a finding in Obstacles.
+func (t *Tag) IsBlocked(step Step) bool {
+	return len(t.Obstacles) > 0 && step == t.Next() && step != Widen && step != Done
 }

@@ -1,9 +1,9 @@
 // Package migrate moves tables from AUTO_INCREMENT, or from Java Leaf, to mysql-leaf: one step at a time, in an
 // order in which no id can be issued twice.
 //
-//	tags, err := migration.Look(ctx)
+//	tags, err := migration.ReadTags(ctx)
 //	for _, tag := range tags {
-//		err = migration.Do(ctx, tag, tag.Next(), say)
+//		err = migration.RunStep(ctx, tag, tag.Next(), say)
 //	}
 //
 // The state of a migration is read from the databases alone, so it can resume after any interruption. A step is
@@ -52,11 +52,11 @@ type Migration struct {
 // A Tag is the state of the tables of one tag, on all shards.
 type Tag struct {
 	*survey.Tag
-	Against []check.Finding // problems that the next steps would cause; while there are any, every step except Widen is refused
+	Obstacles []check.Finding // problems that the next steps would cause; while there are any, every step except Widen is refused
 
 	survey      *survey.Survey
 	tables      []*table
-	widen       bool
+	widens      bool
 	foreignKeys []string // foreign keys that prevent Widen
 }
 
@@ -73,7 +73,7 @@ type Statement struct {
 	on     *databases.Server
 }
 
-// Configure makes rules of Tables for the DSNs without rules. Call it before Look.
+// Configure makes rules of Tables for the DSNs without rules. Call it before ReadTags.
 func (m *Migration) Configure() error {
 	for _, shard := range m.Set.Shards {
 		if len(shard.Config.Tables) > 0 {
@@ -91,9 +91,9 @@ func (m *Migration) Configure() error {
 	return nil
 }
 
-// Look returns the state of the tables, with the findings that prevent the next steps. It fails if no rule
+// ReadTags returns the state of the tables, with the findings that prevent the next steps. It fails if no rule
 // fills one of the Tables from leaf_alloc.
-func (m *Migration) Look(ctx context.Context) ([]*Tag, error) {
+func (m *Migration) ReadTags(ctx context.Context) ([]*Tag, error) {
 	s, err := survey.Take(ctx, m.Set, "", nil)
 	if err != nil {
 		return nil, err
@@ -105,7 +105,7 @@ func (m *Migration) Look(ctx context.Context) ([]*Tag, error) {
 		for _, o := range tag.Tables {
 			for _, name := range m.Tables {
 				name, _, _ = strings.Cut(name, ":")
-				if strings.EqualFold(name, o.Bare()) || strings.EqualFold(name, o.Name()) {
+				if strings.EqualFold(name, o.ShardName()) || strings.EqualFold(name, o.Name()) {
 					wanted, found[name] = true, true
 				}
 			}
@@ -113,7 +113,7 @@ func (m *Migration) Look(ctx context.Context) ([]*Tag, error) {
 		if !wanted {
 			continue
 		}
-		t, err := m.define(ctx, s, tag)
+		t, err := m.newTag(ctx, s, tag)
 		if err != nil {
 			return nil, err
 		}
@@ -124,23 +124,23 @@ func (m *Migration) Look(ctx context.Context) ([]*Tag, error) {
 			return nil, fmt.Errorf("leafsql: no table %s takes ids from leaf_alloc here; write it as on the server, and add it to leafTables where the DSN has that", name)
 		}
 	}
-	return tags, m.judge(ctx, s, tags)
+	return tags, m.findObstacles(ctx, s, tags)
 }
 
-// define reads the definitions of a tag's tables.
-func (m *Migration) define(ctx context.Context, s *survey.Survey, tag *survey.Tag) (*Tag, error) {
-	t := &Tag{Tag: tag, survey: s, widen: !m.KeepType}
+// newTag reads the definitions of a tag's tables.
+func (m *Migration) newTag(ctx context.Context, s *survey.Survey, tag *survey.Tag) (*Tag, error) {
+	t := &Tag{Tag: tag, survey: s, widens: !m.KeepType}
 	next := int64(0)
 	if tag.Row != nil {
 		next = tag.Row.MaxID
 	}
 	for _, o := range tag.Tables {
-		one, err := define(ctx, o, next)
+		one, err := newTable(ctx, o, next)
 		if err != nil {
 			return nil, err
 		}
 		t.tables = append(t.tables, one)
-		if !t.widen || !one.narrow() {
+		if !t.widens || !one.isNarrow() {
 			continue
 		}
 		names, err := o.ForeignKeys(ctx)
@@ -154,9 +154,9 @@ func (m *Migration) define(ctx context.Context, s *survey.Survey, tag *survey.Ta
 	return t, nil
 }
 
-// define reads the definitions from which a table's ALTERs are made. next is the first id that the tag has not
+// newTable reads the definitions from which a table's ALTERs are made. next is the first id that the tag has not
 // allocated.
-func define(ctx context.Context, t *survey.Table, next int64) (*table, error) {
+func newTable(ctx context.Context, t *survey.Table, next int64) (*table, error) {
 	switch {
 	case t.Err != nil:
 		return nil, t.Err
@@ -165,12 +165,12 @@ func define(ctx context.Context, t *survey.Table, next int64) (*table, error) {
 	case t.Shard.TiDB:
 		return nil, fmt.Errorf("leafsql: migrate on %s: TiDB has no triggers, which keep writers without leafsql away from AUTO_INCREMENT; stop the writers of %s, run leafsql init, and start them with mysql-leaf: AUTO_INCREMENT can stay", t.Shard.Label, t.Name())
 	}
-	create, err := t.Create(ctx)
+	create, err := t.ReadCreate(ctx)
 	if err != nil {
 		return nil, err
 	}
 	one := &table{Table: t}
-	if one.def, err = column.Of(create, t.Column); err != nil {
+	if one.def, err = column.FromCreateTable(create, t.Column); err != nil {
 		return nil, err
 	}
 	other := one.def.WithAutoIncrement()
@@ -181,10 +181,10 @@ func define(ctx context.Context, t *survey.Table, next int64) (*table, error) {
 	return one, err
 }
 
-// Do runs the next step, and fails if step is another one. It calls say before each statement, and verifies the
-// result of the step. A Switch that fails drops the guards that it created.
-func (m *Migration) Do(ctx context.Context, t *Tag, step Step, say func(Statement)) (after *Tag, err error) {
-	t, release, err := m.hold(ctx, t)
+// RunStep runs the next step, and fails if step is another one. It calls say before each statement, and verifies
+// the result of the step. A Switch that fails drops the guards that it created.
+func (m *Migration) RunStep(ctx context.Context, t *Tag, step Step, say func(Statement)) (after *Tag, err error) {
+	t, release, err := m.lockTag(ctx, t)
 	if err != nil {
 		return nil, err
 	}
@@ -192,40 +192,40 @@ func (m *Migration) Do(ctx context.Context, t *Tag, step Step, say func(Statemen
 	if next := t.Next(); step != next || step == Done {
 		return nil, fmt.Errorf("leafsql: the next step of %s is not %q but %q; without -do the command says what it does", t.Name, step, next)
 	}
-	if t.Blocks(step) {
-		return nil, fmt.Errorf("leafsql: %s of %s would break what leafsql check finds (%s); mend it first", step, t.Name, t.Against[0].Code)
+	if t.IsBlocked(step) {
+		return nil, fmt.Errorf("leafsql: %s of %s would break what leafsql check finds (%s); mend it first", step, t.Name, t.Obstacles[0].Code)
 	}
 	if err := t.Err(); err != nil {
 		return nil, err
 	}
 	if step == Unguard {
-		if err := t.strict(); err != nil {
+		if err := t.checkStrict(); err != nil {
 			return nil, err
 		}
 	}
 	statements := t.Statements(step)
 	if step == Switch {
-		statements = statements[:len(statements)-len(t.row())]
+		statements = statements[:len(statements)-len(t.rowStatements())]
 	}
-	ran, err := run(ctx, statements, say)
+	ran, err := runAll(ctx, statements, say)
 	if step == Switch {
 		defer func() {
 			if err != nil {
-				err = errors.Join(err, m.dropNew(context.WithoutCancel(ctx), t, ran, say))
+				err = errors.Join(err, m.dropNewGuards(context.WithoutCancel(ctx), t, ran, say))
 			}
 		}()
 	}
 	if err != nil {
 		return nil, err
 	}
-	if after, err = m.again(ctx, t); err != nil {
+	if after, err = m.rereadTag(ctx, t); err != nil {
 		return nil, err
 	}
 	if step == Switch { // the server generates no AUTO_INCREMENT numbers any more
-		if _, err = run(ctx, after.row(), say); err != nil {
+		if _, err = runAll(ctx, after.rowStatements(), say); err != nil {
 			return nil, err
 		}
-		if after, err = m.again(ctx, t); err != nil {
+		if after, err = m.rereadTag(ctx, t); err != nil {
 			return nil, err
 		}
 	}
@@ -235,17 +235,17 @@ func (m *Migration) Do(ctx context.Context, t *Tag, step Step, say func(Statemen
 	return after, nil
 }
 
-// again reads the state of a tag, and fails if its migration cannot continue.
-func (m *Migration) again(ctx context.Context, t *Tag) (*Tag, error) {
-	after, err := m.find(ctx, t)
+// rereadTag reads the state of a tag, and fails if its migration cannot continue.
+func (m *Migration) rereadTag(ctx context.Context, t *Tag) (*Tag, error) {
+	after, err := m.findTag(ctx, t)
 	if err == nil {
 		err = after.Err()
 	}
 	return after, err
 }
 
-// find reads the state of a tag.
-func (m *Migration) find(ctx context.Context, t *Tag) (*Tag, error) {
+// findTag reads the state of a tag.
+func (m *Migration) findTag(ctx context.Context, t *Tag) (*Tag, error) {
 	s, err := survey.Take(ctx, m.Set, t.Name, nil)
 	switch {
 	case err != nil:
@@ -253,11 +253,11 @@ func (m *Migration) find(ctx context.Context, t *Tag) (*Tag, error) {
 	case len(s.Tags) == 0:
 		return nil, fmt.Errorf("leafsql: the tables of %s are gone; look with leafsql check", t.Name)
 	}
-	return m.define(ctx, s, s.Tags[0])
+	return m.newTag(ctx, s, s.Tags[0])
 }
 
-// strict returns an error if a writer without leafsql would store the key 0.
-func (t *Tag) strict() error {
+// checkStrict returns an error if a writer without leafsql would store the key 0.
+func (t *Tag) checkStrict() error {
 	for _, o := range t.tables {
 		if mode := o.Shard.Global["sql_mode"]; !strings.Contains(mode, "STRICT_") {
 			return fmt.Errorf("leafsql: %s is not strict: without the guard a writer without leafsql stores the key 0; leafsql check says how to make it strict", o.Shard.Label)
@@ -282,9 +282,9 @@ func (s Statement) run(ctx context.Context) error {
 	return nil
 }
 
-// run executes statements until one fails. ran are the statements that may have had an effect: all executed
+// runAll executes statements until one fails. ran are the statements that may have had an effect: all executed
 // statements, except for one that the server refused.
-func run(ctx context.Context, statements []Statement, say func(Statement)) (ran []Statement, err error) {
+func runAll(ctx context.Context, statements []Statement, say func(Statement)) (ran []Statement, err error) {
 	for i, s := range statements {
 		say(s)
 		err := s.run(ctx)

@@ -22,56 +22,56 @@ const (
 	Done    Step = ""
 )
 
-var order = []Step{Widen, Switch, Drop, Unguard, Done}
+var stepOrder = []Step{Widen, Switch, Drop, Unguard, Done}
 
 // Steps are the steps that a user can request.
-var Steps = order[:4]
+var Steps = stepOrder[:4]
 
 // Next returns the next step, or Done.
 func (t *Tag) Next() Step {
 	any := slices.ContainsFunc[[]*table]
-	auto := t.AutoIncrement()
+	auto := t.HasAutoIncrement()
 	switch {
-	case t.widen && any(t.tables, (*table).narrow):
+	case t.widens && any(t.tables, (*table).isNarrow):
 		return Widen
-	case auto && (t.Row == nil || t.TooLow() || any(t.tables, func(o *table) bool { return o.AutoIncrement && !o.Guarded })):
+	case auto && (t.Row == nil || t.IsRowTooLow() || any(t.tables, func(o *table) bool { return o.AutoIncrement && !o.HasGuard })):
 		return Switch
 	case auto:
 		return Drop
-	case t.Guarded():
+	case t.IsGuarded():
 		return Unguard
 	}
 	return Done
 }
 
-// Past reports whether a step is done or not needed.
-func (t *Tag) Past(step Step) bool {
-	i := slices.Index(order, step)
-	return i >= 0 && i < slices.Index(order, t.Next())
+// IsDone reports whether a step is done or not needed.
+func (t *Tag) IsDone(step Step) bool {
+	i := slices.Index(stepOrder, step)
+	return i >= 0 && i < slices.Index(stepOrder, t.Next())
 }
 
-// Guarded reports whether there is a guard on any shard. If so, the tables come from AUTO_INCREMENT.
-func (t *Tag) Guarded() bool {
-	return slices.ContainsFunc(t.tables, func(o *table) bool { return o.Guarded })
+// IsGuarded reports whether there is a guard on any shard. If so, the tables come from AUTO_INCREMENT.
+func (t *Tag) IsGuarded() bool {
+	return slices.ContainsFunc(t.tables, func(o *table) bool { return o.HasGuard })
 }
 
-func (t *table) narrow() bool { return t.def.Widen() != t.def }
+func (t *table) isNarrow() bool { return t.def.Widen() != t.def }
 
-// Half returns the tables on which the next step is done already, if it is not done on all of them: a step, or
-// its reversal, was interrupted.
-func (t *Tag) Half() []*survey.Table {
+// HalfDone returns the tables on which the next step is done already, if it is not done on all of them: a step,
+// or its reversal, was interrupted.
+func (t *Tag) HalfDone() []*survey.Table {
 	var half []*survey.Table
 	for _, o := range t.tables {
 		done := false
 		switch t.Next() {
 		case Widen:
-			done = !o.narrow()
+			done = !o.isNarrow()
 		case Switch:
-			done = o.Guarded
+			done = o.HasGuard
 		case Drop:
-			done = o.Guarded && !o.AutoIncrement
+			done = o.HasGuard && !o.AutoIncrement
 		case Unguard:
-			done = !o.Guarded
+			done = !o.HasGuard
 		}
 		if done {
 			half = append(half, o.Table)
@@ -84,29 +84,29 @@ func (t *Tag) Half() []*survey.Table {
 // key again after it has created the guards.
 func (t *Tag) Statements(step Step) (all []Statement) {
 	for _, o := range t.tables {
-		add := func(sql ...string) { all = append(all, on(o.Shard.Server, sql...)) }
+		add := func(sql ...string) { all = append(all, newStatement(o.Shard.Server, sql...)) }
 		switch {
-		case step == Widen && o.narrow():
+		case step == Widen && o.isNarrow():
 			add(o.Modify(o.def.Widen()))
-		case step == Switch && o.AutoIncrement && !o.Guarded:
+		case step == Switch && o.AutoIncrement && !o.HasGuard:
 			add(o.CreateGuard())
 		case step == Drop && o.AutoIncrement:
 			add(o.alterAuto...)
-		case step == Unguard && o.Guarded:
-			add("DROP TRIGGER " + quote.In(o.Database, o.Guard()))
+		case step == Unguard && o.HasGuard:
+			add("DROP TRIGGER " + quote.In(o.Database, o.GuardName()))
 		}
 	}
 	if step == Switch {
-		all = append(all, t.row()...)
+		all = append(all, t.rowStatements()...)
 	}
 	return all
 }
 
-func on(s *databases.Server, sql ...string) Statement { return Statement{s.Label, sql, s} }
+func newStatement(s *databases.Server, sql ...string) Statement { return Statement{s.Label, sql, s} }
 
-// row returns the statements that put leaf_alloc's row above the highest key.
-func (t *Tag) row() (all []Statement) {
-	add := func(c survey.Change) { all = append(all, on(c.On, c.SQL)) }
+// rowStatements returns the statements that put leaf_alloc's row above the highest key.
+func (t *Tag) rowStatements() (all []Statement) {
+	add := func(c survey.Change) { all = append(all, newStatement(c.Server, c.SQL)) }
 	for _, create := range t.survey.CreateAlloc() {
 		add(create)
 	}
@@ -114,7 +114,7 @@ func (t *Tag) row() (all []Statement) {
 	switch {
 	case t.Row == nil:
 		add(t.survey.AddRow(t.Tag, highest+1))
-	case t.TooLow():
+	case t.IsRowTooLow():
 		add(t.survey.RaiseRow(t.Row.Tag, highest+1))
 	}
 	return all
@@ -124,13 +124,13 @@ func (t *Tag) row() (all []Statement) {
 // filled; otherwise nil.
 func (t *Tag) Err() error {
 	for _, o := range t.tables {
-		if err := o.Invisible(o.def); err != nil {
+		if err := o.CheckVisible(o.def); err != nil {
 			return err
 		}
 	}
 	switch {
-	case t.Broken != nil, len(t.Unknown()) > 0:
-		_, err := t.Start()
+	case t.Broken != nil, len(t.UnknownTables()) > 0:
+		_, err := t.StartID()
 		return err
 	case t.Next() == Widen && len(t.foreignKeys) > 0:
 		return fmt.Errorf("leafsql: foreign keys of the key of %s: %s; drop them, widen the columns on both sides and add them again, or leave the type with -keep-type",
@@ -139,8 +139,8 @@ func (t *Tag) Err() error {
 		return nil
 	case t.Row == nil:
 		return fmt.Errorf("leafsql: %s has no AUTO_INCREMENT, and leaf_alloc no row %s; where Java Leaf gives its keys, name its tag: %s::segment(TAG); else leafsql init adds the row",
-			t.tables[0].Where(), t.Name, t.tables[0].Bare())
-	case t.TooLow():
+			t.tables[0].Location(), t.Name, t.tables[0].ShardName())
+	case t.IsRowTooLow():
 		return fmt.Errorf("leafsql: the row %s of leaf_alloc is not above the keys in use; leafsql init raises it", t.Name)
 	}
 	return nil

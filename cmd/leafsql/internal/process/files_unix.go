@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// openFiles returns the maximum number of open files of this process, including connections.
-func openFiles() int {
+// maxOpenFiles returns the maximum number of open files of this process, including connections.
+func maxOpenFiles() int {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		return math.MaxInt

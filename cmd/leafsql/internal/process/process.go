@@ -11,9 +11,9 @@ import (
 	"net"
 )
 
-// TLS returns a server's configuration with a certificate and its key, from PEM files, or nil if both names are
-// empty. flags names both flags, for errors.
-func TLS(cert, key string, flags string) (*tls.Config, error) {
+// LoadTLS returns a server's configuration with a certificate and its key, from PEM files, or nil if both names
+// are empty. flags names both flags, for errors.
+func LoadTLS(cert, key string, flags string) (*tls.Config, error) {
 	if cert == "" && key == "" {
 		return nil, nil
 	}
@@ -27,8 +27,8 @@ func TLS(cert, key string, flags string) (*tls.Config, error) {
 	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, nil
 }
 
-// LogFormat adds the flag -log-format. It sets *json to true for json.
-func LogFormat(fs *flag.FlagSet, json *bool) {
+// AddLogFormatFlag adds the flag -log-format. It sets *json to true for json.
+func AddLogFormatFlag(fs *flag.FlagSet, json *bool) {
 	fs.Func("log-format", "`format` of the log on standard error: text, or json with one object a line (default text)", func(v string) error {
 		if *json = v == "json"; !*json && v != "text" {
 			return errors.New("write text or json")
@@ -37,28 +37,28 @@ func LogFormat(fs *flag.FlagSet, json *bool) {
 	})
 }
 
-// Connections returns the maximum number of connections, each of which takes the given number of files: at most
-// wanted, and at most the number that the process's limit of open files allows. Without this limit, connections
-// would wait unnoticed if the process runs out of files, including its own to the database. It logs a warning
-// if wanted is lowered, but only at level Info if wanted is the default, usual.
-func Connections(wanted, usual, files int, log *slog.Logger) int {
-	open := openFiles()
-	most := max(1, (open-open/8)/files)
-	if wanted <= most {
+// LimitConnections returns the maximum number of connections, each of which takes the given number of files: at
+// most wanted, and at most the number that the process's limit of open files allows. Without this limit,
+// connections would wait unnoticed if the process runs out of files, including its own to the database. It logs
+// a warning if wanted is lowered, but only at level Info if wanted is the default, usual.
+func LimitConnections(wanted, def, files int, log *slog.Logger) int {
+	open := maxOpenFiles()
+	limit := max(1, (open-open/8)/files)
+	if wanted <= limit {
 		return wanted
 	}
 	const line = "leafsql: fewer connections are taken than -max-connections says, since this process may open few files"
-	said := []any{"files", open, "connections", most, "way out", "raise ulimit -n, or lower -max-connections"}
-	if wanted == usual {
-		log.Info(line, said...)
+	attrs := []any{"files", open, "connections", limit, "way out", "raise ulimit -n, or lower -max-connections"}
+	if wanted == def {
+		log.Info(line, attrs...)
 	} else {
-		log.Warn(line, said...)
+		log.Warn(line, attrs...)
 	}
-	return most
+	return limit
 }
 
-// Local reports whether a listening address can only be reached from this machine.
-func Local(address string) bool {
+// IsLocal reports whether a listening address can only be reached from this machine.
+func IsLocal(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	ip := net.ParseIP(host)
 	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())

@@ -16,7 +16,7 @@ func TestConnections(t *testing.T) {
 		want  string
 	}{{100, "level=WARN"}, {math.MaxInt, "level=INFO"}} {
 		var log bytes.Buffer
-		if n := Connections(math.MaxInt, c.usual, 2, slog.New(slog.NewTextHandler(&log, nil))); n == math.MaxInt || !strings.Contains(log.String(), c.want) {
+		if n := LimitConnections(math.MaxInt, c.usual, 2, slog.New(slog.NewTextHandler(&log, nil))); n == math.MaxInt || !strings.Contains(log.String(), c.want) {
 			t.Errorf("usual %d: %d connections\n%s", c.usual, n, &log)
 		}
 	}

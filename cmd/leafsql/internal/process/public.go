@@ -13,9 +13,9 @@ import (
 	"github.com/leafsql/leafsql/internal/servererr"
 )
 
-// Public returns the part of an error that clients may read: no message of the server or driver, since those
+// PublicText returns the part of an error that clients may read: no message of the server or driver, since those
 // name users and hosts. The log has the whole error.
-func Public(err error) string {
+func PublicText(err error) string {
 	if e, ok := errors.AsType[*segment.RowError](err); ok {
 		return errprefix.TrimText(e)
 	}
@@ -43,18 +43,18 @@ func Public(err error) string {
 	return "leaf_alloc gives no ids; the server's log says why, and ids come again as soon as it does"
 }
 
-// Hidden returns statistics in which errors name no users and hosts. It changes stats.Tags in place.
-func Hidden(stats driver.Stats) driver.Stats {
+// HideCauses returns statistics in which errors name no users and hosts. It changes stats.Tags in place.
+func HideCauses(stats driver.Stats) driver.Stats {
 	for i, t := range stats.Tags {
 		if t.Err != nil {
-			stats.Tags[i].Err = errors.New(Public(t.Err))
+			stats.Tags[i].Err = errors.New(PublicText(t.Err))
 		}
 	}
 	if w := stats.Worker; w != nil {
 		hidden := *w
 		hidden.Source = ""
 		if w.Err != nil {
-			hidden.Err = errors.New(Public(&snowflake.LeaseError{Cause: w.Err}))
+			hidden.Err = errors.New(PublicText(&snowflake.LeaseError{Cause: w.Err}))
 		}
 		stats.Worker = &hidden
 	}

@@ -16,18 +16,19 @@ import (
 	"github.com/leafsql/leafsql/internal/wire"
 )
 
-// elsewhere returns a connector of leafsql's account to the clients' server, or nil if that has the DSN's
-// address. The probe needs it: a connection without a login would be an aborted login, which servers count.
-func elsewhere(cfg Config, dsn *mysql.Config) (driver.Connector, error) {
+// newServerConnector returns a connector of leafsql's account to the clients' server, or nil if that has the
+// DSN's address. The probe needs it: a connection without a login would be an aborted login, which servers
+// count.
+func newServerConnector(cfg Config, dsn *mysql.Config) (driver.Connector, error) {
 	if cfg.Server == dsn.Addr {
 		return nil, nil
 	}
-	at := dsn.Clone()
-	at.Addr, at.Net, at.DBName, at.TLS, at.Logger = cfg.Server, "tcp", "", serverTLS(dsn, cfg.Server), &mysql.NopLogger{}
+	serverConfig := dsn.Clone()
+	serverConfig.Addr, serverConfig.Net, serverConfig.DBName, serverConfig.TLS, serverConfig.Logger = cfg.Server, "tcp", "", serverTLS(dsn, cfg.Server), &mysql.NopLogger{}
 	if isPath(cfg.Server) {
-		at.Net = "unix"
+		serverConfig.Net = "unix"
 	}
-	at.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+	serverConfig.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
 		var dialer net.Dialer
 		c, err := dialer.DialContext(ctx, network, address)
 		if err == nil && cfg.ServerProxyProtocol { // for no client: the connection is the proxy's own
@@ -37,7 +38,7 @@ func elsewhere(cfg Config, dsn *mysql.Config) (driver.Connector, error) {
 		}
 		return c, err
 	}
-	connector, err := mysql.NewConnector(at)
+	connector, err := mysql.NewConnector(serverConfig)
 	if err != nil {
 		return nil, fmt.Errorf("leafsql: proxy: -server: %w", err)
 	}
@@ -51,17 +52,17 @@ func serverTLS(dsn *mysql.Config, server string) *tls.Config {
 	if dsn.TLS == nil {
 		return nil
 	}
-	of := dsn.TLS.Clone()
+	config := dsn.TLS.Clone()
 	if host, _, err := net.SplitHostPort(server); err == nil && server != dsn.Addr {
-		of.ServerName = host
+		config.ServerName = host
 	}
-	return of
+	return config
 }
 
 // warnIncrement logs a warning if some clients would compute the ids of other rows because of
 // auto_increment_increment.
 func (s *Server) warnIncrement(ctx context.Context) {
-	db := s.elsewhere
+	db := s.serverDB
 	if db == nil {
 		connector, err := mysql.NewConnector(s.driver.MySQL)
 		if err != nil {
@@ -77,18 +78,18 @@ func (s *Server) warnIncrement(ctx context.Context) {
 	}
 }
 
-// reaches returns an error if the clients' server does not answer. A server that rejects leafsql's account has
-// answered. It is not probed again, since it may count such logins.
-func (s *Server) reaches(ctx context.Context) error {
-	if s.elsewhere == nil || s.stranger {
+// pingServer returns an error if the clients' server does not answer. A server that rejects leafsql's account
+// has answered. It is not probed again, since it may count such logins.
+func (s *Server) pingServer(ctx context.Context) error {
+	if s.serverDB == nil || s.loginDenied {
 		return nil
 	}
-	err := s.elsewhere.PingContext(ctx)
-	s.stranger = servererr.Is(err, servererr.LoginDenied, servererr.SocketLoginDenied)
-	if s.stranger {
+	err := s.serverDB.PingContext(ctx)
+	s.loginDenied = servererr.Is(err, servererr.LoginDenied, servererr.SocketLoginDenied)
+	if s.loginDenied {
 		s.log.Warn("leafsql: leafsql's own account may not log in at -server, so that broken logins can get the proxy's host refused", "error", err, "way out", "create the account there, or SET GLOBAL max_connect_errors = 4294967295")
 	}
-	if err == nil || s.stranger {
+	if err == nil || s.loginDenied {
 		return nil
 	}
 	return fmt.Errorf("-server %s: %w", s.cfg.Server, err)
@@ -102,7 +103,7 @@ func (s *Server) checkSocket(ctx context.Context) error {
 	if !isPath(s.cfg.Server) || s.cfg.Cert != "" {
 		return nil
 	}
-	db := s.elsewhere
+	db := s.serverDB
 	if db == nil {
 		connector, err := mysql.NewConnector(s.driver.MySQL)
 		if err != nil {

@@ -23,12 +23,12 @@ import (
 
 // Limits of the page's HTTP server.
 const (
-	maxReaders  = 64 // connections at a time
-	maxHeader   = 8 << 10
-	readTime    = 5 * time.Second
-	writeTime   = 30 * time.Second
-	keepAlive   = time.Minute
-	contentType = "text/plain; charset=utf-8"
+	maxReaders   = 64 // connections at a time
+	maxHeader    = 8 << 10
+	readTimeout  = 5 * time.Second
+	writeTimeout = 30 * time.Second
+	keepAlive    = time.Minute
+	contentType  = "text/plain; charset=utf-8"
 )
 
 // serveMetrics starts to serve the page and the metrics, until ctx is done.
@@ -37,15 +37,15 @@ func (s *Server) serveMetrics(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	page := statuspage.Of(func() (driver.Stats, error) { return process.Hidden(s.connector.Stats()), nil }, "leafsql proxy")
-	page.More = s.more
+	page := statuspage.Of(func() (driver.Stats, error) { return process.HideCauses(s.connector.Stats()), nil }, "leafsql proxy")
+	page.More = s.pageDetails
 	page.Links = []pageextra.Link{{Text: "metrics", Address: "metrics"}}
 	srv := &http.Server{
-		Handler: s.routes(page), MaxHeaderBytes: maxHeader, ReadTimeout: readTime, WriteTimeout: writeTime, IdleTimeout: keepAlive,
+		Handler: s.routes(page), MaxHeaderBytes: maxHeader, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: keepAlive,
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug), // errors caused by readers
 	}
 	s.log.Info("leafsql: page and metrics", "address", "http://"+l.Addr().String())
-	if !process.Local(l.Addr().String()) {
+	if !process.IsLocal(l.Addr().String()) {
 		s.log.Warn("leafsql: whoever reaches this address can read names of tables and tags", "address", l.Addr().String(), "way out", "give -metrics an address that only those reach who look after the proxy")
 	}
 	go page.Run(ctx)
@@ -61,28 +61,28 @@ func (s *Server) routes(page http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/{$}", page)
 	mux.Handle("/metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{}))
-	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, "ok\n") })
+	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { writeText(w, http.StatusOK, "ok\n") })
 	mux.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) {
 		switch {
 		case s.draining.Load():
-			answer(w, http.StatusServiceUnavailable, "not ready: the proxy is about to end\n")
-		case s.ask() != nil:
-			answer(w, http.StatusServiceUnavailable, "not ready: the server does not answer leafsql's own account; the log says why\n")
+			writeText(w, http.StatusServiceUnavailable, "not ready: the proxy is about to end\n")
+		case s.probeServer() != nil:
+			writeText(w, http.StatusServiceUnavailable, "not ready: the server does not answer leafsql's own account; the log says why\n")
 		default:
-			answer(w, http.StatusOK, "ready\n")
+			writeText(w, http.StatusOK, "ready\n")
 		}
 	})
 	return mux
 }
 
-func answer(w http.ResponseWriter, status int, text string) {
+func writeText(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", contentType)
 	w.WriteHeader(status)
 	io.WriteString(w, text)
 }
 
-// more returns the page's figures and warnings about the proxy.
-func (s *Server) more() pageextra.More {
+// pageDetails returns the page's figures and warnings about the proxy.
+func (s *Server) pageDetails() pageextra.More {
 	stats := s.proxy.Stats()
 	more := pageextra.More{Title: "Proxy", Figures: []pageextra.Figure{
 		{Text: "Connections now", Number: stats.Connections},
@@ -101,13 +101,13 @@ func (s *Server) more() pageextra.More {
 			more.Wrong = append(more.Wrong, text)
 		}
 	}
-	wrong(s.ask() != nil, "The server does not answer leafsql's own account. The log says why.")
-	wrong(nearMost(stats.BrokenOffInARow, stats.MaxConnectErrors, 2), "Many logins in a row were broken off. When they reach the server's max_connect_errors, it refuses everybody who comes through this proxy, with error 1129.")
-	wrong(nearMost(stats.Connections, stats.MaxConnections, 8), "Nearly all connections that -max-connections allows are taken.")
+	wrong(s.probeServer() != nil, "The server does not answer leafsql's own account. The log says why.")
+	wrong(isNearLimit(stats.BrokenOffInARow, stats.MaxConnectErrors, 2), "Many logins in a row were broken off. When they reach the server's max_connect_errors, it refuses everybody who comes through this proxy, with error 1129.")
+	wrong(isNearLimit(stats.Connections, stats.MaxConnections, 8), "Nearly all connections that -max-connections allows are taken.")
 	wrong(stats.Faults > 0, "Sessions ended by a fault of the proxy. The log has them; please report it.")
 	return more
 }
 
-// nearMost reports whether n is at least most minus 1/part of it. It is false if most is 0, which means
+// isNearLimit reports whether n is at least most minus 1/part of it. It is false if most is 0, which means
 // unknown.
-func nearMost(n, most, part int64) bool { return most > 0 && n >= most-most/part }
+func isNearLimit(n, most, part int64) bool { return most > 0 && n >= most-most/part }

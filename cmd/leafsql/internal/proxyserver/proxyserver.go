@@ -1,5 +1,5 @@
-// Package proxyserver runs package proxy as the process leafsql proxy, with its listeners, status page, metrics and
-// shutdown.
+// Package proxyserver runs package proxy as the process leafsql proxy, with its listeners, status page, metrics
+// and shutdown.
 //
 //	s, err := proxyserver.New(proxyserver.Config{DSN: dsn, Listen: []string{"127.0.0.1:3307"}})
 //	if err != nil {
@@ -59,20 +59,20 @@ type Config struct {
 // Defaults are the defaults of the command's flags.
 var Defaults = Config{Listen: []string{"127.0.0.1:3307"}, MaxConnections: 10_000, ReadMemory: 1024, FillTimeout: 50 * time.Second, Drain: 30 * time.Second}
 
-// filesEach is the number of files per client: its connection and the one to the server.
-const filesEach = 2
+// filesPerClient is the number of files per client: its connection and the one to the server.
+const filesPerClient = 2
 
 // A Server is a proxy with its listeners and status page. Use New to create one.
 type Server struct {
-	cfg       Config
-	log       *slog.Logger
-	driver    *driver.Config
-	connector *driver.Connector
-	proxy     *proxy.Server
-	elsewhere *sql.DB // pool to the server of -server, as leafsql's account; nil: it is the connector's server
-	stranger  bool    // the account cannot log in at that server
-	draining  atomic.Bool
-	probe     probe
+	cfg         Config
+	log         *slog.Logger
+	driver      *driver.Config
+	connector   *driver.Connector
+	proxy       *proxy.Server
+	serverDB    *sql.DB // pool to the server of -server, as leafsql's account; nil: it is the connector's server
+	loginDenied bool    // the account cannot log in at that server
+	draining    atomic.Bool
+	probe       probe
 }
 
 // New returns a Server for a Config. It opens no connections. It fails if the Config is invalid.
@@ -98,7 +98,7 @@ func New(cfg Config) (*Server, error) {
 	if negative != "" {
 		return nil, fmt.Errorf("leafsql: proxy: %s is negative; leave it out for its default", negative)
 	}
-	clientTLS, err := process.TLS(cfg.Cert, cfg.Key, "-cert and -key")
+	clientTLS, err := process.LoadTLS(cfg.Cert, cfg.Key, "-cert and -key")
 	if err != nil {
 		return nil, fmt.Errorf("leafsql: proxy: %w", err)
 	}
@@ -109,11 +109,11 @@ func New(cfg Config) (*Server, error) {
 		if err := checkAddress(address); err != nil {
 			return nil, fmt.Errorf("leafsql: proxy: -listen: %w", err)
 		}
-		if !isPath(address) && !process.Local(address) && clientTLS == nil && !cfg.Insecure {
+		if !isPath(address) && !process.IsLocal(address) && clientTLS == nil && !cfg.Insecure {
 			return nil, fmt.Errorf("leafsql: proxy: -listen %s is reached from other machines, and rows would pass without TLS; name a certificate with -cert and -key, or say -insecure", address)
 		}
 	}
-	dc, err := databases.Parse(cfg.DSN)
+	dc, err := databases.ParseDSN(cfg.DSN)
 	if err != nil {
 		return nil, err
 	}
@@ -124,10 +124,10 @@ func New(cfg Config) (*Server, error) {
 	if slices.ContainsFunc(cfg.Listen, func(address string) bool { return sameAddress(address, cfg.Server) }) {
 		return nil, fmt.Errorf("leafsql: proxy: it would take clients to itself, since %s is where it listens; name the server's own address in the DSN or with -server", cfg.Server)
 	}
-	cfg.MaxConnections = process.Connections(cfg.MaxConnections, Defaults.MaxConnections, filesEach, cfg.Logger)
+	cfg.MaxConnections = process.LimitConnections(cfg.MaxConnections, Defaults.MaxConnections, filesPerClient, cfg.Logger)
 	dc.Logger = cfg.Logger
 	s := &Server{cfg: cfg, log: cfg.Logger, driver: dc}
-	there, err := elsewhere(cfg, dc.MySQL)
+	serverConnector, err := newServerConnector(cfg, dc.MySQL)
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +135,7 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	s.proxy, err = proxy.New(proxy.Config{
-		Connector: s.connector, Server: cfg.Server, ServerConnector: there, ServerTLS: serverTLS(dc.MySQL, cfg.Server), TLS: clientTLS, RequireTLS: cfg.RequireTLS,
+		Connector: s.connector, Server: cfg.Server, ServerConnector: serverConnector, ServerTLS: serverTLS(dc.MySQL, cfg.Server), TLS: clientTLS, RequireTLS: cfg.RequireTLS,
 		ProxyProtocol: cfg.ProxyProtocol, ServerProxyProtocol: cfg.ServerProxyProtocol,
 		MaxConnections: cfg.MaxConnections, ReadMemory: int64(cfg.ReadMemory) << 20, FillTimeout: cfg.FillTimeout, Logger: cfg.Logger,
 	})
@@ -143,9 +143,9 @@ func New(cfg Config) (*Server, error) {
 		s.connector.Close()
 		return nil, err
 	}
-	if there != nil {
-		s.elsewhere = sql.OpenDB(there)
-		s.elsewhere.SetMaxOpenConns(1)
+	if serverConnector != nil {
+		s.serverDB = sql.OpenDB(serverConnector)
+		s.serverDB.SetMaxOpenConns(1)
 	}
 	return s, nil
 }
@@ -162,8 +162,8 @@ func sameAddress(listen, server string) bool {
 	named := strings.NewReplacer("localhost:", "127.0.0.1:", "[::1]:", "127.0.0.1:")
 	host, port, _ := net.SplitHostPort(listen)
 	_, serverPort, _ := net.SplitHostPort(server)
-	every := host == "" || net.ParseIP(host).IsUnspecified()
-	return named.Replace(listen) == named.Replace(server) || every && port == serverPort && process.Local(server)
+	listensEverywhere := host == "" || net.ParseIP(host).IsUnspecified()
+	return named.Replace(listen) == named.Replace(server) || listensEverywhere && port == serverPort && process.IsLocal(server)
 }
 
 // Run listens and proxies clients until ctx is done, then drains: it accepts no more clients, ends each session
@@ -173,12 +173,12 @@ func sameAddress(listen, server string) bool {
 func (s *Server) Run(ctx context.Context) error {
 	defer s.connector.Close()
 	defer s.proxy.Close()
-	if s.elsewhere != nil {
-		defer s.elsewhere.Close()
+	if s.serverDB != nil {
+		defer s.serverDB.Close()
 	}
-	if err := s.look(ctx); err != nil {
-		if wayOut, wrong := misconfigured(err); wrong {
-			return fmt.Errorf("leafsql: proxy: leafsql's own account: %w%s", errprefix.Trim(err), wayOut)
+	if err := s.checkAccount(ctx); err != nil {
+		if hint, wrong := configurationHint(err); wrong {
+			return fmt.Errorf("leafsql: proxy: leafsql's own account: %w%s", errprefix.Trim(err), hint)
 		}
 		s.log.Warn("leafsql: the server does not answer leafsql's own account; clients are told so until it does", "error", err)
 	}
@@ -218,18 +218,18 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	s.draining.Store(true)
 	s.log.Info("leafsql: draining", "for", s.cfg.Drain.String(), "connections", s.proxy.Stats().Connections)
-	left, cancel := context.WithTimeout(context.Background(), s.cfg.Drain)
+	drainCtx, cancel := context.WithTimeout(context.Background(), s.cfg.Drain)
 	defer cancel()
-	if err := s.proxy.Shutdown(left); errors.Is(err, context.DeadlineExceeded) {
+	if err := s.proxy.Shutdown(drainCtx); errors.Is(err, context.DeadlineExceeded) {
 		s.log.Warn("leafsql: connections were ended in the middle of a transaction", "after", s.cfg.Drain.String(), "way out", "a longer -drain")
 	}
 	s.log.Info("leafsql: ended")
 	return nil
 }
 
-// look reports an error if leafsql's account cannot read the data that filling needs.
-func (s *Server) look(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, lookTime)
+// checkAccount reports an error if leafsql's account cannot read the data that filling needs.
+func (s *Server) checkAccount(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, accountTimeout)
 	defer cancel()
 	if err := s.proxy.Ping(ctx); err != nil {
 		return err
@@ -261,7 +261,7 @@ func (s *Server) readsAlloc() bool {
 	return false
 }
 
-const lookTime = 10 * time.Second
+const accountTimeout = 10 * time.Second
 
 // listen listens on host:port, or on the path of a unix socket. It replaces the socket of a process that has
 // ended, but not one that answers.

@@ -14,52 +14,53 @@ import (
 // Interval and timeout of probes. The timeout is less than the second after which many balancers give up on
 // /readyz.
 const (
-	probeEvery = time.Second
-	probeTime  = 700 * time.Millisecond
+	probeInterval = time.Second
+	probeTimeout  = 700 * time.Millisecond
 )
 
 // A probe is the result of the last ping as leafsql's account.
 type probe struct {
-	mu   sync.Mutex
-	at   time.Time
-	err  error
-	told bool // err was logged
+	mu       sync.Mutex
+	at       time.Time
+	err      error
+	isLogged bool // err was logged
 }
 
-// ask pings the server, at most once in probeEvery, and otherwise returns the last result. It logs changes.
-func (s *Server) ask() error {
+// probeServer pings the server, at most once in probeInterval, and otherwise returns the last result. It logs
+// changes.
+func (s *Server) probeServer() error {
 	p := &s.probe
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if time.Since(p.at) < probeEvery {
+	if time.Since(p.at) < probeInterval {
 		return p.err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), probeTime)
+	ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
 	defer cancel()
 	p.err = s.proxy.Ping(ctx)
-	wayOut := databases.WayOut(p.err)
+	hint := databases.Hint(p.err)
 	if p.err == nil {
-		p.err, wayOut = s.reaches(ctx), "see that the server runs, and that -server leads there"
+		p.err, hint = s.pingServer(ctx), "see that the server runs, and that -server leads there"
 	}
 	p.at = time.Now()
 	switch {
-	case p.err != nil && !p.told:
-		s.log.Warn("leafsql: the server does not answer leafsql's own account", "error", p.err, "way out", wayOut)
-	case p.err == nil && p.told:
+	case p.err != nil && !p.isLogged:
+		s.log.Warn("leafsql: the server does not answer leafsql's own account", "error", p.err, "way out", hint)
+	case p.err == nil && p.isLogged:
 		s.log.Info("leafsql: the server answers leafsql's own account again")
 		s.warnIncrement(ctx) // it may be another server now
 	}
-	p.told = p.err != nil
+	p.isLogged = p.err != nil
 	return p.err
 }
 
 // watch pings the server periodically, so that the log and the page are up to date even if nothing requests
 // /readyz.
 func (s *Server) watch(ctx context.Context) {
-	tick := time.NewTicker(probeEvery)
+	tick := time.NewTicker(probeInterval)
 	defer tick.Stop()
 	for {
-		s.ask()
+		s.probeServer()
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
@@ -68,19 +69,19 @@ func (s *Server) watch(ctx context.Context) {
 	}
 }
 
-// misconfigured returns a hint, with its separator, for an error that lasts until the DSN, the account or the
-// database is corrected. wrong is false for a server that is unreachable.
-func misconfigured(err error) (wayOut string, wrong bool) {
+// configurationHint returns a hint, with its separator, for an error that lasts until the DSN, the account or
+// the database is corrected. wrong is false for a server that is unreachable.
+func configurationHint(err error) (hint string, wrong bool) {
 	_, config := errors.AsType[*driver.ConfigError](err)
 	switch {
 	case config: // the error contains a hint
 		return "", true
 	case servererr.Is(err, servererr.NoSuchTable):
 		return "; leafsql init creates the table, and so does leafCreate=true in the DSN", true
-	case databases.Denied(err):
+	case databases.IsDenied(err):
 		return "; GRANT SELECT, UPDATE on leaf_alloc to this user", true
 	case servererr.Is(err, servererr.LoginDenied, servererr.SocketLoginDenied, servererr.UnknownDatabase, servererr.NoDatabase):
-		return "; " + databases.WayOut(err), true
+		return "; " + databases.Hint(err), true
 	}
 	return "", false
 }

@@ -30,14 +30,14 @@ type Screen struct {
 	Err   io.Writer
 	Texts chinese.Texts // translations for Printf and the names of columns
 
-	failed   error     // the first error of writing to Out
-	clear    bool      // Out is a terminal
+	writeErr error     // the first error of writing to Out
+	canClear bool      // Out is a terminal
 	progress io.Writer // a terminal, or nil
 }
 
 // New returns a Screen that writes to out, with progress on errs if errs is a terminal.
 func New(out, errs *os.File) *Screen {
-	s := &Screen{Out: out, Err: errs, clear: term.IsTerminal(int(out.Fd()))}
+	s := &Screen{Out: out, Err: errs, canClear: term.IsTerminal(int(out.Fd()))}
 	if term.IsTerminal(int(errs.Fd())) && os.Getenv("TERM") != "dumb" {
 		s.progress = errs
 	}
@@ -51,17 +51,17 @@ func (s *Screen) Printf(format string, args ...any) {
 
 func (s *Screen) print(text string) {
 	_, err := io.WriteString(s.Out, text)
-	s.note(err)
+	s.noteError(err)
 }
 
-func (s *Screen) note(err error) {
-	if s.failed == nil {
-		s.failed = err
+func (s *Screen) noteError(err error) {
+	if s.writeErr == nil {
+		s.writeErr = err
 	}
 }
 
-// Failed returns the first error of writing to Out. After an error the output is incomplete.
-func (s *Screen) Failed() error { return s.failed }
+// WriteErr returns the first error of writing to Out. After an error the output is incomplete.
+func (s *Screen) WriteErr() error { return s.writeErr }
 
 // JSON writes a value for programs, indented.
 func (s *Screen) JSON(v any) error {
@@ -69,7 +69,7 @@ func (s *Screen) JSON(v any) error {
 	e.SetIndent("", "  ")
 	e.SetEscapeHTML(false)
 	err := e.Encode(v)
-	s.note(err)
+	s.noteError(err)
 	return err
 }
 
@@ -83,15 +83,15 @@ func (s *Screen) Table(names []string, rows [][]string) {
 	widths := make([]int, len(names))
 	for _, row := range table {
 		for i, cell := range row {
-			widths[i] = max(widths[i], columns(cell))
+			widths[i] = max(widths[i], textWidth(cell))
 		}
 	}
 	var text strings.Builder
 	for _, row := range table {
 		for i, cell := range row {
-			text.WriteString(Plain(cell))
+			text.WriteString(ReplaceControl(cell))
 			if i < len(row)-1 {
-				text.WriteString(strings.Repeat(" ", widths[i]-columns(cell)+2))
+				text.WriteString(strings.Repeat(" ", widths[i]-textWidth(cell)+2))
 			}
 		}
 		text.WriteByte('\n')
@@ -99,8 +99,8 @@ func (s *Screen) Table(names []string, rows [][]string) {
 	s.print(text.String())
 }
 
-// columns returns the number of terminal columns that a text occupies: a Chinese character takes two.
-func columns(text string) (n int) {
+// textWidth returns the number of terminal columns that a text occupies: a Chinese character takes two.
+func textWidth(text string) (n int) {
 	for _, r := range text {
 		switch k := width.LookupRune(r).Kind(); {
 		case unicode.Is(unicode.Mn, r): // placed above the letter before it
@@ -113,9 +113,9 @@ func columns(text string) (n int) {
 	return n
 }
 
-// Plain replaces control characters, which a terminal would execute, by question marks: names in a database may
-// have any characters.
-func Plain(text string) string {
+// ReplaceControl replaces control characters, which a terminal would execute, by question marks: names in a
+// database may have any characters.
+func ReplaceControl(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
 			return '?'
@@ -126,7 +126,7 @@ func Plain(text string) string {
 
 // Clear starts a page: on a terminal it erases the screen.
 func (s *Screen) Clear() {
-	if s.clear {
+	if s.canClear {
 		s.Printf("\x1b[H\x1b[2J")
 	}
 }
@@ -134,8 +134,8 @@ func (s *Screen) Clear() {
 // Unknown is the text of an unknown value in a table.
 const Unknown = "-"
 
-// Count formats a number with thousands separators: 12,001.
-func Count(n int64) string {
+// FormatCount formats a number with thousands separators: 12,001.
+func FormatCount(n int64) string {
 	digits := strconv.FormatInt(n, 10)
 	first := 0
 	if n < 0 {
@@ -147,8 +147,8 @@ func Count(n int64) string {
 	return digits
 }
 
-// quiet is the time before progress is shown.
-const quiet = time.Second
+// progressDelay is the time before progress is shown.
+const progressDelay = time.Second
 
 // Progress shows the result of say on the terminal, after one second and then five times a second, until done
 // is called. say is called by another goroutine. Without a terminal Progress shows nothing.
@@ -159,15 +159,15 @@ func (s *Screen) Progress(say func() string) (done func()) {
 	stop := make(chan struct{})
 	var shown sync.WaitGroup
 	shown.Go(func() {
-		for wait := quiet; ; wait = quiet / 5 {
+		for wait := progressDelay; ; wait = progressDelay / 5 {
 			select {
 			case <-stop:
-				if wait != quiet {
+				if wait != progressDelay {
 					fmt.Fprint(s.progress, "\r\x1b[K")
 				}
 				return
 			case <-time.After(wait):
-				fmt.Fprint(s.progress, "\r\x1b[K"+Plain(say()))
+				fmt.Fprint(s.progress, "\r\x1b[K"+ReplaceControl(say()))
 			}
 		}
 	})

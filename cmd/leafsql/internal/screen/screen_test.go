@@ -9,7 +9,7 @@ import (
 
 func TestTable(t *testing.T) {
 	var out bytes.Buffer
-	(&Screen{Out: &out}).Table([]string{"TAG", "NEXT"}, [][]string{{"or\tde\x1brs", Count(12001)}, {"a", Count(-123456)}})
+	(&Screen{Out: &out}).Table([]string{"TAG", "NEXT"}, [][]string{{"or\tde\x1brs", FormatCount(12001)}, {"a", FormatCount(-123456)}})
 	want := "TAG       NEXT\n" +
 		"or?de?rs  12,001\n" +
 		"a         -123,456\n"
@@ -23,13 +23,13 @@ func TestProgressIsShownAfterASecond(t *testing.T) {
 		var out bytes.Buffer
 		s := &Screen{progress: &out}
 		done := s.Progress(func() string { return "1 of 3" })
-		time.Sleep(quiet - 1)
+		time.Sleep(progressDelay - 1)
 		done()
 		if out.Len() > 0 {
 			t.Errorf("shown early: %q", &out)
 		}
 		done = s.Progress(func() string { return "2 of 3" })
-		time.Sleep(quiet + 1)
+		time.Sleep(progressDelay + 1)
 		done()
 		if out.String() != "\r\x1b[K2 of 3\r\x1b[K" {
 			t.Errorf("%q", &out)

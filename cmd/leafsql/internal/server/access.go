@@ -12,7 +12,7 @@ import (
 )
 
 func loadTLS(cfg Config) (*tls.Config, error) {
-	of, err := process.TLS(cfg.TLSCert, cfg.TLSKey, "-tls-cert and -tls-key")
+	of, err := process.LoadTLS(cfg.TLSCert, cfg.TLSKey, "-tls-cert and -tls-key")
 	if err != nil {
 		return nil, fmt.Errorf("leafsql: serve: %w", err)
 	}
@@ -22,9 +22,9 @@ func loadTLS(cfg Config) (*tls.Config, error) {
 	return of, nil
 }
 
-// authorized reports whether a request has the token: as a bearer token or, for browsers, as the password of
+// isAuthorized reports whether a request has the token: as a bearer token or, for browsers, as the password of
 // any user.
-func (s *Server) authorized(r *http.Request) bool {
+func (s *Server) isAuthorized(r *http.Request) bool {
 	if s.cfg.Token == "" {
 		return true
 	}
@@ -38,7 +38,7 @@ func (s *Server) authorized(r *http.Request) bool {
 
 // warnOpen logs a warning if other hosts can reach the address, and TLS or the token is missing.
 func (s *Server) warnOpen(address string) {
-	if process.Local(address) || s.tls != nil && s.cfg.Token != "" {
+	if process.IsLocal(address) || s.tls != nil && s.cfg.Token != "" {
 		return
 	}
 	s.log.Warn("leafsql: whoever reaches this address can use up ids and read names of tags", "address", address,

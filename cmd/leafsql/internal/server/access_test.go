@@ -105,7 +105,7 @@ func TestLimits(t *testing.T) {
 	for range cap(s.waiting) {
 		s.waiting <- struct{}{}
 	}
-	if _, err := s.next(t.Context(), s.connector.Segment("x"), 1); problemOf(err).Type != "busy" {
+	if _, err := s.drawIDs(t.Context(), s.connector.Segment("x"), 1); problemOf(err).Type != "busy" {
 		t.Error(err)
 	}
 
@@ -187,7 +187,7 @@ func TestIdleConnections(t *testing.T) {
 	if err := stop(); err != nil {
 		t.Error(err)
 	}
-	if n := s.connections.open.Load(); n != 0 || len(s.connections.from) != 0 {
-		t.Errorf("%d connections of %v after the end", n, s.connections.from)
+	if n := s.connections.open.Load(); n != 0 || len(s.connections.byClient) != 0 {
+		t.Errorf("%d connections of %v after the end", n, s.connections.byClient)
 	}
 }

@@ -13,10 +13,10 @@ import (
 type kind int
 
 const (
-	ids   kind = iota // GET only, since each answer uses up ids; refused for pages of other sites
-	plain             // GET and HEAD
-	page              // GET and HEAD, a few at a time
-	open              // GET and HEAD, without a token and under any load
+	idAnswer    kind = iota // GET only, since each answer uses up ids; refused for pages of other sites
+	plainAnswer             // GET and HEAD
+	pageAnswer              // GET and HEAD, a few at a time
+	openAnswer              // GET and HEAD, without a token and under any load
 )
 
 // An endpoint answers the requests for one path: it checks and counts them, and writes errors of serve as
@@ -26,21 +26,21 @@ type endpoint struct {
 	name   string
 	kind   kind
 	serve  func(http.ResponseWriter, *http.Request) error
-	counts endpointCounts
+	counts endpointMetrics
 }
 
 func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := time.Now()
 	code := http.StatusOK
-	if e.s.connections.scarce() {
-		w.Header()["Connection"] = closing
+	if e.s.connections.areScarce() {
+		w.Header()["Connection"] = closeConnection
 	}
 	if err := e.answer(w, r); err != nil {
 		p := problemOf(err)
 		p.write(w)
 		code = p.Status
 	}
-	e.counts.answered(code)
+	e.counts.countAnswer(code)
 	e.counts.took.Observe(time.Since(began).Seconds())
 }
 
@@ -51,21 +51,21 @@ func (e *endpoint) answer(w http.ResponseWriter, r *http.Request) (err error) {
 			err = &problem{Status: http.StatusInternalServerError, Type: "internal", Detail: "the server's log says more"}
 		}
 	}()
-	if e.kind != open {
+	if e.kind != openAnswer {
 		defer e.s.requests.Add(-1)
 		if e.s.requests.Add(1) > int64(e.s.cfg.MaxRequests) {
-			return busy("requests")
+			return busyProblem("requests")
 		}
 	}
 	if err := e.admit(w, r); err != nil {
 		return err
 	}
-	if e.kind == page {
+	if e.kind == pageAnswer {
 		select {
 		case e.s.pages <- struct{}{}:
 			defer func() { <-e.s.pages }()
 		default:
-			return busy("pages")
+			return busyProblem("pages")
 		}
 	}
 	return e.serve(w, r)
@@ -75,55 +75,55 @@ func (e *endpoint) answer(w http.ResponseWriter, r *http.Request) (err error) {
 func (e *endpoint) admit(w http.ResponseWriter, r *http.Request) error {
 	h := w.Header()
 	h["Cache-Control"] = noStore
-	if e.kind != ids { // browsers do not sniff a bare number
+	if e.kind != idAnswer { // browsers do not sniff a bare number
 		h["X-Content-Type-Options"] = noSniff
 	}
-	if e.kind != open && !e.s.authorized(r) {
+	if e.kind != openAnswer && !e.s.isAuthorized(r) {
 		h.Set("WWW-Authenticate", `Bearer realm="leafsql"`)
 		h.Add("WWW-Authenticate", `Basic realm="leafsql", charset="UTF-8"`)
 		return &problem{Status: http.StatusUnauthorized, Type: "unauthorized", Detail: "bring the server's token: Authorization: Bearer …"}
 	}
-	if r.Method != http.MethodGet && (e.kind == ids || r.Method != http.MethodHead) {
+	if r.Method != http.MethodGet && (e.kind == idAnswer || r.Method != http.MethodHead) {
 		h.Set("Allow", "GET")
 		return &problem{Status: http.StatusMethodNotAllowed, Type: "method", Detail: "use GET"}
 	}
 	if r.ContentLength != 0 {
-		h["Connection"] = closing
+		h["Connection"] = closeConnection
 		return &problem{Status: http.StatusRequestEntityTooLarge, Type: "body", Detail: "a request has no body here"}
 	}
-	if e.kind == ids && len(r.Header["Sec-Fetch-Site"]) > 0 && r.Header["Sec-Fetch-Site"][0] == "cross-site" {
+	if e.kind == idAnswer && len(r.Header["Sec-Fetch-Site"]) > 0 && r.Header["Sec-Fetch-Site"][0] == "cross-site" {
 		return &problem{Status: http.StatusForbidden, Type: "cross-site", Detail: "a page of another site must not use up ids"}
 	}
 	return nil
 }
 
-var noStore, closing, textPlain = []string{"no-store"}, []string{"close"}, []string{"text/plain; charset=utf-8"}
+var noStore, closeConnection, textPlain = []string{"no-store"}, []string{"close"}, []string{"text/plain; charset=utf-8"}
 
-// codes are the possible status codes.
-var codes = []int{
+// statusCodes are the possible status codes.
+var statusCodes = []int{
 	http.StatusOK, http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed,
 	http.StatusRequestEntityTooLarge, http.StatusInternalServerError, http.StatusServiceUnavailable,
 }
 
-type counts struct {
+type requestMetrics struct {
 	requests *prometheus.CounterVec
 	took     *prometheus.HistogramVec
 }
 
-// endpointCounts are the counters of an endpoint, looked up once and not for each request.
-type endpointCounts struct {
-	by   map[int]prometheus.Counter
-	took prometheus.Observer
+// endpointMetrics are the counters of an endpoint, looked up once and not for each request.
+type endpointMetrics struct {
+	byCode map[int]prometheus.Counter
+	took   prometheus.Observer
 }
 
-func newCounts(reg prometheus.Registerer, open *connections) *counts {
+func newRequestMetrics(reg prometheus.Registerer, open *connections) *requestMetrics {
 	reg.MustRegister(
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "leafsql_http_connections", Help: "Connections that are open."},
 			func() float64 { return float64(open.open.Load()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "leafsql_http_connections_limit", Help: "Connections that may be open at a time."},
-			func() float64 { return float64(open.most) }),
+			func() float64 { return float64(open.max) }),
 	)
-	c := &counts{
+	c := &requestMetrics{
 		prometheus.NewCounterVec(prometheus.CounterOpts{Name: "leafsql_http_requests_total", Help: "Requests answered."}, []string{"endpoint", "code"}),
 		prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "leafsql_http_request_duration_seconds", Help: "How long answering took.",
@@ -134,12 +134,12 @@ func newCounts(reg prometheus.Registerer, open *connections) *counts {
 	return c
 }
 
-func (c *counts) of(name string) endpointCounts {
-	e := endpointCounts{make(map[int]prometheus.Counter), c.took.WithLabelValues(name)}
-	for _, code := range codes {
-		e.by[code] = c.requests.WithLabelValues(name, fmt.Sprint(code))
+func (c *requestMetrics) endpoint(name string) endpointMetrics {
+	e := endpointMetrics{make(map[int]prometheus.Counter), c.took.WithLabelValues(name)}
+	for _, code := range statusCodes {
+		e.byCode[code] = c.requests.WithLabelValues(name, fmt.Sprint(code))
 	}
 	return e
 }
 
-func (e endpointCounts) answered(code int) { e.by[code].Inc() }
+func (e endpointMetrics) countAnswer(code int) { e.byCode[code].Inc() }

@@ -12,16 +12,16 @@ import (
 	"github.com/leafsql/leafsql/idgen/snowflake"
 )
 
-// healthy answers that the process runs, even if its database is unreachable.
-func (s *Server) healthy(w http.ResponseWriter, r *http.Request) error {
+// serveHealth answers that the process runs, even if its database is unreachable.
+func (s *Server) serveHealth(w http.ResponseWriter, r *http.Request) error {
 	w.Header()["Content-Type"] = textPlain
 	io.WriteString(w, "ok\n")
 	return nil
 }
 
-// ready answers whether ids can be served: for /readyz the ids of leaf_alloc, and snowflakes if the settings
-// request them; for /readyz/segment and /readyz/snowflake one of the two.
-func (s *Server) ready(w http.ResponseWriter, r *http.Request) error {
+// serveReadiness answers whether ids can be served: for /readyz the ids of leaf_alloc, and snowflakes if the
+// settings request them; for /readyz/segment and /readyz/snowflake one of the two.
+func (s *Server) serveReadiness(w http.ResponseWriter, r *http.Request) error {
 	kind := r.PathValue("kind")
 	switch {
 	case s.draining.Load():
@@ -35,16 +35,16 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) error {
 	}
 	text := "ready\n"
 	if kind != "snowflake" && !s.cfg.NoSegments {
-		if err := s.askStore(); err != nil {
-			if !s.stocked() {
+		if err := s.probeStore(); err != nil {
+			if !s.hasIDs() {
 				return err
 			}
 			text = "ready: the store is away, there are ids in memory\n"
 		}
 	}
 	if kind != "segment" && s.snowflake != nil {
-		wanted := kind == "snowflake" || s.searchAtOnce
-		if err := s.holds(wanted); err != nil {
+		wanted := kind == "snowflake" || s.searchesAtStart
+		if err := s.checkWorkerID(wanted); err != nil {
 			if wanted {
 				return err
 			}
@@ -56,15 +56,15 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// holds returns nil if snowflakes can be issued. Before the first request for a snowflake it returns nil as
-// well, unless wanted is true; then it starts the search for a worker id.
-func (s *Server) holds(wanted bool) error {
+// checkWorkerID returns nil if snowflakes can be issued. Before the first request for a snowflake it returns nil
+// as well, unless wanted is true; then it starts the search for a worker id.
+func (s *Server) checkWorkerID(wanted bool) error {
 	st := s.connector.Worker()
 	switch {
 	case st.Phase == "holding" && (st.Err == nil || time.Now().Before(st.Limit)), st.Phase == "idle" && !wanted:
 		return nil
 	case st.Phase == "idle":
-		s.snowflake.Next(ended, 1)
+		s.snowflake.Next(canceledContext, 1)
 	case st.Phase == "waiting":
 		return &problem{Status: http.StatusServiceUnavailable, Type: "unavailable", retry: true,
 			Detail: "the ids of this worker id are safe from " + st.Start.UTC().Format(time.RFC3339) + " on"}
@@ -72,15 +72,15 @@ func (s *Server) holds(wanted bool) error {
 	return &snowflake.LeaseError{Worker: st.Worker, Cause: st.Err}
 }
 
-// ended is a canceled context: calls with it do not wait.
-var ended = func() context.Context {
+// canceledContext is a canceled context: calls with it do not wait.
+var canceledContext = func() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	return ctx
 }()
 
-// storeAnswers returns nil if leaf_alloc can be read.
-func (s *Server) storeAnswers(ctx context.Context) error {
+// pingStore returns nil if leaf_alloc can be read.
+func (s *Server) pingStore(ctx context.Context) error {
 	_, err := s.connector.Tag(ctx, "")
 	if _, missing := errors.AsType[*segment.UnknownTagError](err); missing { // the table can be read
 		return nil
@@ -88,13 +88,13 @@ func (s *Server) storeAnswers(ctx context.Context) error {
 	return err
 }
 
-// stocked reports whether every tag in use has ids in memory. It skips tags with a row that gave no ids while the
+// hasIDs reports whether every tag in use has ids in memory. It skips tags with a row that gave no ids while the
 // store was reachable: no other server has ids for them either.
-func (s *Server) stocked() bool {
+func (s *Server) hasIDs() bool {
 	used := 0
 	for _, t := range s.connector.Stats().Tags {
 		switch {
-		case t.Fetches == 0 || isAnswer(t.Err) || s.refused(t.Tag):
+		case t.Fetches == 0 || isAnswer(t.Err) || s.isTagRefused(t.Tag):
 		case t.Remaining == 0:
 			return false
 		default:
@@ -107,25 +107,25 @@ func (s *Server) stocked() bool {
 // Interval and timeout of probes. The timeout is less than the second after which many balancers give up on
 // /readyz.
 const (
-	probeEvery   = time.Second
-	probeTimeout = 700 * time.Millisecond
+	probeInterval = time.Second
+	probeTimeout  = 700 * time.Millisecond
 )
 
-// A probe checks the store at most once in probeEvery, and reports changes.
+// A probe checks the store at most once in probeInterval, and reports changes.
 type probe struct {
 	mu  sync.Mutex
 	at  time.Time
 	err error
 }
 
-func (p *probe) ask(there func(context.Context) error, changed func(error)) error {
+func (p *probe) run(there func(context.Context) error, changed func(error)) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if time.Since(p.at) >= probeEvery {
+	if time.Since(p.at) >= probeInterval {
 		ctx, cancel := context.WithTimeout(context.Background(), probeTimeout) // independent of the request, which may be canceled
 		defer cancel()
 		err := there(ctx)
-		if (err == nil) != (p.err == nil) || err != nil && kindOf(err) != kindOf(p.err) {
+		if (err == nil) != (p.err == nil) || err != nil && errorNumber(err) != errorNumber(p.err) {
 			changed(err)
 		}
 		p.err, p.at = err, time.Now()

@@ -11,9 +11,9 @@ import (
 	"github.com/leafsql/leafsql/idgen"
 )
 
-// segment answers with the next id of a tag, or with a block of ids.
-func (s *Server) segment(w http.ResponseWriter, r *http.Request) error {
-	n, block, err := s.count(r)
+// serveSegment answers with the next id of a tag, or with a block of ids.
+func (s *Server) serveSegment(w http.ResponseWriter, r *http.Request) error {
+	n, block, err := s.parseCount(r)
 	if err != nil {
 		return err
 	}
@@ -21,7 +21,7 @@ func (s *Server) segment(w http.ResponseWriter, r *http.Request) error {
 		return noSegments
 	}
 	tag := r.PathValue("tag")
-	gen, ok := s.tags.known(tag)
+	gen, ok := s.tags.cached(tag)
 	if !ok {
 		ctx, cancel := context.WithTimeout(r.Context(), s.cfg.Timeout)
 		defer cancel()
@@ -29,33 +29,33 @@ func (s *Server) segment(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	if err := s.answer(w, r, gen, n, block); err != nil {
+	if err := s.writeIDs(w, r, gen, n, block); err != nil {
 		switch problemOf(err).Type {
 		case "unavailable", "row", "unknown-tag": // other errors are the client's
 			if r.Context().Err() == nil {
-				s.failed(tag, err)
+				s.noteFailure(tag, err)
 			}
 		}
 		return err
 	}
-	s.works(tag, true)
+	s.noteSuccess(tag, true)
 	return nil
 }
 
-// nextSnowflake answers with a snowflake, or with a block of snowflakes. As with Java Leaf, the key is ignored.
-func (s *Server) nextSnowflake(w http.ResponseWriter, r *http.Request) error {
-	n, block, err := s.count(r)
+// serveSnowflake answers with a snowflake, or with a block of snowflakes. As with Java Leaf, the key is ignored.
+func (s *Server) serveSnowflake(w http.ResponseWriter, r *http.Request) error {
+	n, block, err := s.parseCount(r)
 	if err != nil {
 		return err
 	}
 	if s.snowflake == nil {
 		return noSnowflakes
 	}
-	return s.answer(w, r, s.snowflake, n, block)
+	return s.writeIDs(w, r, s.snowflake, n, block)
 }
 
-// count parses ?n=, the number of consecutive ids. Without it, n is 1 and the answer is a bare number.
-func (s *Server) count(r *http.Request) (n int, block bool, err error) {
+// parseCount parses ?n=, the number of consecutive ids. Without it, n is 1 and the answer is a bare number.
+func (s *Server) parseCount(r *http.Request) (n int, block bool, err error) {
 	if r.URL.RawQuery == "" {
 		return 1, false, nil
 	}
@@ -73,8 +73,8 @@ func (s *Server) count(r *http.Request) (n int, block bool, err error) {
 	return n, true, nil
 }
 
-func (s *Server) answer(w http.ResponseWriter, r *http.Request, gen idgen.Generator, n int, block bool) error {
-	first, err := s.next(r.Context(), gen, n)
+func (s *Server) writeIDs(w http.ResponseWriter, r *http.Request, gen idgen.Generator, n int, block bool) error {
+	first, err := s.drawIDs(r.Context(), gen, n)
 	if err != nil {
 		return err
 	}
@@ -88,10 +88,10 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, gen idgen.Genera
 	return nil
 }
 
-// next draws n ids. Only half of all requests may wait, so that a tag without ids does not block requests for
+// drawIDs draws n ids. Only half of all requests may wait, so that a tag without ids does not block requests for
 // other tags.
-func (s *Server) next(ctx context.Context, gen idgen.Generator, n int) (int64, error) {
-	first, err := gen.Next(ended, n) // ids in memory
+func (s *Server) drawIDs(ctx context.Context, gen idgen.Generator, n int) (int64, error) {
+	first, err := gen.Next(canceledContext, n) // ids in memory
 	if !errors.Is(err, context.Canceled) {
 		return first, err
 	}
@@ -99,7 +99,7 @@ func (s *Server) next(ctx context.Context, gen idgen.Generator, n int) (int64, e
 	case s.waiting <- struct{}{}:
 		defer func() { <-s.waiting }()
 	default:
-		return 0, busy("requests that wait for ids")
+		return 0, busyProblem("requests that wait for ids")
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()

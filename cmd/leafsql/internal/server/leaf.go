@@ -15,9 +15,9 @@ import (
 	"github.com/leafsql/leafsql/idgen/segment"
 )
 
-// decode answers with the parts of a snowflake in Java Leaf's JSON: every value is a string, and the time is in
-// the machine's time zone.
-func (s *Server) decode(w http.ResponseWriter, r *http.Request) error {
+// serveDecode answers with the parts of a snowflake in Java Leaf's JSON: every value is a string, and the time
+// is in the machine's time zone.
+func (s *Server) serveDecode(w http.ResponseWriter, r *http.Request) error {
 	text := r.URL.Query().Get("snowflakeId")
 	bad := &problem{Status: http.StatusBadRequest, Type: "snowflake", Detail: "snowflakeId is a number above 0", Legacy: "snowflake Id反解析发生异常!"}
 	id, err := strconv.ParseInt(text, 10, 64)
@@ -41,8 +41,8 @@ func (s *Server) decode(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// lists are Java Leaf's two tables, for people. Programs use /metrics.
-var lists = template.Must(template.New("").Funcs(template.FuncMap{"number": number}).Parse(`
+// listTemplates are Java Leaf's two tables, for people. Programs use /metrics.
+var listTemplates = template.Must(template.New("").Funcs(template.FuncMap{"number": formatNumber}).Parse(`
 {{define "cache"}}<!DOCTYPE html>
 <html lang="en"><meta charset="utf-8"><meta name="color-scheme" content="light dark"><title>segments in memory</title>
 <table border="1">
@@ -58,21 +58,21 @@ var lists = template.Must(template.New("").Funcs(template.FuncMap{"number": numb
 {{end}}</table></html>
 {{end}}`))
 
-// cached is a row of /cache.
-type cached struct{ driver.TagStats }
+// cacheRow is a row of /cache.
+type cacheRow struct{ driver.TagStats }
 
 // Value returns the next id.
-func (c cached) Value() string { return number(c.Current.End - c.Left) }
+func (c cacheRow) Value() string { return formatNumber(c.Current.End - c.Left) }
 
-func (s *Server) cache(w http.ResponseWriter, r *http.Request) error {
-	var list []cached
+func (s *Server) serveCache(w http.ResponseWriter, r *http.Request) error {
+	var list []cacheRow
 	for _, t := range s.connector.Stats().Tags {
-		list = append(list, cached{t})
+		list = append(list, cacheRow{t})
 	}
 	return writeList(w, "cache", list)
 }
 
-func (s *Server) listRows(w http.ResponseWriter, r *http.Request) error {
+func (s *Server) serveRows(w http.ResponseWriter, r *http.Request) error {
 	ctx, cancel := context.WithTimeout(r.Context(), s.cfg.Timeout)
 	defer cancel()
 	list, err := s.rows.read(ctx, s.connector.Tags)
@@ -84,7 +84,7 @@ func (s *Server) listRows(w http.ResponseWriter, r *http.Request) error {
 
 func writeList(w http.ResponseWriter, name string, list any) error {
 	var text bytes.Buffer
-	if err := lists.ExecuteTemplate(&text, name, list); err != nil {
+	if err := listTemplates.ExecuteTemplate(&text, name, list); err != nil {
 		return err
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -93,14 +93,14 @@ func writeList(w http.ResponseWriter, name string, list any) error {
 	return nil
 }
 
-// rows are leaf_alloc's rows, read at most once a second.
-type rows struct {
+// rowCache are leaf_alloc's rows, read at most once a second.
+type rowCache struct {
 	mu   sync.Mutex
 	at   time.Time
 	list []segment.Row
 }
 
-func (c *rows) read(ctx context.Context, from func(context.Context) ([]segment.Row, error)) ([]segment.Row, error) {
+func (c *rowCache) read(ctx context.Context, from func(context.Context) ([]segment.Row, error)) ([]segment.Row, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if time.Since(c.at) < time.Second {
@@ -113,8 +113,8 @@ func (c *rows) read(ctx context.Context, from func(context.Context) ([]segment.R
 	return list, err
 }
 
-// number formats a number with thousands separators, as Java Leaf's pages do.
-func number(n int64) string {
+// formatNumber formats a number with thousands separators, as Java Leaf's pages do.
+func formatNumber(n int64) string {
 	s := strconv.FormatInt(n, 10)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
 		s = s[:i] + "," + s[i:]

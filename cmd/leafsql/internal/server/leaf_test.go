@@ -37,7 +37,7 @@ func TestLists(t *testing.T) {
 	eventually(t, "a full range", func() bool { return s.tagStats("orders").Remaining > 1000 })
 	st := s.tagStats("orders")
 	if a := get(t, server+"/cache"); a.code != 200 || !strings.Contains(a.body, "<td>orders<td>true<td>") ||
-		!strings.Contains(a.body, "<td>"+number(st.Current.End-st.Left)+"<td>"+number(st.Current.End)+"<td>") {
+		!strings.Contains(a.body, "<td>"+formatNumber(st.Current.End-st.Left)+"<td>"+formatNumber(st.Current.End)+"<td>") {
 		t.Errorf("%+v\n%s", st, a.body)
 	}
 	a := get(t, server+"/db")
@@ -47,7 +47,7 @@ func TestLists(t *testing.T) {
 	exec(t, db, "DROP TABLE leaf_alloc")
 	eventually(t, "read again", func() bool { return get(t, server+"/db").code == 503 })
 	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", -1: "-1", -1000: "-1,000", 1234567: "1,234,567"} {
-		if got := number(n); got != want {
+		if got := formatNumber(n); got != want {
 			t.Error(got, want)
 		}
 	}

@@ -27,7 +27,7 @@ func readLeafProperties(text []byte) (map[string]string, error) {
 	on := func(what string) bool { return strings.EqualFold(cmp.Or(get(what+".enable"), "true"), "true") }
 
 	cfg := driver.NewConfig()
-	if cfg.MySQL, err = fromJDBC(get("jdbc.url")); err != nil {
+	if cfg.MySQL, err = parseJDBCURL(get("jdbc.url")); err != nil {
 		return nil, err
 	}
 	cfg.MySQL.User = cmp.Or(get("jdbc.username"), cfg.MySQL.User)
@@ -45,9 +45,9 @@ func readLeafProperties(text []byte) (map[string]string, error) {
 	return map[string]string{"dsn": cfg.FormatDSN(), "no-segments": fmt.Sprint(!on("segment")), "no-snowflakes": fmt.Sprint(!on("snowflake"))}, nil
 }
 
-// fromJDBC parses the URL of a database in Java's form, with its options for TLS. Other parameters do not
+// parseJDBCURL parses the URL of a database in Java's form, with its options for TLS. Other parameters do not
 // affect the few statements on leaf_alloc, and are ignored.
-func fromJDBC(address string) (*mysql.Config, error) {
+func parseJDBCURL(address string) (*mysql.Config, error) {
 	bad := errors.New("leaf.jdbc.url is not jdbc:mysql://host:port/database; write it so, or give a DSN")
 	text, ok := strings.CutPrefix(address, "jdbc:")
 	u, err := url.Parse(text)

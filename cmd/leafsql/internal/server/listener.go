@@ -13,23 +13,23 @@ import (
 // connections counts the open connections.
 type connections struct {
 	open atomic.Int64
-	most int64
+	max  int64
 	log  *slog.Logger
 
-	mu   sync.Mutex
-	from map[string]int // number of connections by the client's address
-	told int64          // number of open connections in the last warning; 0: none since half of them were free
+	mu         sync.Mutex
+	byClient   map[string]int // number of connections by the client's address
+	lastWarned int64          // number of open connections in the last warning; 0: none since half of them were free
 }
 
 func newConnections(most int, log *slog.Logger) *connections {
-	return &connections{most: int64(most), log: log, from: make(map[string]int)}
+	return &connections{max: int64(most), log: log, byClient: make(map[string]int)}
 }
 
-// few returns the number of open connections from which on they are scarce. Answers close their connections
-// then, so that idle clients do not lock out others.
-func (c *connections) few() int64 { return c.most - max(1, c.most/8) + 1 }
+// scarceFrom returns the number of open connections from which on they are scarce. Answers close their
+// connections then, so that idle clients do not lock out others.
+func (c *connections) scarceFrom() int64 { return c.max - max(1, c.max/8) + 1 }
 
-func (c *connections) scarce() bool { return c.open.Load() >= c.few() }
+func (c *connections) areScarce() bool { return c.open.Load() >= c.scarceFrom() }
 
 // add adds n, 1 or -1, to a client's connections, and logs when connections become scarce, when none is free,
 // and when half of them are free again.
@@ -37,42 +37,42 @@ func (c *connections) add(client string, n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	open := c.open.Add(int64(n))
-	if c.from[client] += n; c.from[client] == 0 {
-		delete(c.from, client)
+	if c.byClient[client] += n; c.byClient[client] == 0 {
+		delete(c.byClient, client)
 	}
 	switch {
-	case open == c.most && c.told < c.most:
-		c.told = open
-		c.log.Warn("leafsql: all connections are taken, and further ones wait", c.taken(open)...)
-	case open >= c.few() && c.told == 0:
-		c.told = open
-		c.log.Warn("leafsql: few connections are left, so answers close theirs", c.taken(open)...)
-	case open <= c.most/2 && c.told > 0:
-		c.told = 0
+	case open == c.max && c.lastWarned < c.max:
+		c.lastWarned = open
+		c.log.Warn("leafsql: all connections are taken, and further ones wait", c.logAttrs(open)...)
+	case open >= c.scarceFrom() && c.lastWarned == 0:
+		c.lastWarned = open
+		c.log.Warn("leafsql: few connections are left, so answers close theirs", c.logAttrs(open)...)
+	case open <= c.max/2 && c.lastWarned > 0:
+		c.lastWarned = 0
 		c.log.Info("leafsql: half of the connections are free again", "open", open)
 	}
 }
 
-// taken returns the attributes of a log line: the number of connections, the client with most of them, and a
+// logAttrs returns the attributes of a log line: the number of connections, the client with most of them, and a
 // hint.
-func (c *connections) taken(open int64) []any {
+func (c *connections) logAttrs(open int64) []any {
 	client, n := "", 0
-	for from, k := range c.from {
+	for from, k := range c.byClient {
 		if k > n {
 			client, n = from, k
 		}
 	}
-	return []any{"open", open, "limit", c.most, "most from", client, "of these", n, "way out", "end the connections that a client leaves idle, or raise -max-connections"}
+	return []any{"open", open, "limit", c.max, "most from", client, "of these", n, "way out", "end the connections that a client leaves idle, or raise -max-connections"}
 }
 
-// limit returns a listener that keeps at most c.most connections open.
-func (c *connections) limit(l net.Listener) net.Listener {
-	return countingListener{netutil.LimitListener(l, int(c.most)), c}
+// limitListener returns a listener that keeps at most c.most connections open.
+func (c *connections) limitListener(l net.Listener) net.Listener {
+	return countingListener{netutil.LimitListener(l, int(c.max)), c}
 }
 
 type countingListener struct {
 	net.Listener
-	all *connections
+	connections *connections
 }
 
 func (l countingListener) Accept() (net.Conn, error) {
@@ -81,8 +81,8 @@ func (l countingListener) Accept() (net.Conn, error) {
 		return nil, err
 	}
 	client, _, _ := net.SplitHostPort(c.RemoteAddr().String())
-	l.all.add(client, 1)
-	return &countedConn{Conn: c, gone: sync.OnceFunc(func() { l.all.add(client, -1) })}, nil
+	l.connections.add(client, 1)
+	return &countedConn{Conn: c, onClose: sync.OnceFunc(func() { l.connections.add(client, -1) })}, nil
 }
 
 // A countedConn changes the answers 501 and 505, which net/http sends by itself without TLS for an unsupported
@@ -90,11 +90,11 @@ func (l countingListener) Accept() (net.Conn, error) {
 // server.
 type countedConn struct {
 	net.Conn
-	gone func()
+	onClose func()
 }
 
 func (c *countedConn) Close() error {
-	c.gone()
+	c.onClose()
 	return c.Conn.Close()
 }
 

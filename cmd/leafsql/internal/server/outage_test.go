@@ -182,7 +182,7 @@ func TestReadyDespiteOneTag(t *testing.T) {
 				t.Error(tag)
 			}
 		}
-		time.Sleep(probeEvery)
+		time.Sleep(probeInterval)
 		get(t, server+"/readyz").want(t, "ready: the store is away, there are ids in memory\n")
 	}
 	for range s.tagStats("orders").Remaining {

@@ -60,15 +60,15 @@ func problemOf(err error) *problem {
 		return p
 	}
 	if e, ok := errors.AsType[*segment.UnknownTagError](err); ok {
-		return unknown(e.Tag)
+		return unknownTag(e.Tag)
 	}
 	if e, ok := errors.AsType[*idgen.CountError](err); ok {
 		return &problem{Status: http.StatusBadRequest, Type: "count", Detail: errprefix.TrimText(e)}
 	}
 	if isAnswer(err) {
-		return &problem{Status: http.StatusInternalServerError, Type: "row", Detail: process.Public(err)}
+		return &problem{Status: http.StatusInternalServerError, Type: "row", Detail: process.PublicText(err)}
 	}
-	return &problem{Status: http.StatusServiceUnavailable, Type: "unavailable", Detail: process.Public(err), retry: true}
+	return &problem{Status: http.StatusServiceUnavailable, Type: "unavailable", Detail: process.PublicText(err), retry: true}
 }
 
 // isAnswer reports whether err is leaf_alloc's answer for a tag, and does not mean that the store is
@@ -80,12 +80,12 @@ func isAnswer(err error) bool {
 	return unknown || row || back || errors.Is(err, idgen.ErrExhausted)
 }
 
-// unknown returns the problem for a tag without a row.
-func unknown(tag string) *problem {
+// unknownTag returns the problem for a tag without a row.
+func unknownTag(tag string) *problem {
 	return &problem{Status: http.StatusNotFound, Type: "unknown-tag", Detail: "leaf_alloc has no row for the tag " + strconv.Quote(tag) + "; add one that starts above the ids in use"}
 }
 
-// busy returns the problem for a request above a limit.
-func busy(of string) error {
+// busyProblem returns the problem for a request above a limit.
+func busyProblem(of string) error {
 	return &problem{Status: http.StatusServiceUnavailable, Type: "busy", Detail: "too many " + of + " at a time; try again", retry: true}
 }

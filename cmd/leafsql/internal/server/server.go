@@ -75,22 +75,22 @@ const (
 
 // A Server serves the ids of one database. Its methods are safe for concurrent use.
 type Server struct {
-	cfg          Config
-	log          *slog.Logger
-	db           *sql.DB
-	connector    *driver.Connector
-	tags         *tags
-	create       bool            // create leaf_alloc if it is missing
-	snowflake    idgen.Generator // nil: disabled
-	searchAtOnce bool            // search a worker id at the start, not at the first request
-	layout       snowflake.Layout
-	tls          *tls.Config
-	page         *statuspage.Page
-	rows         rows
-	probe        probe
-	failing      atomic.Int64 // number of failing tags in refusals
-	refusals     refusals
-	handler      http.Handler
+	cfg             Config
+	log             *slog.Logger
+	db              *sql.DB
+	connector       *driver.Connector
+	tags            *tagCache
+	createsAlloc    bool            // create leaf_alloc if it is missing
+	snowflake       idgen.Generator // nil: disabled
+	searchesAtStart bool            // search a worker id at the start, not at the first request
+	layout          snowflake.Layout
+	tls             *tls.Config
+	page            *statuspage.Page
+	rows            rowCache
+	probe           probe
+	failingCount    atomic.Int64 // number of failing tags in refusals
+	failedTags      failedTags
+	handler         http.Handler
 
 	connections *connections
 
@@ -114,14 +114,14 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
-	cfg.MaxConnections = process.Connections(cfg.MaxConnections, defaults.MaxConnections, 1, cfg.Logger)
+	cfg.MaxConnections = process.LimitConnections(cfg.MaxConnections, defaults.MaxConnections, 1, cfg.Logger)
 	s := &Server{cfg: cfg, log: cfg.Logger, waiting: make(chan struct{}, cfg.MaxRequests/2), pages: make(chan struct{}, maxPages)}
 	s.connections = newConnections(cfg.MaxConnections, s.log)
 	var err error
 	if s.tls, err = loadTLS(cfg); err != nil {
 		return nil, err
 	}
-	dc, err := databases.Parse(cfg.DSN)
+	dc, err := databases.ParseDSN(cfg.DSN)
 	if err != nil {
 		return nil, err
 	}
@@ -129,8 +129,8 @@ func New(cfg Config) (*Server, error) {
 		return nil, errors.New("leafsql: serve: the DSN names no database that could hold leaf_alloc; write user:password@tcp(host:3306)/database")
 	}
 	dc.None, dc.Tables, dc.Logger = true, nil, cfg.Logger
-	s.create = dc.Create
-	s.searchAtOnce = dc.Worker != "" || cfg.NoSegments // a DSN without a source may not need snowflakes, and should not take a worker id
+	s.createsAlloc = dc.Create
+	s.searchesAtStart = dc.Worker != "" || cfg.NoSegments // a DSN without a source may not need snowflakes, and should not take a worker id
 	if cfg.NoSnowflakes {
 		dc.Worker, dc.WorkerSource = "", nil
 	} else if dc.Worker == "" && dc.WorkerSource == nil {
@@ -140,57 +140,57 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	s.db = sql.OpenDB(s.connector)
-	s.tags = newTags(s.connector)
+	s.tags = newTagCache(s.connector)
 	s.snowflake = s.connector.Snowflake()
 	s.layout = cmp.Or(dc.Snowflake, snowflake.Leaf)
-	title, of := "Ids over HTTP", ""
+	title, storeServer := "Ids over HTTP", ""
 	if host, err := os.Hostname(); err == nil && cfg.Token != "" {
 		title += " on " + host
-		of = place(dc)
+		storeServer = storeLabel(dc)
 	}
-	s.page = statuspage.Of(s.shown, title)
-	s.page.Server = of
+	s.page = statuspage.Of(s.pageStats, title)
+	s.page.Server = storeServer
 	s.page.Links = []pageextra.Link{{Text: "ranges in memory", Address: "cache"}, {Text: "rows of leaf_alloc", Address: "db"}, {Text: "metrics", Address: "metrics"}}
 	s.handler = s.routes()
 	return s, nil
 }
 
-// place returns the address and database of leaf_alloc, without users and passwords.
-func place(cfg *driver.Config) string {
+// storeLabel returns the address and database of leaf_alloc, without users and passwords.
+func storeLabel(cfg *driver.Config) string {
 	if cfg.Store == "" {
 		return databases.Label(cfg.MySQL)
 	}
-	of, err := databases.Parse(cfg.Store)
+	storeConfig, err := databases.ParseDSN(cfg.Store)
 	if err != nil {
 		return ""
 	}
-	return databases.Label(of.MySQL)
+	return databases.Label(storeConfig.MySQL)
 }
 
 // routes returns the handler of all paths.
 func (s *Server) routes() http.Handler {
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), metrics.NewCollector(s.db, "serve"))
-	counts := newCounts(reg, s.connections)
+	counts := newRequestMetrics(reg, s.connections)
 	mux := http.NewServeMux()
 	route := func(pattern, name string, kind kind, serve func(http.ResponseWriter, *http.Request) error) {
-		mux.Handle(pattern, &endpoint{s: s, name: name, kind: kind, serve: serve, counts: counts.of(name)})
+		mux.Handle(pattern, &endpoint{s: s, name: name, kind: kind, serve: serve, counts: counts.endpoint(name)})
 	}
-	route("/api/segment/get/{tag}", "segment", ids, s.segment)
-	route("/api/snowflake/get/{key}", "snowflake", ids, s.nextSnowflake)
-	route("/decodeSnowflakeId", "decode", plain, s.decode)
-	route("/cache", "cache", page, s.cache)
-	route("/db", "db", page, s.listRows)
-	route("/{$}", "page", page, passOn(s.page))
-	route("/metrics", "metrics", page, passOn(promhttp.HandlerFor(reg, promhttp.HandlerOpts{})))
-	route("/healthz", "healthz", open, s.healthy)
-	route("/readyz", "readyz", open, s.ready)
-	route("/readyz/{kind}", "readyz", open, s.ready)
-	route("/", "other", plain, func(http.ResponseWriter, *http.Request) error { return notFound })
+	route("/api/segment/get/{tag}", "segment", idAnswer, s.serveSegment)
+	route("/api/snowflake/get/{key}", "snowflake", idAnswer, s.serveSnowflake)
+	route("/decodeSnowflakeId", "decode", plainAnswer, s.serveDecode)
+	route("/cache", "cache", pageAnswer, s.serveCache)
+	route("/db", "db", pageAnswer, s.serveRows)
+	route("/{$}", "page", pageAnswer, serveHandler(s.page))
+	route("/metrics", "metrics", pageAnswer, serveHandler(promhttp.HandlerFor(reg, promhttp.HandlerOpts{})))
+	route("/healthz", "healthz", openAnswer, s.serveHealth)
+	route("/readyz", "readyz", openAnswer, s.serveReadiness)
+	route("/readyz/{kind}", "readyz", openAnswer, s.serveReadiness)
+	route("/", "other", plainAnswer, func(http.ResponseWriter, *http.Request) error { return notFound })
 	return mux
 }
 
-func passOn(h http.Handler) func(http.ResponseWriter, *http.Request) error {
+func serveHandler(h http.Handler) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		h.ServeHTTP(w, r)
 		return nil
@@ -216,7 +216,7 @@ func (s *Server) Run(ctx context.Context) error {
 }
 
 func (s *Server) run(ctx context.Context, listener net.Listener) error {
-	listener = s.connections.limit(listener)
+	listener = s.connections.limitListener(listener)
 	address := listener.Addr().String()
 	srv := &http.Server{
 		Handler: s, MaxHeaderBytes: maxHeader, TLSConfig: s.tls,
@@ -229,8 +229,8 @@ func (s *Server) run(ctx context.Context, listener net.Listener) error {
 	if !s.cfg.NoSegments {
 		go s.watch(background)
 	}
-	if s.snowflake != nil && s.searchAtOnce {
-		go s.snowflake.Next(ended, 1) // starts the search for a worker id
+	if s.snowflake != nil && s.searchesAtStart {
+		go s.snowflake.Next(canceledContext, 1) // starts the search for a worker id
 	}
 	s.warnOpen(address)
 	scheme, listen := "http", func() error { return srv.Serve(listener) }
@@ -249,9 +249,9 @@ func (s *Server) run(ctx context.Context, listener net.Listener) error {
 	s.draining.Store(true)
 	s.log.Info("leafsql: draining", "for", s.cfg.Drain.String())
 	time.Sleep(s.cfg.Drain)
-	left, cancel := context.WithTimeout(context.Background(), endTimeout)
+	drainCtx, cancel := context.WithTimeout(context.Background(), endTimeout)
 	defer cancel()
-	if err := srv.Shutdown(left); err != nil {
+	if err := srv.Shutdown(drainCtx); err != nil {
 		srv.Close()
 		return fmt.Errorf("leafsql: serve: requests were cut off after %v: %w; clients ask again", endTimeout, err)
 	}

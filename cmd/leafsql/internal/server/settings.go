@@ -19,8 +19,8 @@ import (
 	"github.com/leafsql/leafsql/internal/errprefix"
 )
 
-// prefix is the prefix of environment variables: -max-block is LEAFSQL_MAX_BLOCK.
-const prefix = "LEAFSQL_"
+// envPrefix is the prefix of environment variables: -max-block is LEAFSQL_MAX_BLOCK.
+const envPrefix = "LEAFSQL_"
 
 // ReadConfig reads the settings of leafsql serve: the flags in args, then the environment for the settings
 // without a flag, and then the file of -config for the others, in YAML with the flags' names as keys, or Java
@@ -41,11 +41,11 @@ func ReadConfig(args []string, out io.Writer, texts chinese.Texts) (Config, erro
 	fs.IntVar(&cfg.MaxRequests, "max-requests", cfg.MaxRequests, "the most requests at a time, half of which may wait for ids")
 	fs.IntVar(&cfg.MaxConnections, "max-connections", cfg.MaxConnections, "the most connections at a time")
 	fs.DurationVar(&cfg.Drain, "drain", 0, "how long to serve on after SIGTERM, not ready any more")
-	process.LogFormat(fs, &cfg.LogJSON)
+	process.AddLogFormatFlag(fs, &cfg.LogJSON)
 	file := fs.String("config", "", "`file` with settings: YAML with the flags' names as keys, or Java Leaf's leaf.properties")
 	fs.SetOutput(io.Discard)
 	if err := fs.Parse(args); errors.Is(err, flag.ErrHelp) {
-		io.WriteString(out, texts.Sprintf("\nEach flag may also stand in the environment, as %sMAX_BLOCK for -max-block.\n\n", prefix))
+		io.WriteString(out, texts.Sprintf("\nEach flag may also stand in the environment, as %sMAX_BLOCK for -max-block.\n\n", envPrefix))
 		fs.VisitAll(func(f *flag.Flag) { f.Usage = texts.Text(f.Usage) })
 		fs.SetOutput(out)
 		fs.PrintDefaults()
@@ -73,7 +73,7 @@ func ReadConfig(args []string, out io.Writer, texts chinese.Texts) (Config, erro
 		}
 		return nil
 	}
-	if err := complete("the environment", environment(fs)); err != nil {
+	if err := complete("the environment", readEnvironment(fs)); err != nil {
 		return cfg, err
 	}
 	if *file != "" {
@@ -87,21 +87,21 @@ func ReadConfig(args []string, out io.Writer, texts chinese.Texts) (Config, erro
 	}
 	if cfg.DSN != "" {
 		var err error
-		if cfg.DSN, err = databases.Lookup(cfg.DSN); err != nil {
+		if cfg.DSN, err = databases.ResolveDSN(cfg.DSN); err != nil {
 			return cfg, fmt.Errorf("leafsql: serve: %w", errprefix.Trim(err))
 		}
 	}
 	if cfg.DSN == "" {
-		return cfg, errors.New("leafsql: serve: no DSN; give -dsn 'user:password@tcp(127.0.0.1:3306)/database', " + prefix + "DSN, or a file with -config")
+		return cfg, errors.New("leafsql: serve: no DSN; give -dsn 'user:password@tcp(127.0.0.1:3306)/database', " + envPrefix + "DSN, or a file with -config")
 	}
 	return cfg, nil
 }
 
-// environment returns the settings with an environment variable, by the flags' names.
-func environment(fs *flag.FlagSet) map[string]string {
+// readEnvironment returns the settings with an environment variable, by the flags' names.
+func readEnvironment(fs *flag.FlagSet) map[string]string {
 	settings := make(map[string]string)
 	fs.VisitAll(func(f *flag.Flag) {
-		if v := os.Getenv(prefix + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))); v != "" {
+		if v := os.Getenv(envPrefix + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))); v != "" {
 			settings[f.Name] = v
 		}
 	})

@@ -15,10 +15,10 @@ import (
 // Look-ups of tags that were not requested before: a scan of unknown names must not keep the database busy, but
 // a new tag must be found at once.
 const (
-	lookups    = 2                    // concurrent look-ups
-	queued     = 256                  // maximum number of requests that wait for a look-up
-	missPause  = 5 * time.Millisecond // pause after a look-up without a result: at most 400 of them a second
-	longestTag = 128                  // longest tag in leaf_alloc's column, in characters
+	maxLookups   = 2                    // concurrent look-ups
+	maxQueued    = 256                  // maximum number of requests that wait for a look-up
+	missPause    = 5 * time.Millisecond // pause after a look-up without a result: at most 400 of them a second
+	maxTagLength = 128                  // longest tag in leaf_alloc's column, in characters
 )
 
 // source is the part of a Connector that tags uses.
@@ -27,20 +27,20 @@ type source interface {
 	Segment(tag string) idgen.Generator
 }
 
-// tags are the tags with a row. Tags without a row are not cached: a new tag is found by the first request
+// tagCache are the tags with a row. Tags without a row are not cached: a new tag is found by the first request
 // after it was added, and memory contains no more tags than leaf_alloc.
-type tags struct {
+type tagCache struct {
 	from    source
 	byName  sync.Map // string -> idgen.Generator
-	looking chan struct{}
+	lookups chan struct{}
 	queue   chan struct{}
 }
 
-func newTags(from source) *tags {
-	return &tags{from: from, looking: make(chan struct{}, lookups), queue: make(chan struct{}, queued)}
+func newTagCache(from source) *tagCache {
+	return &tagCache{from: from, lookups: make(chan struct{}, maxLookups), queue: make(chan struct{}, maxQueued)}
 }
 
-func (t *tags) known(tag string) (idgen.Generator, bool) {
+func (t *tagCache) cached(tag string) (idgen.Generator, bool) {
 	gen, ok := t.byName.Load(tag)
 	if !ok {
 		return nil, false
@@ -50,23 +50,23 @@ func (t *tags) known(tag string) (idgen.Generator, bool) {
 
 // find looks up a tag's row. Names are compared exactly, as in Java Leaf: under the table's collation one row
 // would have very many names.
-func (t *tags) find(ctx context.Context, tag string) (idgen.Generator, error) {
-	if !wellFormed(tag) {
-		return nil, unknown(tag)
+func (t *tagCache) find(ctx context.Context, tag string) (idgen.Generator, error) {
+	if !isWellFormed(tag) {
+		return nil, unknownTag(tag)
 	}
 	select {
 	case t.queue <- struct{}{}:
 		defer func() { <-t.queue }()
 	default:
-		return nil, busy("requests for tags that are not known yet")
+		return nil, busyProblem("requests for tags that are not known yet")
 	}
 	select {
-	case t.looking <- struct{}{}:
+	case t.lookups <- struct{}{}:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	done := func() { <-t.looking }
-	if gen, ok := t.known(tag); ok {
+	done := func() { <-t.lookups }
+	if gen, ok := t.cached(tag); ok {
 		done()
 		return gen, nil
 	}
@@ -74,7 +74,7 @@ func (t *tags) find(ctx context.Context, tag string) (idgen.Generator, error) {
 	_, missing := errors.AsType[*segment.UnknownTagError](err)
 	if missing || err == nil && row.Tag != tag {
 		time.AfterFunc(missPause, done)
-		return nil, unknown(tag)
+		return nil, unknownTag(tag)
 	}
 	defer done()
 	if err != nil {
@@ -85,9 +85,9 @@ func (t *tags) find(ctx context.Context, tag string) (idgen.Generator, error) {
 	return gen, nil
 }
 
-// wellFormed reports whether tag can be a tag.
-func wellFormed(tag string) bool {
-	if tag == "" || !utf8.ValidString(tag) || utf8.RuneCountInString(tag) > longestTag {
+// isWellFormed reports whether tag can be a tag.
+func isWellFormed(tag string) bool {
+	if tag == "" || !utf8.ValidString(tag) || utf8.RuneCountInString(tag) > maxTagLength {
 		return false
 	}
 	for _, r := range tag {

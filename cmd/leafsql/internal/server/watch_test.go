@@ -186,7 +186,7 @@ func TestCreate(t *testing.T) {
 	_, server, _ = run(t, Config{DSN: cfg.FormatDSN() + "?leafCreate=true", Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	get(t, server+"/readyz").problem(t, 503, "unavailable")
 	eventually(t, "a warning", func() bool { return log.count("WARN", "leaf_alloc could not be created", "leafsql init") == 1 })
-	time.Sleep(2 * probeEvery)
+	time.Sleep(2 * probeInterval)
 	if log.count("could not be created") != 1 {
 		t.Error(log.String())
 	}

@@ -20,17 +20,17 @@ type Alloc struct {
 	Exists bool
 	Denied bool // the user may not read it, or it is missing
 	Layout
-	Kept
+	Persistence
 }
 
-// Kept describes whether a table keeps the rows that are written into it.
-type Kept struct {
+// Persistence describes whether a table keeps the rows that are written into it.
+type Persistence struct {
 	Engine   string // View for a view, "" if the user may not see it
 	Triggers []string
 }
 
-// View is the Engine of a table that is a view.
-const View = "VIEW"
+// ViewEngine is the Engine of a table that is a view.
+const ViewEngine = "VIEW"
 
 // A Row is a row of leaf_alloc.
 type Row struct {
@@ -41,50 +41,50 @@ type Row struct {
 	Updated time.Time
 }
 
-// look reports whether a table exists, and whether the user may not read it. A server may also deny access to a
-// table that does not exist.
-func look(ctx context.Context, table *databases.Store) (exists, denied bool, err error) {
-	_, err = table.DB.ExecContext(ctx, "SELECT 1 FROM "+table.Name()+" LIMIT 0")
+// readAccess reports whether a table exists, and whether the user may not read it. A server may also deny access
+// to a table that does not exist.
+func readAccess(ctx context.Context, table *databases.Store) (exists, denied bool, err error) {
+	_, err = table.DB.ExecContext(ctx, "SELECT 1 FROM "+table.QuotedName()+" LIMIT 0")
 	switch {
 	case servererr.Is(err, servererr.NoSuchTable):
 		return false, false, nil
-	case databases.Denied(err):
+	case databases.IsDenied(err):
 		return true, true, nil
 	case err != nil:
-		return false, false, failedToRead(table, err)
+		return false, false, readError(table, err)
 	}
 	return true, false, nil
 }
 
-func failedToRead(table *databases.Store, err error) error {
-	way := databases.WayOut(err)
+func readError(table *databases.Store, err error) error {
+	way := databases.Hint(err)
 	switch {
 	case servererr.Is(err, servererr.NoSuchTable):
 		way = "leafsql init creates it"
 	case servererr.Is(err, servererr.UnknownColumn):
 		way = "leafsql check says what it lacks"
 	}
-	return fmt.Errorf("leafsql: reading %s on %s: %w; %s", table.Name(), table.Label, err, way)
+	return fmt.Errorf("leafsql: reading %s on %s: %w; %s", table.QuotedName(), table.Label, err, way)
 }
 
 // readAlloc queries the catalog for leaf_alloc.
 func readAlloc(ctx context.Context, store *databases.Store) (a Alloc, err error) {
-	if a.Exists, a.Denied, err = look(ctx, store); err != nil || !a.Exists || a.Denied {
+	if a.Exists, a.Denied, err = readAccess(ctx, store); err != nil || !a.Exists || a.Denied {
 		return a, err
 	}
-	if a.Kept, err = readKept(ctx, store); err == nil {
+	if a.Persistence, err = readPersistence(ctx, store); err == nil {
 		a.Layout, err = readLayout(ctx, store, "biz_tag")
 	}
 	return a, err
 }
 
-func readKept(ctx context.Context, table *databases.Store) (k Kept, err error) {
+func readPersistence(ctx context.Context, table *databases.Store) (k Persistence, err error) {
 	err = table.DB.QueryRowContext(ctx, "SELECT COALESCE(engine, table_type) FROM information_schema.tables WHERE table_schema = ? AND table_name = ?", table.Database, table.Table).Scan(&k.Engine)
 	if err == nil || err == sql.ErrNoRows {
 		k.Triggers, err = table.List(ctx, "SELECT trigger_name FROM information_schema.triggers WHERE event_object_schema = ? AND event_object_table = ? ORDER BY 1", table.Database, table.Table)
 	}
 	if err != nil {
-		return k, failedToRead(table, err)
+		return k, readError(table, err)
 	}
 	return k, nil
 }
@@ -92,7 +92,7 @@ func readKept(ctx context.Context, table *databases.Store) (k Kept, err error) {
 // readRows reads leaf_alloc's rows, unless required columns are missing.
 func (s *Survey) readRows(ctx context.Context) error {
 	s.Rows = nil
-	if !s.Readable() {
+	if !s.CanReadAlloc() {
 		return nil
 	}
 	columns := s.Alloc.Columns
@@ -126,16 +126,16 @@ func ReadRows(ctx context.Context, store *databases.Store, updated string) ([]Ro
 		r.Step, _ = strconv.ParseInt(step.String, 10, 64)
 		rows = append(rows, r)
 		return nil
-	}, "SELECT biz_tag, max_id, step, "+updated+" FROM "+store.Name()+" ORDER BY biz_tag")
+	}, "SELECT biz_tag, max_id, step, "+updated+" FROM "+store.QuotedName()+" ORDER BY biz_tag")
 	if err != nil {
-		return nil, failedToRead(store, err)
+		return nil, readError(store, err)
 	}
 	return rows, nil
 }
 
 // AllocStore returns the segment store of a leaf_alloc. It shares the connections of store.
 func AllocStore(store *databases.Store) *segment.AllocStore {
-	return segment.NewAllocStore(sqlx.NewDb(store.DB, "mysql"), store.Plain())
+	return segment.NewAllocStore(sqlx.NewDb(store.DB, "mysql"), store.PlainName())
 }
 
 // ReadMarks returns the rows of leaf_alloc that have no mark, or that give no ids because of their description.
@@ -143,16 +143,16 @@ func AllocStore(store *databases.Store) *segment.AllocStore {
 func ReadMarks(ctx context.Context, store *databases.Store) (segment.Marks, error) {
 	marks, err := AllocStore(store).Marks(ctx)
 	if err != nil && !servererr.Is(err, servererr.UnknownColumn) { // a missing column is reported by check
-		return marks, failedToRead(store, err)
+		return marks, readError(store, err)
 	}
 	return marks, nil
 }
 
-// collations are the server's errors for a tag with letters that are not in the table's character set.
-var collations = []uint16{1267, 3854, 3988}
+// charsetErrors are the server's errors for a tag with letters that are not in the table's character set.
+var charsetErrors = []uint16{1267, 3854, 3988}
 
-// row returns a tag's row, or nil. It compares tags as the server does.
-func (s *Survey) row(ctx context.Context, tag string) (*Row, error) {
+// readRow returns a tag's row, or nil. It compares tags as the server does.
+func (s *Survey) readRow(ctx context.Context, tag string) (*Row, error) {
 	for i := range s.Rows {
 		if s.Rows[i].Tag == tag {
 			return &s.Rows[i], nil
@@ -163,12 +163,12 @@ func (s *Survey) row(ctx context.Context, tag string) (*Row, error) {
 	}
 	store := s.Set.Store
 	var written string
-	err := store.DB.QueryRowContext(ctx, "SELECT biz_tag FROM "+store.Name()+" WHERE biz_tag = ? LIMIT 1", tag).Scan(&written)
+	err := store.DB.QueryRowContext(ctx, "SELECT biz_tag FROM "+store.QuotedName()+" WHERE biz_tag = ? LIMIT 1", tag).Scan(&written)
 	switch {
-	case err == sql.ErrNoRows, servererr.Is(err, collations...):
+	case err == sql.ErrNoRows, servererr.Is(err, charsetErrors...):
 		return nil, nil
 	case err != nil:
-		return nil, failedToRead(store, err)
+		return nil, readError(store, err)
 	}
 	for i := range s.Rows {
 		if s.Rows[i].Tag == written {

@@ -16,8 +16,8 @@ import (
 // A guard is a trigger that refuses rows without a key, so that a writer without mysql-leaf cannot take an
 // AUTO_INCREMENT number.
 
-// Guard returns the name of the table's guard, at most 64 letters long.
-func (t *Table) Guard() string {
+// GuardName returns the name of the table's guard, at most 64 letters long.
+func (t *Table) GuardName() string {
 	const suffix = "_needs_id"
 	name := []rune(t.Table.Table)
 	return string(name[:min(len(name), 64-len(suffix))]) + suffix
@@ -31,12 +31,12 @@ func (t *Table) CreateGuard() string {
 	if room := longest - len(message) + len("%s"); len(name) > room {
 		name = append(name[:room-1:room-1], '…')
 	}
-	return "CREATE TRIGGER " + quote.In(t.Database, t.Guard()) + " BEFORE INSERT ON " + t.Quoted() + " FOR EACH ROW IF COALESCE(NEW." + quote.Name(t.Column) + ", 0) = 0 THEN" +
+	return "CREATE TRIGGER " + quote.In(t.Database, t.GuardName()) + " BEFORE INSERT ON " + t.QuotedName() + " FOR EACH ROW IF COALESCE(NEW." + quote.Name(t.Column) + ", 0) = 0 THEN" +
 		" SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = " + quote.String(fmt.Sprintf(message, string(name))) + "; END IF"
 }
 
-// ofGuard matches a guard's CREATE TRIGGER, with the quoted table in its first group.
-var ofGuard = regexp.MustCompile("(?is)\\bBEFORE\\s+INSERT\\s+ON\\s*(?:" + identifier + "\\s*\\.\\s*)?(" + identifier + ")\\s*FOR\\s+EACH\\s+ROW\\b.*\\bSIGNAL\\b")
+// guardTrigger matches a guard's CREATE TRIGGER, with the quoted table in its first group.
+var guardTrigger = regexp.MustCompile("(?is)\\bBEFORE\\s+INSERT\\s+ON\\s*(?:" + identifier + "\\s*\\.\\s*)?(" + identifier + ")\\s*FOR\\s+EACH\\s+ROW\\b.*\\bSIGNAL\\b")
 
 const identifier = "(?:`(?:[^`]|``)+`|\"(?:[^\"]|\"\")+\"|[^\\s`\".]+)"
 
@@ -47,24 +47,24 @@ func (t *Table) readGuard(ctx context.Context) {
 		return
 	}
 	columns := make(map[string]any) // newer servers have one more column
-	err := sqlx.NewDb(t.Shard.DB, "mysql").QueryRowxContext(ctx, "SHOW CREATE TRIGGER "+quote.In(t.Database, t.Guard())).MapScan(columns)
+	err := sqlx.NewDb(t.Shard.DB, "mysql").QueryRowxContext(ctx, "SHOW CREATE TRIGGER "+quote.In(t.Database, t.GuardName())).MapScan(columns)
 	switch {
 	case servererr.Is(err, servererr.NoSuchTrigger):
 		return
 	case err != nil:
-		t.GuardErr = fmt.Errorf("leafsql: whether %s has the trigger %s is not known: %w; %s", t.Where(), t.Guard(), err, databases.WayOut(err))
+		t.GuardErr = fmt.Errorf("leafsql: whether %s has the trigger %s is not known: %w; %s", t.Location(), t.GuardName(), err, databases.Hint(err))
 		return
 	}
 	text, _ := columns["SQL Original Statement"].([]byte)
-	if m := ofGuard.FindSubmatch(text); m != nil && t.named(string(m[1])) {
-		t.Guarded = true
+	if m := guardTrigger.FindSubmatch(text); m != nil && t.isNamed(string(m[1])) {
+		t.HasGuard = true
 		return
 	}
-	t.GuardErr = fmt.Errorf("leafsql: %s: the trigger %s is not the one that leafsql migrate creates for this table; drop it, or create it under another name", t.Where(), t.Guard())
+	t.GuardErr = fmt.Errorf("leafsql: %s: the trigger %s is not the one that leafsql migrate creates for this table; drop it, or create it under another name", t.Location(), t.GuardName())
 }
 
-// named reports whether an identifier, with or without quotes, is the table's name.
-func (t *Table) named(identifier string) bool {
+// isNamed reports whether an identifier, with or without quotes, is the table's name.
+func (t *Table) isNamed(identifier string) bool {
 	if q := identifier[:1]; q == "`" || q == `"` {
 		identifier = strings.ReplaceAll(identifier[1:len(identifier)-1], q+q, q)
 	}

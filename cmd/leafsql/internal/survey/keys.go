@@ -18,36 +18,36 @@ type Table struct {
 	inspect.Table
 	Shard *Shard
 
-	Known      bool  // HighestKey is valid
-	HighestKey int64 // below Near; 0: no key is above 0
-	Top        int64 // HighestKey, or Near if that is a key
-	Given      int64 // highest value that AUTO_INCREMENT generated, also for deleted rows; 0: none, or unknown
-	Why        string
-	DeniedRead bool // the user may not read the key
+	IsKeyKnown    bool  // HighestKey is valid
+	HighestKey    int64 // below Near; 0: no key is above 0
+	Top           int64 // HighestKey, or Near if that is a key
+	HighestGiven  int64 // highest value that AUTO_INCREMENT generated, also for deleted rows; 0: none, or unknown
+	UnknownReason string
+	DeniedRead    bool // the user may not read the key
 	Properties
 
-	Guarded  bool  // a trigger refuses rows without a key
+	HasGuard bool  // a trigger refuses rows without a key
 	GuardErr error // why the existence of such a trigger is unknown
 }
 
 // Name returns the table's name for people: db.table.
 func (t *Table) Name() string { return t.Database + "." + t.Table.Table }
 
-// Quoted returns the table's name for SQL, quoted.
-func (t *Table) Quoted() string {
+// QuotedName returns the table's name for SQL, quoted.
+func (t *Table) QuotedName() string {
 	return quote.In(t.Database, t.Table.Table)
 }
 
-// Bare returns the name by which shards compare tables: without the database if that is the DSN's.
-func (t *Table) Bare() string {
+// ShardName returns the name by which shards compare tables: without the database if that is the DSN's.
+func (t *Table) ShardName() string {
 	if t.Database == t.Shard.Database {
 		return t.Table.Table
 	}
 	return t.Name()
 }
 
-// Where returns the server and the table, for people.
-func (t *Table) Where() string {
+// Location returns the server and the table, for people.
+func (t *Table) Location() string {
 	return t.Shard.Label + ": " + t.Name()
 }
 
@@ -59,33 +59,33 @@ func (t *Table) readHighest(ctx context.Context) error {
 	}
 	switch {
 	case !t.Integer:
-		t.Why = "its key is of type " + t.Type + ", whose values do not compare as numbers"
+		t.UnknownReason = "its key is of type " + t.Type + ", whose values do not compare as numbers"
 	case !t.Indexed:
-		t.Why = "no index begins with its key"
+		t.UnknownReason = "no index begins with its key"
 	}
 	var err error
-	if t.Why == "" {
-		if t.Top, err = t.Max(ctx, t.Near); t.Top < t.Near {
+	if t.UnknownReason == "" {
+		if t.Top, err = t.ReadMax(ctx, t.Near); t.Top < t.Near {
 			t.HighestKey = t.Top
 		} else {
-			t.HighestKey, err = t.Max(ctx, t.Near-1)
+			t.HighestKey, err = t.ReadMax(ctx, t.Near-1)
 		}
 	} else {
-		err = t.Shard.DB.QueryRowContext(ctx, "SELECT 1 FROM "+t.Quoted()+" LIMIT 1").Scan(new(int))
+		err = t.Shard.DB.QueryRowContext(ctx, "SELECT 1 FROM "+t.QuotedName()+" LIMIT 1").Scan(new(int))
 	}
 	switch {
 	case err == sql.ErrNoRows:
-		t.Known, t.Why = true, ""
-	case databases.Denied(err):
-		t.Why, t.DeniedRead = "this user may not read it", true
+		t.IsKeyKnown, t.UnknownReason = true, ""
+	case databases.IsDenied(err):
+		t.UnknownReason, t.DeniedRead = "this user may not read it", true
 	case servererr.Is(err, servererr.LockWait):
-		t.Why = "it is locked"
+		t.UnknownReason = "it is locked"
 	case err != nil:
-		return fmt.Errorf("leafsql: the highest key of %s: %w; %s", t.Where(), err, databases.WayOut(err))
+		return fmt.Errorf("leafsql: the highest key of %s: %w; %s", t.Location(), err, databases.Hint(err))
 	default:
-		t.Known = t.Why == ""
+		t.IsKeyKnown = t.UnknownReason == ""
 	}
-	if t.Known && t.AutoIncrement {
+	if t.IsKeyKnown && t.AutoIncrement {
 		return t.readGiven(ctx)
 	}
 	return nil
@@ -97,32 +97,32 @@ func (t *Table) readGiven(ctx context.Context) error {
 	var next sql.NullString
 	err := t.Shard.DB.QueryRowContext(ctx, "SELECT auto_increment FROM information_schema.tables WHERE table_schema = ? AND table_name = ?", t.Database, t.Table.Table).Scan(&next)
 	if err != nil {
-		return fmt.Errorf("leafsql: the AUTO_INCREMENT of %s: %w; %s", t.Where(), err, databases.WayOut(err))
+		return fmt.Errorf("leafsql: the AUTO_INCREMENT of %s: %w; %s", t.Location(), err, databases.Hint(err))
 	}
 	if !next.Valid {
-		t.Known, t.Why, t.DeniedRead = false, "its AUTO_INCREMENT cannot be read", true
+		t.IsKeyKnown, t.UnknownReason, t.DeniedRead = false, "its AUTO_INCREMENT cannot be read", true
 	}
 	if n, _ := strconv.ParseInt(next.String, 10, 64); n < t.Near {
-		t.Given = max(n-1, 0)
+		t.HighestGiven = max(n-1, 0)
 	}
 	return nil
 }
 
-// Max returns the highest key that is at most limit, or 0 if there is none. It reads the whole table unless the
-// key is indexed.
-func (t *Table) Max(ctx context.Context, limit int64) (int64, error) {
+// ReadMax returns the highest key that is at most limit, or 0 if there is none. It reads the whole table unless
+// the key is indexed.
+func (t *Table) ReadMax(ctx context.Context, limit int64) (int64, error) {
 	var v sql.NullInt64
 	key := quote.Name(t.Column)
-	err := t.Shard.DB.QueryRowContext(ctx, "SELECT MAX("+key+") FROM "+t.Quoted()+" WHERE "+key+" <= "+strconv.FormatInt(limit, 10)).Scan(&v)
+	err := t.Shard.DB.QueryRowContext(ctx, "SELECT MAX("+key+") FROM "+t.QuotedName()+" WHERE "+key+" <= "+strconv.FormatInt(limit, 10)).Scan(&v)
 	return max(v.Int64, 0), err
 }
 
-// Create returns the table's CREATE TABLE, from SHOW CREATE TABLE.
-func (t *Table) Create(ctx context.Context) (string, error) {
+// ReadCreate returns the table's CREATE TABLE, from SHOW CREATE TABLE.
+func (t *Table) ReadCreate(ctx context.Context) (string, error) {
 	var name, create string
-	err := t.Shard.DB.QueryRowContext(ctx, "SHOW CREATE TABLE "+t.Quoted()).Scan(&name, &create)
+	err := t.Shard.DB.QueryRowContext(ctx, "SHOW CREATE TABLE "+t.QuotedName()).Scan(&name, &create)
 	if err != nil {
-		return "", fmt.Errorf("leafsql: SHOW CREATE TABLE of %s: %w; %s", t.Where(), err, databases.WayOut(err))
+		return "", fmt.Errorf("leafsql: SHOW CREATE TABLE of %s: %w; %s", t.Location(), err, databases.Hint(err))
 	}
 	return create, nil
 }

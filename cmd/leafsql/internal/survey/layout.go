@@ -47,17 +47,17 @@ func readLayout(ctx context.Context, table *databases.Store, key string) (l Layo
 		return nil
 	}, "SELECT column_name, column_type, COALESCE(character_set_name, ''), is_nullable, column_default, extra FROM information_schema.columns WHERE table_schema = ? AND table_name = ?", table.Database, table.Table)
 	if err != nil {
-		return l, failedToRead(table, err)
+		return l, readError(table, err)
 	}
 	keys, err := table.List(ctx, "SELECT CASE WHEN COUNT(*) = 1 AND MAX(LOWER(column_name)) = ? THEN 'key' ELSE 'other' END FROM information_schema.statistics"+
 		" WHERE table_schema = ? AND table_name = ? AND non_unique = 0 GROUP BY index_name", key, table.Database, table.Table)
 	if err != nil {
-		return l, failedToRead(table, err)
+		return l, readError(table, err)
 	}
 	l.Unique = slices.Contains(keys, "key")
 	primary, err := table.List(ctx, "SELECT column_name FROM information_schema.statistics WHERE table_schema = ? AND table_name = ? AND index_name = 'PRIMARY'", table.Database, table.Table)
 	if err != nil {
-		return l, failedToRead(table, err)
+		return l, readError(table, err)
 	}
 	l.PrimaryKey = len(primary) > 0
 	return l, nil

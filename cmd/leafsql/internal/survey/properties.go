@@ -34,13 +34,13 @@ func (t *Table) readProperties(ctx context.Context) error {
 	case err == sql.ErrNoRows: // the user has lost the right, or MariaDB omits the table because it is locked
 		return nil
 	case err != nil:
-		return fmt.Errorf("leafsql: the engine and key of %s: %w; %s", t.Where(), err, databases.WayOut(err))
+		return fmt.Errorf("leafsql: the engine and key of %s: %w; %s", t.Location(), err, databases.Hint(err))
 	}
 	if t.Shard.TiDB {
 		err := t.Shard.DB.QueryRowContext(ctx, "SELECT COALESCE(tidb_row_id_sharding_info, '') LIKE 'PK_AUTO_RANDOM_BITS%' FROM information_schema.tables WHERE table_schema = ? AND table_name = ?",
 			t.Database, t.Table.Table).Scan(&t.AutoRandom)
 		if err != nil {
-			return fmt.Errorf("leafsql: the key of %s: %w; %s", t.Where(), err, databases.WayOut(err))
+			return fmt.Errorf("leafsql: the key of %s: %w; %s", t.Location(), err, databases.Hint(err))
 		}
 	}
 	t.Nullable, t.Transactional = nullable == "YES", transactions == "YES"

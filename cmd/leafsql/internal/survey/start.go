@@ -6,14 +6,14 @@ import (
 	"github.com/leafsql/leafsql/idgen/segment"
 )
 
-// Step is the step of rows that are added: the ids of one fetch.
-const Step = 1000
+// DefaultStep is the step of rows that are added: the ids of one fetch.
+const DefaultStep = 1000
 
-// Start returns the max_id that puts the tag's row above all keys. A row that is new, or from which nothing was
-// fetched yet, starts directly above them. Another row starts higher by segment.Margin, since processes may
-// hold ranges. So does the row of a table with AUTO_INCREMENT, since the server generates keys as well. It
-// fails if the key column is full, a table cannot be filled, a highest key is unknown, or the row is broken.
-func (t *Tag) Start() (int64, error) {
+// StartID returns the max_id that puts the tag's row above all keys. A row that is new, or from which nothing
+// was fetched yet, starts directly above them. Another row starts higher by segment.Margin, since processes may
+// hold ranges. So does the row of a table with AUTO_INCREMENT, since the server generates keys as well. It fails
+// if the key column is full, a table cannot be filled, a highest key is unknown, or the row is broken.
+func (t *Tag) StartID() (int64, error) {
 	if t.Broken != nil {
 		return 0, t.Broken
 	}
@@ -22,7 +22,7 @@ func (t *Tag) Start() (int64, error) {
 			return 0, o.Err
 		}
 	}
-	if unknown := t.Unknown(); len(unknown) > 0 {
+	if unknown := t.UnknownTables(); len(unknown) > 0 {
 		o := unknown[0]
 		way := "leafsql init -scan reads the whole table; or add the row by hand, above all keys"
 		switch {
@@ -31,21 +31,21 @@ func (t *Tag) Start() (int64, error) {
 		case !o.Integer:
 			way = "add the row by hand, above all keys"
 		}
-		return 0, fmt.Errorf("leafsql: the highest key of %s is not known: %s; %s", o.Where(), o.Why, way)
+		return 0, fmt.Errorf("leafsql: the highest key of %s is not known: %s; %s", o.Location(), o.UnknownReason, way)
 	}
 	highest, _ := t.Highest()
-	room := t.Room()
+	room := t.MaxID()
 	if highest >= room-1 {
 		return 0, fmt.Errorf("leafsql: tag %s: the highest key is %d, and the column ends at %d; make it BIGINT first", t.Name, highest, room)
 	}
-	if t.Row != nil && t.Row.MaxID > 1 || t.AutoIncrement() {
+	if t.Row != nil && t.Row.MaxID > 1 || t.HasAutoIncrement() {
 		highest += segment.Margin(room - highest)
 	}
 	return highest + 1, nil
 }
 
-// TooLow reports whether the tag's next id would not be above all keys.
-func (t *Tag) TooLow() bool {
+// IsRowTooLow reports whether the tag's next id would not be above all keys.
+func (t *Tag) IsRowTooLow() bool {
 	highest, _ := t.Highest()
 	return t.Row != nil && max(t.Row.MaxID, 1) <= highest // 0 is never issued
 }

@@ -33,9 +33,9 @@ type Survey struct {
 	Leases *Leases // nil: worker ids come from another source
 	Marks  segment.Marks
 
-	NewMark string // the mark of rows that are added; "": no mark
-	Lossy   bool   // the server may lack rows
-	MarkErr error  // why the user cannot write marks: a right or the column is missing
+	NewMark     string // the mark of rows that are added; "": no mark
+	MayLackRows bool   // the server may lack rows
+	MarkErr     error  // why the user cannot write marks: a right or the column is missing
 }
 
 // Leases describes the table of worker ids, leaf_worker.
@@ -44,11 +44,11 @@ type Leases struct {
 	Exists bool
 	Denied bool // the user may not read it, or it is missing
 	Layout
-	Kept
+	Persistence
 }
 
-// Readable reports whether leaf_alloc exists and the user may read it.
-func (s *Survey) Readable() bool { return s.Alloc.Exists && !s.Alloc.Denied }
+// CanReadAlloc reports whether leaf_alloc exists and the user may read it.
+func (s *Survey) CanReadAlloc() bool { return s.Alloc.Exists && !s.Alloc.Denied }
 
 // A Shard is a database with its configured tables.
 type Shard struct {
@@ -71,15 +71,15 @@ type Tag struct {
 func (t *Tag) Highest() (int64, *Table) {
 	highest, table := int64(0), (*Table)(nil)
 	for _, o := range t.Tables {
-		if k := max(o.HighestKey, o.Given); o.Known && k > highest {
+		if k := max(o.HighestKey, o.HighestGiven); o.IsKeyKnown && k > highest {
 			highest, table = k, o
 		}
 	}
 	return highest, table
 }
 
-// Room returns the highest id that fits into every key column of the tag.
-func (t *Tag) Room() int64 {
+// MaxID returns the highest id that fits into every key column of the tag.
+func (t *Tag) MaxID() int64 {
 	room := int64(1<<63 - 1)
 	for _, o := range t.Tables {
 		if o.Err == nil {
@@ -89,13 +89,13 @@ func (t *Tag) Room() int64 {
 	return room
 }
 
-// Unknown returns the tables of the tag with an unknown highest key.
-func (t *Tag) Unknown() []*Table {
-	return lo.Filter(t.Tables, func(o *Table, _ int) bool { return !o.Known && o.Err == nil })
+// UnknownTables returns the tables of the tag with an unknown highest key.
+func (t *Tag) UnknownTables() []*Table {
+	return lo.Filter(t.Tables, func(o *Table, _ int) bool { return !o.IsKeyKnown && o.Err == nil })
 }
 
-// AutoIncrement reports whether the server still generates keys for a table of the tag.
-func (t *Tag) AutoIncrement() bool {
+// HasAutoIncrement reports whether the server still generates keys for a table of the tag.
+func (t *Tag) HasAutoIncrement() bool {
 	return slices.ContainsFunc(t.Tables, func(o *Table) bool { return o.AutoIncrement })
 }
 
@@ -110,10 +110,10 @@ func Take(ctx context.Context, set *databases.Set, tag string, progress func()) 
 	if s.Alloc, err = readAlloc(ctx, set.Store); err != nil {
 		return nil, err
 	}
-	if slices.ContainsFunc(set.Shards, (*databases.Shard).LeasesHere) {
-		s.Leases = &Leases{Table: set.Store.Workers()}
-		if s.Leases.Exists, s.Leases.Denied, err = look(ctx, s.Leases.Table); err == nil && s.Leases.Exists && !s.Leases.Denied {
-			if s.Leases.Kept, err = readKept(ctx, s.Leases.Table); err == nil {
+	if slices.ContainsFunc(set.Shards, (*databases.Shard).UsesLeaseTable) {
+		s.Leases = &Leases{Table: set.Store.LeaseTable()}
+		if s.Leases.Exists, s.Leases.Denied, err = readAccess(ctx, s.Leases.Table); err == nil && s.Leases.Exists && !s.Leases.Denied {
+			if s.Leases.Persistence, err = readPersistence(ctx, s.Leases.Table); err == nil {
 				s.Leases.Layout, err = readLayout(ctx, s.Leases.Table, "worker_id")
 			}
 		}
@@ -128,7 +128,7 @@ func Take(ctx context.Context, set *databases.Set, tag string, progress func()) 
 	errs := make([]error, len(set.Shards))
 	var looking sync.WaitGroup
 	for i, shard := range set.Shards {
-		looking.Go(func() { s.Shards[i], errs[i] = s.look(ctx, shard, tag, progress) })
+		looking.Go(func() { s.Shards[i], errs[i] = s.readShard(ctx, shard, tag, progress) })
 	}
 	looking.Wait()
 	for _, err := range errs {
@@ -141,11 +141,11 @@ func Take(ctx context.Context, set *databases.Set, tag string, progress func()) 
 	if err := s.readRows(ctx); err != nil {
 		return nil, err
 	}
-	return s, s.gather(ctx)
+	return s, s.groupTags(ctx)
 }
 
-// look reads a shard's tables, or those of one tag, and their highest keys.
-func (s *Survey) look(ctx context.Context, db *databases.Shard, tag string, progress func()) (*Shard, error) {
+// readShard reads a shard's tables, or those of one tag, and their highest keys.
+func (s *Survey) readShard(ctx context.Context, db *databases.Shard, tag string, progress func()) (*Shard, error) {
 	var err error
 	shard := &Shard{Shard: db}
 	tags := lo.Map(s.Rows, func(r Row, _ int) string { return r.Tag })
@@ -172,8 +172,8 @@ func (s *Survey) look(ctx context.Context, db *databases.Shard, tag string, prog
 	return shard, nil
 }
 
-// gather groups the tables by tag, and adds the tags' rows.
-func (s *Survey) gather(ctx context.Context) error {
+// groupTags groups the tables by tag, and adds the tags' rows.
+func (s *Survey) groupTags(ctx context.Context) error {
 	tags := make(map[string]*Tag)
 	for _, shard := range s.Shards {
 		for _, t := range shard.Tables {
@@ -193,7 +193,7 @@ func (s *Survey) gather(ctx context.Context) error {
 	slices.SortFunc(s.Tags, func(a, b *Tag) int { return cmp.Compare(a.Name, b.Name) })
 	for _, tag := range s.Tags {
 		var err error
-		if tag.Row, err = s.row(ctx, tag.Name); err != nil {
+		if tag.Row, err = s.readRow(ctx, tag.Name); err != nil {
 			return err
 		}
 		for _, broken := range s.Marks.Broken {
@@ -211,13 +211,13 @@ func (s *Survey) readMarks(ctx context.Context) (err error) {
 	if s.Alloc.Denied {
 		return nil
 	}
-	if s.NewMark, s.Lossy, err = AllocStore(store).NewMark(ctx); err != nil {
-		return failedToRead(store, err)
+	if s.NewMark, s.MayLackRows, err = AllocStore(store).NewMark(ctx); err != nil {
+		return readError(store, err)
 	}
 	if !s.Alloc.Exists {
 		return nil
 	}
-	rows, err := store.DB.QueryContext(ctx, "EXPLAIN UPDATE "+store.Name()+" SET description = description WHERE biz_tag = '' AND LOCATE('leafsql@', description) > 0")
+	rows, err := store.DB.QueryContext(ctx, "EXPLAIN UPDATE "+store.QuotedName()+" SET description = description WHERE biz_tag = '' AND LOCATE('leafsql@', description) > 0")
 	if err == nil {
 		rows.Close()
 	}

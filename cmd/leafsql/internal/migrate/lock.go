@@ -11,9 +11,9 @@ import (
 	"github.com/leafsql/leafsql/internal/errprefix"
 )
 
-// hold locks a tag's tables against other runs until release is called, and reads their state again: another
+// lockTag locks a tag's tables against other runs until release is called, and reads their state again: another
 // run may have changed it. The server drops a lock when its connection ends.
-func (m *Migration) hold(ctx context.Context, before *Tag) (t *Tag, release func(), err error) {
+func (m *Migration) lockTag(ctx context.Context, before *Tag) (t *Tag, release func(), err error) {
 	conns := make(map[*survey.Shard]*sql.Conn)
 	release = func() {
 		for _, conn := range conns {
@@ -37,23 +37,23 @@ func (m *Migration) hold(ctx context.Context, before *Tag) (t *Tag, release func
 		var held sql.NullBool
 		if err == nil {
 			// 3 seconds: the server may still be closing the connection of a run that has ended.
-			err = conn.QueryRowContext(ctx, "SELECT GET_LOCK(?, 3)", lock(o)).Scan(&held)
+			err = conn.QueryRowContext(ctx, "SELECT GET_LOCK(?, 3)", lockName(o)).Scan(&held)
 		}
 		switch {
 		case err != nil:
 			return nil, release, fmt.Errorf("leafsql: migrate on %s: GET_LOCK, which keeps a second run away: %w; allow it to this user, or on this server, for the migration", o.Shard.Label, errprefix.Trim(err))
 		case !held.Bool:
-			return nil, release, fmt.Errorf("leafsql: another leafsql migrate changes %s right now; wait until it has ended, and look where it stands", o.Where())
+			return nil, release, fmt.Errorf("leafsql: another leafsql migrate changes %s right now; wait until it has ended, and look where it stands", o.Location())
 		}
 	}
-	if t, err = m.find(ctx, before); err == nil {
-		t.Against = before.Against
+	if t, err = m.findTag(ctx, before); err == nil {
+		t.Obstacles = before.Obstacles
 	}
 	return t, release, err
 }
 
-// lock returns the name of a table's lock, a hash since names have at most 64 letters.
-func lock(t *table) string {
+// lockName returns the name of a table's lock, a hash since names have at most 64 letters.
+func lockName(t *table) string {
 	h := fnv.New128a()
 	h.Write([]byte(t.Name()))
 	return fmt.Sprintf("leafsql migrate %x", h.Sum(nil))

@@ -13,14 +13,14 @@ import (
 	"github.com/leafsql/leafsql/internal/quote"
 )
 
-// programs is a kind of stored program, with the query that lists the programs that the user can see, in all
+// programKind is a kind of stored program, with the query that lists the programs that the user can see, in all
 // databases: any of them can write any table. The columns are database, name, body, sql_mode and, for a
 // trigger, its table and time of execution.
-type programs struct {
+type programKind struct {
 	code, what, kind, query string
 }
 
-var kinds = []programs{
+var programKinds = []programKind{
 	{"trigger-inserts", "trigger", "TRIGGER ",
 		"SELECT trigger_schema, trigger_name, action_statement, sql_mode, event_object_table, CONCAT(action_timing, ' ', event_manipulation) FROM information_schema.triggers WHERE trigger_schema NOT IN ('mysql', 'sys') ORDER BY 1, 2"},
 	{"routine-inserts", "routine", "",
@@ -29,13 +29,13 @@ var kinds = []programs{
 		"SELECT event_schema, event_name, event_definition, sql_mode, '', '' FROM information_schema.events WHERE event_schema NOT IN ('mysql', 'sys') ORDER BY 1, 2"},
 }
 
-const views = "SELECT table_name, view_definition, is_updatable FROM information_schema.views WHERE table_schema = ? ORDER BY 1"
+const viewsQuery = "SELECT table_name, view_definition, is_updatable FROM information_schema.views WHERE table_schema = ? ORDER BY 1"
 
-// waitsForPrograms reports whether behind has found programs that write the finding's table. If so, it sets the
-// hint to solve these findings first.
+// waitsForPrograms reports whether checkPrograms has found programs that write the finding's table. If so, it
+// sets the hint to solve these findings first.
 func (c *checker) waitsForPrograms(f *Finding) bool {
 	found := slices.ContainsFunc(c.findings, func(o Finding) bool {
-		return o.Server == f.Server && o.Table == f.Table && slices.ContainsFunc(kinds, func(k programs) bool { return k.code == o.Code })
+		return o.Server == f.Server && o.Table == f.Table && slices.ContainsFunc(programKinds, func(k programKind) bool { return k.code == o.Code })
 	})
 	if found {
 		f.Fix = "first solve the findings trigger-inserts, routine-inserts and event-inserts on this table: these programs fail once the server numbers no rows"
@@ -43,8 +43,8 @@ func (c *checker) waitsForPrograms(f *Finding) bool {
 	return found
 }
 
-// behind finds programs and views that write configured tables without the driver.
-func (c *checker) behind(ctx context.Context) error {
+// checkPrograms finds programs and views that write configured tables without the driver.
+func (c *checker) checkPrograms(ctx context.Context) error {
 	for _, shard := range c.Shards {
 		tables := make(map[string]*survey.Table)
 		var schemas []string
@@ -57,17 +57,17 @@ func (c *checker) behind(ctx context.Context) error {
 		if len(schemas) == 0 {
 			continue
 		}
-		hidden, err := c.hidden(ctx, shard)
+		hidden, err := c.findHidden(ctx, shard)
 		if err != nil {
 			return err
 		}
-		for _, kind := range kinds {
-			if err := c.stored(ctx, shard, kind, tables, &hidden); err != nil {
+		for _, kind := range programKinds {
+			if err := c.checkProgramKind(ctx, shard, kind, tables, &hidden); err != nil {
 				return err
 			}
 		}
 		for _, schema := range schemas {
-			if err := c.views(ctx, shard, schema, tables, &hidden); err != nil {
+			if err := c.checkViews(ctx, shard, schema, tables, &hidden); err != nil {
 				return err
 			}
 		}
@@ -76,9 +76,9 @@ func (c *checker) behind(ctx context.Context) error {
 	return nil
 }
 
-// stored analyses the bodies of one kind of stored programs.
-func (c *checker) stored(ctx context.Context, shard *survey.Shard, kind programs, tables map[string]*survey.Table, hidden *hidden) error {
-	all, err := shard.EachSeen(ctx, func(scan func(...any) error) error {
+// checkProgramKind analyses the bodies of one kind of stored programs.
+func (c *checker) checkProgramKind(ctx context.Context, shard *survey.Shard, kind programKind, tables map[string]*survey.Table, hidden *hiddenObjects) error {
+	all, err := shard.EachVisible(ctx, func(scan func(...any) error) error {
 		var schema, name, mode, table, more string
 		var body sql.NullString
 		if err := scan(&schema, &name, &body, &mode, &table, &more); err != nil {
@@ -95,15 +95,15 @@ func (c *checker) stored(ctx context.Context, shard *survey.Shard, kind programs
 		}
 		drop := []string{"SHOW CREATE " + named, "DROP " + named}
 		for _, written := range shard.Inspection.Writes(program) {
-			f := at(kind.code, Warning, tables[written])
-			f.Message = c.say("The %s %s.%s writes rows into it. They get no id from leafsql, and their keys do not move its counter.", c.text(kind.what), schema, name)
+			f := newTableFinding(kind.code, Warning, tables[written])
+			f.Message = c.sprintf("The %s %s.%s writes rows into it. They get no id from leafsql, and their keys do not move its counter.", c.translate(kind.what), schema, name)
 			f.Fix = "keep its text, let the application write these rows through mysql-leaf, and drop it"
 			f.SQL = drop
 			c.add(f)
 		}
 		if t := tables[schema+"."+table]; t != nil && t.Err == nil && strings.HasPrefix(strings.ToUpper(more), "BEFORE INSERT") && shard.Inspection.Assigns(program, t.Column) {
-			f := at("trigger-sets-key", Warning, t)
-			f.Message = c.say("The trigger %s.%s sets %s itself: the application is told another id than the row has.", schema, name, t.Column)
+			f := newTableFinding("trigger-sets-key", Warning, t)
+			f.Message = c.sprintf("The trigger %s.%s sets %s itself: the application is told another id than the row has.", schema, name, t.Column)
 			f.Fix = "keep its text, drop it, and create it again without that"
 			f.SQL = drop
 			c.add(f)
@@ -114,8 +114,8 @@ func (c *checker) stored(ctx context.Context, shard *survey.Shard, kind programs
 	return err
 }
 
-// views finds views through which rows of configured tables can be inserted.
-func (c *checker) views(ctx context.Context, shard *survey.Shard, schema string, tables map[string]*survey.Table, hidden *hidden) error {
+// checkViews finds views through which rows of configured tables can be inserted.
+func (c *checker) checkViews(ctx context.Context, shard *survey.Shard, schema string, tables map[string]*survey.Table, hidden *hiddenObjects) error {
 	return shard.Each(ctx, func(scan func(...any) error) error {
 		var name, updatable string
 		var body sql.NullString
@@ -133,16 +133,16 @@ func (c *checker) views(ctx context.Context, shard *survey.Shard, schema string,
 			return nil
 		}
 		for _, read := range shard.Inspection.Reads(inspect.Program{Database: schema, Body: body.String}) {
-			f := at("view-inserts", Note, tables[read])
-			f.Message = c.say("Rows can be inserted through the view %s.%s, which leafsql does not fill.", schema, name)
-			if tables[read].AutoIncrement && !tables[read].Guarded {
+			f := newTableFinding("view-inserts", Note, tables[read])
+			f.Message = c.sprintf("Rows can be inserted through the view %s.%s, which leafsql does not fill.", schema, name)
+			if tables[read].AutoIncrement && !tables[read].HasGuard {
 				f.Severity = Warning
-				f.Message += c.text(" They take AUTO_INCREMENT's numbers.")
+				f.Message += c.translate(" They take AUTO_INCREMENT's numbers.")
 			}
 			f.Fix = "name the table in INSERTs, or make it a view that takes none (ALGORITHM = TEMPTABLE)"
 			f.SQL = []string{"CREATE OR REPLACE ALGORITHM = TEMPTABLE VIEW " + quote.In(schema, name) + " AS " + body.String}
 			c.add(f)
 		}
 		return nil
-	}, views, schema)
+	}, viewsQuery, schema)
 }

@@ -8,57 +8,57 @@ import (
 	"github.com/leafsql/leafsql/internal/errprefix"
 )
 
-// Back undoes the last step, as long as there is a guard. It returns the state afterwards.
-func (m *Migration) Back(ctx context.Context, t *Tag, say func(Statement)) (after *Tag, err error) {
-	t, release, err := m.hold(ctx, t)
+// Undo undoes the last step, as long as there is a guard. It returns the state afterwards.
+func (m *Migration) Undo(ctx context.Context, t *Tag, say func(Statement)) (after *Tag, err error) {
+	t, release, err := m.lockTag(ctx, t)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
 	var statements []Statement
 	for _, o := range t.tables {
-		if o.Guarded && !o.AutoIncrement {
-			statements = append(statements, on(o.Shard.Server, o.alterAuto...))
+		if o.HasGuard && !o.AutoIncrement {
+			statements = append(statements, newStatement(o.Shard.Server, o.alterAuto...))
 		}
 	}
 	if len(statements) == 0 {
 		statements = t.Statements(Unguard)
 	}
-	if len(statements) == 0 && t.AutoIncrement() {
+	if len(statements) == 0 && t.HasAutoIncrement() {
 		return t, nil // it is at its start, or an interrupted -back had finished this part
 	}
 	if len(statements) == 0 {
 		return nil, fmt.Errorf("leafsql: %s has no guard, and no AUTO_INCREMENT: the migration is over, or came from Java Leaf, which needs none to go back; for the numbers of the server again, stop all writers and run what leafsql migrate shows as the way back", t.Name)
 	}
-	if _, err := run(ctx, statements, say); err != nil {
+	if _, err := runAll(ctx, statements, say); err != nil {
 		return nil, err
 	}
-	return m.find(ctx, t)
+	return m.findTag(ctx, t)
 }
 
-// WayBack returns the statements that give the tables of a completed migration their AUTO_INCREMENT again, on
-// all shards.
-func (t *Tag) WayBack() []Statement {
+// UndoStatements returns the statements that give the tables of a completed migration their AUTO_INCREMENT
+// again, on all shards.
+func (t *Tag) UndoStatements() []Statement {
 	var all []Statement
 	for _, o := range t.tables {
 		if o.alterAuto != nil && !o.AutoIncrement {
-			all = append(all, on(o.Shard.Server, o.alterAuto...))
+			all = append(all, newStatement(o.Shard.Server, o.alterAuto...))
 		}
 	}
 	return all
 }
 
-// dropNew drops the guards that this run created.
-func (m *Migration) dropNew(ctx context.Context, before *Tag, ran []Statement, say func(Statement)) error {
-	after, err := m.find(ctx, before)
+// dropNewGuards drops the guards that this run created.
+func (m *Migration) dropNewGuards(ctx context.Context, before *Tag, ran []Statement, say func(Statement)) error {
+	after, err := m.findTag(ctx, before)
 	if err != nil {
 		return fmt.Errorf("leafsql: the guards could not be taken away again: %w; leafsql migrate -back does", errprefix.Trim(err))
 	}
 	for _, o := range after.tables {
-		o.Guarded = o.Guarded && slices.ContainsFunc(ran, func(s Statement) bool {
+		o.HasGuard = o.HasGuard && slices.ContainsFunc(ran, func(s Statement) bool {
 			return s.Server == o.Shard.Label && slices.Equal(s.SQL, []string{o.CreateGuard()})
 		})
 	}
-	_, err = run(ctx, after.Statements(Unguard), say)
+	_, err = runAll(ctx, after.Statements(Unguard), say)
 	return err
 }
