@@ -21,7 +21,7 @@ import (
 
 // A fetch is one round trip, a single message to the server, after the row was read once.
 func TestAllocStoreOneRoundTrip(t *testing.T) {
-	through, _, proxy := faulty(t, 10)
+	through, _, proxy := storeOverProxy(t, 10)
 	var sent atomic.Int64
 	fetch(t, through, segment.Request{Tag: "a", N: 10, Step: 10})
 	proxy.Filter(func(dir netfault.Direction, chunk []byte) netfault.Verdict {
@@ -157,7 +157,7 @@ func TestAllocStoreTwoRows(t *testing.T) {
 			db.MustExec("INSERT INTO leaf_alloc VALUES ('a', 5, 10), ('a', 99, 20)")
 			s := segment.NewAllocStore(db, "leaf_alloc")
 			for range 2 {
-				if r, err := s.Fetch(t.Context(), segment.Request{Tag: "a", N: 20}); !is[*segment.RowError](err) || r != (segment.Range{}) {
+				if r, err := s.Fetch(t.Context(), segment.Request{Tag: "a", N: 20}); !isError[*segment.RowError](err) || r != (segment.Range{}) {
 					t.Fatal(server.Name, params, r, err)
 				}
 			}
@@ -228,7 +228,7 @@ func TestAllocStoreRows(t *testing.T) {
 			if err := s.Create(ctx); err != nil {
 				t.Fatalf("a second Create: %v", err)
 			}
-			if _, err := s.Row(ctx, "a"); !is[*segment.UnknownTagError](err) {
+			if _, err := s.Row(ctx, "a"); !isError[*segment.UnknownTagError](err) {
 				t.Fatal(err)
 			}
 			if err := s.Ensure(ctx, "a", 500, 1000); err != nil {
@@ -239,7 +239,7 @@ func TestAllocStoreRows(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if err := s.Ensure(ctx, "b", 1, 0); !is[*segment.RowError](err) {
+			if err := s.Ensure(ctx, "b", 1, 0); !isError[*segment.RowError](err) {
 				t.Fatal(err)
 			}
 			if err := s.Ensure(ctx, strings.Repeat("x", 129), 1, 1); err == nil || !strings.HasPrefix(err.Error(), "leafsql: ") {

@@ -13,27 +13,27 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// bare is the baseline for calls of Next.
-type bare struct {
+// bareCounter is the baseline for calls of Next.
+type bareCounter struct {
 	_ [128]byte
 	n atomic.Int64
 	_ [128]byte
 }
 
 //go:noinline
-func (c *bare) Next(context.Context, int) (int64, error) { return c.n.Add(1), nil }
+func (c *bareCounter) Next(context.Context, int) (int64, error) { return c.n.Add(1), nil }
 
 func BenchmarkNext(b *testing.B) {
 	ctx := b.Context()
 	b.Run("bare atomic add/serial", func(b *testing.B) {
-		var c bare
+		var c bareCounter
 		b.ReportAllocs()
 		for b.Loop() {
 			c.n.Add(1)
 		}
 	})
 	b.Run("atomic add as idgen.Generator/serial", func(b *testing.B) {
-		var g idgen.Generator = new(bare)
+		var g idgen.Generator = new(bareCounter)
 		b.ReportAllocs()
 		for b.Loop() {
 			if _, err := g.Next(ctx, 1); err != nil {
@@ -62,7 +62,7 @@ func BenchmarkNext(b *testing.B) {
 		}
 	})
 	b.Run("bare atomic add/parallel", func(b *testing.B) {
-		var c bare
+		var c bareCounter
 		b.ReportAllocs()
 		b.RunParallel(func(pb *testing.PB) {
 			for pb.Next() {
@@ -71,7 +71,7 @@ func BenchmarkNext(b *testing.B) {
 		})
 	})
 	b.Run("atomic add as idgen.Generator/parallel", func(b *testing.B) {
-		var g idgen.Generator = new(bare)
+		var g idgen.Generator = new(bareCounter)
 		b.ReportAllocs()
 		b.RunParallel(func(pb *testing.PB) {
 			for pb.Next() {

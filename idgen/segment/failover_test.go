@@ -18,8 +18,8 @@ import (
 // another is the mark of another server, on which the row was used before.
 const another = "leafsql@00112233445566ff"
 
-// described returns the description of tag a.
-func described(t *testing.T, db *sqlx.DB) (text string) {
+// description returns the description of tag a.
+func description(t *testing.T, db *sqlx.DB) (text string) {
 	t.Helper()
 	if err := db.Get(&text, "SELECT COALESCE(description, 'NULL') FROM leaf_alloc WHERE biz_tag = 'a'"); err != nil {
 		t.Fatal(err)
@@ -38,12 +38,12 @@ func TestMarks(t *testing.T) {
 			if r := fetch(t, s, segment.Request{Tag: "a", N: 10, Step: 10}); r != (segment.Range{Start: 100, End: 110, Step: 10}) {
 				t.Fatalf("Fetch() = %+v without a mark", r)
 			}
-			first := described(t, db)
+			first := description(t, db)
 			if text, ok := strings.CutPrefix(first, "订单 leafsql@"); !ok || !strings.HasSuffix(text, " 0 0") {
 				t.Fatalf("the description is %q", first)
 			}
-			if r := fetch(t, s, segment.Request{Tag: "a", N: 10, Step: 10, Seen: 110}); r != (segment.Range{Start: 110, End: 120, Step: 10}) || described(t, db) != first {
-				t.Fatalf("Fetch() = %+v with the mark of its server, %s", r, described(t, db))
+			if r := fetch(t, s, segment.Request{Tag: "a", N: 10, Step: 10, Seen: 110}); r != (segment.Range{Start: 110, End: 120, Step: 10}) || description(t, db) != first {
+				t.Fatalf("Fetch() = %+v with the mark of its server, %s", r, description(t, db))
 			}
 			for _, highest := range []int64{0, math.MaxInt32, math.MaxInt16} {
 				db.MustExec("UPDATE leaf_alloc SET max_id = 50, description = '订单 " + another + " 0 0' WHERE biz_tag = 'a'")
@@ -52,7 +52,7 @@ func TestMarks(t *testing.T) {
 				if r.Start < 120+least || r.Start > 120+2*least+2_000_000 || r.End != r.Start+10 || r.Jumped < least {
 					t.Errorf("Fetch() = %+v with another mark, highest %d", r, highest)
 				}
-				if text := described(t, db); strings.HasPrefix(text, "订单 "+another) || !strings.HasPrefix(text, first[:len(first)-4]) || !strings.Contains(text, " 1 ") {
+				if text := description(t, db); strings.HasPrefix(text, "订单 "+another) || !strings.HasPrefix(text, first[:len(first)-4]) || !strings.Contains(text, " 1 ") {
 					t.Errorf("the description is %q", text)
 				}
 				if next := fetch(t, s, segment.Request{Tag: "a", N: 10, Step: 10, Seen: r.End}); next != (segment.Range{Start: r.End, End: r.End + 10, Step: 10}) {
@@ -83,7 +83,7 @@ func TestMarkBrake(t *testing.T) {
 			}{{1, 3, true}, {5, 33, true}, {5, 25, false}, {11, 1900, false}, {11, 3700, true}, {5, -100, true}} {
 				db.MustExec(fmt.Sprintf("UPDATE leaf_alloc SET max_id = 100, description = CONCAT('%s %d ', UNIX_TIMESTAMP() - %d)", another, c.jumps, c.ago))
 				r, err := s.Fetch(t.Context(), q)
-				if c.moves != (err == nil) || err == nil && r.Jumped == 0 || err != nil && !is[*segment.RowError](err) {
+				if c.moves != (err == nil) || err == nil && r.Jumped == 0 || err != nil && !isError[*segment.RowError](err) {
 					t.Errorf("after %d jumps, the last %d s ago: Fetch() = %+v, %v", c.jumps, c.ago, r, err)
 				}
 				if err != nil {
@@ -129,12 +129,12 @@ func TestMarksNeedSelectAndUpdate(t *testing.T) {
 			db.MustExec("GRANT SELECT, UPDATE ON " + name + ".leaf_alloc TO " + user)
 			s := segment.NewAllocStore(pool(t, strings.Replace(dsn, "root@", user+"@", 1), ""), "leaf_alloc")
 			db.MustExec("INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('a', 5, 10)")
-			if r := fetch(t, s, segment.Request{Tag: "a", N: 10, Step: 10}); r.Start != 5 || !strings.HasPrefix(described(t, db), "leafsql@") {
-				t.Errorf("Fetch() = %+v, %s", r, described(t, db))
+			if r := fetch(t, s, segment.Request{Tag: "a", N: 10, Step: 10}); r.Start != 5 || !strings.HasPrefix(description(t, db), "leafsql@") {
+				t.Errorf("Fetch() = %+v, %s", r, description(t, db))
 			}
 			db.MustExec("UPDATE leaf_alloc SET description = '" + another + " 0 0'")
-			if r := fetch(t, s, segment.Request{Tag: "a", N: 10, Step: 10}); r.Jumped < 1<<36 || strings.HasPrefix(described(t, db), another) {
-				t.Errorf("Fetch() = %+v, %s", r, described(t, db))
+			if r := fetch(t, s, segment.Request{Tag: "a", N: 10, Step: 10}); r.Jumped < 1<<36 || strings.HasPrefix(description(t, db), another) {
+				t.Errorf("Fetch() = %+v, %s", r, description(t, db))
 			}
 		})
 	}
@@ -182,12 +182,12 @@ func TestMarkThatCannotBeRead(t *testing.T) {
 		s := allocStore(t, db, "leaf_alloc")
 		db.MustExec("INSERT INTO leaf_alloc (biz_tag, max_id, step, description) VALUES ('a', 100, 10, 'it''s leafsql@00112233445566')")
 		_, err := s.Fetch(t.Context(), segment.Request{Tag: "a", N: 10, Step: 10})
-		if !is[*segment.RowError](err) || !strings.Contains(err.Error(), "cannot be parsed") {
+		if !isError[*segment.RowError](err) || !strings.Contains(err.Error(), "cannot be parsed") {
 			t.Fatal(server.Name, err)
 		}
 		db.MustExec(statement.FindString(err.Error()))
-		if r := fetch(t, s, segment.Request{Tag: "a", N: 10, Step: 10}); r.Jumped < 1<<36 || !strings.HasPrefix(described(t, db), "it's leafsql@") {
-			t.Errorf("%s: Fetch() = %+v, %s", server.Name, r, described(t, db))
+		if r := fetch(t, s, segment.Request{Tag: "a", N: 10, Step: 10}); r.Jumped < 1<<36 || !strings.HasPrefix(description(t, db), "it's leafsql@") {
+			t.Errorf("%s: Fetch() = %+v, %s", server.Name, r, description(t, db))
 		}
 	}
 }
@@ -204,8 +204,8 @@ func TestStatementsThatAreReplicatedAsText(t *testing.T) {
 		if err := s.Ensure(t.Context(), "a", 5, 10); err != nil {
 			t.Fatal(err)
 		}
-		if r := fetch(t, s, segment.Request{Tag: "a", N: 10, Step: 10}); r.Start != 5 || described(t, db) != "NULL" || !strings.Contains(log.String(), "binlog_format is STATEMENT") {
-			t.Errorf("%s: Fetch() = %+v, %s\n%s", kind, r, described(t, db), &log)
+		if r := fetch(t, s, segment.Request{Tag: "a", N: 10, Step: 10}); r.Start != 5 || description(t, db) != "NULL" || !strings.Contains(log.String(), "binlog_format is STATEMENT") {
+			t.Errorf("%s: Fetch() = %+v, %s\n%s", kind, r, description(t, db), &log)
 		}
 	}
 }

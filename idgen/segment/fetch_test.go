@@ -17,8 +17,8 @@ import (
 	"github.com/leafsql/leafsql/idgen/segment/segmenttest"
 )
 
-// calls starts n concurrent calls of Next. wait returns their results.
-func calls(ctx context.Context, g *segment.Generator, n, ids int) (wait func() (firsts []int64, errs []error)) {
+// startCalls starts n concurrent calls of Next. wait returns their results.
+func startCalls(ctx context.Context, g *segment.Generator, n, ids int) (wait func() (firsts []int64, errs []error)) {
 	var (
 		mu     sync.Mutex
 		wg     sync.WaitGroup
@@ -41,14 +41,14 @@ func calls(ctx context.Context, g *segment.Generator, n, ids int) (wait func() (
 }
 
 func TestColdStartIsOneFetch(t *testing.T) {
-	m := memory(1, 1000)
+	m := newMemory(1, 1000)
 	m.Delay(5 * time.Millisecond)
-	bubble(t, m, func(t *testing.T, g *segment.Generator) {
-		firsts, errs := calls(t.Context(), g, 64, 1)()
+	runInBubble(t, m, func(t *testing.T, g *segment.Generator) {
+		firsts, errs := startCalls(t.Context(), g, 64, 1)()
 		if len(firsts) != 64 || errs != nil {
 			t.Fatal(firsts, errs)
 		}
-		asked(t, m, 64, 1000) // the second range is a prefetch
+		wantFetches(t, m, 64, 1000) // the second range is a prefetch
 		time.Sleep(5 * time.Millisecond)
 		synctest.Wait()
 		if s := g.Stats(); s.Waits != 64 || s.Fetches != 2 || s.IDs != 64 || s.Remaining != 1000 {
@@ -59,10 +59,10 @@ func TestColdStartIsOneFetch(t *testing.T) {
 
 // Demand is added up: 64 blocks do not take 64 fetches.
 func TestColdStartOfBlocks(t *testing.T) {
-	m := memory(1, 10)
+	m := newMemory(1, 10)
 	m.Delay(5 * time.Millisecond)
-	bubble(t, m, func(t *testing.T, g *segment.Generator) {
-		firsts, errs := calls(t.Context(), g, 64, 500)()
+	runInBubble(t, m, func(t *testing.T, g *segment.Generator) {
+		firsts, errs := startCalls(t.Context(), g, 64, 500)()
 		if len(firsts) != 64 || errs != nil {
 			t.Fatal(firsts, errs)
 		}
@@ -73,22 +73,22 @@ func TestColdStartOfBlocks(t *testing.T) {
 }
 
 func TestWaitersHaveTheirOwnContexts(t *testing.T) {
-	m := memory(1, 1000)
+	m := newMemory(1, 1000)
 	m.Delay(time.Second)
-	bubble(t, m, func(t *testing.T, g *segment.Generator) {
+	runInBubble(t, m, func(t *testing.T, g *segment.Generator) {
 		begin := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 		defer cancel()
-		hasty := calls(ctx, g, 1, 1) // starts the fetch, which continues after this call has ended
+		hasty := startCalls(ctx, g, 1, 1) // starts the fetch, which continues after this call has ended
 		synctest.Wait()
-		patient := calls(t.Context(), g, 1, 5)
+		patient := startCalls(t.Context(), g, 1, 5)
 		if _, errs := hasty(); len(errs) != 1 || !errors.Is(errs[0], context.DeadlineExceeded) || time.Since(begin) != 300*time.Millisecond {
 			t.Fatal(errs, time.Since(begin))
 		}
 		if firsts, errs := patient(); errs != nil || firsts[0] != 1 || time.Since(begin) != 2*time.Second { // one read of the row, one fetch
 			t.Fatal(firsts, errs, time.Since(begin))
 		}
-		asked(t, m, 16)
+		wantFetches(t, m, 16)
 
 		// Ids in memory are issued even if the context has ended; none are fetched then.
 		if id, err := g.Next(ctx, 1); err != nil || id != 6 {
@@ -97,18 +97,18 @@ func TestWaitersHaveTheirOwnContexts(t *testing.T) {
 		if id, err := g.Next(ctx, 5000); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatal(id, err)
 		}
-		asked(t, m, 16)
+		wantFetches(t, m, 16)
 	})
 }
 
 // Each try has more time than the previous one, until the caller gives up.
 func TestFetchHasATimeLimit(t *testing.T) {
-	m := memory(1, 1000)
+	m := newMemory(1, 1000)
 	m.Delay(time.Hour)
-	bubble(t, m, func(t *testing.T, g *segment.Generator) {
+	runInBubble(t, m, func(t *testing.T, g *segment.Generator) {
 		begin := time.Now()
 		_, err := g.Next(t.Context(), 1)
-		if !is[*segment.UnavailableError](err) || errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "no answer within 1m0s") {
+		if !isError[*segment.UnavailableError](err) || errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "no answer within 1m0s") {
 			t.Fatal(err)
 		}
 		if took := time.Since(begin); took != time.Minute {
@@ -135,9 +135,9 @@ func TestSlowStore(t *testing.T) {
 		"look": func(g *segment.Generator) error { _, err := g.Look(context.Background()); return err },
 		"skip": func(g *segment.Generator) error { return g.Skip(context.Background(), 5) },
 	} {
-		m := memory(1, 1000)
+		m := newMemory(1, 1000)
 		m.Delay(17 * time.Second)
-		bubble(t, m, func(t *testing.T, g *segment.Generator) {
+		runInBubble(t, m, func(t *testing.T, g *segment.Generator) {
 			begin := time.Now()
 			if err := first(g); err != nil {
 				t.Fatal(name, err)
@@ -169,12 +169,12 @@ func TestSlowStore(t *testing.T) {
 }
 
 func TestOutage(t *testing.T) {
-	m := memory(1, 1000)
-	bubble(t, m, func(t *testing.T, g *segment.Generator) {
-		next(t, g, 1, 1)
+	m := newMemory(1, 1000)
+	runInBubble(t, m, func(t *testing.T, g *segment.Generator) {
+		wantNext(t, g, 1, 1)
 		m.Fail(errDown)
 		for want := int64(2); want <= 16; want++ { // from memory
-			next(t, g, 1, want)
+			wantNext(t, g, 1, want)
 		}
 		// Each call that finds no ids fails with the cause, in bounded time.
 		for range 20 {
@@ -201,31 +201,31 @@ func TestOutage(t *testing.T) {
 			t.Fatal(n, "attempts in a minute")
 		}
 		// The store is back: the first answer comes within a pause, also to waiting calls.
-		waiting := calls(t.Context(), g, 3, 1)
+		waiting := startCalls(t.Context(), g, 3, 1)
 		m.Fail(nil)
 		begin := time.Now()
 		if firsts, errs := waiting(); errs != nil || len(firsts) != 3 || time.Since(begin) > time.Second {
 			t.Fatal(firsts, errs, time.Since(begin))
 		}
-		next(t, g, 1, 20)
+		wantNext(t, g, 1, 20)
 	})
 }
 
 // A failed prefetch is retried in the background before the ids run out, and not by every call.
 func TestPrefetchFails(t *testing.T) {
-	m := memory(1, 1000)
-	bubble(t, m, func(t *testing.T, g *segment.Generator) {
-		next(t, g, 1, 1)
+	m := newMemory(1, 1000)
+	runInBubble(t, m, func(t *testing.T, g *segment.Generator) {
+		wantNext(t, g, 1, 1)
 		m.Fail(errDown)
 		for want := int64(2); want <= 14; want++ {
-			next(t, g, 1, want)
+			wantNext(t, g, 1, want)
 		}
-		asked(t, m, 16, 1000)
+		wantFetches(t, m, 16, 1000)
 		m.Fail(nil)
 		time.Sleep(50 * time.Millisecond)
-		asked(t, m, 16, 1000, 1000)
+		wantFetches(t, m, 16, 1000, 1000)
 		for want := int64(15); want <= 400; want++ {
-			next(t, g, 1, want)
+			wantNext(t, g, 1, want)
 		}
 		if s := g.Stats(); s.Waits != 1 || s.Failures != 1 || s.Fetches != 2 {
 			t.Fatalf("%+v", s)
@@ -236,9 +236,9 @@ func TestPrefetchFails(t *testing.T) {
 // Two attempts never follow each other immediately, and their distance varies.
 func TestBackOff(t *testing.T) {
 	distances := make(map[time.Duration]bool)
-	m := memory(1, 10)
+	m := newMemory(1, 10)
 	m.Fail(errDown)
-	bubble(t, m, func(t *testing.T, g *segment.Generator) {
+	runInBubble(t, m, func(t *testing.T, g *segment.Generator) {
 		last, bound := time.Now(), 50*time.Millisecond
 		g.Next(t.Context(), 1)
 		for range 30 {
@@ -259,19 +259,19 @@ func TestBackOff(t *testing.T) {
 // The table's answers are returned immediately, and each call queries again.
 func TestAnswersAreNotOutages(t *testing.T) {
 	m := new(segmenttest.Memory)
-	bubble(t, m, func(t *testing.T, g *segment.Generator) {
+	runInBubble(t, m, func(t *testing.T, g *segment.Generator) {
 		begin := time.Now()
 		for range 5 {
-			if id, err := g.Next(t.Context(), 1); !is[*segment.UnknownTagError](err) || is[*segment.UnavailableError](err) {
+			if id, err := g.Next(t.Context(), 1); !isError[*segment.UnknownTagError](err) || isError[*segment.UnavailableError](err) {
 				t.Fatal(id, err)
 			}
 		}
 		m.Put(segment.Row{Tag: "a", MaxID: 1, Step: -1})
-		if id, err := g.Next(t.Context(), 1); !is[*segment.RowError](err) {
+		if id, err := g.Next(t.Context(), 1); !isError[*segment.RowError](err) {
 			t.Fatal(id, err)
 		}
 		m.Put(segment.Row{Tag: "a", MaxID: 1, Step: 10})
-		next(t, g, 1, 1)
+		wantNext(t, g, 1, 1)
 		if time.Since(begin) != 0 {
 			t.Fatal("an answer was waited for", time.Since(begin))
 		}
@@ -290,13 +290,13 @@ func TestRolledBack(t *testing.T) {
 		"restored":  func(m *segmenttest.Memory) { m.Put(segment.Row{Tag: "a", MaxID: 129, Step: 10}) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := memory(100, 20)
-			bubble(t, m, func(t *testing.T, g *segment.Generator) {
-				next(t, g, 10, 100) // ids of [100, 116); [116, 136) is prefetched
-				next(t, g, 2, 110)
+			m := newMemory(100, 20)
+			runInBubble(t, m, func(t *testing.T, g *segment.Generator) {
+				wantNext(t, g, 10, 100) // ids of [100, 116); [116, 136) is prefetched
+				wantNext(t, g, 2, 110)
 				change(m)
 				for want := int64(112); want < 136; want++ {
-					next(t, g, 1, want)
+					wantNext(t, g, 1, want)
 				}
 				for range 100 {
 					id, err := g.Next(t.Context(), 1)
@@ -306,26 +306,28 @@ func TestRolledBack(t *testing.T) {
 					}
 				}
 				m.Put(segment.Row{Tag: "a", MaxID: 136, Step: 10})
-				next(t, g, 1, 136)
+				wantNext(t, g, 1, 136)
 			})
 		})
 	}
 }
 
-// liar is a store that does not keep the contract.
-type liar func(q segment.Request) segment.Range
+// lyingStore is a store that does not keep the contract.
+type lyingStore func(q segment.Request) segment.Range
 
-func (l liar) Fetch(_ context.Context, q segment.Request) (segment.Range, error) { return l(q), nil }
+func (l lyingStore) Fetch(_ context.Context, q segment.Request) (segment.Range, error) {
+	return l(q), nil
+}
 
 func TestStoresThatLie(t *testing.T) {
-	bubble(t, liar(func(q segment.Request) segment.Range {
+	runInBubble(t, lyingStore(func(q segment.Request) segment.Range {
 		if q.N == 0 {
 			return segment.Range{Start: 1, End: 1, Step: 10}
 		}
 		return segment.Range{Start: 1, End: 11, Step: 10}
 	}), func(t *testing.T, g *segment.Generator) {
-		next(t, g, 10, 1)
-		if id, err := g.Next(t.Context(), 1); !is[*segment.RolledBackError](err) {
+		wantNext(t, g, 10, 1)
+		if id, err := g.Next(t.Context(), 1); !isError[*segment.RolledBackError](err) {
 			t.Fatal(id, err)
 		}
 	})
@@ -333,16 +335,16 @@ func TestStoresThatLie(t *testing.T) {
 		{}, {Start: 5, End: 5}, {Start: 5, End: 5, Step: 10}, {Start: 7, End: 5, Step: 10}, {Start: 5, End: 14, Step: 10},
 		{Start: 0, End: 10, Step: 10}, {Start: 5, End: 15}, {Start: -20, End: -10, Step: 10}, {Start: -1 << 63, End: 0, Step: 10},
 	} {
-		bubble(t, liar(func(q segment.Request) segment.Range {
+		runInBubble(t, lyingStore(func(q segment.Request) segment.Range {
 			if q.N == 0 {
 				return segment.Range{Start: 0, End: 0, Step: 10}
 			}
 			return r
 		}), func(t *testing.T, g *segment.Generator) {
-			if id, err := g.Next(t.Context(), 10); !is[*segment.RowError](err) {
+			if id, err := g.Next(t.Context(), 10); !isError[*segment.RowError](err) {
 				t.Fatal(r, id, err)
 			}
-			if err := g.Skip(t.Context(), 20); !is[*segment.RowError](err) {
+			if err := g.Skip(t.Context(), 20); !isError[*segment.RowError](err) {
 				t.Fatal(r, err)
 			}
 		})
@@ -350,11 +352,11 @@ func TestStoresThatLie(t *testing.T) {
 }
 
 func TestClose(t *testing.T) {
-	m := memory(1, 100)
+	m := newMemory(1, 100)
 	m.Delay(time.Second)
-	bubble(t, m, func(t *testing.T, g *segment.Generator) {
+	runInBubble(t, m, func(t *testing.T, g *segment.Generator) {
 		begin := time.Now()
-		waiting := calls(t.Context(), g, 3, 1)
+		waiting := startCalls(t.Context(), g, 3, 1)
 		synctest.Wait()
 		for range 2 {
 			if err := g.Close(); err != nil {
@@ -366,8 +368,8 @@ func TestClose(t *testing.T) {
 		}
 	})
 	m.Delay(0)
-	bubble(t, m, func(t *testing.T, g *segment.Generator) {
-		next(t, g, 60, 1) // and starts the prefetch
+	runInBubble(t, m, func(t *testing.T, g *segment.Generator) {
+		wantNext(t, g, 60, 1) // and starts the prefetch
 		g.Close()
 		for _, n := range []int{1, 10} {
 			if id, err := g.Next(t.Context(), n); err != idgen.ErrClosed {
@@ -379,7 +381,7 @@ func TestClose(t *testing.T) {
 		}
 	})
 	m.Fail(errDown)
-	bubble(t, m, func(t *testing.T, g *segment.Generator) {
+	runInBubble(t, m, func(t *testing.T, g *segment.Generator) {
 		g.Next(t.Context(), 1)
 		g.Close()
 		before := len(m.Requests())
@@ -390,10 +392,10 @@ func TestClose(t *testing.T) {
 	})
 }
 
-// deaf is a store that ignores the end of its context.
-type deaf chan struct{}
+// deafStore is a store that ignores the end of its context.
+type deafStore chan struct{}
 
-func (d deaf) Fetch(context.Context, segment.Request) (segment.Range, error) {
+func (d deafStore) Fetch(context.Context, segment.Request) (segment.Range, error) {
 	<-d
 	return segment.Range{}, errDown
 }
@@ -401,9 +403,9 @@ func (d deaf) Fetch(context.Context, segment.Request) (segment.Range, error) {
 // Close does not wait forever for a store that breaks its contract.
 func TestCloseOfADeafStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := make(deaf)
+		store := make(deafStore)
 		g := segment.New(store, "a", nil)
-		waiting := calls(t.Context(), g, 1, 1)
+		waiting := startCalls(t.Context(), g, 1, 1)
 		synctest.Wait()
 		begin := time.Now()
 		g.Close()
@@ -419,14 +421,14 @@ func TestCloseOfADeafStore(t *testing.T) {
 
 // An outage that no caller sees is logged once, and so is its end.
 func TestLog(t *testing.T) {
-	m := memory(1, 10)
+	m := newMemory(1, 10)
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		g := segment.New(m, "a", &segment.Options{Logger: slog.New(slog.NewTextHandler(&out, nil)), Timeout: time.Second})
 		defer g.Close()
-		next(t, g, 1, 1)
+		wantNext(t, g, 1, 1)
 		m.Fail(errDown)
-		next(t, g, 5, 2)
+		wantNext(t, g, 5, 2)
 		time.Sleep(time.Minute)
 		m.Fail(nil)
 		time.Sleep(time.Second)
@@ -442,7 +444,7 @@ func TestLog(t *testing.T) {
 // The end of the ids is logged once. It is not logged that ids can be fetched again, which is false: reading
 // the row is not fetching a range.
 func TestLogOfTheEnd(t *testing.T) {
-	m := memory(math.MaxInt64-30, 10)
+	m := newMemory(math.MaxInt64-30, 10)
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		g := segment.New(m, "a", &segment.Options{Logger: slog.New(slog.NewTextHandler(&out, nil)), Timeout: time.Second})

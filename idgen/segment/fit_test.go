@@ -13,14 +13,14 @@ import (
 	"github.com/leafsql/leafsql/idgen/segment/segmenttest"
 )
 
-// thrifty refuses to give more than the wanted ids, or a sixteenth of what a column has left.
-type thrifty struct {
+// thriftyStore refuses to give more than the wanted ids, or a sixteenth of what a column has left.
+type thriftyStore struct {
 	*segmenttest.Memory
 	t               *testing.T
 	highest, wanted int64
 }
 
-func (s thrifty) Fetch(ctx context.Context, q segment.Request) (segment.Range, error) {
+func (s thriftyStore) Fetch(ctx context.Context, q segment.Request) (segment.Range, error) {
 	r, err := s.Memory.Fetch(ctx, q)
 	if n := r.End - r.Start; n > max(s.wanted, (s.highest+1-r.Start)/16) {
 		s.t.Errorf("%+v gave [%d, %d)", q, r.Start, r.End)
@@ -31,7 +31,7 @@ func (s thrifty) Fetch(ctx context.Context, q segment.Request) (segment.Range, e
 // Processes that end after a few ids each, and then processes that continue, use most of a small column, and no
 // id beyond it.
 func TestFitRestarts(t *testing.T) {
-	m := thrifty{new(segmenttest.Memory).Put(segment.Row{Tag: "a", MaxID: 1, Step: 1000}), t, 255, 1}
+	m := thriftyStore{new(segmenttest.Memory).Put(segment.Row{Tag: "a", MaxID: 1, Step: 1000}), t, 255, 1}
 	ids, processes := 0, 0
 	for last := int64(0); last < 255; processes++ {
 		g := segment.New(m, "a", nil)
@@ -57,7 +57,7 @@ func TestFitRestarts(t *testing.T) {
 // larger columns.
 func TestFitTogether(t *testing.T) {
 	for _, n := range []int{1, 2, 3} {
-		m := thrifty{new(segmenttest.Memory).Put(segment.Row{Tag: "a", MaxID: 1, Step: 1000}), t, 255, int64(8 * n)}
+		m := thriftyStore{new(segmenttest.Memory).Put(segment.Row{Tag: "a", MaxID: 1, Step: 1000}), t, 255, int64(8 * n)}
 		var (
 			wg   sync.WaitGroup
 			mu   sync.Mutex

@@ -19,12 +19,12 @@ import (
 
 var _ idgen.Generator = (*segment.Generator)(nil)
 
-func memory(maxID, step int64) *segmenttest.Memory {
+func newMemory(maxID, step int64) *segmenttest.Memory {
 	return new(segmenttest.Memory).Put(segment.Row{Tag: "a", MaxID: maxID, Step: step})
 }
 
-// bubble runs a test with a fake clock and a generator for tag a.
-func bubble(t *testing.T, m segment.Store, test func(t *testing.T, g *segment.Generator)) {
+// runInBubble runs a test with a fake clock and a generator for tag a.
+func runInBubble(t *testing.T, m segment.Store, test func(t *testing.T, g *segment.Generator)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		g := segment.New(m, "a", nil)
@@ -33,8 +33,8 @@ func bubble(t *testing.T, m segment.Store, test func(t *testing.T, g *segment.Ge
 	})
 }
 
-// next calls Next for n ids, expects want, and waits for a fetch in the background.
-func next(t *testing.T, g *segment.Generator, n int, want int64) {
+// wantNext calls Next for n ids, expects want, and waits for a fetch in the background.
+func wantNext(t *testing.T, g *segment.Generator, n int, want int64) {
 	t.Helper()
 	first, err := g.Next(t.Context(), n)
 	if err != nil || first != want {
@@ -43,17 +43,17 @@ func next(t *testing.T, g *segment.Generator, n int, want int64) {
 	synctest.Wait()
 }
 
-// asked fails the test unless the store received exactly fetches of these sizes. Requests that only read the
+// wantFetches fails the test unless the store received exactly fetches of these sizes. Requests that only read the
 // row do not count.
-func asked(t *testing.T, m *segmenttest.Memory, want ...int64) {
+func wantFetches(t *testing.T, m *segmenttest.Memory, want ...int64) {
 	t.Helper()
 	synctest.Wait()
-	if got := fetches(m); !slices.Equal(got, want) {
+	if got := fetchSizes(m); !slices.Equal(got, want) {
 		t.Fatalf("fetches asked for %d, want %d", got, want)
 	}
 }
 
-func fetches(m *segmenttest.Memory) (ns []int64) {
+func fetchSizes(m *segmenttest.Memory) (ns []int64) {
 	for _, q := range m.Requests() {
 		if q.N > 0 {
 			ns = append(ns, q.N)
@@ -62,45 +62,45 @@ func fetches(m *segmenttest.Memory) (ns []int64) {
 	return ns
 }
 
-// looks returns the number of requests that only read the row.
-func looks(m *segmenttest.Memory) int { return len(m.Requests()) - len(fetches(m)) }
+// countReads returns the number of requests that only read the row.
+func countReads(m *segmenttest.Memory) int { return len(m.Requests()) - len(fetchSizes(m)) }
 
 func TestZeroIsNeverIssued(t *testing.T) {
 	for _, row := range []segment.Row{{MaxID: 0, Step: 1}, {MaxID: 1, Step: 1}, {MaxID: 0, Step: 10}, {MaxID: 0, Step: 1000}} {
-		bubble(t, memory(row.MaxID, row.Step), func(t *testing.T, g *segment.Generator) {
+		runInBubble(t, newMemory(row.MaxID, row.Step), func(t *testing.T, g *segment.Generator) {
 			for want := int64(1); want < 50; want++ {
-				next(t, g, 1, want)
+				wantNext(t, g, 1, want)
 			}
 		})
-		bubble(t, memory(row.MaxID, row.Step), func(t *testing.T, g *segment.Generator) { next(t, g, 10, 1) })
+		runInBubble(t, newMemory(row.MaxID, row.Step), func(t *testing.T, g *segment.Generator) { wantNext(t, g, 10, 1) })
 	}
-	bubble(t, memory(-500, 10), func(t *testing.T, g *segment.Generator) {
-		if id, err := g.Next(t.Context(), 1); !is[*segment.RowError](err) {
+	runInBubble(t, newMemory(-500, 10), func(t *testing.T, g *segment.Generator) {
+		if id, err := g.Next(t.Context(), 1); !isError[*segment.RowError](err) {
 			t.Fatal(id, err)
 		}
 	})
 }
 
 func TestCount(t *testing.T) {
-	m := memory(1, 10)
-	bubble(t, m, func(t *testing.T, g *segment.Generator) {
+	m := newMemory(1, 10)
+	runInBubble(t, m, func(t *testing.T, g *segment.Generator) {
 		for _, n := range []int{0, -1, math.MinInt, math.MaxInt32 + 1, math.MaxInt} {
-			if id, err := g.Next(t.Context(), n); !is[*idgen.CountError](err) {
+			if id, err := g.Next(t.Context(), n); !isError[*idgen.CountError](err) {
 				t.Fatal(n, id, err)
 			}
 		}
-		asked(t, m)
-		next(t, g, math.MaxInt32, 1)
-		next(t, g, 1, math.MaxInt32+1)
+		wantFetches(t, m)
+		wantNext(t, g, math.MaxInt32, 1)
+		wantNext(t, g, 1, math.MaxInt32+1)
 	})
 }
 
 func TestExhausted(t *testing.T) {
-	m := memory(math.MaxInt64-25, 10)
-	bubble(t, m, func(t *testing.T, g *segment.Generator) {
+	m := newMemory(math.MaxInt64-25, 10)
+	runInBubble(t, m, func(t *testing.T, g *segment.Generator) {
 		// The doubled step no longer fits, but the row's step does.
 		for want := int64(math.MaxInt64 - 25); want < math.MaxInt64-5; want++ {
-			next(t, g, 1, want)
+			wantNext(t, g, 1, want)
 		}
 		for range 3 {
 			if id, err := g.Next(t.Context(), 1); !errors.Is(err, idgen.ErrExhausted) {
@@ -109,9 +109,9 @@ func TestExhausted(t *testing.T) {
 		}
 		m.Put(segment.Row{Tag: "a", MaxID: math.MaxInt64 - 5, Step: 5})
 		for want := int64(math.MaxInt64 - 5); want < math.MaxInt64-1; want++ {
-			next(t, g, 1, want)
+			wantNext(t, g, 1, want)
 		}
-		next(t, g, 1, math.MaxInt64-1)
+		wantNext(t, g, 1, math.MaxInt64-1)
 		if id, err := g.Next(t.Context(), 1); !errors.Is(err, idgen.ErrExhausted) {
 			t.Fatal(id, err)
 		}
@@ -120,115 +120,115 @@ func TestExhausted(t *testing.T) {
 
 func TestBlocks(t *testing.T) {
 	t.Run("across adjoining ranges", func(t *testing.T) {
-		bubble(t, memory(1, 10), func(t *testing.T, g *segment.Generator) {
-			next(t, g, 7, 1)
-			next(t, g, 7, 8)
-			next(t, g, 100, 15)
-			next(t, g, 1, 115)
+		runInBubble(t, newMemory(1, 10), func(t *testing.T, g *segment.Generator) {
+			wantNext(t, g, 7, 1)
+			wantNext(t, g, 7, 8)
+			wantNext(t, g, 100, 15)
+			wantNext(t, g, 1, 115)
 			if s := g.Stats(); s.Dropped != 0 || s.IDs != 115 {
 				t.Fatalf("%+v", s)
 			}
 		})
 	})
 	t.Run("others in between", func(t *testing.T) {
-		m := memory(1, 10)
-		bubble(t, m, func(t *testing.T, g *segment.Generator) {
-			next(t, g, 4, 1)
+		m := newMemory(1, 10)
+		runInBubble(t, m, func(t *testing.T, g *segment.Generator) {
+			wantNext(t, g, 4, 1)
 			m.Put(segment.Row{Tag: "a", MaxID: 1000, Step: 10})
-			next(t, g, 8, 1000) // 5 … 10 are discarded
-			next(t, g, 2, 1008)
+			wantNext(t, g, 8, 1000) // 5 … 10 are discarded
+			wantNext(t, g, 2, 1008)
 			if s := g.Stats(); s.Dropped != 6 {
 				t.Fatalf("%+v", s)
 			}
 		})
 	})
 	t.Run("does not burn the end", func(t *testing.T) {
-		m := memory(1, 10)
-		bubble(t, m, func(t *testing.T, g *segment.Generator) {
-			next(t, g, 4, 1)
+		m := newMemory(1, 10)
+		runInBubble(t, m, func(t *testing.T, g *segment.Generator) {
+			wantNext(t, g, 4, 1)
 			m.Fail(errDown)
-			if id, err := g.Next(t.Context(), 8); !is[*segment.UnavailableError](err) {
+			if id, err := g.Next(t.Context(), 8); !isError[*segment.UnavailableError](err) {
 				t.Fatal(id, err)
 			}
-			next(t, g, 6, 5)
+			wantNext(t, g, 6, 5)
 		})
 	})
 }
 
 // The step follows Leaf's rule, as seen by the store.
 func TestStep(t *testing.T) {
-	m := memory(1, 20)
-	bubble(t, m, func(t *testing.T, g *segment.Generator) {
-		next(t, g, 1, 1)
-		asked(t, m, 16)
-		next(t, g, 15, 2) // at half of the range, the row's step
-		asked(t, m, 16, 20)
-		next(t, g, 20, 17)
-		asked(t, m, 16, 20, 40) // used up immediately
+	m := newMemory(1, 20)
+	runInBubble(t, m, func(t *testing.T, g *segment.Generator) {
+		wantNext(t, g, 1, 1)
+		wantFetches(t, m, 16)
+		wantNext(t, g, 15, 2) // at half of the range, the row's step
+		wantFetches(t, m, 16, 20)
+		wantNext(t, g, 20, 17)
+		wantFetches(t, m, 16, 20, 40) // used up immediately
 		time.Sleep(20 * time.Minute)
-		next(t, g, 40, 37)
-		asked(t, m, 16, 20, 40, 40)
+		wantNext(t, g, 40, 37)
+		wantFetches(t, m, 16, 20, 40, 40)
 		time.Sleep(31 * time.Minute)
-		next(t, g, 39, 77)
-		next(t, g, 1, 116)
-		asked(t, m, 16, 20, 40, 40, 20)
+		wantNext(t, g, 39, 77)
+		wantNext(t, g, 1, 116)
+		wantFetches(t, m, 16, 20, 40, 40, 20)
 
 		m.Put(segment.Row{Tag: "a", MaxID: 137, Step: 500}) // raised in the row: noticed, and nothing is fetched with the lower step
-		next(t, g, 20, 117)
-		asked(t, m, 16, 20, 40, 40, 20, 40, 500)
-		next(t, g, 1, 137)
+		wantNext(t, g, 20, 117)
+		wantFetches(t, m, 16, 20, 40, 40, 20, 40, 500)
+		wantNext(t, g, 1, 137)
 		if s := g.Stats(); s.Step != 500 || s.Remaining != 499 {
 			t.Fatalf("%+v", s)
 		}
 
 		m.Put(segment.Row{Tag: "a", MaxID: 637, Step: 5}) // lowered: noticed after half an hour
-		next(t, g, 499, 138)
-		asked(t, m, 16, 20, 40, 40, 20, 40, 500, 1000)
-		before := looks(m)
+		wantNext(t, g, 499, 138)
+		wantFetches(t, m, 16, 20, 40, 40, 20, 40, 500, 1000)
+		before := countReads(m)
 		time.Sleep(31 * time.Minute)
-		next(t, g, 1000, 637)
-		if n := looks(m) - before; n != 1 {
+		wantNext(t, g, 1000, 637)
+		if n := countReads(m) - before; n != 1 {
 			t.Fatal(n, "looks at the row")
 		}
-		next(t, g, 1, 1637)
-		asked(t, m, 16, 20, 40, 40, 20, 40, 500, 1000, 500)
+		wantNext(t, g, 1, 1637)
+		wantFetches(t, m, 16, 20, 40, 40, 20, 40, 500, 1000, 500)
 	})
 }
 
 // A program that uses one id wastes at most 16, however long it runs. A program that continues gets a full
 // range before the 16 are used up.
 func TestFirstRange(t *testing.T) {
-	m := memory(1, 1000)
-	bubble(t, m, func(t *testing.T, g *segment.Generator) {
-		next(t, g, 1, 1)
+	m := newMemory(1, 1000)
+	runInBubble(t, m, func(t *testing.T, g *segment.Generator) {
+		wantNext(t, g, 1, 1)
 		time.Sleep(24 * time.Hour)
-		asked(t, m, 16)
+		wantFetches(t, m, 16)
 		for want := int64(2); want <= 4; want++ {
-			next(t, g, 1, want)
+			wantNext(t, g, 1, want)
 		}
-		asked(t, m, 16, 1000)
+		wantFetches(t, m, 16, 1000)
 	})
-	m = memory(1, 1000)
-	bubble(t, m, func(t *testing.T, g *segment.Generator) {
+	m = newMemory(1, 1000)
+	runInBubble(t, m, func(t *testing.T, g *segment.Generator) {
 		for want := int64(1); want < 8; want++ {
-			next(t, g, 1, want)
+			wantNext(t, g, 1, want)
 		}
-		asked(t, m, 16)
-		next(t, g, 2, 8)
-		asked(t, m, 16, 1000)
+		wantFetches(t, m, 16)
+		wantNext(t, g, 2, 8)
+		wantFetches(t, m, 16, 1000)
 	})
 	for wanted, first := range map[int]int64{16: 16, 17: 17, 5000: 5000} {
-		m := memory(1, 1000)
-		bubble(t, m, func(t *testing.T, g *segment.Generator) {
-			next(t, g, wanted, 1)
-			asked(t, m, first, 1000)
+		m := newMemory(1, 1000)
+		runInBubble(t, m, func(t *testing.T, g *segment.Generator) {
+			wantNext(t, g, wanted, 1)
+			wantFetches(t, m, first, 1000)
 		})
 	}
 	for step, first := range map[int64]int64{1: 1, 5: 5, 16: 16, 17: 16} {
-		m := memory(1, step)
-		bubble(t, m, func(t *testing.T, g *segment.Generator) {
-			next(t, g, 1, 1)
-			if got := fetches(m)[0]; got != first {
+		m := newMemory(1, step)
+		runInBubble(t, m, func(t *testing.T, g *segment.Generator) {
+			wantNext(t, g, 1, 1)
+			if got := fetchSizes(m)[0]; got != first {
 				t.Fatalf("step %d: the first fetch asked for %d", step, got)
 			}
 		})
@@ -236,15 +236,15 @@ func TestFirstRange(t *testing.T) {
 }
 
 func TestStepCap(t *testing.T) {
-	m := memory(1, 300_000)
-	bubble(t, m, func(t *testing.T, g *segment.Generator) {
+	m := newMemory(1, 300_000)
+	runInBubble(t, m, func(t *testing.T, g *segment.Generator) {
 		for range 20 {
 			if _, err := g.Next(t.Context(), 300_000); err != nil {
 				t.Fatal(err)
 			}
 			synctest.Wait()
 		}
-		if got := slices.Max(fetches(m)); got != 1_000_000 {
+		if got := slices.Max(fetchSizes(m)); got != 1_000_000 {
 			t.Fatal(got)
 		}
 	})
@@ -252,13 +252,13 @@ func TestStepCap(t *testing.T) {
 
 // A tag that is rarely used has one range in memory, not two.
 func TestQuietTagFetchesLittle(t *testing.T) {
-	m := memory(1, 1000)
-	bubble(t, m, func(t *testing.T, g *segment.Generator) {
+	m := newMemory(1, 1000)
+	runInBubble(t, m, func(t *testing.T, g *segment.Generator) {
 		for want := range int64(400) {
-			next(t, g, 1, want+1)
+			wantNext(t, g, 1, want+1)
 			time.Sleep(time.Second)
 		}
-		asked(t, m, 16, 1000)
+		wantFetches(t, m, 16, 1000)
 	})
 }
 
@@ -275,12 +275,12 @@ func TestNobodyWaitsAtASwitch(t *testing.T) {
 		{100, time.Millisecond, 90 * time.Millisecond, 1},
 		{1000, 500 * time.Microsecond, 5 * time.Millisecond, 10},
 	} {
-		m := memory(1, c.step)
+		m := newMemory(1, c.step)
 		m.Delay(c.delay)
-		bubble(t, m, func(t *testing.T, g *segment.Generator) {
+		runInBubble(t, m, func(t *testing.T, g *segment.Generator) {
 			for want := range int64(20_000) {
 				begin := time.Now()
-				next(t, g, c.blocks, want*int64(c.blocks)+1)
+				wantNext(t, g, c.blocks, want*int64(c.blocks)+1)
 				// The first range may be too short for the rate.
 				if waited := time.Since(begin); waited > 0 && want*int64(c.blocks) > 16 {
 					t.Fatalf("call %d waited %v", want, waited)
@@ -342,7 +342,7 @@ func TestConcurrent(t *testing.T) {
 }
 
 func TestNoAllocations(t *testing.T) {
-	g := segment.New(memory(1, 1<<30), "a", nil)
+	g := segment.New(newMemory(1, 1<<30), "a", nil)
 	defer g.Close()
 	ctx := context.Background()
 	for _, n := range []int{1, 10} {
@@ -364,9 +364,9 @@ func FuzzNext(f *testing.F) {
 	f.Add(uint16(1000), []byte{100, 100, 127, 150, 127, 127, 127, 1, 1, 1})
 	f.Add(uint16(40), []byte{1, 193, 1, 250, 1, 192, 2, 255, 255, 140, 200, 1, 3, 191, 255, 9})
 	f.Fuzz(func(t *testing.T, step uint16, calls []byte) {
-		m := memory(0, int64(step)+1)
-		spy := &spy{Store: m}
-		bubble(t, spy, func(t *testing.T, g *segment.Generator) {
+		m := newMemory(0, int64(step)+1)
+		spy := &recordingStore{Store: m}
+		runInBubble(t, spy, func(t *testing.T, g *segment.Generator) {
 			var last, issued int64
 			alone, skipped := true, false
 			for _, c := range calls {
@@ -409,14 +409,14 @@ func FuzzNext(f *testing.F) {
 	})
 }
 
-// spy records the fetched ranges.
-type spy struct {
+// recordingStore records the fetched ranges.
+type recordingStore struct {
 	segment.Store
 	spans   []segment.Range // adjoining ranges are merged
 	fetched int64           // number of ids
 }
 
-func (s *spy) Fetch(ctx context.Context, q segment.Request) (segment.Range, error) {
+func (s *recordingStore) Fetch(ctx context.Context, q segment.Request) (segment.Range, error) {
 	r, err := s.Store.Fetch(ctx, q)
 	if err == nil && r.Start < r.End {
 		s.fetched += r.End - r.Start
@@ -429,6 +429,6 @@ func (s *spy) Fetch(ctx context.Context, q segment.Request) (segment.Range, erro
 	return r, err
 }
 
-func (s *spy) covers(first, last int64) bool {
+func (s *recordingStore) covers(first, last int64) bool {
 	return slices.ContainsFunc(s.spans, func(r segment.Range) bool { return r.Start <= first && last < r.End })
 }

@@ -12,18 +12,18 @@ import (
 
 // Look returns the row, and the first fetch does not read it again.
 func TestLook(t *testing.T) {
-	m := memory(100, 1000)
-	bubble(t, m, func(t *testing.T, g *segment.Generator) {
+	m := newMemory(100, 1000)
+	runInBubble(t, m, func(t *testing.T, g *segment.Generator) {
 		for range 2 {
 			if r, err := g.Look(t.Context()); err != nil || r != (segment.Range{Start: 100, End: 100, Step: 1000}) {
 				t.Fatal(r, err)
 			}
 		}
-		skip(t, g, 99) // the row is known to stand above it
+		mustSkip(t, g, 99) // the row is known to stand above it
 		if asked := m.Requests(); len(asked) != 2 {
 			t.Fatal(asked)
 		}
-		next(t, g, 1, 100)
+		wantNext(t, g, 1, 100)
 		if asked := m.Requests(); len(asked) != 3 || asked[2].N != 16 {
 			t.Fatal(asked)
 		}
@@ -33,13 +33,13 @@ func TestLook(t *testing.T) {
 // The row changes between Look and the first fetch: a larger step, which the fetch notices, and a row that
 // other clients have moved.
 func TestLookIsOld(t *testing.T) {
-	m := memory(1, 1000)
-	bubble(t, m, func(t *testing.T, g *segment.Generator) {
+	m := newMemory(1, 1000)
+	runInBubble(t, m, func(t *testing.T, g *segment.Generator) {
 		if _, err := g.Look(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		m.Put(segment.Row{Tag: "a", MaxID: 500, Step: 2000})
-		next(t, g, 9, 500)
+		wantNext(t, g, 9, 500)
 		synctest.Wait()
 		if s := g.Stats(); s.Step != 2000 {
 			t.Fatalf("%+v", s)
@@ -48,8 +48,8 @@ func TestLookIsOld(t *testing.T) {
 }
 
 func TestLookFails(t *testing.T) {
-	m := memory(1, 1000)
-	bubble(t, m, func(t *testing.T, g *segment.Generator) {
+	m := newMemory(1, 1000)
+	runInBubble(t, m, func(t *testing.T, g *segment.Generator) {
 		m.Fail(errDown)
 		var away *segment.UnavailableError
 		if _, err := g.Look(t.Context()); !errors.As(err, &away) || !errors.Is(err, errDown) {
@@ -61,7 +61,7 @@ func TestLookFails(t *testing.T) {
 		if _, err := g.Look(over); !errors.Is(err, context.Canceled) {
 			t.Fatal(err)
 		}
-		next(t, g, 1, 1)
+		wantNext(t, g, 1, 1)
 		g.Close()
 		if _, err := g.Look(t.Context()); !errors.Is(err, idgen.ErrClosed) {
 			t.Fatal(err)

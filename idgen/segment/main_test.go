@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 
 var errDown = errors.New("the database is down")
 
-func is[E error](err error) bool {
+func isError[E error](err error) bool {
 	_, ok := errors.AsType[E](err)
 	return ok
 }

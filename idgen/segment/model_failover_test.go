@@ -14,29 +14,29 @@ import (
 // failovers configures how the servers of a search fail over.
 type failovers struct {
 	servers     int  // number of servers; 0 means one
-	fails       int  // number of changes to another primary, which lacks the events that were not replicated to it
-	apart       bool // the old primary still takes writes, from the processes that stay connected to it
+	failOvers   int  // number of changes to another primary, which lacks the events that were not replicated to it
+	partitioned bool // the old primary still takes writes, from the processes that stay connected to it
 	ownState    bool // a former primary keeps its data
 	renamed     bool // a server that gets a copy of the primary's data has a new identity from then on
 	sameName    bool // it keeps its identity, and becomes the primary again once a move by a margin was copied to it
 	crashes     int  // number of restarts of the primary after which it lacks what it did not flush
-	late        int  // number of times that the primary applies another server's event late
+	lateEvents  int  // number of times that the primary applies another server's event late
 	unmarks     int  // number of times that a mark is removed by hand, after the last change of the primary
-	counted     bool // there may be at most as many moves by a margin as fail-overs
-	othersThere bool // another row of the table shows that a server lacks rows
+	limitMoves  bool // there may be at most as many moves by a margin as fail-overs
+	foreignRow  bool // another row of the table shows that a server lacks rows
 	lossless    bool // a server becomes the primary only if it has all writes
 	unmarked    bool // the row has no mark at first
 }
 
 // modelServer is one server.
 type modelServer struct {
-	n, life   int
-	row       *modelRow // nil if there is none
-	flushed   *modelRow // the row after a crash
-	others    int       // number of rows of the table with another server's mark
-	was       bool      // it was the primary
-	unsent    bool      // it has an event that no other server has
-	keepsMark bool      // which has the description
+	index, restarts int
+	row             *modelRow // nil if there is none
+	flushed         *modelRow // the row after a crash
+	foreignRows     int       // number of rows of the table with another server's mark
+	wasPrimary      bool      // it was the primary
+	hasUnsentEvent  bool      // it has an event that no other server has
+	keepsMark       bool      // which has the description
 }
 
 type modelRow struct {
@@ -46,9 +46,9 @@ type modelRow struct {
 
 func (s *modelServer) hash() string {
 	if !strings.Contains(modelHash, "Uptime") {
-		return fmt.Sprintf("%016d", s.n)
+		return fmt.Sprintf("%016d", s.index)
 	}
-	return fmt.Sprintf("%08d%08d", s.n, s.life)
+	return fmt.Sprintf("%08d%08d", s.index, s.restarts)
 }
 
 func (r *modelRow) copy() *modelRow {
@@ -62,16 +62,16 @@ func (r *modelRow) copy() *modelRow {
 // modelHash is the expression that a server evaluates to its own hash.
 var modelHash = serverid.MySQL.Hash
 
-// start0 sets up the servers.
-func (w *world) start0() {
+// setUpServers sets up the servers.
+func (w *world) setUpServers() {
 	for n := range max(w.failovers.servers, 1) {
-		s := &modelServer{n: n}
+		s := &modelServer{index: n}
 		if !w.create {
 			// The row is marked before anything can be lost: see "What a fail-over may still cost".
 			s.row = &modelRow{Row{MaxID: 1, Step: modelStep}, fmt.Sprintf("leafsql@%s 0 0", (&modelServer{}).hash())}
 		}
-		if w.othersThere && n > 0 {
-			s.others = 1
+		if w.foreignRow && n > 0 {
+			s.foreignRows = 1
 		}
 		s.flushed = s.row.copy()
 		w.servers = append(w.servers, s)
@@ -94,14 +94,14 @@ func (w *world) random(int64) int64 {
 }
 
 var (
-	updated = regexp.MustCompile(`^UPDATE .leaf_alloc. SET max_id = LAST_INSERT_ID\((?:GREATEST\(max_id, (\d+)\)|max_id) \+ (\d+)\)` +
+	updateText = regexp.MustCompile(`^UPDATE .leaf_alloc. SET max_id = LAST_INSERT_ID\((?:GREATEST\(max_id, (\d+)\)|max_id) \+ (\d+)\)` +
 		`(, description = description|, description = CONCAT_WS\(' ', NULLIF\(description, ''\), '(leafsql@[^']*)'\)|, description = REPLACE\(description, '([^']*)', '([^']*)'\))?` +
 		` WHERE biz_tag = _utf8mb4 X'61'`)
-	condition = regexp.MustCompile(` AND (?:(step BETWEEN 1 AND|max_id >=|max_id <=|max_id <) (\d+)` +
+	conditionText = regexp.MustCompile(` AND (?:(step BETWEEN 1 AND|max_id >=|max_id <=|max_id <) (\d+)` +
 		`|(LOCATE)\((?:CONCAT\('leafsql@', '([^']*)'\)|'([^']*)'), description\) > 0` +
 		`|(COALESCE)\(LOCATE\('leafsql@', description\), 0\) = 0 AND COALESCE\(CHAR_LENGTH\(description\), 0\) <= 200` +
 		`|'([0-9a-f]*)' = '([0-9a-f]*)')`)
-	ensured = regexp.MustCompile(`^INSERT INTO .leaf_alloc. .* VALUES \(_utf8mb4 X'61', (\d+), (\d+)(?:, '([^']*)')?\)`)
+	ensureText = regexp.MustCompile(`^INSERT INTO .leaf_alloc. .* VALUES \(_utf8mb4 X'61', (\d+), (\d+)(?:, '([^']*)')?\)`)
 )
 
 // update executes an UPDATE of the row.
@@ -110,12 +110,12 @@ func (w *world) update(s *statement, server *modelServer, text string) {
 	if row == nil {
 		return
 	}
-	m := updated.FindStringSubmatch(text)
+	m := updateText.FindStringSubmatch(text)
 	rest := text[len(m[0]):]
-	if left := condition.ReplaceAllString(rest, ""); left != "" {
+	if left := conditionText.ReplaceAllString(rest, ""); left != "" {
 		panic("the model does not know " + left)
 	}
-	for _, c := range condition.FindAllStringSubmatch(rest, -1) {
+	for _, c := range conditionText.FindAllStringSubmatch(rest, -1) {
 		v, fits := number(c[2]), true
 		switch {
 		case c[1] == "step BETWEEN 1 AND":
@@ -140,10 +140,10 @@ func (w *world) update(s *statement, server *modelServer, text string) {
 		}
 	}
 	if mark := m[4] + m[6]; mark != "" && !strings.Contains(mark, server.hash()) {
-		w.violated("server %d writes the mark %q, so that the next fetch moves the row once more", server.n, mark)
+		w.recordViolation("server %d writes the mark %q, so that the next fetch moves the row once more", server.index, mark)
 	}
 	if m[6] != "" && strings.Contains(row.description, server.hash()) && !strings.Contains(rest, " AND max_id < ") {
-		w.violated("server %d moves a row by a margin that has its mark", server.n)
+		w.recordViolation("server %d moves a row by a margin that has its mark", server.index)
 	}
 	start := max(row.MaxID, number(m[1]))
 	row.MaxID = start + number(m[2])
@@ -154,19 +154,19 @@ func (w *world) update(s *statement, server *modelServer, text string) {
 	case m[5] != "":
 		row.description = strings.ReplaceAll(row.description, m[5], m[6])
 	}
-	server.unsent, server.keepsMark = true, m[3] != ""
+	server.hasUnsentEvent, server.keepsMark = true, m[3] != ""
 	if number(m[2]) > 1<<30 {
 		w.jumped++
 	}
-	if w.rolls > 0 || len(w.servers) > 1 || server.life > 0 {
+	if w.rollbacks > 0 || len(w.servers) > 1 || server.restarts > 0 {
 		return
 	}
-	if start <= w.passed {
-		w.violated("the range [%d, %d) is handed out after %d was skipped", start, row.MaxID, w.passed)
+	if start <= w.highestSkipped {
+		w.recordViolation("the range [%d, %d) is handed out after %d was skipped", start, row.MaxID, w.highestSkipped)
 	}
 	for k := range w.table {
 		if start <= k && k < row.MaxID {
-			w.violated("the range [%d, %d) is handed out while a row has the key %d", start, row.MaxID, k)
+			w.recordViolation("the range [%d, %d) is handed out while a row has the key %d", start, row.MaxID, k)
 		}
 	}
 }
@@ -178,67 +178,67 @@ func (w *world) failoverActions() (all []action) {
 		if n == w.primary {
 			continue
 		}
-		if same(p.row, s.row) {
+		if equalRows(p.row, s.row) {
 			// nothing to replicate
-		} else if w.fails > 0 && (!w.ownState || !s.was) {
+		} else if w.failOvers > 0 && (!w.ownState || !s.wasPrimary) {
 			all = append(all, action{kind: "replicate", i: n})
 		}
-		if w.fails > 0 {
-			if w.apart {
+		if w.failOvers > 0 {
+			if w.partitioned {
 				for i, c := range w.procs {
-					if c.at == w.primary {
+					if c.server == w.primary {
 						all = append(all, action{kind: "moves", i: i, key: int64(n)})
 					}
 				}
-			} else if w.lossless && !same(p.row, s.row) {
+			} else if w.lossless && !equalRows(p.row, s.row) {
 				// waits until all is replicated
-			} else if !w.sameName || !s.was || !strings.Contains(s.row.description, s.hash()) {
+			} else if !w.sameName || !s.wasPrimary || !strings.Contains(s.row.description, s.hash()) {
 				all = append(all, action{kind: "fails", i: n})
 			}
 		}
-		if w.late > 0 && p.n != 0 && s.unsent && !same(p.row, s.row) {
+		if w.lateEvents > 0 && p.index != 0 && s.hasUnsentEvent && !equalRows(p.row, s.row) {
 			all = append(all, action{kind: "late", i: n})
 		}
 	}
 	if w.crashes > 0 {
-		if !same(p.row, p.flushed) {
+		if !equalRows(p.row, p.flushed) {
 			all = append(all, action{kind: "flush"})
 		}
 		all = append(all, action{kind: "crash"})
 	}
-	if w.unmarks > 0 && w.fails == 0 && p.row != nil && strings.Contains(p.row.description, p.hash()) {
+	if w.unmarks > 0 && w.failOvers == 0 && p.row != nil && strings.Contains(p.row.description, p.hash()) {
 		all = append(all, action{kind: "unmark"})
 	}
 	return all
 }
 
-func same(a, b *modelRow) bool { return a == nil && b == nil || a != nil && b != nil && *a == *b }
+func equalRows(a, b *modelRow) bool { return a == nil && b == nil || a != nil && b != nil && *a == *b }
 
 func (w *world) applyFailover(a action) {
 	p := w.servers[w.primary]
 	switch a.kind {
 	case "replicate":
 		s := w.servers[a.i]
-		s.row, s.unsent, p.unsent = p.row.copy(), false, false
-		if w.renamed && s.was {
-			s.life++
+		s.row, s.hasUnsentEvent, p.hasUnsentEvent = p.row.copy(), false, false
+		if w.renamed && s.wasPrimary {
+			s.restarts++
 		}
 	case "fails":
-		w.fails--
+		w.failOvers--
 		w.allowed++
-		p.was = true
+		p.wasPrimary = true
 		w.primary = a.i
-		w.disconnect(func(c *process) bool { c.at = a.i; return true })
+		w.disconnect(func(c *process) bool { c.server = a.i; return true })
 	case "moves": // one process at a time
 		w.allowed++
 		w.disconnect(func(c *process) bool {
 			if c == w.procs[a.i] {
-				c.at = int(a.key)
+				c.server = int(a.key)
 			}
 			return c == w.procs[a.i]
 		})
 	case "late": // values are absolute, and the row is found by its key
-		w.late--
+		w.lateEvents--
 		w.allowed++
 		from := w.servers[a.i]
 		if p.row = p.row.copy(); from.keepsMark {
@@ -250,7 +250,7 @@ func (w *world) applyFailover(a action) {
 	case "crash":
 		w.crashes--
 		w.allowed++
-		p.row, p.life = p.flushed.copy(), p.life+1
+		p.row, p.restarts = p.flushed.copy(), p.restarts+1
 		w.disconnect(func(*process) bool { return true })
 	case "unmark":
 		w.unmarks--
@@ -279,17 +279,17 @@ func (w *world) disconnect(broken func(*process) bool) {
 	w.pending = rest
 }
 
-// judge checks for faults other than ids that are issued twice.
-func (w *world) judge() {
-	if w.counted && w.jumped > w.allowed {
-		w.violated("%d moves by a margin, where %d would do", w.jumped, w.allowed)
+// checkInvariants checks for faults other than ids that are issued twice.
+func (w *world) checkInvariants() {
+	if w.limitMoves && w.jumped > w.allowed {
+		w.recordViolation("%d moves by a margin, where %d would do", w.jumped, w.allowed)
 	}
 	for _, p := range w.procs {
 		p.gen.mu.Lock()
 		_, back := errors.AsType[*RolledBackError](p.gen.failure)
 		p.gen.mu.Unlock()
 		if back && len(w.servers) > 1 && !w.edited {
-			w.violated("process %d is refused until somebody raises the row", p.n)
+			w.recordViolation("process %d is refused until somebody raises the row", p.index)
 		}
 	}
 }
@@ -299,11 +299,11 @@ var times = regexp.MustCompile(`(leafsql@[0-9a-f]{16} \d+) \d+`)
 // withoutTimes removes times from a state, except for their relevant differences.
 func withoutTimes(text string) string { return times.ReplaceAllString(text, "$1") }
 
-func (w *world) stateOfServers() string {
+func (w *world) serverStates() string {
 	var b strings.Builder
-	fmt.Fprint(&b, w.primary, w.fails, w.crashes, w.late, w.unmarks, w.margins, w.jumped-w.allowed)
+	fmt.Fprint(&b, w.primary, w.failOvers, w.crashes, w.lateEvents, w.unmarks, w.margins, w.jumped-w.allowed)
 	for _, s := range w.servers {
-		fmt.Fprint(&b, " ", s.life, s.was, s.unsent, s.keepsMark)
+		fmt.Fprint(&b, " ", s.restarts, s.wasPrimary, s.hasUnsentEvent, s.keepsMark)
 		for _, r := range []*modelRow{s.row, s.flushed} {
 			if r == nil {
 				fmt.Fprint(&b, " -")
@@ -319,7 +319,7 @@ func (w *world) stateOfServers() string {
 	return b.String()
 }
 
-func (w *world) stateOfMark(p *process) string {
+func (w *world) markState(p *process) string {
 	v, known := p.alloc.knownRows.Load("a")
 	if !known {
 		return "-"

@@ -14,22 +14,22 @@ import (
 
 // process is one client.
 type process struct {
-	w       *world
-	n       int
-	db      *sqlx.DB
-	alloc   *AllocStore
-	gen     *Generator
-	stage   int           // stage of seeToTheRow
-	flights []*flight     // in progress
-	turn    chan struct{} // held by the operation that prepares the row
-	ready   bool          // the row is prepared
-	ops     []*op         // in progress
-	own     map[int64]bool
-	skipped int64
-	dead    bool
-	at      int             // index of the server that it is connected to
-	ctx     context.Context // ends with the process
-	kill    context.CancelFunc
+	w            *world
+	index        int
+	db           *sqlx.DB
+	alloc        *AllocStore
+	gen          *Generator
+	prepareStage int           // stage of prepareRow
+	flights      []*flight     // in progress
+	prepareLock  chan struct{} // held by the operation that prepares the row
+	rowReady     bool          // the row is prepared
+	ops          []*insertOp   // in progress
+	issued       map[int64]bool
+	skipped      int64
+	dead         bool
+	server       int             // index of the server that it is connected to
+	ctx          context.Context // ends with the process
+	kill         context.CancelFunc
 }
 
 // flight is a request to the store.
@@ -40,26 +40,26 @@ type flight struct {
 
 type flightKey struct{} // context key of a *flight
 
-// op is an INSERT.
-type op struct {
-	key     int64          // key in the row; 0 if it gets one
-	above   int64          // highest key that was skipped before the INSERT began
-	opens   bool           // a pool opens the table
-	foreign map[int64]bool // with opens: world.foreign at that time
-	at      string
+// insertOp is an INSERT.
+type insertOp struct {
+	key           int64          // key in the row; 0 if it gets one
+	skippedBefore int64          // highest key that was skipped before the INSERT began
+	opensTable    bool           // a pool opens the table
+	foreign       map[int64]bool // with opens: world.foreign at that time
+	step          string
 }
 
 // statement is on its way to the server, or the answer on its way back.
 
 func (w *world) start(n int) *process {
-	p := &process{w: w, n: n, at: w.primary, turn: make(chan struct{}, 1), own: map[int64]bool{}}
+	p := &process{w: w, index: n, server: w.primary, prepareLock: make(chan struct{}, 1), issued: map[int64]bool{}}
 	p.ctx, p.kill = context.WithCancel(context.Background())
 	p.db = sqlx.NewDb(sql.OpenDB(p), "mysql")
 	p.alloc = NewAllocStore(p.db, "leaf_alloc")
 	p.alloc.Logger = slog.New(slog.DiscardHandler)
 	p.alloc.random = w.random
 	p.gen = New(p, "a", &Options{Timeout: time.Hour, Logger: p.alloc.Logger})
-	p.ready = !w.create
+	p.rowReady = !w.create
 	return p
 }
 
@@ -87,72 +87,72 @@ func (p *process) end() {
 }
 
 // insert does what a driver does for one row.
-func (p *process) insert(o *op) {
-	err := p.do(o)
+func (p *process) insert(o *insertOp) {
+	err := p.runInsert(o)
 	p.w.mu.Lock()
 	defer p.w.mu.Unlock()
-	p.ops = slices.DeleteFunc(p.ops, func(x *op) bool { return x == o })
+	p.ops = slices.DeleteFunc(p.ops, func(x *insertOp) bool { return x == o })
 	_ = err // expected: the row does not exist
 }
 
-func (p *process) do(o *op) error {
+func (p *process) runInsert(o *insertOp) error {
 	ctx := p.ctx
-	o.at = "turn"
+	o.step = "turn"
 	select {
-	case p.turn <- struct{}{}:
+	case p.prepareLock <- struct{}{}:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	o.at = "row"
-	err := p.seeToTheRow(ctx)
-	<-p.turn
+	o.step = "row"
+	err := p.prepareRow(ctx)
+	<-p.prepareLock
 	if err != nil {
 		return err
 	}
-	if o.opens {
-		o.at = "opens"
+	if o.opensTable {
+		o.step = "opens"
 		if err := p.open(ctx); err != nil {
 			return err
 		}
 	}
 	k := o.key
 	if k > 0 {
-		o.at = "skip"
+		o.step = "skip"
 		if err := p.gen.Skip(ctx, k); err != nil {
 			return err
 		}
-		p.w.skippedBy(p, k)
+		p.w.recordSkip(p, k)
 	} else {
-		o.at = "next"
+		o.step = "next"
 		if k, err = p.gen.Next(ctx, 1); err != nil {
 			return err
 		}
-		p.w.issuedTo(p, o, k)
+		p.w.recordIssue(p, o, k)
 	}
-	o.at = fmt.Sprint("insert ", k)
+	o.step = fmt.Sprint("insert ", k)
 	_, err = p.db.ExecContext(ctx, fmt.Sprint("INSERT INTO t VALUES ", k))
 	return err
 }
 
-// seeToTheRow creates the row and moves it above the keys in use.
-func (p *process) seeToTheRow(ctx context.Context) error {
-	if p.ready {
+// prepareRow creates the row and moves it above the keys in use.
+func (p *process) prepareRow(ctx context.Context) error {
+	if p.rowReady {
 		return nil
 	}
-	p.stage = 1
+	p.prepareStage = 1
 	var highest int64
 	if err := p.db.GetContext(ctx, &highest, "SELECT MAX(id) FROM t"); err != nil {
 		return err
 	}
-	p.stage = 2
+	p.prepareStage = 2
 	if err := p.alloc.Ensure(ctx, "a", highest+1, modelStep); err != nil {
 		return err
 	}
-	p.stage = 3
+	p.prepareStage = 3
 	if err := p.db.GetContext(ctx, &highest, "SELECT MAX(id) FROM t"); err != nil {
 		return err
 	}
-	p.stage = 4
+	p.prepareStage = 4
 	switch r, err := p.gen.Look(ctx); {
 	case err != nil:
 		return err
@@ -162,7 +162,7 @@ func (p *process) seeToTheRow(ctx context.Context) error {
 	if err := p.gen.Skip(ctx, highest); err != nil {
 		return err
 	}
-	p.ready = true
+	p.rowReady = true
 	return nil
 }
 

@@ -28,7 +28,7 @@ func (w *world) actions() (all []action) {
 		case s.p.dead:
 			all = append(all, action{kind: "orphan", i: i})
 			continue
-		case strings.HasPrefix(s.text, "UPDATE") && !s.ran:
+		case strings.HasPrefix(s.text, "UPDATE") && !s.executed:
 			all = append(all, action{kind: "run", i: i})
 		}
 		all = append(all, action{kind: "answer", i: i})
@@ -42,7 +42,7 @@ func (w *world) actions() (all []action) {
 			for _, k := range w.keys {
 				all = append(all, action{kind: "key", i: i, key: k})
 			}
-			if w.opened > 0 {
+			if w.tableOpens > 0 {
 				all = append(all, action{kind: "open", i: i})
 			}
 		}
@@ -55,10 +55,10 @@ func (w *world) actions() (all []action) {
 	if quiet {
 		all = append(all, action{kind: "time"})
 	}
-	if w.plain > 0 {
+	if w.plainWrites > 0 {
 		all = append(all, action{kind: "plain"})
 	}
-	if w.rolls > 1 { // the last roll marks that there were any
+	if w.rollbacks > 1 { // the last roll marks that there were any
 		all = append(all, action{kind: "roll"})
 	}
 	return append(all, w.failoverActions()...)
@@ -69,19 +69,19 @@ func (w *world) apply(a action) {
 	case "next", "key", "open": // an INSERT begins
 		w.ops--
 		p := w.procs[a.i]
-		o := &op{key: a.key, above: p.skipped}
+		o := &insertOp{key: a.key, skippedBefore: p.skipped}
 		if a.kind == "open" {
-			w.opened--
-			o.opens, o.foreign = true, maps.Clone(w.foreign)
+			w.tableOpens--
+			o.opensTable, o.foreign = true, maps.Clone(w.foreign)
 		}
 		p.ops = append(p.ops, o)
 		go p.insert(o)
 	case "run": // the server executes a statement
-		w.run(w.pending[a.i])
+		w.execute(w.pending[a.i])
 	case "answer": // the answer arrives
 		s := w.pending[a.i]
-		if !s.ran {
-			w.run(s)
+		if !s.executed {
+			w.execute(s)
 		}
 		w.pending = slices.Delete(w.pending, a.i, a.i+1)
 		s.done <- nil
@@ -93,27 +93,27 @@ func (w *world) apply(a action) {
 	case "orphan": // the server executes a statement of a process that has ended
 		s := w.pending[a.i]
 		w.pending = slices.Delete(w.pending, a.i, a.i+1)
-		w.run(s)
+		w.execute(s)
 	case "restart": // a process is killed, and another one started
 		w.restarts--
 		p := w.procs[a.i]
 		if w.giveBack {
-			w.givenBack(p.gen)
+			w.lowerRow(p.gen)
 		}
 		p.end()
-		w.pending = slices.DeleteFunc(w.pending, func(s *statement) bool { return s.p == p && s.ran })
+		w.pending = slices.DeleteFunc(w.pending, func(s *statement) bool { return s.p == p && s.executed })
 		w.procs[a.i] = w.start(a.i)
 	case "time": // pauses have passed
 		time.Sleep(2 * time.Second)
 	case "plain": // a client without leafsql inserts from AUTO_INCREMENT up to the row's next id, and moves the row
-		w.plain--
+		w.plainWrites--
 		row := w.servers[w.primary].row
 		for k := w.highest(math.MaxInt64) + 1; k <= row.MaxID; k++ {
 			w.table[k], w.foreign[k] = true, true
 		}
 		row.MaxID = w.highest(math.MaxInt64) + 1
 	case "roll": // an old backup is restored
-		w.rolls--
+		w.rollbacks--
 		w.servers[w.primary].row.MaxID = 1
 	default:
 		w.applyFailover(a)
@@ -121,15 +121,15 @@ func (w *world) apply(a action) {
 	synctest.Wait()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.judge()
+	w.checkInvariants()
 	slices.SortStableFunc(w.pending, func(a, b *statement) int {
-		return strings.Compare(fmt.Sprint(a.p.n, a.p.dead, a.text), fmt.Sprint(b.p.n, b.p.dead, b.text))
+		return strings.Compare(fmt.Sprint(a.p.index, a.p.dead, a.text), fmt.Sprint(b.p.index, b.p.dead, b.text))
 	})
 }
 
-// givenBack lowers the row to the first id that a generator has not issued, if the row is still at the end of
+// lowerRow lowers the row to the first id that a generator has not issued, if the row is still at the end of
 // its last range.
-func (w *world) givenBack(g *Generator) {
+func (w *world) lowerRow(g *Generator) {
 	s := g.cur.Load()
 	if first := s.base + s.taken() + 1; len(g.queue) == 0 && s.size > 0 && w.servers[w.primary].row.MaxID == s.end() {
 		w.servers[w.primary].row.MaxID = first
@@ -139,25 +139,25 @@ func (w *world) givenBack(g *Generator) {
 // state returns a text that differs for different states.
 func (w *world) state() string {
 	var b strings.Builder
-	fmt.Fprintln(&b, w.stateOfServers(), slices.Sorted(maps.Keys(w.table)), slices.Sorted(maps.Keys(w.issued)), w.passed, slices.Sorted(maps.Keys(w.foreign)), w.ops, w.opened, w.plain, w.cuts, w.restarts, w.rolls)
+	fmt.Fprintln(&b, w.serverStates(), slices.Sorted(maps.Keys(w.table)), slices.Sorted(maps.Keys(w.issued)), w.highestSkipped, slices.Sorted(maps.Keys(w.foreign)), w.ops, w.tableOpens, w.plainWrites, w.cuts, w.restarts, w.rollbacks)
 	var procs []string // sorted, since the order of the processes does not matter
 	for _, p := range w.procs {
-		procs = append(procs, w.stateOf(p))
+		procs = append(procs, w.processState(p))
 	}
 	slices.Sort(procs)
 	fmt.Fprintln(&b, procs)
 	for _, s := range w.pending {
 		if s.p.dead {
-			fmt.Fprintln(&b, withoutTimes(s.text), s.at)
+			fmt.Fprintln(&b, withoutTimes(s.text), s.server)
 		}
 	}
 	return b.String()
 }
 
-func (w *world) stateOf(p *process) string {
+func (w *world) processState(p *process) string {
 	var b strings.Builder
 	g, s := p.gen, p.gen.cur.Load()
-	fmt.Fprintln(&b, p.ready, p.stage, p.skipped, p.at, w.stateOfMark(p), s.base, s.size, s.taken(), s.checkAt.Load(), g.queue, g.seen, g.rowNext, g.floor, g.fetchFloor, g.fetching, g.retry != nil, g.failure != nil,
+	fmt.Fprintln(&b, p.rowReady, p.prepareStage, p.skipped, p.server, w.markState(p), s.base, s.size, s.taken(), s.checkAt.Load(), g.queue, g.seen, g.rowNext, g.floor, g.fetchFloor, g.fetching, g.retry != nil, g.failure != nil,
 		g.pace.rowStep, g.pace.hasRange, g.pace.step, g.pace.skipped, g.pace.usedDuringFetch(), g.pace.outlivedFirst(time.Now()))
 	var flights []string
 	for _, f := range p.flights {
@@ -174,12 +174,12 @@ func (w *world) stateOf(p *process) string {
 	}
 	slices.Sort(ops)
 	fmt.Fprintln(&b, ops)
-	if w.rolls > 0 {
-		fmt.Fprintln(&b, slices.Sorted(maps.Keys(p.own)))
+	if w.rollbacks > 0 {
+		fmt.Fprintln(&b, slices.Sorted(maps.Keys(p.issued)))
 	}
 	for _, s := range w.pending {
 		if s.p == p {
-			fmt.Fprintln(&b, withoutTimes(s.text), s.at, s.ran, s.res)
+			fmt.Fprintln(&b, withoutTimes(s.text), s.server, s.executed, s.res)
 		}
 	}
 	return b.String()
@@ -190,7 +190,7 @@ func replay(m model, schedule []action) *world {
 	w := newWorld(m)
 	for _, a := range schedule {
 		w.apply(a)
-		if w.wrong != "" {
+		if w.violation != "" {
 			break
 		}
 	}
@@ -224,8 +224,8 @@ func search(m model, states int) (wrong string, schedule []action, depth, visite
 				state, todo := w.state(), w.actions()
 				w.end()
 				switch {
-				case w.wrong != "":
-					return w.wrong, longer, depth, len(seen)
+				case w.violation != "":
+					return w.violation, longer, depth, len(seen)
 				case !seen[state] && states > 0 && len(seen) == states:
 					return "", nil, depth, len(seen)
 				case !seen[state]:

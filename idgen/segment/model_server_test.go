@@ -16,13 +16,13 @@ import (
 
 // statement is a statement on its way to the server, or its answer on the way back.
 type statement struct {
-	p    *process
-	text string
-	at   int // index of the server that it was sent to
-	ran  bool
-	rows [][]driver.Value
-	res  result
-	done chan error
+	p        *process
+	text     string
+	server   int // index of the server that it was sent to
+	executed bool
+	rows     [][]driver.Value
+	res      result
+	done     chan error
 }
 
 type result struct{ id, n int64 }
@@ -30,23 +30,23 @@ type result struct{ id, n int64 }
 func (r result) LastInsertId() (int64, error) { return r.id, nil }
 func (r result) RowsAffected() (int64, error) { return r.n, nil }
 
-// run executes a statement.
-func (w *world) run(s *statement) {
-	s.ran = true
-	server := w.servers[s.at]
+// execute executes a statement.
+func (w *world) execute(s *statement) {
+	s.executed = true
+	server := w.servers[s.server]
 	text := strings.ReplaceAll(s.text, modelHash, "'"+server.hash()+"'")
-	if updated.MatchString(text) {
+	if updateText.MatchString(text) {
 		w.update(s, server, text)
 		return
 	}
-	if m := ensured.FindStringSubmatch(text); m != nil {
+	if m := ensureText.FindStringSubmatch(text); m != nil {
 		if server.row == nil {
 			server.row = &modelRow{Row: Row{MaxID: number(m[1]), Step: number(m[2])}, description: m[3]}
 		}
 		return
 	}
 	switch {
-	case strings.HasPrefix(s.text, readsRow):
+	case strings.HasPrefix(s.text, readRowText):
 		if server.row != nil {
 			s.rows = [][]driver.Value{{server.row.MaxID, server.row.Step, server.row.description, server.hash(), time.Now().Unix(), int64(1)}}
 		}
@@ -55,7 +55,7 @@ func (w *world) run(s *statement) {
 			s.rows = append(s.rows, []driver.Value{name, "1"})
 		}
 	case text == tagtable.ForeignMarksQuery("'"+server.hash()+"'", "`leaf_alloc`"):
-		s.rows = [][]driver.Value{{server.hash(), int64(server.others)}}
+		s.rows = [][]driver.Value{{server.hash(), int64(server.foreignRows)}}
 	case s.text == "SELECT MAX(id) FROM t":
 		s.rows = [][]driver.Value{{slices.Max(append(slices.Collect(maps.Keys(w.table)), 0))}}
 	case strings.HasPrefix(s.text, "INSERT INTO t VALUES "):
@@ -72,7 +72,7 @@ func number(s string) int64 {
 
 // send waits until the search has executed and answered a statement.
 func (p *process) send(ctx context.Context, text string) (*statement, error) {
-	s := &statement{p: p, text: text, at: p.at, done: make(chan error, 1)}
+	s := &statement{p: p, text: text, server: p.server, done: make(chan error, 1)}
 	switch text {
 	case "START TRANSACTION", tagtable.Commit, tagtable.Rollback:
 		return s, ctx.Err()
@@ -82,8 +82,8 @@ func (p *process) send(ctx context.Context, text string) (*statement, error) {
 		p.w.mu.Unlock()
 		return nil, errors.New("the process is over")
 	}
-	if at := strings.HasPrefix(text, readsRow) || strings.HasPrefix(text, "SHOW"); !p.w.create && !p.w.looks && !strings.HasPrefix(text, "UPDATE") || at && !p.w.looks {
-		p.w.run(s)
+	if at := strings.HasPrefix(text, readRowText) || strings.HasPrefix(text, "SHOW"); !p.w.create && !p.w.delayReads && !strings.HasPrefix(text, "UPDATE") || at && !p.w.delayReads {
+		p.w.execute(s)
 		p.w.mu.Unlock()
 		return s, ctx.Err()
 	}
@@ -124,14 +124,14 @@ func (c modelConn) QueryContext(ctx context.Context, text string, _ []driver.Nam
 	return &modelRows{s}, err
 }
 
-// readsRow is the beginning of the statement that reads a tag's row.
-const readsRow = "SELECT *, "
+// readRowText is the beginning of the statement that reads a tag's row.
+const readRowText = "SELECT *, "
 
 type modelRows struct{ s *statement }
 
 func (r *modelRows) Columns() []string {
 	switch {
-	case strings.HasPrefix(r.s.text, readsRow):
+	case strings.HasPrefix(r.s.text, readRowText):
 		return []string{"max_id", "step", "description", "leafsql@server", "leafsql@now", "@@autocommit"}
 	case strings.Contains(r.s.text, "SHOW") || strings.Contains(r.s.text, "SELECT COUNT"):
 		return []string{"name", "value"}

@@ -11,10 +11,10 @@ import (
 func walk(m model, seed int64, actions int) (wrong string, schedule []action, ids, jumps int) {
 	random := rand.New(rand.NewPCG(uint64(seed), 0))
 	m.ops, m.cuts, m.restarts = 40, m.cuts+3, m.restarts+3
-	if m.fails > 0 {
-		m.fails += 2
+	if m.failOvers > 0 {
+		m.failOvers += 2
 	}
-	m.counted, m.crashes, m.late, m.renamed = false, 3*m.crashes, 3*m.late, !m.ownState && !m.sameName
+	m.limitMoves, m.crashes, m.lateEvents, m.renamed = false, 3*m.crashes, 3*m.lateEvents, !m.ownState && !m.sameName
 	w := newWorld(m)
 	defer w.end()
 	for range actions {
@@ -24,11 +24,11 @@ func walk(m model, seed int64, actions int) (wrong string, schedule []action, id
 		}
 		a := all[random.IntN(len(all))]
 		schedule = append(schedule, a)
-		if w.apply(a); w.wrong != "" {
+		if w.apply(a); w.violation != "" {
 			break
 		}
 	}
-	return w.wrong, schedule, len(w.issued), w.jumped
+	return w.violation, schedule, len(w.issued), w.jumped
 }
 
 func TestModelWalks(t *testing.T) {

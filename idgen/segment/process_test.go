@@ -125,8 +125,8 @@ func start(t *testing.T, dsn string, conns int) *process {
 	return p
 }
 
-// say waits for a line.
-func (p *process) say(t *testing.T, want string) {
+// waitForLine waits for a line.
+func (p *process) waitForLine(t *testing.T, want string) {
 	t.Helper()
 	if !p.lines.Scan() || p.lines.Text() != want {
 		t.Fatalf("the writer said %q, %v instead of %q", p.lines.Text(), p.lines.Err(), want)
@@ -135,8 +135,8 @@ func (p *process) say(t *testing.T, want string) {
 
 func (p *process) finish(t *testing.T) {
 	t.Helper()
-	p.say(t, "half")
-	p.say(t, "done")
+	p.waitForLine(t, "half")
+	p.waitForLine(t, "done")
 	if err := p.Wait(); err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +172,7 @@ func processes(t *testing.T, dsn string, conns int) {
 		procs = append(procs, start(t, dsn, conns))
 	}
 	for _, p := range procs[:2] {
-		p.say(t, "half")
+		p.waitForLine(t, "half")
 		if err := p.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}

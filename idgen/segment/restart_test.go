@@ -14,9 +14,9 @@ import (
 
 // After Restart a generator is like a new one, and the result of a fetch in progress is discarded.
 func TestRestart(t *testing.T) {
-	m := memory(1, 20)
-	bubble(t, m, func(t *testing.T, g *segment.Generator) {
-		next(t, g, 10, 1)
+	m := newMemory(1, 20)
+	runInBubble(t, m, func(t *testing.T, g *segment.Generator) {
+		wantNext(t, g, 10, 1)
 		synctest.Wait() // ids up to 37 in memory
 		if err := g.Skip(t.Context(), 100); err != nil {
 			t.Fatal(err)
@@ -36,41 +36,41 @@ func TestRestart(t *testing.T) {
 		m.Delete("a")
 		g.Restart()
 		m.Put(segment.Row{Tag: "a", MaxID: 1, Step: 20})
-		if err := <-looked; !is[*segment.UnavailableError](err) {
+		if err := <-looked; !isError[*segment.UnavailableError](err) {
 			t.Error(err)
 		}
-		next(t, g, 3, 1)
+		wantNext(t, g, 3, 1)
 		if err := g.Skip(t.Context(), 50); err != nil { // not considered skipped already
 			t.Fatal(err)
 		}
-		next(t, g, 1, 51)
+		wantNext(t, g, 1, 51)
 		if s := g.Stats(); s.IDs+s.Dropped+s.Remaining == 0 || s.Err != nil {
 			t.Errorf("%+v", s)
 		}
 	})
 }
 
-// holding is a store that can delay its answers.
-type holding struct {
+// delayedStore is a store that can delay its answers.
+type delayedStore struct {
 	*segmenttest.Memory
-	up chan struct{}
+	release chan struct{}
 }
 
-func (h *holding) Fetch(ctx context.Context, q segment.Request) (segment.Range, error) {
+func (h *delayedStore) Fetch(ctx context.Context, q segment.Request) (segment.Range, error) {
 	r, err := h.Memory.Fetch(ctx, q)
-	if h.up != nil {
-		<-h.up
+	if h.release != nil {
+		<-h.release
 	}
 	return r, err
 }
 
 // A range of the deleted row is not used, and a waiting call gets a range of the new row.
 func TestRestartWhileFetching(t *testing.T) {
-	m := &holding{Memory: memory(1, 20)}
-	bubble(t, m, func(t *testing.T, g *segment.Generator) {
-		next(t, g, 10, 1)
+	m := &delayedStore{Memory: newMemory(1, 20)}
+	runInBubble(t, m, func(t *testing.T, g *segment.Generator) {
+		wantNext(t, g, 10, 1)
 		synctest.Wait()
-		m.up = make(chan struct{})
+		m.release = make(chan struct{})
 		got := make(chan int64)
 		go func() {
 			id, err := g.Next(t.Context(), 100)
@@ -83,7 +83,7 @@ func TestRestartWhileFetching(t *testing.T) {
 		m.Delete("a")
 		g.Restart()
 		m.Put(segment.Row{Tag: "a", MaxID: 1, Step: 20})
-		close(m.up)
+		close(m.release)
 		if id := <-got; id != 1 {
 			t.Error(id)
 		}
@@ -92,8 +92,8 @@ func TestRestartWhileFetching(t *testing.T) {
 
 // Above includes the range of a fetch in progress.
 func TestAbove(t *testing.T) {
-	m := memory(1, 20)
-	bubble(t, m, func(t *testing.T, g *segment.Generator) {
+	m := newMemory(1, 20)
+	runInBubble(t, m, func(t *testing.T, g *segment.Generator) {
 		above := func(want int64) {
 			t.Helper()
 			if k, err := g.Above(t.Context()); k != want || err != nil {
@@ -101,10 +101,10 @@ func TestAbove(t *testing.T) {
 			}
 		}
 		above(1)
-		next(t, g, 1, 1)
+		wantNext(t, g, 1, 1)
 		above(17)
 		m.Delay(time.Second)
-		next(t, g, 8, 2)
+		wantNext(t, g, 8, 2)
 		short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 		if _, err := g.Above(short); !errors.Is(err, context.DeadlineExceeded) {
@@ -140,7 +140,7 @@ func TestBehindForLong(t *testing.T) {
 		for i, most := range []time.Duration{10 * time.Second, time.Second} {
 			db.MustExec("UPDATE leaf_alloc SET max_id = 1, description = 'leafsql@off'")
 			began := time.Now()
-			if _, err := g.Next(t.Context(), 100); !is[*segment.RolledBackError](err) || time.Since(began) > most {
+			if _, err := g.Next(t.Context(), 100); !isError[*segment.RolledBackError](err) || time.Since(began) > most {
 				t.Errorf("%s: attempt %d: %v after %v", dsn.Name, i, err, time.Since(began))
 			}
 		}

@@ -186,7 +186,7 @@ func TestSequenceFits(t *testing.T) {
 			t.Fatal(id, err)
 		}
 	}
-	if id, err := g.Next(t.Context(), 1); !is[*segment.FullError](err) {
+	if id, err := g.Next(t.Context(), 1); !isError[*segment.FullError](err) {
 		t.Error(id, err)
 	}
 }
@@ -242,7 +242,7 @@ func TestSequenceRows(t *testing.T) {
 			}
 		}
 		_, err := s.Row(ctx, "it's")
-		if !is[*segment.UnknownTagError](err) {
+		if !isError[*segment.UnknownTagError](err) {
 			t.Fatal(err)
 		}
 		db.MustExec(strings.ReplaceAll(statement.FindString(err.Error()), "<highest id>", "4711"))
@@ -260,7 +260,7 @@ func TestSequenceRows(t *testing.T) {
 		db.MustExec("UPDATE t_sequence SET current_value = 7 WHERE name = 'a'")
 		again := segment.NewSequenceStore(db, "t_sequence") // has fetched nothing, so it cannot detect that a node is behind
 		_, err = again.Fetch(ctx, segment.Request{Tag: "a", N: 10, Seen: 510})
-		if !is[*segment.RolledBackError](err) {
+		if !isError[*segment.RolledBackError](err) {
 			t.Fatal(err)
 		}
 		db.MustExec(strings.ReplaceAll(statement.FindString(err.Error()), "<highest id in all tables and shards of this tag>", "600"))

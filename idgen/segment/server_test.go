@@ -21,13 +21,13 @@ import (
 	"github.com/leafsql/leafsql/testutil/stopwatch"
 )
 
-// faulty returns a store that uses a proxy, and one that uses the same table directly.
-func faulty(t *testing.T, step int64) (through, direct *segment.AllocStore, proxy *netfault.Proxy) {
+// storeOverProxy returns a store that uses a proxy, and one that uses the same table directly.
+func storeOverProxy(t *testing.T, step int64) (through, direct *segment.AllocStore, proxy *netfault.Proxy) {
 	t.Helper()
-	return faultyOn(t, mysqltest.Database(t), step, nil)
+	return storeOverProxyOn(t, mysqltest.Database(t), step, nil)
 }
 
-func faultyOn(t *testing.T, dsn string, step int64, params map[string]string) (through, direct *segment.AllocStore, proxy *netfault.Proxy) {
+func storeOverProxyOn(t *testing.T, dsn string, step int64, params map[string]string) (through, direct *segment.AllocStore, proxy *netfault.Proxy) {
 	t.Helper()
 	direct = allocStore(t, pool(t, dsn, ""), "leaf_alloc")
 	if err := direct.Ensure(t.Context(), "a", 1, step); err != nil {
@@ -50,7 +50,7 @@ func faultyOn(t *testing.T, dsn string, step int64, params map[string]string) (t
 
 // The reply to a fetch is lost: no call gets its range, and another range follows.
 func TestLostReply(t *testing.T) {
-	through, direct, proxy := faulty(t, 10)
+	through, direct, proxy := storeOverProxy(t, 10)
 	g := segment.New(through, "a", nil)
 	defer g.Close()
 	if id, err := g.Next(t.Context(), 10); err != nil || id != 1 {
@@ -85,7 +85,7 @@ func TestCutAtEveryByte(t *testing.T) {
 		for name, params := range map[string]map[string]string{"one statement": nil, "transaction": {"autocommit": "0"}} {
 			t.Run(server.Name+"/"+name, func(t *testing.T) {
 				t.Parallel()
-				through, direct, proxy := faultyOn(t, server.Database(t), 10, params)
+				through, direct, proxy := storeOverProxyOn(t, server.Database(t), 10, params)
 				var total [3]atomic.Int64
 				fetch(t, through, segment.Request{Tag: "a", N: 10})
 				proxy.Filter(func(dir netfault.Direction, chunk []byte) netfault.Verdict {
@@ -124,7 +124,7 @@ func TestCutAtEveryByte(t *testing.T) {
 // The database becomes unavailable at random times, repeatedly: no id is issued twice, no restart is needed,
 // and ids in memory are issued meanwhile.
 func TestServerAway(t *testing.T) {
-	through, direct, proxy := faulty(t, 50)
+	through, direct, proxy := storeOverProxy(t, 50)
 	g := segment.New(through, "a", &segment.Options{Timeout: 2 * time.Second})
 	defer g.Close()
 	var ids idcheck.Collector
@@ -151,7 +151,7 @@ func TestServerAway(t *testing.T) {
 				case err == nil:
 					served.Add(1)
 					r.Add(first, 1+n%3)
-				case is[*segment.UnavailableError](err):
+				case isError[*segment.UnavailableError](err):
 					failed.Add(1)
 				case ctx.Err() == nil:
 					t.Error(err)
@@ -251,7 +251,7 @@ func TestServerSilent(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			through, _, proxy := faultyOn(t, mysqltest.Database(t), 50, silent.params)
+			through, _, proxy := storeOverProxyOn(t, mysqltest.Database(t), 50, silent.params)
 			if name == "commit of a range" {
 				fetch(t, through, segment.Request{Tag: "a", N: 1}) // the row has been read
 			}
@@ -268,7 +268,7 @@ func TestServerSilent(t *testing.T) {
 				return netfault.Pass
 			})
 			for !stuck.Load() { // a busy machine may not get there in time
-				if id, err := g.Next(t.Context(), 1); !is[*segment.UnavailableError](err) || !strings.Contains(err.Error(), "no answer within 2.4s") {
+				if id, err := g.Next(t.Context(), 1); !isError[*segment.UnavailableError](err) || !strings.Contains(err.Error(), "no answer within 2.4s") {
 					t.Fatal(id, err)
 				}
 			}
@@ -283,7 +283,7 @@ func TestServerSilent(t *testing.T) {
 				if err == nil {
 					break
 				}
-				if !is[*segment.UnavailableError](err) {
+				if !isError[*segment.UnavailableError](err) {
 					t.Fatal(err)
 				}
 			}
@@ -328,11 +328,11 @@ func TestReadOnlyConnection(t *testing.T) {
 
 // Close stops everything, whatever it interrupts.
 func TestCloseLeavesNothing(t *testing.T) {
-	through, _, proxy := faulty(t, 50)
+	through, _, proxy := storeOverProxy(t, 50)
 	before := goleak.IgnoreCurrent()
 	proxy.Delay(netfault.Both, 50*time.Millisecond)
 	g := segment.New(through, "a", nil)
-	wait := calls(t.Context(), g, 8, 1)
+	wait := startCalls(t.Context(), g, 8, 1)
 	for g.Stats().Waits == 0 {
 		time.Sleep(time.Millisecond)
 	}

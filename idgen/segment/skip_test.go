@@ -17,8 +17,8 @@ import (
 	"github.com/leafsql/leafsql/testutil/idcheck"
 )
 
-// skip calls Skip, and waits for a fetch in the background.
-func skip(t *testing.T, g *segment.Generator, k int64) {
+// mustSkip calls Skip, and waits for a fetch in the background.
+func mustSkip(t *testing.T, g *segment.Generator, k int64) {
 	t.Helper()
 	if err := g.Skip(t.Context(), k); err != nil {
 		t.Fatalf("Skip(%d): %v", k, err)
@@ -28,18 +28,18 @@ func skip(t *testing.T, g *segment.Generator, k int64) {
 
 // Seed rows and then generated ones: the ids are those of AUTO_INCREMENT.
 func TestSkip(t *testing.T) {
-	m := memory(1, 1000)
-	bubble(t, m, func(t *testing.T, g *segment.Generator) {
-		skip(t, g, 1)
-		skip(t, g, 2)
-		next(t, g, 1, 3)
-		next(t, g, 2, 4)
-		skip(t, g, 50)
-		next(t, g, 1, 51)
-		skip(t, g, 7) // already passed
-		next(t, g, 1, 52)
-		skip(t, g, 1_000_000)
-		next(t, g, 3, 1_000_001)
+	m := newMemory(1, 1000)
+	runInBubble(t, m, func(t *testing.T, g *segment.Generator) {
+		mustSkip(t, g, 1)
+		mustSkip(t, g, 2)
+		wantNext(t, g, 1, 3)
+		wantNext(t, g, 2, 4)
+		mustSkip(t, g, 50)
+		wantNext(t, g, 1, 51)
+		mustSkip(t, g, 7) // already passed
+		wantNext(t, g, 1, 52)
+		mustSkip(t, g, 1_000_000)
+		wantNext(t, g, 3, 1_000_001)
 		if s := g.Stats(); s.IDs != 8 || s.Fetches != 3 {
 			t.Fatalf("%+v", s)
 		}
@@ -51,23 +51,23 @@ func TestSkip(t *testing.T) {
 
 // Keys that are not ids, and keys below the row's known next id, cause no request.
 func TestSkipWithoutTheStore(t *testing.T) {
-	m := memory(5000, 1000)
-	bubble(t, m, func(t *testing.T, g *segment.Generator) {
-		skip(t, g, 0)
-		skip(t, g, -1)
-		skip(t, g, math.MinInt64)
+	m := newMemory(5000, 1000)
+	runInBubble(t, m, func(t *testing.T, g *segment.Generator) {
+		mustSkip(t, g, 0)
+		mustSkip(t, g, -1)
+		mustSkip(t, g, math.MinInt64)
 		if n := len(m.Requests()); n != 0 {
 			t.Fatal(n)
 		}
-		skip(t, g, 4999) // one read of the row
-		skip(t, g, 17)
+		mustSkip(t, g, 4999) // one read of the row
+		mustSkip(t, g, 17)
 		m.Fail(errDown)
-		skip(t, g, 4998)
-		asked(t, m)
+		mustSkip(t, g, 4998)
+		wantFetches(t, m)
 		m.Fail(nil)
-		next(t, g, 1, 5000) // no id was wasted
-		skip(t, g, 4999)
-		next(t, g, 1, 5001)
+		wantNext(t, g, 1, 5000) // no id was wasted
+		mustSkip(t, g, 4999)
+		wantNext(t, g, 1, 5001)
 		if n := len(m.Requests()); n != 2 {
 			t.Fatal(m.Requests())
 		}
@@ -77,38 +77,38 @@ func TestSkipWithoutTheStore(t *testing.T) {
 // Skip discards ids of the current segment, of the span that adjoins it, and of spans further back in the
 // queue.
 func TestSkipInMemory(t *testing.T) {
-	m := memory(1, 20)
-	bubble(t, m, func(t *testing.T, g *segment.Generator) {
-		next(t, g, 8, 1) // from [1, 17); [17, 37) is queued
-		skip(t, g, 10)
-		next(t, g, 1, 11)
+	m := newMemory(1, 20)
+	runInBubble(t, m, func(t *testing.T, g *segment.Generator) {
+		wantNext(t, g, 8, 1) // from [1, 17); [17, 37) is queued
+		mustSkip(t, g, 10)
+		wantNext(t, g, 1, 11)
 		m.Put(segment.Row{Tag: "a", MaxID: 100, Step: 20})
-		skip(t, g, 20) // past the first span, into the second
-		next(t, g, 10, 21)
-		next(t, g, 2, 31) // [100, 140) is queued
-		skip(t, g, 34)
-		next(t, g, 2, 35)
-		skip(t, g, 36)
-		next(t, g, 1, 100)
-		skip(t, g, 99)
-		next(t, g, 1, 101)
-		skip(t, g, 139)
+		mustSkip(t, g, 20) // past the first span, into the second
+		wantNext(t, g, 10, 21)
+		wantNext(t, g, 2, 31) // [100, 140) is queued
+		mustSkip(t, g, 34)
+		wantNext(t, g, 2, 35)
+		mustSkip(t, g, 36)
+		wantNext(t, g, 1, 100)
+		mustSkip(t, g, 99)
+		wantNext(t, g, 1, 101)
+		mustSkip(t, g, 139)
 		if s := g.Stats(); s.Remaining != 0 || s.IDs+s.Dropped != 16+20+40 {
 			t.Fatalf("%+v", s)
 		}
-		next(t, g, 1, 140)
+		wantNext(t, g, 1, 140)
 	})
 }
 
 // A fetch that was sent before the key was known may return ids up to it.
 func TestSkipTrimsAFetchUnderWay(t *testing.T) {
-	m := memory(1, 20)
-	bubble(t, m, func(t *testing.T, g *segment.Generator) {
-		next(t, g, 7, 1)
+	m := newMemory(1, 20)
+	runInBubble(t, m, func(t *testing.T, g *segment.Generator) {
+		wantNext(t, g, 7, 1)
 		m.Delay(time.Second)
-		next(t, g, 2, 8) // [17, 37) is being fetched
-		waiting := calls(t.Context(), g, 1, 10)
-		skip(t, g, 30)
+		wantNext(t, g, 2, 8) // [17, 37) is being fetched
+		waiting := startCalls(t.Context(), g, 1, 10)
+		mustSkip(t, g, 30)
 		firsts, errs := waiting()
 		if errs != nil || firsts[0] != 17 && firsts[0] != 31 {
 			t.Fatal(firsts, errs)
@@ -121,9 +121,9 @@ func TestSkipTrimsAFetchUnderWay(t *testing.T) {
 
 // Concurrent calls share one fetch, for the highest key.
 func TestSkipIsOneFetch(t *testing.T) {
-	m := memory(1, 1000)
+	m := newMemory(1, 1000)
 	m.Delay(5 * time.Millisecond)
-	bubble(t, m, func(t *testing.T, g *segment.Generator) {
+	runInBubble(t, m, func(t *testing.T, g *segment.Generator) {
 		var wg sync.WaitGroup
 		for k := range int64(64) {
 			wg.Go(func() {
@@ -133,41 +133,41 @@ func TestSkipIsOneFetch(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		asked(t, m, 16)
-		next(t, g, 1, 10_064)
+		wantFetches(t, m, 16)
+		wantNext(t, g, 1, 10_064)
 	})
 }
 
 // A call of Next that waits meanwhile gets ids from the same range.
 func TestSkipServesBlocks(t *testing.T) {
-	m := memory(1, 1000)
+	m := newMemory(1, 1000)
 	m.Delay(time.Second)
-	bubble(t, m, func(t *testing.T, g *segment.Generator) {
-		waiting := calls(t.Context(), g, 1, 3000)
-		skip(t, g, 500)
+	runInBubble(t, m, func(t *testing.T, g *segment.Generator) {
+		waiting := startCalls(t.Context(), g, 1, 3000)
+		mustSkip(t, g, 500)
 		if firsts, errs := waiting(); errs != nil || firsts[0] != 501 {
 			t.Fatal(firsts, errs)
 		}
-		asked(t, m, 3000)
+		wantFetches(t, m, 3000)
 	})
 }
 
 // An import in ascending order causes one request a step, except for the small first one, and does not make the
 // step grow.
 func TestSkipAscending(t *testing.T) {
-	m := memory(1, 1000)
-	bubble(t, m, func(t *testing.T, g *segment.Generator) {
+	m := newMemory(1, 1000)
+	runInBubble(t, m, func(t *testing.T, g *segment.Generator) {
 		for k := range int64(20_000) {
-			skip(t, g, k+1)
+			mustSkip(t, g, k+1)
 		}
-		if n := len(fetches(m)); n > 21 || looks(m) != 1 {
-			t.Fatal(n, "fetches,", looks(m), "looks")
+		if n := len(fetchSizes(m)); n > 21 || countReads(m) != 1 {
+			t.Fatal(n, "fetches,", countReads(m), "looks")
 		}
-		next(t, g, 1, 20_001)
+		wantNext(t, g, 1, 20_001)
 	})
 	// The same with ids in between, one for nine keys.
-	m = memory(1, 1000)
-	bubble(t, m, func(t *testing.T, g *segment.Generator) {
+	m = newMemory(1, 1000)
+	runInBubble(t, m, func(t *testing.T, g *segment.Generator) {
 		k := int64(0)
 		for range 5000 {
 			time.Sleep(time.Second)
@@ -178,7 +178,7 @@ func TestSkipAscending(t *testing.T) {
 			k = id
 			for range 9 {
 				k++
-				skip(t, g, k)
+				mustSkip(t, g, k)
 			}
 		}
 		if s := g.Stats(); s.Step > 2000 || s.IDs != 5000 { // the step for an id a second alone
@@ -189,7 +189,7 @@ func TestSkipAscending(t *testing.T) {
 
 // Several processes import concurrently: a process that finds the row above its key takes no ids.
 func TestSkipAscendingTogether(t *testing.T) {
-	m := memory(1, 1000)
+	m := newMemory(1, 1000)
 	synctest.Test(t, func(t *testing.T) {
 		var gs [8]*segment.Generator
 		for i := range gs {
@@ -197,7 +197,7 @@ func TestSkipAscendingTogether(t *testing.T) {
 			defer gs[i].Close()
 		}
 		for k := range int64(20_000) {
-			skip(t, gs[k%8], k+1)
+			mustSkip(t, gs[k%8], k+1)
 		}
 	})
 	if n := m.Row("a").MaxID; n > 30_000 {
@@ -209,38 +209,38 @@ func TestSkipAscendingTogether(t *testing.T) {
 }
 
 func TestSkipToTheEnd(t *testing.T) {
-	m := memory(1, 1000)
-	bubble(t, m, func(t *testing.T, g *segment.Generator) {
-		next(t, g, 1, 1)
+	m := newMemory(1, 1000)
+	runInBubble(t, m, func(t *testing.T, g *segment.Generator) {
+		wantNext(t, g, 1, 1)
 		for _, k := range []int64{math.MaxInt64, math.MaxInt64 - 1} {
 			if err := g.Skip(t.Context(), k); !errors.Is(err, idgen.ErrExhausted) {
 				t.Fatal(k, err)
 			}
 		}
-		next(t, g, 1, 2) // no id is lost by this
-		skip(t, g, math.MaxInt64-10)
+		wantNext(t, g, 1, 2) // no id is lost by this
+		mustSkip(t, g, math.MaxInt64-10)
 		for want := int64(math.MaxInt64 - 9); want < math.MaxInt64; want++ {
-			next(t, g, 1, want)
+			wantNext(t, g, 1, want)
 		}
 		if id, err := g.Next(t.Context(), 1); !errors.Is(err, idgen.ErrExhausted) {
 			t.Fatal(id, err)
 		}
-		skip(t, g, math.MaxInt64-1) // below the row's next id
+		mustSkip(t, g, math.MaxInt64-1) // below the row's next id
 	})
-	m = memory(1, 1000)
-	bubble(t, m, func(t *testing.T, g *segment.Generator) {
-		skip(t, g, math.MaxInt64-2)
-		next(t, g, 1, math.MaxInt64-1)
+	m = newMemory(1, 1000)
+	runInBubble(t, m, func(t *testing.T, g *segment.Generator) {
+		mustSkip(t, g, math.MaxInt64-2)
+		wantNext(t, g, 1, math.MaxInt64-1)
 	})
 }
 
 // A Skip that fails does not change which ids are issued.
 func TestSkipFails(t *testing.T) {
-	m := memory(1, 1000)
-	bubble(t, m, func(t *testing.T, g *segment.Generator) {
-		next(t, g, 1, 1)
+	m := newMemory(1, 1000)
+	runInBubble(t, m, func(t *testing.T, g *segment.Generator) {
+		wantNext(t, g, 1, 1)
 		m.Fail(errDown)
-		if err := g.Skip(t.Context(), 500); !is[*segment.UnavailableError](err) || !errors.Is(err, errDown) {
+		if err := g.Skip(t.Context(), 500); !isError[*segment.UnavailableError](err) || !errors.Is(err, errDown) {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
@@ -248,25 +248,25 @@ func TestSkipFails(t *testing.T) {
 		if err := g.Skip(ctx, 500); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatal(err)
 		}
-		next(t, g, 1, 2)
+		wantNext(t, g, 1, 2)
 		before := len(m.Requests())
 		time.Sleep(time.Minute)
 		if n := len(m.Requests()) - before; n > 0 {
 			t.Fatal(n, "requests that nobody waits for")
 		}
 		m.Fail(nil)
-		skip(t, g, 500)
-		next(t, g, 1, 501)
+		mustSkip(t, g, 500)
+		wantNext(t, g, 1, 501)
 
 		m.Put(segment.Row{Tag: "a", MaxID: 3, Step: 1000})
-		if err := g.Skip(t.Context(), 5000); !is[*segment.RolledBackError](err) {
+		if err := g.Skip(t.Context(), 5000); !isError[*segment.RolledBackError](err) {
 			t.Fatal(err)
 		}
 		m.Delete("a")
-		if err := g.Skip(t.Context(), 5000); !is[*segment.UnknownTagError](err) {
+		if err := g.Skip(t.Context(), 5000); !isError[*segment.UnknownTagError](err) {
 			t.Fatal(err)
 		}
-		next(t, g, 1, 502)
+		wantNext(t, g, 1, 502)
 		g.Close()
 		if err := g.Skip(t.Context(), 1); !errors.Is(err, idgen.ErrClosed) {
 			t.Fatal(err)
@@ -276,13 +276,13 @@ func TestSkipFails(t *testing.T) {
 
 // Skip also notices a step that is raised in the row.
 func TestSkipNoticesTheStep(t *testing.T) {
-	m := memory(1, 10)
-	bubble(t, m, func(t *testing.T, g *segment.Generator) {
-		skip(t, g, 5)
+	m := newMemory(1, 10)
+	runInBubble(t, m, func(t *testing.T, g *segment.Generator) {
+		mustSkip(t, g, 5)
 		m.Put(segment.Row{Tag: "a", MaxID: 16, Step: 500})
-		skip(t, g, 20)
-		asked(t, m, 10, 10, 500)
-		next(t, g, 1, 21)
+		mustSkip(t, g, 20)
+		wantFetches(t, m, 10, 10, 500)
+		wantNext(t, g, 1, 21)
 	})
 }
 
@@ -327,7 +327,7 @@ func TestSkipConcurrent(t *testing.T) {
 }
 
 func TestSkipDoesNotAllocate(t *testing.T) {
-	g := segment.New(memory(1, 1<<30), "a", nil)
+	g := segment.New(newMemory(1, 1<<30), "a", nil)
 	defer g.Close()
 	ctx := context.Background()
 	if err := g.Skip(ctx, 1); err != nil {

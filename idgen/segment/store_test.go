@@ -159,7 +159,7 @@ func TestAllocStoreUnderCompletionType(t *testing.T) {
 				db := pool(t, dsn, strings.NewReplacer("CHAIN", "'CHAIN'", "RELEASE", "'RELEASE'").Replace(params))
 				db.SetMaxOpenConns(1)
 				s := allocStore(t, db, "leaf_alloc")
-				if _, err := s.Fetch(ctx, segment.Request{Tag: "a", N: 10}); !is[*segment.UnknownTagError](err) {
+				if _, err := s.Fetch(ctx, segment.Request{Tag: "a", N: 10}); !isError[*segment.UnknownTagError](err) {
 					t.Fatalf("Fetch() = %v, want an UnknownTagError", err)
 				}
 				if err := s.Ensure(ctx, "a", 1, 10); err != nil {

@@ -121,7 +121,7 @@ func TestAnotherWorkerID(t *testing.T) {
 				t.Fatalf("%+v of worker id %d, after %v", p, was.Worker, ahead)
 			}
 			seen[was.Worker] = true
-			r.rob(was.Worker)
+			r.takeSlots(was.Worker)
 			for s := g.keeper.Status(); s.Since.Equal(was.Since) && s.Phase == "holding"; s = g.keeper.Status() {
 				<-s.Changed()
 			}
@@ -161,7 +161,7 @@ func TestLostUnderLoad(t *testing.T) {
 		robber.Go(func() {
 			for {
 				s := g.until("holding")
-				r.rob(s.Worker)
+				r.takeSlots(s.Worker)
 				for now := s; now.Since.Equal(s.Since); now = g.keeper.Status() {
 					select {
 					case <-now.Changed():

@@ -65,7 +65,7 @@ func run(t *testing.T, ops []byte) {
 		case 3:
 			r.away(arg%2 == 0)
 		case 4:
-			r.rob(g.Worker().Worker)
+			r.takeSlots(g.Worker().Worker)
 		}
 	}
 }

@@ -15,12 +15,12 @@ import (
 // registry implements worker.Slots in memory. Tests can make it fail, and can write its slots
 // as another process.
 type registry struct {
-	mu    sync.Mutex
-	docs  map[int]worker.Doc
-	vers  map[int]int
-	count int
-	reads int
-	gone  error // returned by every call unless nil
+	mu      sync.Mutex
+	docs    map[int]worker.Doc
+	vers    map[int]int
+	count   int
+	reads   int
+	failure error // returned by every call unless nil
 }
 
 var errAway = errors.New("connection refused")
@@ -29,15 +29,15 @@ func (r *registry) Get(_ context.Context, slot int) (worker.Doc, worker.Version,
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.reads++
-	return r.docs[slot], r.version(slot), r.gone
+	return r.docs[slot], r.version(slot), r.failure
 }
 
 func (r *registry) Put(_ context.Context, slot int, d worker.Doc, expected worker.Version) (worker.Version, bool, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
-	case r.gone != nil:
-		return "", false, &worker.NotWrittenError{Err: r.gone}
+	case r.failure != nil:
+		return "", false, &worker.NotWrittenError{Err: r.failure}
 	case r.version(slot) != expected:
 		return "", false, nil
 	}
@@ -64,14 +64,14 @@ func (r *registry) write(slot int, d worker.Doc) {
 func (r *registry) away(gone bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.gone = nil
+	r.failure = nil
 	if gone {
-		r.gone = errAway
+		r.failure = errAway
 	}
 }
 
-// rob gives a slot to another process, as if its owner were dead.
-func (r *registry) rob(slot int) {
+// takeSlots gives a slot to another process, as if its owner were dead.
+func (r *registry) takeSlots(slot int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	d := r.docs[slot]
@@ -100,18 +100,18 @@ func (r *registry) source(n int) func(context.Context) (worker.Source, error) {
 				r.write(i, worker.Doc{Nonce: "before", HighWater: time.UnixMilli(1), Free: true, Registry: "r"})
 			}
 		}
-		return worker.Source{Slots: &few{r, n}}, nil
+		return worker.Source{Slots: &fewSlots{r, n}}, nil
 	}
 }
 
-// few is a registry with worker ids for n processes. Its own document is always as the reader
+// fewSlots is a registry with worker ids for n processes. Its own document is always as the reader
 // expects it.
-type few struct {
+type fewSlots struct {
 	*registry
 	n int
 }
 
-func (f *few) Get(ctx context.Context, slot int) (worker.Doc, worker.Version, error) {
+func (f *fewSlots) Get(ctx context.Context, slot int) (worker.Doc, worker.Version, error) {
 	d, v, err := f.registry.Get(ctx, slot)
 	switch {
 	case err != nil:
@@ -123,7 +123,7 @@ func (f *few) Get(ctx context.Context, slot int) (worker.Doc, worker.Version, er
 	return d, v, err
 }
 
-func (f *few) Put(ctx context.Context, slot int, d worker.Doc, expected worker.Version) (worker.Version, bool, error) {
+func (f *fewSlots) Put(ctx context.Context, slot int, d worker.Doc, expected worker.Version) (worker.Version, bool, error) {
 	if slot == worker.RegistrySlot {
 		d.Nonce, d.Registry, d.Owner = "r", "r", d.Owner+"; slots made: 4194304"
 	}

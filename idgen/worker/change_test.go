@@ -24,18 +24,18 @@ func TestChangeOfRegistry(t *testing.T) {
 			for at := range 5 { // fifths of the time between two renewals
 				t.Run(fmt.Sprint(lease, " ", tt.name, " ", at), func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
-						clockOff := func(d time.Duration) *hands {
-							h := &hands{host: machine{began: time.Now()}}
-							h.off.Store(int64(d))
+						clockOff := func(d time.Duration) *adjustableHost {
+							h := &adjustableHost{host: machine{began: time.Now()}}
+							h.offset.Store(int64(d))
 							return h
 						}
-						before, after := newFakeOf(1, Config{Lease: lease}), &fake{}
-						old := holding(t, before.source(), Config{Workers: 1, Lease: lease, host: clockOff(20 * time.Second)})
+						before, after := newFakeOf(1, Config{Lease: lease}), &fakeRegistry{}
+						old := mustHold(t, before.source(), Config{Workers: 1, Lease: lease, host: clockOff(20 * time.Second)})
 						time.Sleep(lease + time.Duration(at)*lease/30)
 						before.set(fakeFaults{away: true})
 						limit := old.Status().Limit
 						time.Sleep(tt.wait)
-						start := holding(t, after.source(), Config{Workers: 1, Lease: lease, NewRegistry: true, host: clockOff(-20 * time.Second)}).Status().Start
+						start := mustHold(t, after.source(), Config{Workers: 1, Lease: lease, NewRegistry: true, host: clockOff(-20 * time.Second)}).Status().Start
 						if safe := start.After(limit); safe != tt.safe {
 							t.Errorf("ids of the new registry begin %v after the last possible one of the old, want safe = %v", start.Sub(limit), tt.safe)
 						}

@@ -17,23 +17,23 @@ func TestClockAheadTakesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(16)
 		src := f.source()
-		src.Time = func(context.Context) (time.Time, error) { return now(), nil }
+		src.Time = func(context.Context) (time.Time, error) { return nowMilli(), nil }
 		var (
 			right              []*Keeper
 			since              []time.Time
 			let, blocked, robs int
 		)
 		for range 4 {
-			k := holding(t, src, Config{Workers: 16})
+			k := mustHold(t, src, Config{Workers: 16})
 			right, since = append(right, k), append(since, k.Status().Since)
 		}
-		h := &hands{host: machine{began: time.Now()}}
-		h.off.Store(int64(time.Hour))
+		h := &adjustableHost{host: machine{began: time.Now()}}
+		h.offset.Store(int64(time.Hour))
 		for range 20 {
-			life := &crashing{Slots: f}
+			life := &crashingRegistry{Slots: f}
 			its := src
 			its.Slots = life
-			_, err := keep(t, its, Config{Workers: 16, host: h, Owner: "shop-7:1"}).Wait(t.Context())
+			_, err := mustKeep(t, its, Config{Workers: 16, host: h, Owner: "shop-7:1"}).Wait(t.Context())
 			time.Sleep(time.Second)
 			life.dead.Store(true)
 			if _, ok := errors.AsType[*UnusableError](err); !ok {
@@ -48,7 +48,7 @@ func TestClockAheadTakesNothing(t *testing.T) {
 		}
 		time.Sleep(10 * time.Second) // until a renewal
 		for slot := range 16 {
-			if f.doc(slot).HighWater.After(now().Add(2 * time.Minute)) {
+			if f.doc(slot).HighWater.After(nowMilli().Add(2 * time.Minute)) {
 				blocked++
 			}
 		}
@@ -70,8 +70,8 @@ func TestClocksAreComparedBeforeEachTake(t *testing.T) {
 		f := newFake(4)
 		var behind atomic.Int64
 		src := f.source()
-		src.Time = func(context.Context) (time.Time, error) { return now().Add(-time.Duration(behind.Load())), nil }
-		k := holding(t, src, Config{Workers: 4})
+		src.Time = func(context.Context) (time.Time, error) { return nowMilli().Add(-time.Duration(behind.Load())), nil }
+		k := mustHold(t, src, Config{Workers: 4})
 		behind.Store(int64(time.Hour))
 		lose(t, f, k)
 		f.set(fakeFaults{})
@@ -100,8 +100,8 @@ func TestRegistryThatDoesNotSayItsTime(t *testing.T) {
 		says(func(context.Context) (time.Time, error) { return time.Time{}, errors.New("leafsql: denied") })
 		src := f.source()
 		src.Time = func(ctx context.Context) (time.Time, error) { return (*its.Load())(ctx) }
-		var j journal
-		denied := keep(t, src, Config{Workers: 4, Logger: j.logger()})
+		var j logRecorder
+		denied := mustKeep(t, src, Config{Workers: 4, Logger: j.logger()})
 		if _, err := denied.Wait(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -112,21 +112,21 @@ func TestRegistryThatDoesNotSayItsTime(t *testing.T) {
 
 		says(func(ctx context.Context) (time.Time, error) { <-ctx.Done(); return time.Time{}, ctx.Err() })
 		began := time.Now()
-		holding(t, src, Config{Workers: 4})
+		mustHold(t, src, Config{Workers: 4})
 		if d := time.Since(began); d > 2*time.Second {
 			t.Errorf("without an answer a take lasts %v", d)
 		}
 
-		says(func(context.Context) (time.Time, error) { return now().Add(-time.Hour), nil })
-		ahead := keep(t, src, Config{Workers: 4})
+		says(func(context.Context) (time.Time, error) { return nowMilli().Add(-time.Hour), nil })
+		ahead := mustKeep(t, src, Config{Workers: 4})
 		ahead.Wait(t.Context())
 		says(func(context.Context) (time.Time, error) { return time.Time{}, errAway })
 		time.Sleep(5 * time.Minute)
 		if s := ahead.Status(); s.Phase != phaseSearching {
 			t.Errorf("%+v", s)
 		}
-		says(func(context.Context) (time.Time, error) { return now(), nil })
-		ahead.until(phaseHolding)
+		says(func(context.Context) (time.Time, error) { return nowMilli(), nil })
+		ahead.waitForPhase(phaseHolding)
 	})
 }
 
@@ -137,20 +137,20 @@ func TestRegistryClockBehind(t *testing.T) {
 		f := newFake(4)
 		var behind atomic.Int64
 		src := f.source()
-		src.Time = func(context.Context) (time.Time, error) { return now().Add(-time.Duration(behind.Load())), nil }
-		before := holding(t, src, Config{Workers: 4})
+		src.Time = func(context.Context) (time.Time, error) { return nowMilli().Add(-time.Duration(behind.Load())), nil }
+		before := mustHold(t, src, Config{Workers: 4})
 		behind.Store(int64(10 * time.Minute))
-		k := keep(t, src, Config{Workers: 4})
+		k := mustKeep(t, src, Config{Workers: 4})
 		if _, err := k.Wait(t.Context()); err == nil || !strings.Contains(err.Error(), "10m0s ahead") {
 			t.Errorf("%v", err)
 		}
-		holding(t, src, Config{Workers: 4, AnyClock: true})
+		mustHold(t, src, Config{Workers: 4, AnyClock: true})
 		time.Sleep(10 * time.Minute)
 		if s := before.Status(); s.Phase != phaseHolding {
 			t.Errorf("%+v", s)
 		}
 		behind.Store(0)
-		k.until(phaseHolding)
+		k.waitForPhase(phaseHolding)
 	})
 }
 
@@ -160,10 +160,10 @@ func TestClockBehindTakes(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFake(1)
 			src := f.source()
-			src.Time = func(context.Context) (time.Time, error) { return now(), nil }
-			h := &hands{host: machine{began: time.Now()}}
-			h.off.Store(int64(ahead))
-			holding(t, src, Config{Workers: 1, host: h})
+			src.Time = func(context.Context) (time.Time, error) { return nowMilli(), nil }
+			h := &adjustableHost{host: machine{began: time.Now()}}
+			h.offset.Store(int64(ahead))
+			mustHold(t, src, Config{Workers: 1, host: h})
 		})
 	}
 }

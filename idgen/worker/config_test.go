@@ -16,7 +16,7 @@ func TestLeaseIsInRange(t *testing.T) {
 		-1: false, 1: false, 6*time.Second - 1: false, 6 * time.Second: true, time.Minute: true, time.Hour: true, time.Hour + 1: false, 0: true,
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			cfg := Config{Workers: 1, Lease: lease, Logger: quiet()}
+			cfg := Config{Workers: 1, Lease: lease, Logger: discardLogger()}
 			k, err := Keep(nil, cfg)
 			if (err == nil) != ok || err != nil && !strings.Contains(err.Error(), "6s … 1h") {
 				t.Errorf("a lease of %v: %v", lease, err)
@@ -28,13 +28,13 @@ func TestLeaseIsInRange(t *testing.T) {
 			if lease == 0 {
 				lease = time.Minute
 			}
-			s := holding(t, newFakeOf(1, cfg).source(), cfg).Status()
-			if !s.Limit.Equal(now().Add(lease)) || s.Ahead != lease/2 {
-				t.Errorf("a lease of %v: up to %v ahead, bursts %v", lease, s.Limit.Sub(now()), s.Ahead)
+			s := mustHold(t, newFakeOf(1, cfg).source(), cfg).Status()
+			if !s.Limit.Equal(nowMilli().Add(lease)) || s.Ahead != lease/2 {
+				t.Errorf("a lease of %v: up to %v ahead, bursts %v", lease, s.Limit.Sub(nowMilli()), s.Ahead)
 			}
 		})
 	}
-	if _, err := Keep(nil, Config{Workers: -1}); err == nil || !houseForm.MatchString(err.Error()) {
+	if _, err := Keep(nil, Config{Workers: -1}); err == nil || !errorForm.MatchString(err.Error()) {
 		t.Errorf("-1 worker ids: %v", err)
 	}
 }
@@ -42,14 +42,14 @@ func TestLeaseIsInRange(t *testing.T) {
 func TestConfigDefaults(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(1024)
-		s := holding(t, f.source(), Config{}).Status()
+		s := mustHold(t, f.source(), Config{}).Status()
 		host, _ := os.Hostname()
 		owner := fmt.Sprintf("%s:%d", host, os.Getpid())
 		if d := f.doc(s.Worker); d.Owner != owner || s.Owner != owner || s.Registry != "fake" {
 			t.Errorf("%+v, held as %+v", s, d)
 		}
-		if !s.Start.Equal(now()) || !s.Since.Equal(now()) {
-			t.Errorf("starts at %v, taken at %v, now is %v", s.Start, s.Since, now())
+		if !s.Start.Equal(nowMilli()) || !s.Since.Equal(nowMilli()) {
+			t.Errorf("starts at %v, taken at %v, now is %v", s.Start, s.Since, nowMilli())
 		}
 	})
 }

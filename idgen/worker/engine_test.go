@@ -20,10 +20,10 @@ func TestRegistryIsMade(t *testing.T) {
 
 func testRegistryIsMade(t *testing.T, declared bool, level string) {
 	synctest.Test(t, func(t *testing.T) {
-		var j journal
-		f := &fake{}
+		var j logRecorder
+		f := &fakeRegistry{}
 		for i := range 4 {
-			holding(t, f.source(), Config{Workers: 4, NewRegistry: declared && i == 0, Layout: "l", Logger: j.logger()})
+			mustHold(t, f.source(), Config{Workers: 4, NewRegistry: declared && i == 0, Layout: "l", Logger: j.logger()})
 		}
 		all, leveled := j.count("a new registry of worker ids was created"), j.count("level="+level+" msg=\"leafsql: a new registry of worker ids was created")
 		if all != 1 || leveled != 1 || j.count("registry=fake") == 0 {
@@ -44,20 +44,20 @@ func TestTerms(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f := &fake{}
-				holding(t, f.source(), Config{Workers: 4, Layout: "l", NewRegistry: true})
+				f := &fakeRegistry{}
+				mustHold(t, f.source(), Config{Workers: 4, Layout: "l", NewRegistry: true})
 				time.Sleep(10 * time.Second)
 				cfg.Owner = "another"
-				k := keep(t, f.source(), cfg)
+				k := mustKeep(t, f.source(), cfg)
 				_, err := k.Wait(t.Context())
 				_, ok := errors.AsType[*UnusableError](err)
-				if !ok || !strings.Contains(err.Error(), `(fake) is used with "lease 1m0s, layout l"`) || !houseForm.MatchString(err.Error()) {
+				if !ok || !strings.Contains(err.Error(), `(fake) is used with "lease 1m0s, layout l"`) || !errorForm.MatchString(err.Error()) {
 					t.Errorf("%v", err)
 				}
-				puts := len(f.since(time.Now(), func(slot int) bool { return f.doc(slot).Owner == "another" }))
-				f.asked()
+				puts := len(f.putsSince(time.Now(), func(slot int) bool { return f.doc(slot).Owner == "another" }))
+				f.takeReadCount()
 				time.Sleep(5 * time.Minute)
-				if n := f.asked(); n > 12 || puts > 0 {
+				if n := f.takeReadCount(); n > 12 || puts > 0 {
 					t.Errorf("%d reads in five minutes, %d writes", n, puts)
 				}
 			})
@@ -69,27 +69,27 @@ func TestTerms(t *testing.T) {
 // each process reads and writes only its own slot.
 func TestSlotsAreMade(t *testing.T) {
 	for name, tt := range map[string]struct {
-		f     *fake
+		f     *fakeRegistry
 		cfg   Config
 		usual int // number of slots to create
 	}{
-		"an empty registry":        {&fake{}, Config{Workers: 100}, 100},
-		"one that is declared new": {&fake{}, Config{Workers: 100, NewRegistry: true}, 100},
+		"an empty registry":        {&fakeRegistry{}, Config{Workers: 100}, 100},
+		"one that is declared new": {&fakeRegistry{}, Config{Workers: 100, NewRegistry: true}, 100},
 		"one in use":               {newFake(100), Config{Workers: 100}, 0},
-		"some are there": {func() *fake {
+		"some are there": {func() *fakeRegistry {
 			f := newFake(20)
-			f.write(RegistrySlot, Doc{Nonce: "r", HighWater: at(1), Free: true, Owner: "lease 1m0s, layout "})
+			f.write(RegistrySlot, Doc{Nonce: "r", HighWater: milliTime(1), Free: true, Owner: "lease 1m0s, layout "})
 			return f
 		}(), Config{Workers: 100}, 80},
-		"half was made": {func() *fake { f := newFake(48); return f }(), Config{Workers: 100}, 52},
+		"half was made": {func() *fakeRegistry { f := newFake(48); return f }(), Config{Workers: 100}, 52},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
-				k := holding(t, tt.f.source(), tt.cfg)
+				k := mustHold(t, tt.f.source(), tt.cfg)
 				time.Sleep(time.Minute)
 				made := make(map[int]bool)
-				for _, p := range tt.f.since(began, func(slot int) bool { return slot >= 0 && slot != k.Status().Worker }) {
+				for _, p := range tt.f.putsSince(began, func(slot int) bool { return slot >= 0 && slot != k.Status().Worker }) {
 					made[p.slot] = true
 					if !p.doc.Free {
 						t.Errorf("made as held: %+v", p)
@@ -113,10 +113,10 @@ func TestSlotsAreMade(t *testing.T) {
 				if d := tt.f.doc(RegistrySlot); !strings.HasSuffix(d.Owner, "; slots made: 100") {
 					t.Errorf("the registry's document is %+v", d)
 				}
-				tt.f.asked()
+				tt.f.takeReadCount()
 				later := time.Now()
 				time.Sleep(time.Hour)
-				if reads, puts := tt.f.asked(), tt.f.since(later, func(slot int) bool { return slot != k.Status().Worker }); reads > 0 || len(puts) > 0 {
+				if reads, puts := tt.f.takeReadCount(), tt.f.putsSince(later, func(slot int) bool { return slot != k.Status().Worker }); reads > 0 || len(puts) > 0 {
 					t.Errorf("later: %d reads, %d writes of others", reads, len(puts))
 				}
 			})
@@ -127,9 +127,9 @@ func TestSlotsAreMade(t *testing.T) {
 // Processes that end before all slots are created share the work.
 func TestSlotsAreMadeByMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &fake{}
+		f := &fakeRegistry{}
 		for life := range 30 {
-			k := holding(t, f.source(), Config{Workers: 256, NewRegistry: life == 0})
+			k := mustHold(t, f.source(), Config{Workers: 256, NewRegistry: life == 0})
 			time.Sleep(900 * time.Millisecond)
 			k.Close()
 		}
@@ -143,9 +143,9 @@ func TestSlotsAreMadeByMany(t *testing.T) {
 // created later. A document that can't be read stops no process.
 func TestMakingSlotsFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &fake{}
-		k := keep(t, f.source(), Config{Workers: 64, NewRegistry: true})
-		k.until(phaseHolding)
+		f := &fakeRegistry{}
+		k := mustKeep(t, f.source(), Config{Workers: 64, NewRegistry: true})
+		k.waitForPhase(phaseHolding)
 		f.set(fakeFaults{away: true, garbage: true})
 		time.Sleep(30 * time.Second)
 		f.set(fakeFaults{garbage: true})
@@ -161,7 +161,7 @@ func TestMakingSlotsFails(t *testing.T) {
 // wait as long.
 func TestIdentityChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f, identity := &fake{}, "one"
+		f, identity := &fakeRegistry{}, "one"
 		src := f.source()
 		src.Identity = func(ctx context.Context) (string, error) {
 			if _, ok := ctx.Deadline(); !ok {
@@ -169,12 +169,12 @@ func TestIdentityChanges(t *testing.T) {
 			}
 			return identity, nil
 		}
-		live := holding(t, src, Config{Workers: 20, NewRegistry: true})
+		live := mustHold(t, src, Config{Workers: 20, NewRegistry: true})
 		time.Sleep(time.Minute)
-		if s := holding(t, src, Config{Workers: 20}).Status(); s.Start.After(s.Since) {
+		if s := mustHold(t, src, Config{Workers: 20}).Status(); s.Start.After(s.Since) {
 			t.Errorf("before: %+v", s)
 		}
-		ahead := free(now().Add(150 * time.Second)) // returned by a process with a fast clock
+		ahead := freeDoc(nowMilli().Add(150 * time.Second)) // returned by a process with a fast clock
 		slot := 0
 		for ; !f.doc(slot).Free; slot++ {
 		}
@@ -182,11 +182,11 @@ func TestIdentityChanges(t *testing.T) {
 		f.write(slot, ahead)
 		identity = "two"
 		began := time.Now()
-		first := holding(t, src, Config{Workers: 20})
+		first := mustHold(t, src, Config{Workers: 20})
 		if waited := time.Since(began); waited < unknownWait || waited > unknownWait+time.Second {
 			t.Errorf("the first one after it waited %v", waited)
 		}
-		if s := holding(t, src, Config{Workers: 20}).Status(); s.Start.Sub(s.Since) > time.Second {
+		if s := mustHold(t, src, Config{Workers: 20}).Status(); s.Start.Sub(s.Since) > time.Second {
 			t.Errorf("the second one after it: %+v", s)
 		}
 		if d := f.doc(slot); d.HighWater.Before(ahead.HighWater) {
@@ -199,7 +199,7 @@ func TestIdentityChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src := newFake(1).source()
 		src.Identity = func(context.Context) (string, error) { return "", errAway }
-		if _, err := keep(t, src, Config{Workers: 1}).Wait(t.Context()); !errors.Is(err, errAway) {
+		if _, err := mustKeep(t, src, Config{Workers: 1}).Wait(t.Context()); !errors.Is(err, errAway) {
 			t.Errorf("an identity that can't be read: %v", err)
 		}
 	})
@@ -223,32 +223,32 @@ func TestOutcomes(t *testing.T) {
 		{false, &NotWrittenError{errAway}, refused, "away"},
 		{false, fmt.Errorf("a lock: %w", &NotWrittenError{context.DeadlineExceeded}), refused, "no answer within"},
 	} {
-		e := &engine{source: Source{Slots: answering{tt.ok, tt.err}}, host: machine{}, timing: timingFor(time.Minute)}
+		e := &engine{source: Source{Slots: answeringRegistry{tt.ok, tt.err}}, host: machine{}, timing: timingFor(time.Minute)}
 		if _, got, err := e.put(t.Context(), 0, Doc{}, ""); got != tt.want || !strings.Contains(fmt.Sprint(err), tt.why) {
 			t.Errorf("told %t, %v: outcome %d, %v; want %d, %q", tt.ok, tt.err, got, err, tt.want, tt.why)
 		}
 	}
-	if s := fmt.Sprint(latest(at(1), at(3), at(2)).UnixMilli(), earliest(at(2), at(1), at(3)).UnixMilli()); s != "3 1" {
+	if s := fmt.Sprint(latest(milliTime(1), milliTime(3), milliTime(2)).UnixMilli(), earliest(milliTime(2), milliTime(1), milliTime(3)).UnixMilli()); s != "3 1" {
 		t.Error(s)
 	}
 }
 
-// answering returns the same results for every put.
-type answering struct {
+// answeringRegistry returns the same results for every put.
+type answeringRegistry struct {
 	ok  bool
 	err error
 }
 
-func (answering) Get(context.Context, int) (Doc, Version, error) { return Doc{}, "", nil }
-func (a answering) Put(context.Context, int, Doc, Version) (Version, bool, error) {
+func (answeringRegistry) Get(context.Context, int) (Doc, Version, error) { return Doc{}, "", nil }
+func (a answeringRegistry) Put(context.Context, int, Doc, Version) (Version, bool, error) {
 	return "", a.ok, a.err
 }
 
 // In a prepared registry processes with its terms need not wait.
 func TestPrepareWhereWritesAreRefusedAtTimes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &fake{faults: fakeFaults{deny: 3}}
-		cfg := Config{Workers: 100, Layout: "l", Logger: quiet()}
+		f := &fakeRegistry{faults: fakeFaults{deny: 3}}
+		cfg := Config{Workers: 100, Layout: "l", Logger: discardLogger()}
 		if err := Prepare(t.Context(), func(context.Context) (Source, error) { return f.source(), nil }, cfg); err != nil {
 			t.Fatal(err)
 		}
@@ -262,22 +262,22 @@ func TestPrepareWhereWritesAreRefusedAtTimes(t *testing.T) {
 
 func TestPrepareInAdvance(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &fake{}
-		cfg := Config{Workers: 100, Logger: quiet()}
+		f := &fakeRegistry{}
+		cfg := Config{Workers: 100, Logger: discardLogger()}
 		if err := Prepare(t.Context(), func(context.Context) (Source, error) { return f.source(), nil }, cfg); err != nil {
 			t.Fatal(err)
 		}
 		began := time.Now()
-		first := keep(t, f.source(), cfg)
-		if why := first.until(phaseWaiting).Reason(); !strings.Contains(why, "its history is unknown") {
+		first := mustKeep(t, f.source(), cfg)
+		if why := first.waitForPhase(phaseWaiting).Reason(); !strings.Contains(why, "its history is unknown") {
 			t.Error(why)
 		}
-		first.until(phaseHolding)
+		first.waitForPhase(phaseHolding)
 		if waited := time.Since(began); waited < 119*time.Second || waited > 2*time.Minute+time.Second {
 			t.Errorf("the first process waited %v", waited)
 		}
 		began = time.Now()
-		holding(t, f.source(), cfg)
+		mustHold(t, f.source(), cfg)
 		if waited := time.Since(began); waited > time.Second {
 			t.Errorf("the second one waited %v", waited)
 		}
@@ -287,10 +287,10 @@ func TestPrepareInAdvance(t *testing.T) {
 // Prepare returns an error if nothing can be written, and if it would write future times.
 func TestPrepareGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cfg := Config{Workers: 100, Logger: quiet()}
+		cfg := Config{Workers: 100, Logger: discardLogger()}
 		f := newFakeOf(0, cfg)
 		src := f.source()
-		src.Time = func(context.Context) (time.Time, error) { return now().Add(-time.Hour), nil }
+		src.Time = func(context.Context) (time.Time, error) { return nowMilli().Add(-time.Hour), nil }
 		open := func(context.Context) (Source, error) { return src, nil }
 		err := Prepare(t.Context(), open, cfg)
 		if _, ok := errors.AsType[*UnusableError](err); !ok || !strings.Contains(err.Error(), "1h0m0s ahead") || f.doc(0).Nonce != "" {
@@ -313,20 +313,20 @@ func TestTakeArrivesLate(t *testing.T) {
 		f := newFake(1)
 		f.write(0, initialDoc())
 		arrived := time.Time{}
-		m := meddled{fake: f, before: func(_ context.Context, slot int, d Doc) error {
+		m := hookedRegistry{fakeRegistry: f, before: func(_ context.Context, slot int, d Doc) error {
 			if slot == 0 && arrived.IsZero() {
 				time.Sleep(50 * time.Second)
 				arrived = time.Now()
 			}
 			return nil
 		}}
-		k := keep(t, Source{Slots: m}, Config{Workers: 1})
+		k := mustKeep(t, Source{Slots: m}, Config{Workers: 1})
 		k.Start()
-		k.until(phaseHolding)
+		k.waitForPhase(phaseHolding)
 		if s := k.Status(); s.Start.Before(arrived.Add(2 * time.Minute)) {
 			t.Errorf("ids from %v after the first take arrived", s.Start.Sub(arrived))
 		}
-		if d := f.since(arrived, func(slot int) bool { return slot == 0 })[0]; !d.swapped || d.doc.Registry != "" {
+		if d := f.putsSince(arrived, func(slot int) bool { return slot == 0 })[0]; !d.swapped || d.doc.Registry != "" {
 			t.Errorf("%+v", d)
 		}
 	})

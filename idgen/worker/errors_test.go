@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// houseForm matches the form of all errors: what failed: cause; hint.
-var houseForm = regexp.MustCompile(`^leafsql: .+; .+$`)
+// errorForm matches the form of all errors: what failed: cause; hint.
+var errorForm = regexp.MustCompile(`^leafsql: .+; .+$`)
 
 func TestErrorTexts(t *testing.T) {
 	until := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -43,7 +43,7 @@ func TestErrorTexts(t *testing.T) {
 		{termsError("Nacos n1", "lease 1m0s", "lease 10s"),
 			`leafsql: the registry of worker ids (Nacos n1) is used with "lease 1m0s", but this process is set to "lease 10s"; give all processes of a table the same leafLease and leafSnowflake; to change them, see "Changing the lease or the layout" in docs/operations.md`},
 	} {
-		if got := tt.err.Error(); got != tt.want || !houseForm.MatchString(got) {
+		if got := tt.err.Error(); got != tt.want || !errorForm.MatchString(got) {
 			t.Errorf("%#v:\n  %s\nwant\n  %s", tt.err, got, tt.want)
 		}
 	}
@@ -79,7 +79,7 @@ func TestMistakesSayTheWayOut(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				_, err := opened(t, tt.spec, tt.cfg, tt.opts)
-				if err == nil || !houseForm.MatchString(err.Error()) {
+				if err == nil || !errorForm.MatchString(err.Error()) {
 					t.Fatalf("%v: not of the house's form", err)
 				}
 				if strings.Contains(err.Error(), "hush") || strings.Contains(err.Error(), "twelve") {
@@ -94,7 +94,7 @@ func TestMistakesSayTheWayOut(t *testing.T) {
 func opened(t *testing.T, spec string, cfg Config, opts Options) (*Keeper, error) {
 	t.Helper()
 	if cfg.Logger == nil {
-		cfg.Logger = quiet()
+		cfg.Logger = discardLogger()
 	}
 	open, err := Lookup(spec, opts)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/leafsql/leafsql/idgen/worker/workertest"
 )
 
-// quiet logs nothing.
-var quiet = slog.New(slog.DiscardHandler)
+// discardLogger logs nothing.
+var discardLogger = slog.New(slog.DiscardHandler)
 
 // A fixed worker id, as a DSN writes it.
 func ExampleLookup() {
@@ -19,7 +19,7 @@ func ExampleLookup() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	keeper, err := worker.Keep(open, worker.Config{Logger: quiet})
+	keeper, err := worker.Keep(open, worker.Config{Logger: discardLogger})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func ExampleKeep() {
 	open := func(context.Context) (worker.Source, error) {
 		return worker.Source{Slots: registry, Name: "memory"}, nil
 	}
-	keeper, err := worker.Keep(open, worker.Config{Workers: 4, NewRegistry: true, Logger: quiet})
+	keeper, err := worker.Keep(open, worker.Config{Workers: 4, NewRegistry: true, Logger: discardLogger})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -58,10 +58,10 @@ func ExamplePrepare() {
 		return worker.Source{Slots: registry, Name: "memory"}, nil
 	}
 	ctx := context.Background()
-	if err := worker.Prepare(ctx, open, worker.Config{Workers: 4, NewRegistry: true, Logger: quiet}); err != nil {
+	if err := worker.Prepare(ctx, open, worker.Config{Workers: 4, NewRegistry: true, Logger: discardLogger}); err != nil {
 		log.Fatal(err)
 	}
-	keeper, err := worker.Keep(open, worker.Config{Workers: 4, Logger: quiet})
+	keeper, err := worker.Keep(open, worker.Config{Workers: 4, Logger: discardLogger})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -16,13 +16,13 @@ func FileSource(dir string, worker int) (Source, error) {
 	if err != nil {
 		return Source{}, err
 	}
-	return Source{Slots: alone{f}, Close: f.Close}, nil
+	return Source{Slots: singleSlot{f}, Close: f.Close}, nil
 }
 
-// alone adds a registry document in memory to a file, which has none.
-type alone struct{ *file }
+// singleSlot adds a registry document in memory to a file, which has none.
+type singleSlot struct{ *file }
 
-func (a alone) Get(ctx context.Context, slot int) (Doc, Version, error) {
+func (a singleSlot) Get(ctx context.Context, slot int) (Doc, Version, error) {
 	if slot == RegistrySlot {
 		return Doc{Nonce: "", HighWater: time.UnixMilli(1), Free: true, Owner: "lease 12s, layout " + preparedSeparator + "1"}, "v", nil
 	}
@@ -38,19 +38,19 @@ type Host interface {
 	Random() uint64
 }
 
-type simulated struct{ h Host }
+type simulatedHost struct{ h Host }
 
-func (s simulated) wall() time.Time                                  { return s.h.Wall() }
-func (s simulated) mono() time.Duration                              { return s.h.Mono() }
-func (s simulated) sleep(ctx context.Context, d time.Duration) error { return s.h.Sleep(ctx, d) }
-func (s simulated) start(f func())                                   { s.h.Start(f) }
-func (s simulated) random() uint64                                   { return s.h.Random() }
+func (s simulatedHost) wall() time.Time                                  { return s.h.Wall() }
+func (s simulatedHost) mono() time.Duration                              { return s.h.Mono() }
+func (s simulatedHost) sleep(ctx context.Context, d time.Duration) error { return s.h.Sleep(ctx, d) }
+func (s simulatedHost) start(f func())                                   { s.h.Start(f) }
+func (s simulatedHost) random() uint64                                   { return s.h.Random() }
 
-func (s simulated) withTimeout(ctx context.Context, _ time.Duration) (context.Context, context.CancelFunc) {
+func (s simulatedHost) withTimeout(ctx context.Context, _ time.Duration) (context.Context, context.CancelFunc) {
 	return ctx, func() {}
 }
 
-func (s simulated) forEach(n int, f func(int)) {
+func (s simulatedHost) forEach(n int, f func(int)) {
 	for i := range n {
 		f(i)
 	}
@@ -71,7 +71,7 @@ func (c Config) On(h Host, divided time.Duration, hasty, early bool) Config {
 	case early:
 		l.grace, l.restoreWait = l.skew, 0
 	}
-	c.host, c.timing = simulated{h}, l
+	c.host, c.timing = simulatedHost{h}, l
 	return c
 }
 

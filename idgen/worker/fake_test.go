@@ -14,15 +14,15 @@ import (
 	"time"
 )
 
-func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
+func discardLogger() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
-// fake is a registry in memory that injects faults and records all
+// fakeRegistry is a registry in memory that injects faults and records all
 // writes.
-type fake struct {
+type fakeRegistry struct {
 	memorySlots
 	mu     sync.Mutex
 	faults fakeFaults
-	puts   []written
+	puts   []putRecord
 	gets   []int // slots that were read
 	closed int
 }
@@ -36,8 +36,8 @@ type fakeFaults struct {
 	garbage bool          // slot 0 can't be read
 }
 
-// written is a put that was sent.
-type written struct {
+// putRecord is a put that was sent.
+type putRecord struct {
 	at      time.Time
 	slot    int
 	doc     Doc
@@ -47,45 +47,45 @@ type written struct {
 var errAway = errors.New("the registry is away")
 
 // newFake returns a registry in use, with n free slots.
-func newFake(n int) *fake { return newFakeOf(n, Config{}) }
+func newFake(n int) *fakeRegistry { return newFakeOf(n, Config{}) }
 
 // newFakeOf returns a registry for processes with a Config.
-func newFakeOf(n int, cfg Config) *fake {
-	f := &fake{}
+func newFakeOf(n int, cfg Config) *fakeRegistry {
+	f := &fakeRegistry{}
 	if err := cfg.complete(); err != nil {
 		panic(err)
 	}
-	f.write(RegistrySlot, Doc{Nonce: "r", HighWater: at(1), Free: true, Owner: leaseTerms(&cfg) + preparedSeparator + strconv.Itoa(n), Registry: "r"})
+	f.write(RegistrySlot, Doc{Nonce: "r", HighWater: milliTime(1), Free: true, Owner: leaseTerms(&cfg) + preparedSeparator + strconv.Itoa(n), Registry: "r"})
 	for i := range n {
-		f.write(i, free(at(1)))
+		f.write(i, freeDoc(milliTime(1)))
 	}
 	return f
 }
 
-// at returns the time of ms Unix milliseconds.
-func at(ms int64) time.Time { return time.UnixMilli(ms) }
+// milliTime returns the time of ms Unix milliseconds.
+func milliTime(ms int64) time.Time { return time.UnixMilli(ms) }
 
-// now returns the time to the millisecond, as in documents.
-func now() time.Time { return at(time.Now().UnixMilli()) }
+// nowMilli returns the time to the millisecond, as in documents.
+func nowMilli() time.Time { return milliTime(time.Now().UnixMilli()) }
 
-// free returns the document of a slot that was returned.
-func free(upTo time.Time) Doc {
+// freeDoc returns the document of a slot that was returned.
+func freeDoc(upTo time.Time) Doc {
 	return Doc{Nonce: "before", HighWater: upTo, Free: true, Registry: "r"}
 }
 
-// other returns a document of another process.
-func other(upTo time.Time, owner string) Doc {
+// otherDoc returns a document of another process.
+func otherDoc(upTo time.Time, owner string) Doc {
 	return Doc{Nonce: "other", HighWater: upTo, Owner: owner, Registry: "r"}
 }
 
-func (f *fake) set(faults fakeFaults) {
+func (f *fakeRegistry) set(faults fakeFaults) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.faults = faults
 }
 
 // answer waits for the duration of a call, and returns an error if the registry does not answer.
-func (f *fake) answer(ctx context.Context) (fakeFaults, error) {
+func (f *fakeRegistry) answer(ctx context.Context) (fakeFaults, error) {
 	f.mu.Lock()
 	faults := f.faults
 	f.mu.Unlock()
@@ -105,7 +105,7 @@ func (f *fake) answer(ctx context.Context) (fakeFaults, error) {
 	return faults, nil
 }
 
-func (f *fake) Get(ctx context.Context, slot int) (Doc, Version, error) {
+func (f *fakeRegistry) Get(ctx context.Context, slot int) (Doc, Version, error) {
 	f.mu.Lock()
 	f.gets = append(f.gets, slot)
 	f.mu.Unlock()
@@ -119,10 +119,10 @@ func (f *fake) Get(ctx context.Context, slot int) (Doc, Version, error) {
 	return f.memorySlots.Get(ctx, slot)
 }
 
-func (f *fake) Put(ctx context.Context, slot int, d Doc, expected Version) (Version, bool, error) {
+func (f *fakeRegistry) Put(ctx context.Context, slot int, d Doc, expected Version) (Version, bool, error) {
 	f.mu.Lock()
 	n := len(f.puts)
-	f.puts = append(f.puts, written{at: time.Now(), slot: slot, doc: d})
+	f.puts = append(f.puts, putRecord{at: time.Now(), slot: slot, doc: d})
 	f.mu.Unlock()
 	v, ok, err := f.put(ctx, n+1, slot, d, expected)
 	f.mu.Lock()
@@ -134,7 +134,7 @@ func (f *fake) Put(ctx context.Context, slot int, d Doc, expected Version) (Vers
 	return v, ok, err
 }
 
-func (f *fake) put(ctx context.Context, nth, slot int, d Doc, expected Version) (Version, bool, error) {
+func (f *fakeRegistry) put(ctx context.Context, nth, slot int, d Doc, expected Version) (Version, bool, error) {
 	faults, err := f.answer(ctx)
 	switch {
 	case err != nil:
@@ -149,7 +149,7 @@ func (f *fake) put(ctx context.Context, nth, slot int, d Doc, expected Version) 
 	return v, ok, err
 }
 
-func (f *fake) close() error {
+func (f *fakeRegistry) close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.closed++
@@ -157,10 +157,10 @@ func (f *fake) close() error {
 }
 
 // source returns the fake as a source, which counts its calls of Close.
-func (f *fake) source() Source { return Source{Slots: f, Name: "fake", Close: f.close} }
+func (f *fakeRegistry) source() Source { return Source{Slots: f, Name: "fake", Close: f.close} }
 
-// since returns the puts of some slots from a time on.
-func (f *fake) since(from time.Time, of func(slot int) bool) (puts []written) {
+// putsSince returns the puts of some slots from a time on.
+func (f *fakeRegistry) putsSince(from time.Time, of func(slot int) bool) (puts []putRecord) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, w := range f.puts {
@@ -171,8 +171,8 @@ func (f *fake) since(from time.Time, of func(slot int) bool) (puts []written) {
 	return puts
 }
 
-// asked returns the number of reads, and resets it.
-func (f *fake) asked() int {
+// takeReadCount returns the number of reads, and resets it.
+func (f *fakeRegistry) takeReadCount() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	n := len(f.gets)
@@ -181,30 +181,30 @@ func (f *fake) asked() int {
 }
 
 // doc returns the document of a slot, without faults.
-func (f *fake) doc(slot int) Doc {
+func (f *fakeRegistry) doc(slot int) Doc {
 	d, _, _ := f.memorySlots.Get(context.Background(), slot)
 	return d
 }
 
 // write sets a slot, without faults and versions.
-func (f *fake) write(slot int, d Doc) {
+func (f *fakeRegistry) write(slot int, d Doc) {
 	_, v, _ := f.memorySlots.Get(context.Background(), slot)
 	f.memorySlots.Put(context.Background(), slot, d, v)
 }
 
 // wipe removes all documents.
-func (f *fake) wipe() {
+func (f *fakeRegistry) wipe() {
 	f.memorySlots.texts.Clear()
 }
 
 // unknownWait is the time for which a process waits if the history of all slots is unknown.
 const unknownWait = 135 * time.Second
 
-// keep returns a keeper that is closed at the end of the test.
-func keep(t *testing.T, src Source, cfg Config) *Keeper {
+// mustKeep returns a keeper that is closed at the end of the test.
+func mustKeep(t *testing.T, src Source, cfg Config) *Keeper {
 	t.Helper()
 	if cfg.Logger == nil {
-		cfg.Logger = quiet()
+		cfg.Logger = discardLogger()
 	}
 	k, err := Keep(func(context.Context) (Source, error) { return src, nil }, cfg)
 	if err != nil {
@@ -214,18 +214,18 @@ func keep(t *testing.T, src Source, cfg Config) *Keeper {
 	return k
 }
 
-// holding returns a keeper that holds a worker id.
-func holding(t *testing.T, src Source, cfg Config) *Keeper {
+// mustHold returns a keeper that holds a worker id.
+func mustHold(t *testing.T, src Source, cfg Config) *Keeper {
 	t.Helper()
-	k := keep(t, src, cfg)
+	k := mustKeep(t, src, cfg)
 	if _, err := k.Wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	return k
 }
 
-// until waits until the keeper is in a phase.
-func (k *Keeper) until(phase string) *Status {
+// waitForPhase waits until the keeper is in a phase.
+func (k *Keeper) waitForPhase(phase string) *Status {
 	k.Start()
 	for {
 		s := k.Status()
@@ -237,41 +237,41 @@ func (k *Keeper) until(phase string) *Status {
 }
 
 // lose makes the registry fail until the worker id is lost, and returns the time of the loss.
-func lose(t *testing.T, f *fake, k *Keeper) time.Time {
+func lose(t *testing.T, f *fakeRegistry, k *Keeper) time.Time {
 	t.Helper()
 	f.set(fakeFaults{away: true})
-	k.until(phaseSearching)
+	k.waitForPhase(phaseSearching)
 	return time.Now()
 }
 
-// journal is a logger with lines that tests can read.
-type journal struct {
+// logRecorder is a logger with lines that tests can read.
+type logRecorder struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
-func (j *journal) Write(p []byte) (int, error) {
+func (j *logRecorder) Write(p []byte) (int, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.text.Write(p)
 }
 
-func (j *journal) logger() *slog.Logger { return slog.New(slog.NewTextHandler(j, nil)) }
+func (j *logRecorder) logger() *slog.Logger { return slog.New(slog.NewTextHandler(j, nil)) }
 
-func (j *journal) String() string {
+func (j *logRecorder) String() string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.text.String()
 }
 
-func (j *journal) count(what string) int {
+func (j *logRecorder) count(what string) int {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return bytes.Count(j.text.Bytes(), []byte(what))
 }
 
-// files returns the contents of the files in a directory.
-func files(t *testing.T, dir string) map[string]string {
+// readFiles returns the contents of the files in a directory.
+func readFiles(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -294,8 +294,8 @@ func files(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-// setFiles writes files into a directory.
-func setFiles(t *testing.T, dir string, all map[string]string) {
+// writeFiles writes files into a directory.
+func writeFiles(t *testing.T, dir string, all map[string]string) {
 	t.Helper()
 	for name, text := range all {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
@@ -304,24 +304,24 @@ func setFiles(t *testing.T, dir string, all map[string]string) {
 	}
 }
 
-// fill makes writes to path fail as on a full disk.
-func fill(t *testing.T, path string) {
+// fillDisk makes writes to path fail as on a full disk.
+func fillDisk(t *testing.T, path string) {
 	t.Helper()
 	if err := os.Symlink("/dev/full", path+".new"); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// empty undoes fill.
-func empty(t *testing.T, path string) {
+// emptyDisk undoes fill.
+func emptyDisk(t *testing.T, path string) {
 	t.Helper()
 	if err := os.Remove(path + ".new"); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// readOnly returns a directory that no user can write to, not even root.
-func readOnly(t *testing.T) string {
+// readOnlyDir returns a directory that no user can write to, not even root.
+func readOnlyDir(t *testing.T) string {
 	t.Helper()
 	if os.Geteuid() == 0 {
 		return "/proc/self"

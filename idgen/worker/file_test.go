@@ -31,7 +31,7 @@ func TestFileAcrossLives(t *testing.T) {
 	if d, v, err := f.Get(t.Context(), 3); d != (Doc{}) || v != "" || err != nil {
 		t.Errorf("at first: %+v, %q, %v", d, v, err)
 	}
-	d := Doc{Nonce: "ab", HighWater: at(7), Owner: "me"}
+	d := Doc{Nonce: "ab", HighWater: milliTime(7), Owner: "me"}
 	for _, tt := range []struct {
 		expected Version
 		swapped  bool
@@ -71,16 +71,16 @@ func TestFileLostOrCorrupted(t *testing.T) {
 		"half":            {`{"nonce":"ab","hw":1,"fr`, "remove the file", 0},
 		"of zeros":        {"\x00\x00\x00\x00", "remove the file", 0},
 		"edited by hand":  {"worker 3 is free", "remove the file", 0},
-		"an older copy":   {Doc{Nonce: "ab", HighWater: at(1)}.Encode(), "", 0},
-		"just crashed":    {Doc{Nonce: "ab", HighWater: at(946684800000 + 2500)}.Encode(), "", 2501 * time.Millisecond},
-		"a clock back":    {Doc{Nonce: "ab", HighWater: at(946684800000 + 3_600_000)}.Encode(), "set the clock", 0},
-		"left by a write": {Doc{Nonce: "ab", HighWater: at(1), Free: true}.Encode(), "", 0},
+		"an older copy":   {Doc{Nonce: "ab", HighWater: milliTime(1)}.Encode(), "", 0},
+		"just crashed":    {Doc{Nonce: "ab", HighWater: milliTime(946684800000 + 2500)}.Encode(), "", 2501 * time.Millisecond},
+		"a clock back":    {Doc{Nonce: "ab", HighWater: milliTime(946684800000 + 3_600_000)}.Encode(), "set the clock", 0},
+		"left by a write": {Doc{Nonce: "ab", HighWater: milliTime(1), Free: true}.Encode(), "", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			path := filepath.Join(dir, "worker-3.json")
 			if tt.text != "" {
-				setFiles(t, dir, map[string]string{"worker-3.json": tt.text, "worker-3.json.new": `{"no`})
+				writeFiles(t, dir, map[string]string{"worker-3.json": tt.text, "worker-3.json.new": `{"no`})
 			}
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now() // 2000-01-01 in a bubble
@@ -89,7 +89,7 @@ func TestFileLostOrCorrupted(t *testing.T) {
 					if waited := time.Since(began); err != nil || waited < tt.waited || waited > tt.waited+2*time.Millisecond {
 						t.Errorf("waited %v, %v; want %v", waited, err, tt.waited)
 					}
-					if d, err := decode(files(t, dir)["worker-3.json"]); err != nil || d.HighWater.Before(k.Status().Limit) {
+					if d, err := decode(readFiles(t, dir)["worker-3.json"]); err != nil || d.HighWater.Before(k.Status().Limit) {
 						t.Errorf("the file has %+v, %v beside a limit of %v", d, err, k.Status().Limit)
 					}
 					return
@@ -97,7 +97,7 @@ func TestFileLostOrCorrupted(t *testing.T) {
 				if err == nil || !strings.Contains(err.Error(), tt.want) || strings.HasPrefix(tt.want, "remove") && !strings.Contains(err.Error(), path) {
 					t.Errorf("%v; want %q", err, tt.want)
 				}
-				if got := files(t, dir)["worker-3.json"]; got != tt.text {
+				if got := readFiles(t, dir)["worker-3.json"]; got != tt.text {
 					t.Errorf("the file was replaced: %s", got)
 				}
 			})
@@ -114,7 +114,7 @@ func TestFileCopied(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		setFiles(t, twin, files(t, dir))
+		writeFiles(t, twin, readFiles(t, dir))
 		leasedIDs.Delete(3) // as in another process
 		second, err := opened(t, "static(3)", Config{State: twin}, nil)
 		if err != nil {
@@ -151,7 +151,7 @@ func TestFileInAnotherProcess(t *testing.T) {
 		if err != nil || bad != nil {
 			t.Errorf("the first process: %q, %v, %v", line, err, bad)
 		}
-		if _, err := opened(t, "static(3)", Config{State: dir}, nil); !errors.Is(err, errInUse) || !strings.Contains(err.Error(), dir) || !houseForm.MatchString(err.Error()) {
+		if _, err := opened(t, "static(3)", Config{State: dir}, nil); !errors.Is(err, errInUse) || !strings.Contains(err.Error(), dir) || !errorForm.MatchString(err.Error()) {
 			t.Errorf("beside the first process: %v", err)
 		}
 		if kill {
@@ -163,7 +163,7 @@ func TestFileInAnotherProcess(t *testing.T) {
 			t.Errorf("the first process ended with %v", err)
 		}
 		d, _, err := openedFile(t, dir).Get(t.Context(), 3)
-		if err != nil || !d.Free || d.HighWater.Before(at(limit)) {
+		if err != nil || !d.Free || d.HighWater.Before(milliTime(limit)) {
 			t.Errorf("after the first process: %+v, %v; it could issue up to %d", d, err, limit)
 		}
 	}
@@ -171,16 +171,16 @@ func TestFileInAnotherProcess(t *testing.T) {
 
 func TestFileDirectories(t *testing.T) {
 	full := t.TempDir()
-	fill(t, filepath.Join(full, "worker-3.json"))
-	for name, dir := range map[string]string{"not to be written to": readOnly(t), "a full disk": full} {
+	fillDisk(t, filepath.Join(full, "worker-3.json"))
+	for name, dir := range map[string]string{"not to be written to": readOnlyDir(t), "a full disk": full} {
 		synctest.Test(t, func(t *testing.T) {
 			_, err := opened(t, "static(3)", Config{State: dir, NewRegistry: true}, nil)
-			if err == nil || !strings.Contains(err.Error(), filepath.Join(dir, "worker-3.json")) || !houseForm.MatchString(err.Error()) {
+			if err == nil || !strings.Contains(err.Error(), filepath.Join(dir, "worker-3.json")) || !errorForm.MatchString(err.Error()) {
 				t.Errorf("%s: %v", name, err)
 			}
 		})
 	}
-	if got := files(t, full); len(got) != 1 {
+	if got := readFiles(t, full); len(got) != 1 {
 		t.Errorf("on the full disk there are %v", got)
 	}
 }
@@ -196,7 +196,7 @@ func TestFileDiskFillsUp(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(10*time.Second + 500*time.Millisecond) // between two renewals
-		fill(t, path)
+		fillDisk(t, path)
 		bound := k.Status().Limit
 		for k.Status().Phase == phaseHolding {
 			if k.Status().Limit.After(bound) {
@@ -207,8 +207,8 @@ func TestFileDiskFillsUp(t *testing.T) {
 		if _, err := k.Wait(t.Context()); err == nil || !strings.Contains(err.Error(), path) {
 			t.Errorf("lost as %v", err)
 		}
-		empty(t, path)
-		if s := k.until(phaseHolding); !s.Start.After(bound) {
+		emptyDisk(t, path)
+		if s := k.waitForPhase(phaseHolding); !s.Start.After(bound) {
 			t.Errorf("with room again: %+v", s)
 		}
 	})
@@ -222,7 +222,7 @@ func TestWriteDurably(t *testing.T) {
 	}{
 		"plainly":                {func(*testing.T, string) {}, false},
 		"after a crash":          {func(t *testing.T, path string) { os.WriteFile(path+".new", []byte("a longer text, half wri"), 0o600) }, false},
-		"a full disk":            {fill, true},
+		"a full disk":            {fillDisk, true},
 		"no way to write":        {func(t *testing.T, path string) { os.Mkdir(path+".new", 0o755) }, true},
 		"no way to put it there": {func(t *testing.T, path string) { os.Remove(path); os.MkdirAll(path+"/x", 0o755) }, true},
 		"no directory":           {func(t *testing.T, path string) { os.RemoveAll(filepath.Dir(path)) }, true},

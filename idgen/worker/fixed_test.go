@@ -14,11 +14,11 @@ import (
 func TestStaticWithoutState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
-		k, err := opened(t, "static(7)", Config{Logger: slog.New(slog.NewTextHandler(&log, nil)), Issued: now}, nil)
+		k, err := opened(t, "static(7)", Config{Logger: slog.New(slog.NewTextHandler(&log, nil)), Issued: nowMilli}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s := k.Status(); s.Worker != 7 || s.Start.After(now()) || s.Ahead != 0 {
+		if s := k.Status(); s.Worker != 7 || s.Start.After(nowMilli()) || s.Ahead != 0 {
 			t.Errorf("%+v", s)
 		}
 		if !strings.Contains(log.String(), "only the clock protects") {
@@ -35,7 +35,7 @@ func TestStaticWithoutState(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 		k.Close()
-		last := now()
+		last := nowMilli()
 		again, err := opened(t, "static(7)", Config{}, nil)
 		if err != nil || !again.Status().Start.After(last) {
 			t.Fatalf("after Close: %v, %+v, issued up to %v", err, again.Status(), last)
@@ -47,7 +47,7 @@ func TestFileGuardsClockAndProcess(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		k, err := opened(t, "static(3)", Config{State: dir, Issued: now}, nil)
+		k, err := opened(t, "static(3)", Config{State: dir, Issued: nowMilli}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -58,7 +58,7 @@ func TestFileGuardsClockAndProcess(t *testing.T) {
 			t.Errorf("a second process: %v", err)
 		}
 		time.Sleep(10 * time.Second)
-		if left := k.Status().Limit.Sub(now()); left < 1900*time.Millisecond || left > 3*time.Second {
+		if left := k.Status().Limit.Sub(nowMilli()); left < 1900*time.Millisecond || left > 3*time.Second {
 			t.Errorf("the limit is %v ahead", left)
 		}
 		k.Close()
@@ -118,10 +118,10 @@ func TestFixedSources(t *testing.T) {
 // Only fixed worker ids use State. Other sources refuse it.
 func TestStateOfANetworkRegistry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var j journal
+		var j logRecorder
 		dir := t.TempDir()
-		holding(t, newFake(1).source(), Config{Workers: 1, State: dir, Logger: j.logger()})
-		if n := len(files(t, dir)); n != 0 || j.count("leafState has no effect") != 1 {
+		mustHold(t, newFake(1).source(), Config{Workers: 1, State: dir, Logger: j.logger()})
+		if n := len(readFiles(t, dir)); n != 0 || j.count("leafState has no effect") != 1 {
 			t.Errorf("%d files, %s", n, j.String())
 		}
 	})

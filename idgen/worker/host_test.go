@@ -11,15 +11,15 @@ import (
 	"time"
 )
 
-// dial is a host with clocks that are set by hand.
-type dial struct {
+// dialHost is a host with clocks that are set by hand.
+type dialHost struct {
 	host
 	wallAt time.Time
 	monoAt time.Duration
 }
 
-func (d *dial) wall() time.Time     { return d.wallAt }
-func (d *dial) mono() time.Duration { return d.monoAt }
+func (d *dialHost) wall() time.Time     { return d.wallAt }
+func (d *dialHost) mono() time.Duration { return d.monoAt }
 
 // The clock follows the machine's clock forward and never back.
 func TestClockFollows(t *testing.T) {
@@ -41,11 +41,11 @@ func TestClockFollows(t *testing.T) {
 		"one millisecond back":       {{100 * s, 0, 100 * s}, {100 * s, 1, 100*s + 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := &dial{}
+			d := &dialHost{}
 			c := clock{host: d}
 			for i, st := range steps {
-				d.wallAt, d.monoAt = at(st.wall), time.Duration(st.mono)*time.Millisecond
-				if now := c.now(); !now.Equal(at(st.now)) || c.unixMilli() != st.now {
+				d.wallAt, d.monoAt = milliTime(st.wall), time.Duration(st.mono)*time.Millisecond
+				if now := c.now(); !now.Equal(milliTime(st.now)) || c.unixMilli() != st.now {
 					t.Errorf("step %d: %v, %d; want %d", i, now, c.unixMilli(), st.now)
 				}
 			}
@@ -65,7 +65,7 @@ func TestClockAtOnce(t *testing.T) {
 			last := int64(0)
 			for i := range int64(5000) {
 				m := time.Duration(mono.Add(1)) * time.Millisecond
-				c.follow(at(1_000_000+m.Milliseconds()+(i*7919+g*104729)%2000-1000), m)
+				c.follow(milliTime(1_000_000+m.Milliseconds()+(i*7919+g*104729)%2000-1000), m)
 				now := (int64(m) + c.shift.Load()) / int64(time.Millisecond)
 				if now < last {
 					t.Errorf("%d after %d", now, last)
@@ -131,16 +131,16 @@ func TestEachAtOnce(t *testing.T) {
 	})
 }
 
-// counted is a host with random numbers that count up.
-type counted struct {
+// countingHost is a host with random numbers that count up.
+type countingHost struct {
 	host
 	n uint64
 }
 
-func (c *counted) random() uint64 { c.n++; return c.n }
+func (c *countingHost) random() uint64 { c.n++; return c.n }
 
 func TestNonce(t *testing.T) {
-	if got, want := newNonce(&counted{}), fmt.Sprintf("%016x%016x", 1, 2); got != want {
+	if got, want := newNonce(&countingHost{}), fmt.Sprintf("%016x%016x", 1, 2); got != want {
 		t.Errorf("%s; want all 128 bits: %s", got, want)
 	}
 	seen := make(map[string]bool)

@@ -17,7 +17,7 @@ func TestLimit(t *testing.T) {
 	plain := func(int) fakeFaults { return fakeFaults{} }
 	for _, tt := range []struct {
 		name   string
-		f      *fake
+		f      *fakeRegistry
 		faults func(second int) fakeFaults
 	}{
 		{"plainly", newFake(1), plain},
@@ -33,11 +33,11 @@ func TestLimit(t *testing.T) {
 		}},
 		{"away for 30 s in 97", newFake(1), func(s int) fakeFaults { return fakeFaults{away: s%97 < 30} }},
 		{"hangs for 30 s in 97", newFake(1), func(s int) fakeFaults { return fakeFaults{hangs: s%97 < 30} }},
-		{"after an unknown history", &fake{}, plain},
+		{"after an unknown history", &fakeRegistry{}, plain},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				k := holding(t, tt.f.source(), Config{Workers: 1})
+				k := mustHold(t, tt.f.source(), Config{Workers: 1})
 				was := k.Status()
 				for i := range 4 * 15 * 60 { // a quarter of an hour
 					if i%4 == 0 {
@@ -45,7 +45,7 @@ func TestLimit(t *testing.T) {
 					}
 					time.Sleep(250 * time.Millisecond)
 					s := k.Status()
-					switch left := s.Limit.Sub(now()); {
+					switch left := s.Limit.Sub(nowMilli()); {
 					case !s.Since.Equal(was.Since):
 						t.Fatalf("after %d s it was lost", i/4)
 					case s.Limit.Before(was.Limit):
@@ -71,19 +71,19 @@ func TestWritesOfALease(t *testing.T) {
 					cfg := Config{Workers: 1, Lease: lease}
 					f := newFakeOf(1, cfg)
 					f.set(fakeFaults{delay: delay})
-					k := holding(t, f.source(), cfg)
+					k := mustHold(t, f.source(), cfg)
 					began, was := time.Now().Add(1), k.Status().Limit // after the take
-					f.asked()
+					f.takeReadCount()
 					time.Sleep(60*lease + lease/12) // an hour, for the usual lease
-					puts := f.since(began, func(int) bool { return true })
-					if reads := f.asked(); len(puts) != 360 || reads != 0 {
+					puts := f.putsSince(began, func(int) bool { return true })
+					if reads := f.takeReadCount(); len(puts) != 360 || reads != 0 {
 						t.Errorf("%d writes and %d reads in 360 sixths of the lease", len(puts), reads)
 					}
 					for i, p := range puts {
 						if !p.swapped || p.doc.Free || i > 0 && p.at.Sub(puts[i-1].at) != lease/6 {
 							t.Fatalf("write %d: %+v, %v after the one before", i, p, p.at.Sub(puts[max(i, 1)-1].at))
 						}
-						if hw := p.at.Add(lease); !p.doc.HighWater.Equal(at(hw.UnixMilli())) {
+						if hw := p.at.Add(lease); !p.doc.HighWater.Equal(milliTime(hw.UnixMilli())) {
 							t.Fatalf("write %d: %v off now+%v", i, p.doc.HighWater.Sub(hw), lease)
 						}
 					}
@@ -92,7 +92,7 @@ func TestWritesOfALease(t *testing.T) {
 					}
 					end := time.Now()
 					k.Close()
-					if puts := f.since(end, func(int) bool { return true }); len(puts) != 1 || !puts[0].doc.Free {
+					if puts := f.putsSince(end, func(int) bool { return true }); len(puts) != 1 || !puts[0].doc.Free {
 						t.Errorf("writes to give it back: %+v", puts)
 					}
 				})
@@ -109,7 +109,7 @@ func TestAwayIsNotNoticed(t *testing.T) {
 			t.Run(fmt.Sprintf("%+v at %v", away, phase), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					f := newFake(1)
-					k := holding(t, f.source(), Config{Workers: 1})
+					k := mustHold(t, f.source(), Config{Workers: 1})
 					since := k.Status().Since
 					time.Sleep(time.Minute + phase)
 					f.set(away)
@@ -121,7 +121,7 @@ func TestAwayIsNotNoticed(t *testing.T) {
 						time.Sleep(100 * time.Millisecond)
 						s := k.Status()
 						failed = failed || s.Err != nil && s.Next.After(time.Now().Add(-5*time.Second))
-						if !s.Since.Equal(since) || s.Limit.Before(now()) {
+						if !s.Since.Equal(since) || s.Limit.Before(nowMilli()) {
 							t.Fatalf("%v after it went: %+v", time.Duration(i)*100*time.Millisecond, s)
 						}
 					}
@@ -142,8 +142,8 @@ func TestAwayTooLong(t *testing.T) {
 		t.Run(fmt.Sprintf("%+v", faults), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := newFake(2)
-				f.write(1, other(now().Add(time.Hour), "shop-2"))
-				k := holding(t, f.source(), Config{Workers: 2})
+				f.write(1, otherDoc(nowMilli().Add(time.Hour), "shop-2"))
+				k := mustHold(t, f.source(), Config{Workers: 2})
 				time.Sleep(63 * time.Second) // the last renewal was 3 s ago
 				bound := time.Now().Add(57 * time.Second)
 				f.set(faults)
@@ -152,7 +152,7 @@ func TestAwayTooLong(t *testing.T) {
 					if s.Limit.After(bound) {
 						t.Fatalf("the limit is %v beyond the bound", s.Limit.Sub(bound))
 					}
-					if now().Before(bound) && s.Limit.Before(now()) {
+					if nowMilli().Before(bound) && s.Limit.Before(nowMilli()) {
 						t.Fatalf("%v before its bound the limit is %v", time.Until(bound), s.Limit)
 					}
 					time.Sleep(10 * time.Millisecond)
@@ -163,7 +163,7 @@ func TestAwayTooLong(t *testing.T) {
 				time.Sleep(time.Until(bound.Add(43 * time.Second))) // 1.7 leases in all
 				f.set(fakeFaults{})
 				began := time.Now()
-				s := k.until(phaseHolding)
+				s := k.waitForPhase(phaseHolding)
 				if took := time.Since(began); took > 2*time.Second && !faults.hangs && faults.delay == 0 || took > 8*time.Second || s.Worker != 0 || !s.Start.After(bound) {
 					t.Errorf("after the outage: %+v after %v", s, took)
 				}
@@ -176,15 +176,15 @@ func TestAwayTooLong(t *testing.T) {
 func TestLostToAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(2)
-		k := holding(t, f.source(), Config{Workers: 2})
+		k := mustHold(t, f.source(), Config{Workers: 2})
 		id := k.Status().Worker
 		f.set(fakeFaults{delay: 10 * time.Millisecond}) // makes the search visible
-		f.write(id, other(now().Add(time.Hour), ""))
-		s := k.until(phaseSearching)
+		f.write(id, otherDoc(nowMilli().Add(time.Hour), ""))
+		s := k.waitForPhase(phaseSearching)
 		if s.Worker != id || !s.Limit.IsZero() {
 			t.Errorf("%+v", s)
 		}
-		if s = k.until(phaseHolding); s.Worker == id {
+		if s = k.waitForPhase(phaseHolding); s.Worker == id {
 			t.Errorf("%+v", s)
 		}
 		if d := f.doc(id); d.Nonce != "other" {
@@ -198,15 +198,15 @@ func TestLostToAnother(t *testing.T) {
 func TestGarbage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(1)
-		var j journal
-		k := holding(t, f.source(), Config{Workers: 1, Logger: j.logger()})
+		var j logRecorder
+		k := mustHold(t, f.source(), Config{Workers: 1, Logger: j.logger()})
 		f.set(fakeFaults{garbage: true, deny: 1})
 		time.Sleep(30 * time.Second)
 		const why = "not a worker slot's document"
 		if s := k.Status(); s.Err == nil || j.count(why) != 1 {
 			t.Errorf("%v; %s", s.Err, j.String())
 		}
-		k.until(phaseSearching)
+		k.waitForPhase(phaseSearching)
 		time.Sleep(time.Minute)
 		if _, err := k.Wait(t.Context()); err == nil || j.count(why) < 3 {
 			t.Errorf("%v; %s", err, j.String())
@@ -214,13 +214,13 @@ func TestGarbage(t *testing.T) {
 	})
 }
 
-// paused is a host on which the process pauses before one of its readings of the clock.
-type paused struct {
+// pausingHost is a host on which the process pauses before one of its readings of the clock.
+type pausingHost struct {
 	host
 	after atomic.Int64 // readings before the pause
 }
 
-func (p *paused) wall() time.Time {
+func (p *pausingHost) wall() time.Time {
 	if p.after.Add(-1) == 0 {
 		time.Sleep(100 * time.Second)
 	}
@@ -234,8 +234,8 @@ func TestPausedWhileRenewing(t *testing.T) {
 		t.Run(fmt.Sprint("before reading ", reading+1), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := newFake(1)
-				p := &paused{host: machine{began: time.Now()}}
-				k := holding(t, f.source(), Config{Workers: 1, host: p})
+				p := &pausingHost{host: machine{began: time.Now()}}
+				k := mustHold(t, f.source(), Config{Workers: 1, host: p})
 				since := k.Status().Since
 				time.Sleep(25 * time.Second)
 				p.after.Store(reading + 1)
@@ -258,7 +258,7 @@ func TestClone(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(4)
-		k, clone := holding(t, f.source(), Config{Workers: 4, Issued: now}), keep(t, f.source(), Config{Workers: 4, Issued: now})
+		k, clone := mustHold(t, f.source(), Config{Workers: 4, Issued: nowMilli}), mustKeep(t, f.source(), Config{Workers: 4, Issued: nowMilli})
 		id := k.Status().Worker
 		time.Sleep(3 * time.Second)
 		if _, _, ok := clone.CopyOf(k); !ok {
@@ -279,7 +279,7 @@ func TestClone(t *testing.T) {
 func TestCloneGivesNothingBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(1)
-		k := holding(t, f.source(), Config{Workers: 1})
+		k := mustHold(t, f.source(), Config{Workers: 1})
 		d := f.doc(0)
 		d.HighWater = d.HighWater.Add(5 * time.Second) // the copy's renewal
 		f.write(0, d)
@@ -290,72 +290,72 @@ func TestCloneGivesNothingBack(t *testing.T) {
 	})
 }
 
-// servesRefused refuses one put, and serves its document until the next put.
-type servesRefused struct {
-	*fake
+// refusedServer refuses one put, and serves its document until the next put.
+type refusedServer struct {
+	*fakeRegistry
 	n    int
 	doc  Doc
 	mu   sync.Mutex
 	puts int
 }
 
-func (s *servesRefused) Put(ctx context.Context, slot int, d Doc, expected Version) (Version, bool, error) {
+func (s *refusedServer) Put(ctx context.Context, slot int, d Doc, expected Version) (Version, bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.puts++; s.puts == s.n {
 		s.doc = d
 		return "", false, nil
 	}
-	v, ok, err := s.fake.Put(ctx, slot, d, expected)
+	v, ok, err := s.fakeRegistry.Put(ctx, slot, d, expected)
 	if ok {
 		s.doc = Doc{}
 	}
 	return v, ok, err
 }
 
-func (s *servesRefused) Get(ctx context.Context, slot int) (Doc, Version, error) {
+func (s *refusedServer) Get(ctx context.Context, slot int) (Doc, Version, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.doc.Nonce != "" && slot >= 0 {
 		return s.doc, "of what was refused", nil
 	}
-	return s.fake.Get(ctx, slot)
+	return s.fakeRegistry.Get(ctx, slot)
 }
 
 // TestRefusedAndServed: a renewal is refused without a reason, and its document is read nevertheless.
 // The lease continues from the document that was confirmed.
 func TestRefusedAndServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k := holding(t, Source{Slots: &servesRefused{fake: newFake(1), n: 3}}, Config{Workers: 1})
+		k := mustHold(t, Source{Slots: &refusedServer{fakeRegistry: newFake(1), n: 3}}, Config{Workers: 1})
 		since := k.Status().Since
 		time.Sleep(2 * time.Minute)
-		if s := k.Status(); !s.Since.Equal(since) || s.Limit.Before(now().Add(40*time.Second)) {
+		if s := k.Status(); !s.Since.Equal(since) || s.Limit.Before(nowMilli().Add(40*time.Second)) {
 			t.Errorf("%+v", s)
 		}
 	})
 }
 
-// hands is a host with an adjustable wall clock.
-type hands struct {
+// adjustableHost is a host with an adjustable wall clock.
+type adjustableHost struct {
 	host
-	off atomic.Int64
+	offset atomic.Int64
 }
 
-func (h *hands) wall() time.Time { return h.host.wall().Add(time.Duration(h.off.Load())) }
+func (h *adjustableHost) wall() time.Time { return h.host.wall().Add(time.Duration(h.offset.Load())) }
 
 // A clock that is far from the registry's is logged once and shown in the
 // status. A clock that jumps while the process runs is noticed at the next
 // renewal.
 func TestClockOffset(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var j journal
+		var j logRecorder
 		f := newFake(8)
 		var asked atomic.Int64
 		src := f.source()
-		src.Time = func(context.Context) (time.Time, error) { asked.Add(1); return now(), nil }
-		h := &hands{host: machine{began: time.Now()}}
-		h.off.Store(int64(24 * time.Hour))
-		ahead := keep(t, src, Config{Workers: 8, Logger: j.logger(), host: h, AnyClock: true})
+		src.Time = func(context.Context) (time.Time, error) { asked.Add(1); return nowMilli(), nil }
+		h := &adjustableHost{host: machine{began: time.Now()}}
+		h.offset.Store(int64(24 * time.Hour))
+		ahead := mustKeep(t, src, Config{Workers: 8, Logger: j.logger(), host: h, AnyClock: true})
 		began := time.Now()
 		if _, err := ahead.Wait(t.Context()); err != nil {
 			t.Fatal(err)
@@ -371,17 +371,17 @@ func TestClockOffset(t *testing.T) {
 
 		// Other processes start together: one slot is blocked, but no spare.
 		for range 7 {
-			if s := holding(t, f.source(), Config{Workers: 8}).Status(); s.Start.Sub(s.Since) > 0 {
+			if s := mustHold(t, f.source(), Config{Workers: 8}).Status(); s.Start.Sub(s.Since) > 0 {
 				t.Errorf("another process: %+v", s)
 			}
 		}
 
-		h.off.Store(int64(24*time.Hour + 3*time.Minute)) // set forward
+		h.offset.Store(int64(24*time.Hour + 3*time.Minute)) // set forward
 		time.Sleep(11 * time.Second)
 		if s := ahead.Status(); s.ClockOffset.Round(time.Second) != 24*time.Hour+3*time.Minute || asked.Load() != 2 {
 			t.Errorf("set forward: %v, asked %d times", s.ClockOffset, asked.Load())
 		}
-		h.off.Store(0) // right again: ids continue with the time that they had
+		h.offset.Store(0) // right again: ids continue with the time that they had
 		time.Sleep(11 * time.Second)
 		if s := ahead.Status(); s.ClockOffset.Round(time.Second) != 24*time.Hour+3*time.Minute || asked.Load() != 3 || s.Phase != phaseHolding {
 			t.Errorf("set right: %v, asked %d times", s.ClockOffset, asked.Load())
@@ -392,13 +392,13 @@ func TestClockOffset(t *testing.T) {
 // Spares created by a process with a clock that is ahead block no other process.
 func TestSparesOfAClockAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &fake{}
-		h := &hands{host: machine{began: time.Now()}}
-		h.off.Store(int64(24 * time.Hour))
-		holding(t, f.source(), Config{Workers: 32, NewRegistry: true, host: h})
+		f := &fakeRegistry{}
+		h := &adjustableHost{host: machine{began: time.Now()}}
+		h.offset.Store(int64(24 * time.Hour))
+		mustHold(t, f.source(), Config{Workers: 32, NewRegistry: true, host: h})
 		time.Sleep(3 * time.Minute)
 		for i := range 31 {
-			k := keep(t, f.source(), Config{Workers: 32})
+			k := mustKeep(t, f.source(), Config{Workers: 32})
 			began := time.Now()
 			if s, err := k.Wait(t.Context()); err != nil || time.Since(began) > 2*time.Minute+time.Second {
 				t.Fatalf("process %d: %+v, %v after %v", i, s, err, time.Since(began))
@@ -415,7 +415,7 @@ func TestNoClockToCompare(t *testing.T) {
 			<-ctx.Done()
 			return time.Time{}, errors.New("no answer")
 		}
-		k := holding(t, src, Config{Workers: 1})
+		k := mustHold(t, src, Config{Workers: 1})
 		time.Sleep(time.Hour)
 		if s := k.Status(); s.Phase != phaseHolding || s.ClockOffset != 0 || s.Err != nil {
 			t.Errorf("%+v", s)

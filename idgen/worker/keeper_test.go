@@ -16,7 +16,7 @@ import (
 func TestKeeperIsLazy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, opened := newFake(1), 0
-		k, err := Keep(func(context.Context) (Source, error) { opened++; return f.source(), nil }, Config{Workers: 1, Logger: quiet()})
+		k, err := Keep(func(context.Context) (Source, error) { opened++; return f.source(), nil }, Config{Workers: 1, Logger: discardLogger()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -42,24 +42,28 @@ func TestKeeperIsLazy(t *testing.T) {
 // Close works for a keeper that was never used, and repeatedly.
 // The source is closed once, and only if it was opened.
 func TestClose(t *testing.T) {
-	for name, use := range map[string]func(t *testing.T, f *fake, k *Keeper) (opened int){
-		"unused":        func(*testing.T, *fake, *Keeper) int { return 0 },
-		"held":          func(t *testing.T, f *fake, k *Keeper) int { k.Wait(t.Context()); return 1 },
-		"held for long": func(t *testing.T, f *fake, k *Keeper) int { k.Wait(t.Context()); time.Sleep(time.Hour); return 1 },
-		"at once":       func(t *testing.T, f *fake, k *Keeper) int { k.Start(); synctest.Wait(); return 1 },
-		"lost":          func(t *testing.T, f *fake, k *Keeper) int { k.Wait(t.Context()); lose(t, f, k); return 1 },
-		"while searching": func(t *testing.T, f *fake, k *Keeper) int {
+	for name, use := range map[string]func(t *testing.T, f *fakeRegistry, k *Keeper) (opened int){
+		"unused": func(*testing.T, *fakeRegistry, *Keeper) int { return 0 },
+		"held":   func(t *testing.T, f *fakeRegistry, k *Keeper) int { k.Wait(t.Context()); return 1 },
+		"held for long": func(t *testing.T, f *fakeRegistry, k *Keeper) int {
+			k.Wait(t.Context())
+			time.Sleep(time.Hour)
+			return 1
+		},
+		"at once": func(t *testing.T, f *fakeRegistry, k *Keeper) int { k.Start(); synctest.Wait(); return 1 },
+		"lost":    func(t *testing.T, f *fakeRegistry, k *Keeper) int { k.Wait(t.Context()); lose(t, f, k); return 1 },
+		"while searching": func(t *testing.T, f *fakeRegistry, k *Keeper) int {
 			f.set(fakeFaults{away: true})
 			k.Wait(t.Context())
 			return 1
 		},
-		"while it hangs": func(t *testing.T, f *fake, k *Keeper) int {
+		"while it hangs": func(t *testing.T, f *fakeRegistry, k *Keeper) int {
 			f.set(fakeFaults{hangs: true})
 			k.Start()
 			time.Sleep(time.Second)
 			return 1
 		},
-		"while waiting": func(t *testing.T, f *fake, k *Keeper) int {
+		"while waiting": func(t *testing.T, f *fakeRegistry, k *Keeper) int {
 			f.wipe()
 			k.Start()
 			time.Sleep(time.Minute)
@@ -69,7 +73,7 @@ func TestClose(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := newFake(4)
-				k := keep(t, f.source(), Config{Workers: 4})
+				k := mustKeep(t, f.source(), Config{Workers: 4})
 				opened := use(t, f, k)
 				began := time.Now()
 				for range 2 {
@@ -100,9 +104,9 @@ func TestGivenBack(t *testing.T) {
 		want   func(s *Status) time.Time
 	}{
 		"nobody says":     {nil, func(s *Status) time.Time { return s.Limit }},
-		"nothing":         {func(*Status) time.Time { return time.Time{} }, func(*Status) time.Time { return at(1) }},
+		"nothing":         {func(*Status) time.Time { return time.Time{} }, func(*Status) time.Time { return milliTime(1) }},
 		"before it":       {func(s *Status) time.Time { return s.Start.Add(-time.Hour) }, func(s *Status) time.Time { return s.Start.Add(-time.Hour) }},
-		"up to now":       {func(*Status) time.Time { return now() }, func(*Status) time.Time { return now() }},
+		"up to now":       {func(*Status) time.Time { return nowMilli() }, func(*Status) time.Time { return nowMilli() }},
 		"up to the limit": {func(s *Status) time.Time { return s.Limit }, func(s *Status) time.Time { return s.Limit }},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -120,7 +124,7 @@ func TestGivenBack(t *testing.T) {
 						return tt.issued(s)
 					}
 				}
-				k = holding(t, f.source(), cfg)
+				k = mustHold(t, f.source(), cfg)
 				s = k.Status()
 				time.Sleep(time.Second)
 				nonce := f.doc(0).Nonce
@@ -142,7 +146,7 @@ func TestClosedDuringATake(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFake(4)
 			f.set(fakeFaults{delay: 40 * time.Millisecond})
-			k := keep(t, f.source(), Config{Workers: 4})
+			k := mustKeep(t, f.source(), Config{Workers: 4})
 			k.Start()
 			time.Sleep(after)
 			k.Close()
@@ -168,12 +172,12 @@ func TestCloseDoesNotHang(t *testing.T) {
 						src.OnChange = func(ctx context.Context, _ int, _ Doc, _ bool) { <-ctx.Done() }
 						most += 2 * time.Second
 					}
-					k := holding(t, src, cfg)
+					k := mustHold(t, src, cfg)
 					f.set(fakeFaults{hangs: true})
 					time.Sleep(lease/6 + 100*time.Millisecond) // a renewal is in progress
 					began := time.Now()
 					go k.Close()
-					k.until(phaseClosed)
+					k.waitForPhase(phaseClosed)
 					if took := time.Since(began); took > 0 {
 						t.Errorf("ids could be issued for another %v", took)
 					}
@@ -193,7 +197,7 @@ func TestWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(2)
 		f.set(fakeFaults{hangs: true})
-		k := keep(t, f.source(), Config{Workers: 2})
+		k := mustKeep(t, f.source(), Config{Workers: 2})
 		began := time.Now()
 		s, err := k.Wait(t.Context())
 		if took := time.Since(began); err == nil || took != 5*time.Second || s.Phase != phaseSearching || s.Err != err || s.Next.Before(time.Now()) {
@@ -207,7 +211,7 @@ func TestWait(t *testing.T) {
 			time.Sleep(87 * time.Millisecond)
 		}
 		f.set(fakeFaults{})
-		s = k.until(phaseHolding)
+		s = k.waitForPhase(phaseHolding)
 		if got, err := k.Wait(t.Context()); got != s || err != nil {
 			t.Errorf("with the registry back: %+v, %v", got, err)
 		}
@@ -215,24 +219,24 @@ func TestWait(t *testing.T) {
 		// The worker id is lost because the registry is away. Wait fails at once until a search has
 		// succeeded after the registry's return.
 		f.set(fakeFaults{hangs: true})
-		k.until(phaseSearching)
+		k.waitForPhase(phaseSearching)
 		began = time.Now()
 		s, err = k.Wait(t.Context())
-		if e, ok := errors.AsType[*UnavailableError](err); !ok || e.Reason != "lost" || e.Worker != s.Worker || !noAnswer(err) || time.Since(began) > 0 {
+		if e, ok := errors.AsType[*UnavailableError](err); !ok || e.Reason != "lost" || e.Worker != s.Worker || !isNoAnswer(err) || time.Since(began) > 0 {
 			t.Errorf("after the loss: %v after %v", err, time.Since(began))
 		}
 		time.Sleep(6 * time.Second)
-		if s, err = k.Wait(t.Context()); !noAnswer(err) || s.Worker < 0 || time.Since(began) > 6*time.Second {
+		if s, err = k.Wait(t.Context()); !isNoAnswer(err) || s.Worker < 0 || time.Since(began) > 6*time.Second {
 			t.Errorf("with the registry away: %v, %+v", err, s)
 		}
 		f.set(fakeFaults{})
-		k.until(phaseHolding)
+		k.waitForPhase(phaseHolding)
 
 		// The worker id is lost to another process. The search of a registry that answers takes little time.
 		id := k.Status().Worker
 		f.set(fakeFaults{delay: 100 * time.Millisecond})
-		f.write(id, other(now().Add(time.Hour), "shop-2"))
-		s = k.until(phaseSearching)
+		f.write(id, otherDoc(nowMilli().Add(time.Hour), "shop-2"))
+		s = k.waitForPhase(phaseSearching)
 		if s.Err != nil || s.Worker != id {
 			t.Errorf("lost to another: %+v", s)
 		}
@@ -247,23 +251,23 @@ func TestWait(t *testing.T) {
 func TestWaitEndsWithItsContext(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
-		f     *fake
+		f     *fakeRegistry
 		wants []string
 	}{
-		{"an unknown history", &fake{}, []string{"the search for a worker id is in progress"}},
-		{"used ahead of time", func() *fake { f := newFake(1); f.write(0, free(at(946684800000+60_000))); return f }(),
+		{"an unknown history", &fakeRegistry{}, []string{"the search for a worker id is in progress"}},
+		{"used ahead of time", func() *fakeRegistry { f := newFake(1); f.write(0, freeDoc(milliTime(946684800000+60_000))); return f }(),
 			[]string{"worker id 0", "safe from 2000-01-01T00:01:00Z on", "it was used up to that time"}},
-		{"made for who comes", func() *fake {
+		{"made for who comes", func() *fakeRegistry {
 			f := newFake(1)
-			f.write(0, Doc{Nonce: spareNonce, HighWater: at(946684800000 + 60_000), Free: true, Registry: "r"})
+			f.write(0, Doc{Nonce: spareNonce, HighWater: milliTime(946684800000 + 60_000), Free: true, Registry: "r"})
 			return f
 		}(), []string{"worker id 0", "safe from 2000-01-01T00:01:00Z on", "its history is unknown"}},
-		{"a search that hangs", func() *fake { f := newFake(1); f.set(fakeFaults{hangs: true}); return f }(), []string{"the search for a worker id is in progress"}},
+		{"a search that hangs", func() *fakeRegistry { f := newFake(1); f.set(fakeFaults{hangs: true}); return f }(), []string{"the search for a worker id is in progress"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				time.Local = time.UTC
-				k := keep(t, tt.f.source(), Config{Workers: 1})
+				k := mustKeep(t, tt.f.source(), Config{Workers: 1})
 				ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
 				defer cancel()
 				began := time.Now()
@@ -286,17 +290,17 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 func TestQuarantineAfterAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(1)
-		k := holding(t, f.source(), Config{Workers: 1})
+		k := mustHold(t, f.source(), Config{Workers: 1})
 		lose(t, f, k)
 		f.wipe()
 		f.set(fakeFaults{})
-		s := k.until(phaseWaiting)
+		s := k.waitForPhase(phaseWaiting)
 		began := time.Now()
 		_, err := k.Wait(t.Context())
 		if q, ok := errors.AsType[*UnavailableError](err); !ok || q.Reason != "quarantine" || !strings.Contains(q.Error(), "its history is unknown") || !q.Until.Equal(s.Start) || time.Since(began) > 0 {
 			t.Errorf("%v after %v", err, time.Since(began))
 		}
-		k.until(phaseHolding)
+		k.waitForPhase(phaseHolding)
 		if waited := time.Since(began); waited < 2*time.Minute {
 			t.Errorf("an unknown history was waited out for %v", waited)
 		}
@@ -306,11 +310,11 @@ func TestQuarantineAfterAFailure(t *testing.T) {
 // The log has a line for each change, and no others.
 func TestLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var j journal
+		var j logRecorder
 		f := newFake(2)
 		cfg := Config{Workers: 2, Logger: j.logger()}
 		f.set(fakeFaults{away: true})
-		k := keep(t, f.source(), cfg)
+		k := mustKeep(t, f.source(), cfg)
 		said := func(when string, lines map[string]int) {
 			t.Helper()
 			synctest.Wait()
@@ -332,7 +336,7 @@ func TestLog(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		said("away at the start", map[string]int{"level=WARN msg=\"leafsql: no worker id: registry of worker ids (fake): its document: the registry is away; check that it runs and can be reached": 1})
 		f.set(fakeFaults{})
-		k.until(phaseHolding)
+		k.waitForPhase(phaseHolding)
 		time.Sleep(10 * time.Minute)
 		said("held", map[string]int{"level=INFO msg=\"leafsql: worker id acquired\" worker_id=": 1})
 		f.set(fakeFaults{away: true})
@@ -346,12 +350,12 @@ func TestLog(t *testing.T) {
 		said("lost", map[string]int{"lease cannot be renewed": 1, "level=WARN msg=\"leafsql: worker id lost\"": 1,
 			"no worker id: registry of worker ids (fake): its document: the registry is away; check that it runs and can be reached": 1})
 		for i := range 2 {
-			f.write(i, other(now().Add(150*time.Second), "shop-2"))
+			f.write(i, otherDoc(nowMilli().Add(150*time.Second), "shop-2"))
 		}
 		f.set(fakeFaults{})
 		time.Sleep(2 * time.Minute)
 		said("all taken", map[string]int{"no worker id: all 2 worker ids are held: ": 1})
-		k.until(phaseHolding)
+		k.waitForPhase(phaseHolding)
 		said("taken over", map[string]int{"worker id acquired": 1})
 		k.Close()
 		said("closed", map[string]int{})
@@ -374,7 +378,7 @@ func TestSourceThatDoesNotOpen(t *testing.T) {
 				return Source{}, away
 			}
 			return f.source(), nil
-		}, Config{Workers: 1, Logger: quiet()})
+		}, Config{Workers: 1, Logger: discardLogger()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -383,14 +387,14 @@ func TestSourceThatDoesNotOpen(t *testing.T) {
 			t.Error(err)
 		}
 		began := time.Now()
-		k.until(phaseHolding)
+		k.waitForPhase(phaseHolding)
 		if took := time.Since(began); took > 8*time.Second || opened != 5 {
 			t.Errorf("opened %d times in %v", opened, took)
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
-		k := keep(t, Source{}, Config{})
-		if _, err := k.Wait(t.Context()); err == nil || !houseForm.MatchString(err.Error()) {
+		k := mustKeep(t, Source{}, Config{})
+		if _, err := k.Wait(t.Context()); err == nil || !errorForm.MatchString(err.Error()) {
 			t.Errorf("no slots: %v", err)
 		}
 	})
@@ -413,7 +417,7 @@ func TestPauses(t *testing.T) {
 				k, err := Keep(func(context.Context) (Source, error) {
 					opened = append(opened, time.Now())
 					return Source{}, tt.err
-				}, Config{Logger: quiet()})
+				}, Config{Logger: discardLogger()})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -436,28 +440,28 @@ type change struct {
 	held   bool
 }
 
-// audience records the calls of a source's OnChange, and whether two overlap.
-type audience struct {
-	t     *testing.T
-	busy  atomic.Bool
-	heard []change
-	stays bool // each call lasts until its context ends
-	left  []time.Duration
+// changeRecorder records the calls of a source's OnChange, and whether two overlap.
+type changeRecorder struct {
+	t         *testing.T
+	busy      atomic.Bool
+	changes   []change
+	blocks    bool // each call lasts until its context ends
+	callTimes []time.Duration
 }
 
-func (a *audience) told(ctx context.Context, worker int, d Doc, held bool) {
+func (a *changeRecorder) onChange(ctx context.Context, worker int, d Doc, held bool) {
 	if !a.busy.CompareAndSwap(false, true) {
 		a.t.Error("told two things at once")
 	}
-	a.heard = append(a.heard, change{worker, d, held})
+	a.changes = append(a.changes, change{worker, d, held})
 	deadline, ok := ctx.Deadline()
 	if ok {
-		a.left = append(a.left, time.Until(deadline))
+		a.callTimes = append(a.callTimes, time.Until(deadline))
 	}
 	if ok == held {
 		a.t.Errorf("held %v: has a deadline: %v", held, ok)
 	}
-	if a.stays {
+	if a.blocks {
 		<-ctx.Done()
 	} else {
 		time.Sleep(time.Second)
@@ -468,26 +472,30 @@ func (a *audience) told(ctx context.Context, worker int, d Doc, held bool) {
 // OnChange is called once after a worker id was taken and once after it was
 // returned or lost, in that order, in all cases.
 func TestOnChange(t *testing.T) {
-	uses := map[string]func(t *testing.T, f *fake, k *Keeper) (leases int){
-		"closed":       func(t *testing.T, f *fake, k *Keeper) int { k.Wait(t.Context()); return 1 },
-		"closed later": func(t *testing.T, f *fake, k *Keeper) int { k.Wait(t.Context()); time.Sleep(time.Minute); return 1 },
-		"lost":         func(t *testing.T, f *fake, k *Keeper) int { k.Wait(t.Context()); lose(t, f, k); return 1 },
-		"lost twice, and others taken": func(t *testing.T, f *fake, k *Keeper) int {
+	uses := map[string]func(t *testing.T, f *fakeRegistry, k *Keeper) (leases int){
+		"closed": func(t *testing.T, f *fakeRegistry, k *Keeper) int { k.Wait(t.Context()); return 1 },
+		"closed later": func(t *testing.T, f *fakeRegistry, k *Keeper) int {
+			k.Wait(t.Context())
+			time.Sleep(time.Minute)
+			return 1
+		},
+		"lost": func(t *testing.T, f *fakeRegistry, k *Keeper) int { k.Wait(t.Context()); lose(t, f, k); return 1 },
+		"lost twice, and others taken": func(t *testing.T, f *fakeRegistry, k *Keeper) int {
 			k.Wait(t.Context())
 			for range 2 {
 				lose(t, f, k)
 				f.set(fakeFaults{})
-				k.until(phaseHolding)
+				k.waitForPhase(phaseHolding)
 			}
 			return 3
 		},
-		"given up while waiting": func(t *testing.T, f *fake, k *Keeper) int {
+		"given up while waiting": func(t *testing.T, f *fakeRegistry, k *Keeper) int {
 			f.wipe()
 			k.Start()
 			time.Sleep(20 * time.Second)
 			return 1
 		},
-		"never held": func(t *testing.T, f *fake, k *Keeper) int {
+		"never held": func(t *testing.T, f *fakeRegistry, k *Keeper) int {
 			f.set(fakeFaults{away: true})
 			k.Wait(t.Context())
 			return 0
@@ -498,18 +506,18 @@ func TestOnChange(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, stays %v", name, stays), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					f := newFake(4)
-					a := &audience{t: t, stays: stays}
+					a := &changeRecorder{t: t, blocks: stays}
 					src := f.source()
-					src.OnChange = a.told
-					k := keep(t, src, Config{Workers: 4})
+					src.OnChange = a.onChange
+					k := mustKeep(t, src, Config{Workers: 4})
 					n := use(t, f, k)
 					k.Close()
-					if len(a.heard) != 2*n {
-						t.Fatalf("told %d times of %d leases: %+v", len(a.heard), n, a.heard)
+					if len(a.changes) != 2*n {
+						t.Fatalf("told %d times of %d leases: %+v", len(a.changes), n, a.changes)
 					}
 					nonces := map[string]bool{}
-					for i := 0; i < len(a.heard); i += 2 {
-						from, to := a.heard[i], a.heard[i+1]
+					for i := 0; i < len(a.changes); i += 2 {
+						from, to := a.changes[i], a.changes[i+1]
 						if !from.held || to.held || from.worker != to.worker || from.doc.Nonce != to.doc.Nonce {
 							t.Errorf("told %+v, then %+v", from, to)
 						}
@@ -521,7 +529,7 @@ func TestOnChange(t *testing.T) {
 					if len(nonces) != n {
 						t.Errorf("told of %d leases, which were %d", len(nonces), n)
 					}
-					for _, d := range a.left {
+					for _, d := range a.callTimes {
 						if d != 2*time.Second {
 							t.Errorf("the second call had %v", d)
 						}
@@ -532,8 +540,8 @@ func TestOnChange(t *testing.T) {
 	}
 }
 
-// noAnswer reports whether err means that the registry did not answer. It must differ from the error
+// isNoAnswer reports whether err means that the registry did not answer. It must differ from the error
 // of an ended context of the caller.
-func noAnswer(err error) bool {
+func isNoAnswer(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "no answer within") && !errors.Is(err, context.DeadlineExceeded)
 }

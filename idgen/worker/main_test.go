@@ -24,7 +24,7 @@ const holdsVar = "LEAFSQL_TEST_HOLDS"
 // holds takes worker id 3 on the file in dir, prints its limit, and keeps it
 // until the standard input ends or the process is killed.
 func holds(dir string) int {
-	k, err := Keep(func(context.Context) (Source, error) { return fixedSource(3), nil }, Config{State: dir, NewRegistry: true, Logger: quiet()})
+	k, err := Keep(func(context.Context) (Source, error) { return fixedSource(3), nil }, Config{State: dir, NewRegistry: true, Logger: discardLogger()})
 	if err != nil {
 		fmt.Println(err)
 		return 1

@@ -67,9 +67,9 @@ var mutations = []mutation{
 	{"put nothing back if a slot may be taken over before its bound has passed", "late", "deleted.*at once", "return !h.mayHaveIssued || e.now().After(h.bound.Add(min(e.lease, e.skew-e.skew/3)-e.lease))"},
 }
 
-// rare has the first seed of the search for a mutation that the schedules of TestSimulation do not find in any
-// combination. TestSimulation also plays some schedules from this seed on, and so finds each mutation.
-var rare = map[string]uint64{
+// rareSeeds has the first seed of the search for a mutation that the schedules of TestSimulation do not find in
+// any combination. TestSimulation also plays some schedules from this seed on, and so finds each mutation.
+var rareSeeds = map[string]uint64{
 	"refuse above the bound": 4_800,
 	"quarantine of unknown history, when slots are prepared again":                                            7_500,
 	"the registry is the same after the take, and that was read":                                              2_000,
@@ -111,7 +111,7 @@ func TestMutations(t *testing.T) {
 	}
 	for i, m := range mutations {
 		t.Run(m.rule, func(t *testing.T) {
-			out, err := tests.Run(i, "-test.run=^TestHunt$", "-simmutant="+m.in, fmt.Sprint("-sim=", mutantSchedules), fmt.Sprint("-simseed=", 1+rare[m.rule]))
+			out, err := tests.Run(i, "-test.run=^TestHunt$", "-simmutant="+m.in, fmt.Sprint("-sim=", mutantSchedules), fmt.Sprint("-simseed=", 1+rareSeeds[m.rule]))
 			if err != nil {
 				t.Fatalf("%v\n%s", err, out)
 			}
@@ -119,12 +119,12 @@ func TestMutations(t *testing.T) {
 			if first == nil {
 				t.Fatalf("no duplicate in %d schedules: is the rule needed, and does the simulation know why?", mutantSchedules)
 			}
-			each := *simSchedules / len(safe)
-			if rare[m.rule] > 0 {
+			each := *simSchedules / len(safeCombinations)
+			if rareSeeds[m.rule] > 0 {
 				each = rareSchedules(each)
 			}
-			if seed, _ := strconv.ParseUint(first[1], 10, 64); seed > rare[m.rule]+uint64(each) {
-				t.Errorf("the first duplicate is that of seed %d, which TestSimulation does not play: put it into rare", seed)
+			if seed, _ := strconv.ParseUint(first[1], 10, 64); seed > rareSeeds[m.rule]+uint64(each) {
+				t.Errorf("the first duplicate is that of seed %d, which TestSimulation does not play: put it into rareSeeds", seed)
 			}
 			t.Log(first[0])
 		})
@@ -164,7 +164,7 @@ func (m mutation) edit(t *testing.T) (edit mutants.Edit) {
 // safeIn returns the combinations that must be safe and have names that match a regular expression.
 func safeIn(expression string) []combination {
 	in := regexp.MustCompile(expression)
-	return slices.DeleteFunc(slices.Clone(safe), func(c combination) bool { return !in.MatchString(c.name) })
+	return slices.DeleteFunc(slices.Clone(safeCombinations), func(c combination) bool { return !in.MatchString(c.name) })
 }
 
 // TestHunt runs in a broken engine. It prints the first schedule

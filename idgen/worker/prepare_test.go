@@ -11,16 +11,16 @@ import (
 
 func TestPrepare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &fake{}
+		f := &fakeRegistry{}
 		open := func(context.Context) (Source, error) { return f.source(), nil }
-		cfg := Config{Workers: 100, Layout: "l", NewRegistry: true, Logger: quiet()}
+		cfg := Config{Workers: 100, Layout: "l", NewRegistry: true, Logger: discardLogger()}
 		for range 2 { // the second call finds all documents
 			if err := Prepare(t.Context(), open, cfg); err != nil {
 				t.Fatal(err)
 			}
 		}
 		cfg.NewRegistry = false
-		if k := holding(t, f.source(), cfg); k.Status().Start.Sub(k.Status().Since) > time.Second {
+		if k := mustHold(t, f.source(), cfg); k.Status().Start.Sub(k.Status().Since) > time.Second {
 			t.Errorf("%+v", k.Status())
 		}
 		cfg.Layout = "other"
@@ -35,24 +35,24 @@ func TestPrepare(t *testing.T) {
 	})
 }
 
-// meddled is a registry with a hook before each put.
-type meddled struct {
-	*fake
+// hookedRegistry is a registry with a hook before each put.
+type hookedRegistry struct {
+	*fakeRegistry
 	before func(ctx context.Context, slot int, d Doc) error
 }
 
-func (m meddled) Put(ctx context.Context, slot int, d Doc, expected Version) (Version, bool, error) {
+func (m hookedRegistry) Put(ctx context.Context, slot int, d Doc, expected Version) (Version, bool, error) {
 	if err := m.before(ctx, slot, d); err != nil {
 		return "", false, err
 	}
-	return m.fake.Put(ctx, slot, d, expected)
+	return m.fakeRegistry.Put(ctx, slot, d, expected)
 }
 
 // TestPrepareWiped: a registry that is wiped during Prepare is prepared again, and no longer counts as declared new.
 func TestPrepareWiped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f, batches := &fake{}, 0
-		m := meddled{fake: f, before: func(_ context.Context, slot int, d Doc) error {
+		f, batches := &fakeRegistry{}, 0
+		m := hookedRegistry{fakeRegistry: f, before: func(_ context.Context, slot int, d Doc) error {
 			if slot == RegistrySlot && d.Registry != "" {
 				if batches++; batches == 2 {
 					f.wipe()
@@ -61,11 +61,11 @@ func TestPrepareWiped(t *testing.T) {
 			return nil
 		}}
 		open := func(context.Context) (Source, error) { return Source{Slots: m}, nil }
-		if err := Prepare(t.Context(), open, Config{Workers: 40, NewRegistry: true, Logger: quiet()}); err != nil {
+		if err := Prepare(t.Context(), open, Config{Workers: 40, NewRegistry: true, Logger: discardLogger()}); err != nil {
 			t.Fatal(err)
 		}
 		for slot := range 40 {
-			if d := f.doc(slot); d.Nonce != spareNonce || d.HighWater.Before(now().Add(2*time.Minute)) {
+			if d := f.doc(slot); d.Nonce != spareNonce || d.HighWater.Before(nowMilli().Add(2*time.Minute)) {
 				t.Errorf("slot %d: %+v", slot, d)
 			}
 		}
@@ -76,7 +76,7 @@ func TestPrepareWiped(t *testing.T) {
 func TestPrepareDenied(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, tries := newFakeOf(0, Config{}), 0
-		m := meddled{fake: f, before: func(_ context.Context, slot int, d Doc) error {
+		m := hookedRegistry{fakeRegistry: f, before: func(_ context.Context, slot int, d Doc) error {
 			if slot == RegistrySlot {
 				tries++
 				return &NotWrittenError{Err: errors.New("leafsql: denied")}
@@ -84,7 +84,7 @@ func TestPrepareDenied(t *testing.T) {
 			return nil
 		}}
 		open := func(context.Context) (Source, error) { return Source{Slots: m}, nil }
-		err := Prepare(t.Context(), open, Config{Workers: 4, Logger: quiet()})
+		err := Prepare(t.Context(), open, Config{Workers: 4, Logger: discardLogger()})
 		if err == nil || !strings.Contains(err.Error(), "denied") || tries > 30 {
 			t.Errorf("%v after %d tries", err, tries)
 		}

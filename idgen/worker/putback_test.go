@@ -29,7 +29,7 @@ func TestWipeTakesNobodysWorkerID(t *testing.T) {
 					cfg := Config{Workers: tt.workers}
 					var holders []*Keeper
 					for range 6 {
-						holders = append(holders, holding(t, f.source(), cfg))
+						holders = append(holders, mustHold(t, f.source(), cfg))
 						time.Sleep(2300 * time.Millisecond)
 					}
 					time.Sleep(time.Duration(at) * 2 * time.Second)
@@ -37,9 +37,9 @@ func TestWipeTakesNobodysWorkerID(t *testing.T) {
 					if tt.newcomer > 0 {
 						time.Sleep(tt.newcomer)
 						began := time.Now()
-						k := keep(t, f.source(), cfg)
+						k := mustKeep(t, f.source(), cfg)
 						defer func() {
-							if s := k.until(phaseHolding); s.Start.Sub(began) > unknownWait+time.Second {
+							if s := k.waitForPhase(phaseHolding); s.Start.Sub(began) > unknownWait+time.Second {
 								t.Errorf("the newcomer's ids came after %v", s.Start.Sub(began))
 							}
 						}()
@@ -59,7 +59,7 @@ func TestWipeTakesNobodysWorkerID(t *testing.T) {
 					if tt.workers < 16 {
 						return
 					}
-					if s := holding(t, f.source(), cfg).Status(); s.Start.After(s.Since) {
+					if s := mustHold(t, f.source(), cfg).Status(); s.Start.After(s.Since) {
 						t.Errorf("who comes later waits: %+v", s)
 					}
 				})
@@ -78,11 +78,11 @@ func TestWipedAgain(t *testing.T) {
 				cfg := Config{Workers: 7}
 				var holders []*Keeper
 				for range 6 {
-					holders = append(holders, holding(t, f.source(), cfg))
+					holders = append(holders, mustHold(t, f.source(), cfg))
 					time.Sleep(2300 * time.Millisecond)
 				}
 				f.wipe()
-				k := keep(t, f.source(), cfg)
+				k := mustKeep(t, f.source(), cfg)
 				k.Start()
 				time.Sleep(10*time.Second + time.Duration(at)*1300*time.Millisecond)
 				f.wipe()
@@ -93,7 +93,7 @@ func TestWipedAgain(t *testing.T) {
 						}
 					}
 				}
-				k.until(phaseHolding)
+				k.waitForPhase(phaseHolding)
 			})
 		})
 	}
@@ -109,16 +109,16 @@ func TestPutBackOver(t *testing.T) {
 		back bool
 	}{
 		{"the document of unknown history", initialDoc(), true},
-		{"a spare", Doc{Nonce: spareNonce, HighWater: at(946684800000 + 200_000), Free: true, Registry: "r"}, true},
-		{"what it was taken from", free(at(1)), true},
-		{"what was given back later", free(at(946684800000 + 5)), false},
-		{"somebody's", other(at(946684800000+300_000), "shop-2"), false},
-		{"somebody's of before", other(at(1), "shop-2"), false},
+		{"a spare", Doc{Nonce: spareNonce, HighWater: milliTime(946684800000 + 200_000), Free: true, Registry: "r"}, true},
+		{"what it was taken from", freeDoc(milliTime(1)), true},
+		{"what was given back later", freeDoc(milliTime(946684800000 + 5)), false},
+		{"somebody's", otherDoc(milliTime(946684800000+300_000), "shop-2"), false},
+		{"somebody's of before", otherDoc(milliTime(1), "shop-2"), false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := newFake(1)
-				k := holding(t, f.source(), Config{Workers: 1})
+				k := mustHold(t, f.source(), Config{Workers: 1})
 				time.Sleep(25 * time.Second)
 				f.write(0, tt.left)
 				time.Sleep(10 * time.Second)
@@ -141,7 +141,7 @@ func TestPutBackOver(t *testing.T) {
 func TestPutBackTooLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFakeOf(1, Config{Lease: 3 * time.Minute})
-		k := holding(t, f.source(), Config{Workers: 1, Lease: 3 * time.Minute})
+		k := mustHold(t, f.source(), Config{Workers: 1, Lease: 3 * time.Minute})
 		f.set(fakeFaults{away: true})
 		time.Sleep(45 * time.Second)
 		f.wipe()
@@ -153,39 +153,39 @@ func TestPutBackTooLate(t *testing.T) {
 		if s := k.Status(); s.Phase != phaseHolding || s.Err == nil {
 			t.Errorf("%+v", s)
 		}
-		k.until(phaseSearching)
+		k.waitForPhase(phaseSearching)
 	})
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(1)
-		k := holding(t, f.source(), Config{Workers: 1})
+		k := mustHold(t, f.source(), Config{Workers: 1})
 		f.wipe()
 		f.write(RegistrySlot, newFakeOf(1, Config{Lease: 30 * time.Second}).doc(RegistrySlot))
-		k.until(phaseSearching)
+		k.waitForPhase(phaseSearching)
 		if d := f.doc(0); d.Nonce != "" {
 			t.Errorf("%+v", d)
 		}
 	})
 }
 
-// inserting is a fake in which a put at any version succeeds if the document is missing, as in Nacos.
-type inserting struct{ *fake }
+// insertingRegistry is a fake in which a put at any version succeeds if the document is missing, as in Nacos.
+type insertingRegistry struct{ *fakeRegistry }
 
-func (f inserting) Put(ctx context.Context, slot int, d Doc, expected Version) (Version, bool, error) {
+func (f insertingRegistry) Put(ctx context.Context, slot int, d Doc, expected Version) (Version, bool, error) {
 	if _, v, err := f.memorySlots.Get(ctx, slot); err == nil && v == "" {
 		expected = ""
 	}
-	return f.fake.Put(ctx, slot, d, expected)
+	return f.fakeRegistry.Put(ctx, slot, d, expected)
 }
 
 // If a source sets Inserts, no process loses its worker id in a wipe either,
 // nor in an outage long after it: a holder has adopted the new registry.
 func TestWipeWhereMissingDocumentsTakeAnyPut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var j journal
+		var j logRecorder
 		f := newFake(2)
 		src := f.source()
-		src.Slots, src.Inserts = inserting{f}, true
-		k := holding(t, src, Config{Workers: 2, Logger: j.logger()})
+		src.Slots, src.Inserts = insertingRegistry{f}, true
+		k := mustHold(t, src, Config{Workers: 2, Logger: j.logger()})
 		before := k.Status().Worker
 		f.wipe()
 		time.Sleep(time.Hour)
@@ -206,13 +206,13 @@ func TestWipeWhereMissingDocumentsTakeAnyPut(t *testing.T) {
 // that declared it, as to all others.
 func TestDeclaredNewOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &fake{}
-		holding(t, f.source(), Config{Workers: 4, NewRegistry: true})
+		f := &fakeRegistry{}
+		mustHold(t, f.source(), Config{Workers: 4, NewRegistry: true})
 		time.Sleep(25 * time.Second)
 		f.wipe()
 		wiped := time.Now()
 		time.Sleep(30 * time.Second) // until it has created the slots again
-		s := holding(t, f.source(), Config{Workers: 4}).Status()
+		s := mustHold(t, f.source(), Config{Workers: 4}).Status()
 		if s.Start.Before(wiped.Add(2 * time.Minute)) {
 			t.Errorf("ids from %v after the wipe on", s.Start.Sub(wiped))
 		}

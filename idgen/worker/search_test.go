@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// full returns a registry of n slots that other processes hold for rest and somewhat longer each.
-func full(n int, cfg Config, rest time.Duration) *fake {
+// fullRegistry returns a registry of n slots that other processes hold for rest and somewhat longer each.
+func fullRegistry(n int, cfg Config, rest time.Duration) *fakeRegistry {
 	f := newFakeOf(n, cfg)
 	for i := range n {
-		f.write(i, other(now().Add(rest+time.Duration(i)*time.Millisecond), "o"))
+		f.write(i, otherDoc(nowMilli().Add(rest+time.Duration(i)*time.Millisecond), "o"))
 	}
 	return f
 }
@@ -32,10 +32,10 @@ func TestNoSlotToTake(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f := full(4, Config{}, tt.rest)
+				f := fullRegistry(4, Config{}, tt.rest)
 				f.set(fakeFaults{garbage: tt.garbage})
 				began := time.Now()
-				_, err := keep(t, f.source(), Config{Workers: 4}).Wait(t.Context())
+				_, err := mustKeep(t, f.source(), Config{Workers: 4}).Wait(t.Context())
 				e, ok := errors.AsType[*UnavailableError](err)
 				if !ok || e.Reason != tt.reason || e.Owner != "o" || e.Until.Sub(began) < tt.rest-time.Hour || tt.reason == "taken" && e.Worker > 1 {
 					t.Errorf("%v", err)
@@ -51,9 +51,9 @@ func TestNoSlotToTake(t *testing.T) {
 // TestStaleVerdict: the readings of an earlier search may be out of date.
 func TestStaleVerdict(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := full(1, Config{}, time.Minute)
-		time.AfterFunc(500*time.Millisecond, func() { f.write(0, free(at(1))) })
-		if _, err := keep(t, f.source(), Config{Workers: 1}).Wait(t.Context()); err != nil {
+		f := fullRegistry(1, Config{}, time.Minute)
+		time.AfterFunc(500*time.Millisecond, func() { f.write(0, freeDoc(milliTime(1))) })
+		if _, err := mustKeep(t, f.source(), Config{Workers: 1}).Wait(t.Context()); err != nil {
 			t.Error(err)
 		}
 	})
@@ -64,30 +64,30 @@ func TestStaleVerdict(t *testing.T) {
 func TestFullRegistryIsLeftInPeace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 1024
-		f := full(n, Config{}, 40*time.Second)
+		f := fullRegistry(n, Config{}, 40*time.Second)
 		const crashed = 77
 		go func() { // all slots but one are renewed
 			for range 30 {
 				time.Sleep(10 * time.Second)
 				for i := range n {
 					if i != crashed {
-						f.write(i, other(now().Add(time.Minute), "o"))
+						f.write(i, otherDoc(nowMilli().Add(time.Minute), "o"))
 					}
 				}
 			}
 		}()
-		var j journal
-		k := keep(t, f.source(), Config{Logger: j.logger()})
+		var j logRecorder
+		k := mustKeep(t, f.source(), Config{Logger: j.logger()})
 		began := time.Now()
 		if _, err := k.Wait(t.Context()); err == nil {
 			t.Fatal("a worker id of a full registry")
 		}
-		if reads := f.asked(); reads > n+10 {
+		if reads := f.takeReadCount(); reads > n+10 {
 			t.Errorf("%d reads until the verdict", reads)
 		}
 		for minute := range 2 {
 			time.Sleep(time.Minute)
-			if reads := f.asked(); reads > 60 {
+			if reads := f.takeReadCount(); reads > 60 {
 				t.Errorf("%d reads in minute %d", reads, minute+1)
 			}
 		}
@@ -95,7 +95,7 @@ func TestFullRegistryIsLeftInPeace(t *testing.T) {
 			t.Errorf("the reason is in the log %d times", n)
 		}
 		// The slot of the crashed process is taken as soon as possible.
-		s := k.until(phaseHolding)
+		s := k.waitForPhase(phaseHolding)
 		time.Sleep(5 * time.Minute) // until the other leases have ended
 		if took, due := time.Since(began), 40*time.Second+2*time.Minute; s.Worker != crashed || s.Since.Sub(began) < due || s.Since.Sub(began) > due+30*time.Second {
 			t.Errorf("worker id %d after %v", s.Worker, took)
@@ -108,13 +108,13 @@ func TestFullRegistryIsLeftInPeace(t *testing.T) {
 func TestFullRegistryFreesOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 64
-		f := full(n, Config{}, 150*time.Second)
-		k := keep(t, f.source(), Config{Workers: n})
+		f := fullRegistry(n, Config{}, 150*time.Second)
+		k := mustKeep(t, f.source(), Config{Workers: n})
 		k.Wait(t.Context())
 		time.Sleep(10 * time.Second)
-		f.write(50, free(at(1)))
+		f.write(50, freeDoc(milliTime(1)))
 		began := time.Now()
-		if s := k.until(phaseHolding); s.Worker != 50 || time.Since(began) > 3*time.Minute {
+		if s := k.waitForPhase(phaseHolding); s.Worker != 50 || time.Since(began) > 3*time.Minute {
 			t.Errorf("worker id %d after %v", s.Worker, time.Since(began))
 		}
 	})
@@ -126,7 +126,7 @@ func TestContendedSearchGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(4)
 		f.set(fakeFaults{deny: 1})
-		k := keep(t, f.source(), Config{Workers: 4})
+		k := mustKeep(t, f.source(), Config{Workers: 4})
 		began := time.Now()
 		if _, err := k.Wait(t.Context()); !errors.Is(err, errContended) || time.Since(began) < 2*time.Second || time.Since(began) > 15*time.Second {
 			t.Errorf("%v after %v", err, time.Since(began))
@@ -134,22 +134,22 @@ func TestContendedSearchGoesOn(t *testing.T) {
 		time.Sleep(time.Minute)
 		f.set(fakeFaults{})
 		began = time.Now()
-		k.until(phaseHolding)
+		k.waitForPhase(phaseHolding)
 		if took := time.Since(began); took > 3*time.Second {
 			t.Errorf("took %v", took)
 		}
 	})
 }
 
-// switching is a registry whose reads of its own document return the given answers, and then
+// switchingRegistry is a registry whose reads of its own document return the given answers, and then
 // the last one; "" is an error.
-type switching struct {
-	*fake
+type switchingRegistry struct {
+	*fakeRegistry
 	answers []string
 }
 
-func (s *switching) Get(ctx context.Context, slot int) (Doc, Version, error) {
-	d, v, err := s.fake.Get(ctx, slot)
+func (s *switchingRegistry) Get(ctx context.Context, slot int) (Doc, Version, error) {
+	d, v, err := s.fakeRegistry.Get(ctx, slot)
 	if slot != RegistrySlot || err != nil {
 		return d, v, err
 	}
@@ -179,10 +179,10 @@ func TestVoidTake(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := newFake(8)
-				s := &switching{f, tt.answers}
+				s := &switchingRegistry{f, tt.answers}
 				began := time.Now()
-				k := keep(t, Source{Slots: s}, Config{Workers: 8})
-				k.until(phaseHolding)
+				k := mustKeep(t, Source{Slots: s}, Config{Workers: 8})
+				k.waitForPhase(phaseHolding)
 				if took := time.Since(began); took < tt.waits || took > tt.waits+3*time.Second {
 					t.Errorf("took %v, want %v", took, tt.waits)
 				}
@@ -207,11 +207,11 @@ func TestDocumentOfAnotherRegistry(t *testing.T) {
 		t.Run(registry, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := newFake(1)
-				d := free(now().Add(-time.Second))
+				d := freeDoc(nowMilli().Add(-time.Second))
 				d.Registry = registry
 				f.write(0, d)
 				began := time.Now()
-				k := holding(t, f.source(), Config{Workers: 1})
+				k := mustHold(t, f.source(), Config{Workers: 1})
 				if took := time.Since(began); took < waits || took > waits+time.Second {
 					t.Errorf("took %v; want %v", took, waits)
 				}
@@ -244,11 +244,11 @@ func TestLast(t *testing.T) {
 				for range 8 { // each is the same slot by chance once in 64 times
 					f := newFake(64)
 					if tt.held {
-						f.write(tt.last, other(now().Add(time.Minute), "o"))
+						f.write(tt.last, otherDoc(nowMilli().Add(time.Minute), "o"))
 					}
 					src := f.source()
 					src.Last = func(context.Context) (int, bool) { asked++; return tt.last, tt.ok }
-					if holding(t, src, Config{Workers: 64}).Status().Worker == tt.last {
+					if mustHold(t, src, Config{Workers: 64}).Status().Worker == tt.last {
 						hits++
 					}
 				}
@@ -268,7 +268,7 @@ func TestCheck(t *testing.T) {
 		f := newFake(8)
 		var ok atomic.Bool
 		beyond := errors.New("leafsql: beyond the end")
-		k := keep(t, f.source(), Config{Workers: 8, Check: func(time.Time) error {
+		k := mustKeep(t, f.source(), Config{Workers: 8, Check: func(time.Time) error {
 			if !ok.Load() {
 				return beyond
 			}
@@ -282,7 +282,7 @@ func TestCheck(t *testing.T) {
 			t.Errorf("%d writes, %d reads", len(f.puts), len(f.gets))
 		}
 		ok.Store(true)
-		k.until(phaseHolding)
+		k.waitForPhase(phaseHolding)
 	})
 }
 
@@ -291,11 +291,11 @@ func TestCheck(t *testing.T) {
 func TestOwnSlotsAfterAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const holders, slots = 12, 16
-		cfg := Config{Workers: slots, Lease: 12 * time.Second, Issued: now}
+		cfg := Config{Workers: slots, Lease: 12 * time.Second, Issued: nowMilli}
 		f := newFakeOf(slots, cfg)
 		keepers, own := make([]*Keeper, holders), make([]int, holders)
 		for i := range keepers {
-			keepers[i] = holding(t, f.source(), cfg)
+			keepers[i] = mustHold(t, f.source(), cfg)
 			own[i] = keepers[i].Status().Worker
 		}
 		time.Sleep(time.Minute)
@@ -304,7 +304,7 @@ func TestOwnSlotsAfterAnOutage(t *testing.T) {
 		f.set(fakeFaults{})
 		back := time.Now()
 		for i, k := range keepers {
-			s := k.until(phaseHolding)
+			s := k.waitForPhase(phaseHolding)
 			if s.Worker != own[i] || time.Since(back) > 2*time.Second {
 				t.Errorf("process %d has worker id %d %v after, its own is %d", i, s.Worker, time.Since(back), own[i])
 			}
@@ -321,7 +321,7 @@ func TestLivesWithoutClose(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f := &fake{}
+				f := &fakeRegistry{}
 				if !first.NewRegistry {
 					f = newFake(1024)
 				}
@@ -332,9 +332,9 @@ func TestLivesWithoutClose(t *testing.T) {
 						cfg.NewRegistry = false
 					}
 					began := time.Now()
-					crash := &crashing{Slots: src.Slots}
+					crash := &crashingRegistry{Slots: src.Slots}
 					src.Slots = crash
-					k := holding(t, src, cfg)
+					k := mustHold(t, src, cfg)
 					if took := time.Since(began); took > 3*time.Second {
 						t.Fatalf("life %d waited %v", life, took)
 					}
@@ -347,20 +347,20 @@ func TestLivesWithoutClose(t *testing.T) {
 	}
 }
 
-// crashing is a registry as seen by a process that may have crashed.
-type crashing struct {
+// crashingRegistry is a registry as seen by a process that may have crashed.
+type crashingRegistry struct {
 	Slots
 	dead atomic.Bool
 }
 
-func (c *crashing) Get(ctx context.Context, slot int) (Doc, Version, error) {
+func (c *crashingRegistry) Get(ctx context.Context, slot int) (Doc, Version, error) {
 	if c.dead.Load() {
 		return Doc{}, "", errAway
 	}
 	return c.Slots.Get(ctx, slot)
 }
 
-func (c *crashing) Put(ctx context.Context, slot int, d Doc, expected Version) (Version, bool, error) {
+func (c *crashingRegistry) Put(ctx context.Context, slot int, d Doc, expected Version) (Version, bool, error) {
 	if c.dead.Load() {
 		return "", false, &NotWrittenError{errAway}
 	}
@@ -375,12 +375,12 @@ func TestStartsAtOnce(t *testing.T) {
 		seen := make(map[int]bool)
 		keepers := make([]*Keeper, 64)
 		for i := range keepers {
-			keepers[i] = keep(t, f.source(), Config{Owner: fmt.Sprint(i)})
+			keepers[i] = mustKeep(t, f.source(), Config{Owner: fmt.Sprint(i)})
 			keepers[i].Start()
 		}
 		began := time.Now()
 		for _, k := range keepers {
-			id := k.until(phaseHolding).Worker
+			id := k.waitForPhase(phaseHolding).Worker
 			if seen[id] {
 				t.Errorf("worker id %d given twice", id)
 			}

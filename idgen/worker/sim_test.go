@@ -15,12 +15,12 @@ import (
 	"github.com/leafsql/leafsql/idgen/worker"
 )
 
-// wild is for clocks that are not synchronized. near is within the limit of the quarantine,
-// less the life of a message. tight is the precision of NTP.
+// wildClocks is for clocks that are not synchronized. nearClocks is within the limit of the quarantine,
+// less the life of a message. tightClocks is the precision of NTP.
 const (
-	wild  = 400_000 / scale
-	near  = 15_000 / scale
-	tight = 1_000 / scale
+	wildClocks  = 400_000 / scale
+	nearClocks  = 15_000 / scale
+	tightClocks = 1_000 / scale
 )
 
 // combination is a set of faults of a registry and its environment.
@@ -29,54 +29,54 @@ type combination struct {
 	faults
 }
 
-// safe lists the combinations in which no schedule may find a duplicate.
-var safe = []combination{
-	{"documents exist", faults{clocks: wild, jumps: true}},
-	{"documents exist, versions count", faults{clocks: wild, jumps: true, counter: true}},
-	{"documents exist, held slots are taken over at once", faults{clocks: wild, jumps: true, hasty: true}},
-	{"documents exist, another server answers that had all of them", faults{clocks: wild, jumps: true, identity: true, moves: true}},
-	{"documents missing, creation exclusive", faults{clocks: wild, jumps: true, missing: true}},
-	{"documents missing, several creators told ok, clocks within a minute", faults{clocks: near, missing: true, several: true, insert: true}},
-	{"documents missing, several creators told ok, the registry declared new", faults{clocks: near, missing: true, several: true, insert: true, fresh: true}},
-	{"wiped, a put on a missing document is refused, clocks within a minute", faults{clocks: near, wipes: true}},
-	{"wiped, a put on a missing document inserts, clocks within a minute", faults{clocks: near, wipes: true, several: true, insert: true}},
-	{"wiped, a put on a missing document is refused, held slots are taken over early", faults{clocks: near, wipes: true, early: true}},
-	{"wiped, a put on a missing document inserts, held slots are taken over early", faults{clocks: near, wipes: true, several: true, insert: true, early: true}},
-	{"wiped, a put on a missing document is refused, held slots are taken over at once", faults{clocks: near, wipes: true, hasty: true}},
-	{"a single document deleted, a put on a missing document is refused, held slots are taken over at once", faults{clocks: near, losses: true, single: true, hasty: true}},
-	{"wiped, a put on a missing document inserts, held slots are taken over at once", faults{clocks: near, wipes: true, several: true, insert: true, hasty: true}},
-	{"several losses, a put on a missing document is refused", faults{clocks: near, losses: true, early: true}},
-	{"several losses, a put on a missing document is refused, long leases", faults{clocks: near, losses: true, early: true, long: true}},
-	{"several losses, a put on a missing document inserts, long leases", faults{clocks: near, losses: true, several: true, insert: true, early: true, long: true}},
-	{"several losses of a single document, a put on a missing document is refused, long leases", faults{clocks: near, losses: true, single: true, early: true, long: true}},
-	{"a single document deleted, and a take that was decided on before arrives", faults{clocks: near, losses: true, single: true, stalls: true}},
-	{"a single document deleted, and a take that was decided on before arrives, long leases", faults{clocks: near, losses: true, single: true, stalls: true, long: true}},
-	{"wiped, two lengths of the lease, clocks within seconds", faults{clocks: tight, wipes: true, leases: true}},
-	{"single documents deleted, a put on a missing document is refused, clocks within a minute", faults{clocks: near, deletes: true}},
-	{"single documents deleted, a put on a missing document is refused, held slots are taken over early", faults{clocks: near, deletes: true, early: true}},
-	{"an older copy after the quarantine, clocks within a minute", faults{clocks: near, restores: true, waited: true}},
-	{"failed over, the last seconds are lost, under another identity", faults{clocks: near, restores: true, lags: true, identity: true}},
-	{"a copy of a running process, beyond the bound that it was copied with", faults{clocks: wild, clones: true}},
+// safeCombinations lists the combinations in which no schedule may find a duplicate.
+var safeCombinations = []combination{
+	{"documents exist", faults{clockError: wildClocks, clocksJump: true}},
+	{"documents exist, versions count", faults{clockError: wildClocks, clocksJump: true, countsVersions: true}},
+	{"documents exist, held slots are taken over at once", faults{clockError: wildClocks, clocksJump: true, takesOverAtOnce: true}},
+	{"documents exist, another server answers that had all of them", faults{clockError: wildClocks, clocksJump: true, identity: true, serverMoves: true}},
+	{"documents missing, creation exclusive", faults{clockError: wildClocks, clocksJump: true, missing: true}},
+	{"documents missing, several creators told ok, clocks within a minute", faults{clockError: nearClocks, missing: true, severalCreators: true, putInserts: true}},
+	{"documents missing, several creators told ok, the registry declared new", faults{clockError: nearClocks, missing: true, severalCreators: true, putInserts: true, declaredNew: true}},
+	{"wiped, a put on a missing document is refused, clocks within a minute", faults{clockError: nearClocks, wipes: true}},
+	{"wiped, a put on a missing document inserts, clocks within a minute", faults{clockError: nearClocks, wipes: true, severalCreators: true, putInserts: true}},
+	{"wiped, a put on a missing document is refused, held slots are taken over early", faults{clockError: nearClocks, wipes: true, takesOverEarly: true}},
+	{"wiped, a put on a missing document inserts, held slots are taken over early", faults{clockError: nearClocks, wipes: true, severalCreators: true, putInserts: true, takesOverEarly: true}},
+	{"wiped, a put on a missing document is refused, held slots are taken over at once", faults{clockError: nearClocks, wipes: true, takesOverAtOnce: true}},
+	{"a single document deleted, a put on a missing document is refused, held slots are taken over at once", faults{clockError: nearClocks, losses: true, losesSingle: true, takesOverAtOnce: true}},
+	{"wiped, a put on a missing document inserts, held slots are taken over at once", faults{clockError: nearClocks, wipes: true, severalCreators: true, putInserts: true, takesOverAtOnce: true}},
+	{"several losses, a put on a missing document is refused", faults{clockError: nearClocks, losses: true, takesOverEarly: true}},
+	{"several losses, a put on a missing document is refused, long leases", faults{clockError: nearClocks, losses: true, takesOverEarly: true, longLease: true}},
+	{"several losses, a put on a missing document inserts, long leases", faults{clockError: nearClocks, losses: true, severalCreators: true, putInserts: true, takesOverEarly: true, longLease: true}},
+	{"several losses of a single document, a put on a missing document is refused, long leases", faults{clockError: nearClocks, losses: true, losesSingle: true, takesOverEarly: true, longLease: true}},
+	{"a single document deleted, and a take that was decided on before arrives", faults{clockError: nearClocks, losses: true, losesSingle: true, delaysTakes: true}},
+	{"a single document deleted, and a take that was decided on before arrives, long leases", faults{clockError: nearClocks, losses: true, losesSingle: true, delaysTakes: true, longLease: true}},
+	{"wiped, two lengths of the lease, clocks within seconds", faults{clockError: tightClocks, wipes: true, twoLeases: true}},
+	{"single documents deleted, a put on a missing document is refused, clocks within a minute", faults{clockError: nearClocks, deletes: true}},
+	{"single documents deleted, a put on a missing document is refused, held slots are taken over early", faults{clockError: nearClocks, deletes: true, takesOverEarly: true}},
+	{"an older copy after the quarantine, clocks within a minute", faults{clockError: nearClocks, restores: true, restoresLate: true}},
+	{"failed over, the last seconds are lost, under another identity", faults{clockError: nearClocks, restores: true, restoresRecent: true, identity: true}},
+	{"a copy of a running process, beyond the bound that it was copied with", faults{clockError: wildClocks, clones: true}},
 }
 
-// broken lists the combinations in which duplicates are found, as
+// brokenCombinations lists the combinations in which duplicates are found, as
 // documented.
-var broken = []struct {
+var brokenCombinations = []struct {
 	combination
 	from uint64 // number of schedules without a duplicate
 }{
-	{combination{"wiped, a put on a missing document inserts, reads stale across the wipe", faults{clocks: near, wipes: true, several: true, insert: true, staleWipe: true}}, 3_600},
-	{combination{"wiped, clocks further apart than a minute", faults{clocks: wild, wipes: true}}, 0},
-	{combination{"wiped, two lengths of the lease, clocks within a minute", faults{clocks: near, wipes: true, leases: true}}, 5_400},
-	{combination{"several losses, a put on a missing document inserts and the source does not report it, long leases", faults{clocks: near, losses: true, several: true, insert: true, mute: true, early: true, long: true}}, 500},
-	{combination{"a single document deleted while a put on it that inserts is in progress", faults{clocks: near, deletes: true, several: true, insert: true}}, 1_450},
-	{combination{"an older copy while owners live", faults{clocks: near, restores: true}}, 0},
-	{combination{"failed over, the last seconds are lost, under the same identity", faults{clocks: near, restores: true, lags: true}}, 1_950},
-	{combination{"compare-and-set that lies", faults{clocks: near, lies: true}}, 0},
+	{combination{"wiped, a put on a missing document inserts, reads stale across the wipe", faults{clockError: nearClocks, wipes: true, severalCreators: true, putInserts: true, staleWipe: true}}, 3_600},
+	{combination{"wiped, clocks further apart than a minute", faults{clockError: wildClocks, wipes: true}}, 0},
+	{combination{"wiped, two lengths of the lease, clocks within a minute", faults{clockError: nearClocks, wipes: true, twoLeases: true}}, 5_400},
+	{combination{"several losses, a put on a missing document inserts and the source does not report it, long leases", faults{clockError: nearClocks, losses: true, severalCreators: true, putInserts: true, hidesInserts: true, takesOverEarly: true, longLease: true}}, 500},
+	{combination{"a single document deleted while a put on it that inserts is in progress", faults{clockError: nearClocks, deletes: true, severalCreators: true, putInserts: true}}, 1_450},
+	{combination{"an older copy while owners live", faults{clockError: nearClocks, restores: true}}, 0},
+	{combination{"failed over, the last seconds are lost, under the same identity", faults{clockError: nearClocks, restores: true, restoresRecent: true}}, 1_950},
+	{combination{"compare-and-set that lies", faults{clockError: nearClocks, comparesNothing: true}}, 0},
 }
 
 var (
-	// The first 1,000 of each combination. The mutations that these do not find are in rare.
+	// The first 1,000 of each combination. The mutations that these do not find are in rareSeeds.
 	simSchedules = flag.Int("sim", 26_000, "schedules to simulate over all combinations that must be safe, beside those around rare duplicates")
 	simSeed      = flag.Uint64("simseed", 1, "the first schedule's seed")
 	simMutant    = flag.String("simmutant", "", "only look for the first duplicate in the combinations that match this expression")
@@ -144,7 +144,7 @@ func counterexample(f faults, seeds []uint64) string {
 }
 
 func TestSimulation(t *testing.T) {
-	each := *simSchedules / len(safe)
+	each := *simSchedules / len(safeCombinations)
 	if worker.RaceEnabled || testing.Short() {
 		each /= 500 // the race detector keeps memory for every goroutine that has ever run
 	}
@@ -155,15 +155,15 @@ func TestSimulation(t *testing.T) {
 			}
 		})
 	}
-	for _, c := range safe {
+	for _, c := range safeCombinations {
 		play(c.name, c, *simSeed, each)
 	}
 	for _, m := range mutations {
-		if rare[m.rule] == 0 {
+		if rareSeeds[m.rule] == 0 {
 			continue
 		}
 		for _, c := range m.combinations() {
-			play(fmt.Sprintf("%s/%s", m.rule, c.name), c, *simSeed+rare[m.rule], rareSchedules(each))
+			play(fmt.Sprintf("%s/%s", m.rule, c.name), c, *simSeed+rareSeeds[m.rule], rareSchedules(each))
 		}
 	}
 }
@@ -172,7 +172,7 @@ func TestSimulationFindsWhatIsImpossible(t *testing.T) {
 	if worker.RaceEnabled || testing.Short() {
 		return // it runs without the race detector, with the simulation
 	}
-	for _, c := range broken {
+	for _, c := range brokenCombinations {
 		t.Run(c.name, func(t *testing.T) {
 			if found := hunt(c.faults, *simSeed+c.from, 100_000, 1); len(found) == 0 {
 				t.Error("no duplicate: is it still true that this is impossible?")
@@ -197,7 +197,7 @@ func TestDocumented(t *testing.T) {
 	for _, m := range mutations {
 		tested = append(tested, m.rule)
 	}
-	for _, c := range broken {
+	for _, c := range brokenCombinations {
 		tested = append(tested, c.name)
 	}
 	if !slices.Equal(documented, tested) {
@@ -210,6 +210,6 @@ func BenchmarkSchedule(b *testing.B) {
 	seed := uint64(0)
 	for b.Loop() {
 		seed++
-		run(newSchedule(safe[0].faults, seed), nil)
+		run(newSchedule(safeCombinations[0].faults, seed), nil)
 	}
 }

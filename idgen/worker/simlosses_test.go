@@ -13,16 +13,16 @@ func newLosses(f faults, seed uint64, rng *stream) schedule {
 		s.actions = append(s.actions, action{at, kind, proc, amount})
 	}
 	lease := int64(60_000 / scale)
-	if f.long {
+	if f.longLease {
 		lease *= 3
 	}
-	if f.stalls { // the first process's take arrives after the second one's document was lost, and created again by a process that crashed
+	if f.delaysTakes { // the first process's take arrives after the second one's document was lost, and created again by a process that crashed
 		again := lease/2 + within(int(lease*scale)*3/2)
 		s.slots, s.stall = 1, again-lease/4+within(int(lease*scale)/2)
-		add(simEpoch, "anew", 0, 0)
+		add(simEpoch, "recreate", 0, 0)
 		add(simEpoch+within(1_000), "start", 0, 0)
 		add(simEpoch+within(10_000), "start", 1, 0)
-		add(simEpoch+again, "anew", 0, 0)
+		add(simEpoch+again, "recreate", 0, 0)
 		add(simEpoch+again+1, "sleep", 1, max(0, lease*5/4+60_000/scale-again)+within(12_000))
 		s.sort()
 		return s
@@ -30,10 +30,10 @@ func newLosses(f faults, seed uint64, rng *stream) schedule {
 	at, slot := simEpoch+within(10_000), int64(rng.n(s.slots))
 	add(at, "start", 0, 0)
 	first := at + 40_000/scale + within(60_000)
-	if f.long { // right after a renewal, or shortly before the next
+	if f.longLease { // right after a renewal, or shortly before the next
 		first += within(60_000)
 	}
-	if f.hasty { // to a process with a fast clock, a paused holder's bound seems to have passed early
+	if f.takesOverAtOnce { // to a process with a fast clock, a paused holder's bound seems to have passed early
 		wakes := at + 70_000/scale + within(30_000)
 		add(wakes-30_000/scale-within(30_000), "pause", 0, 0)
 		s.actions[len(s.actions)-1].amount = wakes - s.actions[len(s.actions)-1].at

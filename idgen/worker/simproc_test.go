@@ -22,25 +22,25 @@ type proc struct {
 	key    uint64
 	offset int64 // offset of its clock
 
-	lives   int
-	life    *life // nil: not running
-	paused  int64 // end of the pause
-	running *thread
+	lifeCount   int
+	life        *life // nil: not running
+	pausedUntil int64 // end of the pause
+	running     *thread
 }
 
 // life is a process from its start to its end.
 type life struct {
-	name    string
-	calls   uint64
-	rng     *stream // random numbers of the machine
-	drawn   *stream // random numbers of draws
-	birth   int64
-	gen     *snowflake.Generator
-	keeper  *worker.Keeper // the generator's
-	threads []*thread
-	src     *life // the life whose memory was copied; nil: none
-	slot    int   // the slot that both held then
-	upTo    int64 // the time up to which both may issue
+	name       string
+	calls      uint64
+	rng        *stream // random numbers of the machine
+	drawRNG    *stream // random numbers of draws
+	bornAt     int64
+	gen        *snowflake.Generator
+	keeper     *worker.Keeper // the generator's
+	threads    []*thread
+	copiedFrom *life // the life whose memory was copied; nil: none
+	sharedSlot int   // the slot that both held then
+	sharedUpTo int64 // the time up to which both may issue
 }
 
 func (l *life) String() string { return l.name }
@@ -49,20 +49,20 @@ func (l *life) String() string { return l.name }
 // issue too: the bound of the process that it is a copy of. A copy may issue any of these
 // before it notices that it is a copy.
 func (l *life) sharedIn(slot int) int64 {
-	if l.src == nil || slot != l.slot {
+	if l.copiedFrom == nil || slot != l.sharedSlot {
 		return -1
 	}
-	return l.upTo
+	return l.sharedUpTo
 }
 
 // thread is a goroutine of a life. It runs as a coroutine that yields whenever it
 // waits.
 type thread struct {
-	next   func() (struct{}, bool)
-	end    func()
-	yield  func(struct{}) bool
-	ticket int // number of its current wait
-	user   bool
+	next     func() (struct{}, bool)
+	end      func()
+	yield    func(struct{}) bool
+	ticket   int // number of its current wait
+	drawsIDs bool
 }
 
 var errCrashed = errors.New("crashed")
@@ -74,11 +74,11 @@ func (s schedule) layout() snowflake.Layout {
 
 // config returns the Config of a process.
 func (w *world) config(proc int) worker.Config {
-	cfg := worker.Config{Layout: w.layout().String(), Lease: time.Minute, Logger: silent}
-	if w.long {
+	cfg := worker.Config{Layout: w.layout().String(), Lease: time.Minute, Logger: silentLogger}
+	if w.longLease {
 		cfg.Lease = 3 * time.Minute
 	}
-	if w.leases && proc%2 == 1 {
+	if w.twoLeases && proc%2 == 1 {
 		cfg.Lease = 10 * time.Second
 	}
 	return cfg
@@ -88,28 +88,28 @@ func (w *world) config(proc int) worker.Config {
 // then has fewer milliseconds, so that two processes that issue at the same time produce duplicates more often.
 const scale = 20
 
-var silent = slog.New(slog.DiscardHandler)
+var silentLogger = slog.New(slog.DiscardHandler)
 
-// begin starts a new life of the process, which is idle at first.
-func (p *proc) begin() *life {
-	p.lives++
+// newLife starts a new life of the process, which is idle at first.
+func (p *proc) newLife() *life {
+	p.lifeCount++
 	l := &life{
-		name: fmt.Sprintf("p%d.%d", p.id, p.lives), birth: p.w.now,
-		rng:   newStream(p.w.seed, 2, uint64(p.id), uint64(p.lives)),
-		drawn: newStream(p.w.seed, 3, uint64(p.id), uint64(p.lives)),
+		name: fmt.Sprintf("p%d.%d", p.id, p.lifeCount), bornAt: p.w.now,
+		rng:     newStream(p.w.seed, 2, uint64(p.id), uint64(p.lifeCount)),
+		drawRNG: newStream(p.w.seed, 3, uint64(p.id), uint64(p.lifeCount)),
 	}
-	p.life, p.paused = l, 0
+	p.life, p.pausedUntil = l, 0
 	cfg := p.w.config(p.id)
-	cfg.NewRegistry, cfg.Owner = p.w.fresh && p.lives == 1, l.name
+	cfg.NewRegistry, cfg.Owner = p.w.declaredNew && p.lifeCount == 1, l.name
 	open := func(context.Context) (worker.Source, error) {
-		src := worker.Source{Slots: simSlots{p}, Inserts: p.w.insert && !p.w.mute}
+		src := worker.Source{Slots: simSlots{p}, Inserts: p.w.putInserts && !p.w.hidesInserts}
 		if p.w.identity {
 			src.Identity = simSlots{p}.identity
 		}
 		return src, nil
 	}
 	var err error
-	if l.gen, err = snowflake.New(p.w.layout(), open, cfg.On(p, scale, p.w.hasty, p.w.early)); err != nil {
+	if l.gen, err = snowflake.New(p.w.layout(), open, cfg.On(p, scale, p.w.takesOverAtOnce, p.w.takesOverEarly)); err != nil {
 		panic(err)
 	}
 	l.keeper = (*worker.Keeper)(reflect.ValueOf(l.gen).Elem().FieldByName("keeper").UnsafePointer())
@@ -120,25 +120,25 @@ func (p *proc) start() {
 	if p.life != nil {
 		return
 	}
-	l := p.begin()
-	p.thread(func() { p.use(l) }).user = true
+	l := p.newLife()
+	p.startThread(func() { p.drawIDs(l) }).drawsIDs = true
 }
 
 // copyOf starts the process with a copy of another one's memory.
 func (p *proc) copyOf(o *proc) bool {
-	l := p.begin()
+	l := p.newLife()
 	slot, upTo, ok := l.keeper.CopyOf(o.life.keeper)
 	if !ok {
 		p.life = nil
 		return false
 	}
-	l.src, l.slot, l.upTo = o.life, slot, upTo.UnixMilli()
-	p.thread(func() { p.use(l) }).user = true
+	l.copiedFrom, l.sharedSlot, l.sharedUpTo = o.life, slot, upTo.UnixMilli()
+	p.startThread(func() { p.drawIDs(l) }).drawsIDs = true
 	return true
 }
 
-// thread starts a coroutine, at once.
-func (p *proc) thread(f func()) *thread {
+// startThread starts a coroutine, at once.
+func (p *proc) startThread(f func()) *thread {
 	t := &thread{}
 	t.next, t.end = iter.Pull(func(yield func(struct{}) bool) {
 		t.yield = yield
@@ -151,7 +151,7 @@ func (p *proc) thread(f func()) *thread {
 	})
 	l := p.life
 	l.threads = append(l.threads, t)
-	p.w.at(p.w.now, func() { p.resume(l, t) })
+	p.w.enqueue(p.w.now, func() { p.resume(l, t) })
 	return t
 }
 
@@ -180,45 +180,45 @@ func (p *proc) stop() {
 	}
 }
 
-// park yields for some time, or longer if the process is paused.
-func (p *proc) park(d int64) {
+// yieldFor yields for some time, or longer if the process is paused.
+func (p *proc) yieldFor(d int64) {
 	t := p.running
 	t.ticket++
-	p.wake(p.life, t, p.w.now+d, t.ticket)
+	p.wakeAt(p.life, t, p.w.now+d, t.ticket)
 	if !t.yield(struct{}{}) {
 		panic(errCrashed)
 	}
 }
 
-func (p *proc) wake(l *life, t *thread, at int64, ticket int) {
-	p.w.at(at, func() {
+func (p *proc) wakeAt(l *life, t *thread, at int64, ticket int) {
+	p.w.enqueue(at, func() {
 		switch {
 		case ticket != t.ticket || p.life != l:
-		case p.paused > p.w.now:
-			p.wake(l, t, p.paused, ticket)
+		case p.pausedUntil > p.w.now:
+			p.wakeAt(l, t, p.pausedUntil, ticket)
 		default:
 			p.resume(l, t)
 		}
 	})
 }
 
-// use draws ids from time to time, a few or as many as possible without waiting.
-func (p *proc) use(l *life) {
+// drawIDs draws ids from time to time, a few or as many as possible without waiting.
+func (p *proc) drawIDs(l *life) {
 	layout := p.w.layout()
 	ended, end := context.WithCancel(context.Background())
 	end() // Next must not wait, since real time does not pass
-	last, rng := int64(0), l.drawn
+	last, rng := int64(0), l.drawRNG
 	for {
 		pause := int64(rng.n([]int{500, 5_000, 30_000}[rng.n(3)] / scale))
 		if s := l.keeper.Status(); s.Phase == "waiting" { // so do statements
 			pause = min(pause, max(1, s.Start.UnixMilli()-p.offset-p.w.now+1))
 		}
-		p.park(pause)
+		p.yieldFor(pause)
 		draws := 1 + rng.n(3)
 		if rng.chance(8) {
 			draws = rng.n(60_000 / scale)
 		}
-		var i issue
+		var i issuedRange
 		slot := -1
 		for range draws {
 			n := 1 + rng.n(2)
@@ -237,7 +237,7 @@ func (p *proc) use(l *life) {
 			at := parts.Time.UnixMilli()
 			if parts.Worker != slot || at > i.to+1 {
 				p.w.record(slot, i)
-				slot, i = parts.Worker, issue{l, at, at}
+				slot, i = parts.Worker, issuedRange{l, at, at}
 			}
 			i.to = at
 		}
@@ -248,32 +248,32 @@ func (p *proc) use(l *life) {
 // A proc implements the host of its keeper.
 
 func (p *proc) Wall() time.Time {
-	if p.running != nil && !p.running.user && !p.w.calm && p.life.rng.chance(500) {
-		p.park(int64(p.life.rng.n(100_000 / scale))) // paused between any two lines
+	if p.running != nil && !p.running.drawsIDs && !p.w.calm && p.life.rng.chance(500) {
+		p.yieldFor(int64(p.life.rng.n(100_000 / scale))) // paused between any two lines
 	}
 	return time.UnixMilli(p.w.now + p.offset)
 }
 
 func (p *proc) Mono() time.Duration {
-	if p.running != nil && p.running.user && p.life.drawn.chance(200) {
-		p.park(int64(p.life.drawn.n(20_000 / scale)))
+	if p.running != nil && p.running.drawsIDs && p.life.drawRNG.chance(200) {
+		p.yieldFor(int64(p.life.drawRNG.n(20_000 / scale)))
 	}
-	return time.Duration(p.w.now-p.life.birth) * time.Millisecond
+	return time.Duration(p.w.now-p.life.bornAt) * time.Millisecond
 }
 
 func (p *proc) Random() uint64 { return p.life.rng.next() }
-func (p *proc) Start(f func()) { p.thread(f) }
+func (p *proc) Start(f func()) { p.startThread(f) }
 
 func (p *proc) Sleep(ctx context.Context, d time.Duration) error {
 	until := p.w.now + max(1, d.Milliseconds())
 	for p.w.now < until && ctx.Err() == nil { // in short steps, so that the end of ctx is noticed
-		p.park(min(until-p.w.now, 2_000/scale))
+		p.yieldFor(min(until-p.w.now, 2_000/scale))
 	}
 	return ctx.Err()
 }
 
-// call returns the random numbers of one call to the registry.
-func (p *proc) call() *stream {
+// callRNG returns the random numbers of one call to the registry.
+func (p *proc) callRNG() *stream {
 	p.life.calls++
-	return newStream(p.w.seed, 4, uint64(p.id), uint64(p.lives), p.life.calls)
+	return newStream(p.w.seed, 4, uint64(p.id), uint64(p.lifeCount), p.life.calls)
 }

@@ -13,31 +13,31 @@ import (
 
 // faults selects the faults of the simulation.
 type faults struct {
-	clocks    int64 // largest error of each machine's clock, in ms
-	jumps     bool  // clocks jump while running, up to that error
-	missing   bool  // documents are missing at the start
-	several   bool  // the puts of concurrent creators are all acknowledged
-	insert    bool  // a put at any version succeeds if the document is missing
-	mute      bool  // ... and the source does not set Inserts
-	identity  bool  // the registry distinguishes its servers
-	moves     bool  // another server answers, without any loss
-	counter   bool  // versions count from 1 for each created document; false: versions are the content
-	wipes     bool  // the registry loses everything while owners run
-	staleWipe bool  // reads after a wipe may be stale too
-	deletes   bool  // single documents are lost
-	restores  bool  // an older copy comes back at once
-	waited    bool  // ... only after the registry was away for the quarantine
-	lags      bool  // ... that is some seconds old, as that of a lagging replica
-	lies      bool  // compare-and-set succeeds without comparing
-	fresh     bool  // processes first start with the registry declared new
-	hasty     bool  // a held slot is taken over as soon as its bound has passed: without losses the grace is only a courtesy
-	early     bool  // ... as early as the difference of clocks allows
-	losses    bool  // the registry is wiped two or three times, at the worst intervals
-	single    bool  // ... or a single document is lost
-	long      bool  // the lease is longer than the skew
-	stalls    bool  // the decision to take a slot of unknown history may be older than that history
-	clones    bool  // a copy of a running process is started
-	leases    bool  // processes have two different leases
+	clockError      int64 // largest error of each machine's clock, in ms
+	clocksJump      bool  // clocks jump while running, up to that error
+	missing         bool  // documents are missing at the start
+	severalCreators bool  // the puts of concurrent creators are all acknowledged
+	putInserts      bool  // a put at any version succeeds if the document is missing
+	hidesInserts    bool  // ... and the source does not set Inserts
+	identity        bool  // the registry distinguishes its servers
+	serverMoves     bool  // another server answers, without any loss
+	countsVersions  bool  // versions count from 1 for each created document; false: versions are the content
+	wipes           bool  // the registry loses everything while owners run
+	staleWipe       bool  // reads after a wipe may be stale too
+	deletes         bool  // single documents are lost
+	restores        bool  // an older copy comes back at once
+	restoresLate    bool  // ... only after the registry was away for the quarantine
+	restoresRecent  bool  // ... that is some seconds old, as that of a lagging replica
+	comparesNothing bool  // compare-and-set succeeds without comparing
+	declaredNew     bool  // processes first start with the registry declared new
+	takesOverAtOnce bool  // a held slot is taken over as soon as its bound has passed: without losses the grace is only a courtesy
+	takesOverEarly  bool  // ... as early as the difference of clocks allows
+	losses          bool  // the registry is wiped two or three times, at the worst intervals
+	losesSingle     bool  // ... or a single document is lost
+	longLease       bool  // the lease is longer than the skew
+	delaysTakes     bool  // the decision to take a slot of unknown history may be older than that history
+	clones          bool  // a copy of a running process is started
+	twoLeases       bool  // processes have two different leases
 }
 
 const (
@@ -51,8 +51,8 @@ type document struct {
 	ver worker.Version
 }
 
-// record is the history of one document of the registry.
-type record struct {
+// history is the history of one document of the registry.
+type history struct {
 	now     document
 	past    []change
 	phantom document // content of a refused write, which is served with its own version
@@ -68,17 +68,17 @@ type change struct {
 
 // simRegistry is the state of the registry at one moment of virtual time.
 type simRegistry struct {
-	w        *world
-	records  []record // documents of the slots, and then the registry's own
-	identity int      // the server that answers
-	away     int64    // time up to which nothing is answered
-	refuses  int64    // time up to which puts at the right version are refused
+	w            *world
+	records      []history // documents of the slots, and then the registry's own
+	identity     int       // the server that answers
+	awayUntil    int64     // time up to which nothing is answered
+	refusesUntil int64     // time up to which puts at the right version are refused
 
-	trap func(slot int) // called during the next take
+	onTake func(slot int) // called during the next take
 }
 
 func newSimRegistry(w *world, slots int) *simRegistry {
-	r := &simRegistry{w: w, records: make([]record, slots+1)}
+	r := &simRegistry{w: w, records: make([]history, slots+1)}
 	for i := range r.records {
 		rec := &r.records[i]
 		rec.created, rec.past = -messageLife, []change{{at: w.now}}
@@ -98,8 +98,8 @@ func newSimRegistry(w *world, slots int) *simRegistry {
 	return r
 }
 
-// at returns the index of a slot's record. The registry's own comes last.
-func (r *simRegistry) at(slot int) int {
+// index returns the index of a slot's record. The registry's own comes last.
+func (r *simRegistry) index(slot int) int {
 	if slot == worker.RegistrySlot {
 		return len(r.records) - 1
 	}
@@ -114,11 +114,11 @@ func (r *simRegistry) set(i int, d worker.Doc) {
 	rec.count++
 	rec.now = document{d, r.version(rec, d)}
 	rec.past = append(rec.past, change{r.w.now, rec.now})
-	r.w.tracef("slot %d = %s", i, show(d))
+	r.w.tracef("slot %d = %s", i, shownDoc(d))
 }
 
-func (r *simRegistry) version(rec *record, d worker.Doc) worker.Version {
-	if r.w.counter {
+func (r *simRegistry) version(rec *history, d worker.Doc) worker.Version {
+	if r.w.countsVersions {
 		return worker.Version(strconv.Itoa(rec.count))
 	}
 	return worker.Version(d.Nonce + strconv.FormatInt(d.HighWater.UnixMilli(), 36) + strconv.FormatBool(d.Free) + d.Registry + d.Owner)
@@ -129,19 +129,19 @@ func (r *simRegistry) apply(rng *stream, i int, d worker.Doc, expected worker.Ve
 	rec := &r.records[i]
 	ok := rec.now.ver == expected
 	switch {
-	case r.w.now < r.away:
+	case r.w.now < r.awayUntil:
 		return "", errLost
-	case r.w.lies:
+	case r.w.comparesNothing:
 		ok = true
-	case r.w.several && r.w.now-rec.created < 300/scale && (expected == "" || r.w.insert):
+	case r.w.severalCreators && r.w.now-rec.created < 300/scale && (expected == "" || r.w.putInserts):
 		ok = true // another process created it a moment ago, and its put was acknowledged too
-	case rec.now.ver == "" && r.w.insert:
+	case rec.now.ver == "" && r.w.putInserts:
 		ok = true
-	case ok && (r.w.now < r.refuses || rng.chance(100) && !r.w.calm):
+	case ok && (r.w.now < r.refusesUntil || rng.chance(100) && !r.w.calm):
 		ok = false
 	}
 	if !ok {
-		if !r.w.counter {
+		if !r.w.countsVersions {
 			rec.phantom = document{d, r.version(rec, d)}
 		}
 		return "", nil
@@ -191,8 +191,8 @@ func (r *simRegistry) remove(i int) {
 	rec.past = append(rec.past, change{at: r.w.now})
 }
 
-// anew removes a document, and creates one of unknown history in its place.
-func (r *simRegistry) anew(i int) {
+// recreate removes a document, and creates one of unknown history in its place.
+func (r *simRegistry) recreate(i int) {
 	r.remove(i)
 	r.set(i, worker.Doc{Nonce: "initial", HighWater: time.UnixMilli(0), Free: true})
 }
@@ -220,19 +220,19 @@ var errLost = errors.New("no answer")
 
 func (s simSlots) Get(_ context.Context, slot int) (worker.Doc, worker.Version, error) {
 	p, r := s.p, s.p.w.registry
-	rng := p.call()
+	rng := p.callRNG()
 	often := 50
 	if slot == worker.RegistrySlot {
 		often = 30
 	}
-	if rng.chance(often) && !p.w.calm || p.w.now < r.away {
-		p.park(timeout)
+	if rng.chance(often) && !p.w.calm || p.w.now < r.awayUntil {
+		p.yieldFor(timeout)
 		return worker.Doc{}, "", errLost
 	}
-	p.park(int64(rng.n(40 / scale)))
-	t := r.read(rng, r.at(slot))
-	p.park(int64(rng.n(40 / scale)))
-	if p.w.now < r.away {
+	p.yieldFor(int64(rng.n(40 / scale)))
+	t := r.read(rng, r.index(slot))
+	p.yieldFor(int64(rng.n(40 / scale)))
+	if p.w.now < r.awayUntil {
 		return worker.Doc{}, "", errLost
 	}
 	return t.doc, t.ver, nil
@@ -240,9 +240,9 @@ func (s simSlots) Get(_ context.Context, slot int) (worker.Doc, worker.Version, 
 
 func (s simSlots) Put(_ context.Context, slot int, d worker.Doc, expected worker.Version) (worker.Version, bool, error) {
 	p, w := s.p, s.p.w
-	rng := p.call()
+	rng := p.callRNG()
 	var (
-		at    = w.registry.at(slot)
+		at    = w.registry.index(slot)
 		v     worker.Version
 		err   = errLost // replaced when the request arrives
 		sent  = int64(rng.n(60 / scale))
@@ -268,48 +268,48 @@ func (s simSlots) Put(_ context.Context, slot int, d worker.Doc, expected worker
 		reply = timeout + int64(rng.n(8*timeout))
 	case 7: // the request arrives twice
 		again := int64(rng.n(messageLife))
-		w.at(w.now+again, func() { w.registry.apply(rng, at, d, expected) })
+		w.enqueue(w.now+again, func() { w.registry.apply(rng, at, d, expected) })
 	}
-	if p.id == 0 && !d.Free && (expected == "" || w.stalls && w.registry.records[at].now.doc.IsInitial()) {
-		p.park(w.stall)
+	if p.id == 0 && !d.Free && (expected == "" || w.delaysTakes && w.registry.records[at].now.doc.IsInitial()) {
+		p.yieldFor(w.stall)
 	}
 	from := p.life
-	if trap := w.registry.trap; trap != nil && !d.Free {
-		w.registry.trap = nil
-		w.at(w.now, func() { trap(at) })
+	if trap := w.registry.onTake; trap != nil && !d.Free {
+		w.registry.onTake = nil
+		w.enqueue(w.now, func() { trap(at) })
 	}
-	w.tracef("%s puts %d = %s", from, at, show(d))
+	w.tracef("%s puts %d = %s", from, at, shownDoc(d))
 	if !lost {
-		w.at(w.now+sent, func() {
+		w.enqueue(w.now+sent, func() {
 			v, err = w.registry.apply(rng, at, d, expected)
-			w.tracef("%s put of slot %d, %s: %q, %v", from, at, show(d), v, err)
+			w.tracef("%s put of slot %d, %s: %q, %v", from, at, shownDoc(d), v, err)
 		})
 	}
 	if lost || reply < 0 {
-		p.park(timeout)
+		p.yieldFor(timeout)
 		return "", false, errLost
 	}
-	p.park(sent + reply)
+	p.yieldFor(sent + reply)
 	return v, v != "", err
 }
 
 // identity returns a text that differs for each server.
 func (s simSlots) identity(context.Context) (string, error) {
 	p, r := s.p, s.p.w.registry
-	rng := p.call()
-	p.park(int64(rng.n(40 / scale)))
-	if rng.chance(50) || p.w.now < r.away {
+	rng := p.callRNG()
+	p.yieldFor(int64(rng.n(40 / scale)))
+	if rng.chance(50) || p.w.now < r.awayUntil {
 		return "", errLost
 	}
 	text := strconv.Itoa(r.identity)
-	p.park(int64(rng.n(40 / scale)))
+	p.yieldFor(int64(rng.n(40 / scale)))
 	return text, nil
 }
 
-// show formats a document for traces.
-type show worker.Doc
+// shownDoc formats a document for traces.
+type shownDoc worker.Doc
 
-func (d show) String() string {
+func (d shownDoc) String() string {
 	state := "held"
 	if d.Free {
 		state = "free"

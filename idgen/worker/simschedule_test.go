@@ -47,9 +47,9 @@ func newSchedule(f faults, seed uint64) schedule {
 		for range rng.n(4) {
 			add("pause", p, int64(rng.n([]int{10_000, 100_000, 300_000}[rng.n(3)]/scale)))
 		}
-		if f.jumps {
+		if f.clocksJump {
 			for range rng.n(3) {
-				add("jump", p, int64(rng.n(int(2*f.clocks)))-f.clocks)
+				add("jump", p, int64(rng.n(int(2*f.clockError)))-f.clockError)
 			}
 		}
 		for range rng.n(3) {
@@ -84,14 +84,14 @@ func newSchedule(f faults, seed uint64) schedule {
 			add([]string{"delete", "delete at a take"}[rng.n(2)], 0, int64(rng.n(s.slots)))
 		}
 	}
-	if f.moves {
+	if f.serverMoves {
 		for range 1 + rng.n(2) {
 			add("another identity", 0, 0)
 		}
 	}
 	if f.restores {
 		age := 200_000 / scale
-		if f.lags {
+		if f.restoresRecent {
 			age = 5_000 / scale
 		}
 		for range 1 + rng.n(2) {

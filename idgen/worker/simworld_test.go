@@ -11,14 +11,14 @@ import (
 // coroutine that yields whenever it waits.
 type world struct {
 	schedule
-	now      int64
-	events   eventQueue
-	steps    int
-	registry *simRegistry
-	procs    []*proc
-	issued   [][]issue // indexed by slot
-	dup      string
-	trace    *strings.Builder
+	now       int64
+	events    eventQueue
+	steps     int
+	registry  *simRegistry
+	procs     []*proc
+	issued    [][]issuedRange // indexed by slot
+	duplicate string
+	trace     *strings.Builder
 }
 
 type event struct {
@@ -42,28 +42,28 @@ func (q *eventQueue) Pop() any {
 	return e
 }
 
-// issue is a range of timestamps that one life of a process put into ids.
-type issue struct {
+// issuedRange is a range of timestamps that one life of a process put into ids.
+type issuedRange struct {
 	by       *life
 	from, to int64
 }
 
 // run plays a schedule and returns a description of the first duplicate, or "".
 func run(s schedule, trace *strings.Builder) string {
-	w := &world{schedule: s, now: simEpoch, trace: trace, issued: make([][]issue, s.slots)}
+	w := &world{schedule: s, now: simEpoch, trace: trace, issued: make([][]issuedRange, s.slots)}
 	w.registry = newSimRegistry(w, s.slots)
 	for i := range s.procs {
 		rng := newStream(s.seed, 1, uint64(i))
 		p := &proc{w: w, id: i, key: rng.next()}
-		if s.clocks > 0 {
+		if s.clockError > 0 {
 			p.offset = s.clock(rng)
 		}
 		w.procs = append(w.procs, p)
 	}
 	for _, a := range s.actions {
-		w.at(a.at, func() { w.act(a) })
+		w.enqueue(a.at, func() { w.apply(a) })
 	}
-	for len(w.events) > 0 && w.dup == "" {
+	for len(w.events) > 0 && w.duplicate == "" {
 		e := heap.Pop(&w.events).(event)
 		if e.at > simEpoch+s.horizon {
 			break
@@ -77,21 +77,21 @@ func run(s schedule, trace *strings.Builder) string {
 	for _, p := range w.procs {
 		p.crash()
 	}
-	return w.dup
+	return w.duplicate
 }
 
 // clock returns the error of a machine's clock, which is sometimes the largest possible one.
 func (s schedule) clock(rng *stream) int64 {
 	switch rng.n(6) {
 	case 0:
-		return s.clocks
+		return s.clockError
 	case 1:
-		return -s.clocks
+		return -s.clockError
 	}
-	return int64(rng.n(int(2*s.clocks))) - s.clocks
+	return int64(rng.n(int(2*s.clockError))) - s.clockError
 }
 
-func (w *world) at(at int64, do func()) {
+func (w *world) enqueue(at int64, do func()) {
 	w.steps++
 	heap.Push(&w.events, event{at, w.steps, do})
 }
@@ -104,7 +104,7 @@ func (w *world) tracef(format string, args ...any) {
 	}
 }
 
-func (w *world) act(a action) {
+func (w *world) apply(a action) {
 	p := w.procs[a.proc]
 	if a.kind != "wipe" && a.kind != "restore" {
 		w.tracef("p%d: %s %v", a.proc, a.kind, time.Duration(a.amount)*time.Millisecond)
@@ -117,55 +117,55 @@ func (w *world) act(a action) {
 	case "stop":
 		p.stop()
 	case "pause":
-		p.paused = max(p.paused, w.now+a.amount)
+		p.pausedUntil = max(p.pausedUntil, w.now+a.amount)
 	case "jump":
 		p.offset = a.amount
 	case "away":
-		w.registry.away = max(w.registry.away, w.now+a.amount)
+		w.registry.awayUntil = max(w.registry.awayUntil, w.now+a.amount)
 	case "refuse":
-		w.registry.refuses = w.now + a.amount
+		w.registry.refusesUntil = w.now + a.amount
 	case "wipe":
 		w.registry.wipe()
 	case "restore":
 		from := w.now - a.amount
-		if !w.waited {
+		if !w.restoresLate {
 			w.registry.restore(from)
 			return
 		}
-		w.registry.away = max(w.registry.away, w.now+120_000/scale)
-		w.at(w.registry.away, func() { w.registry.restore(from) })
+		w.registry.awayUntil = max(w.registry.awayUntil, w.now+120_000/scale)
+		w.enqueue(w.registry.awayUntil, func() { w.registry.restore(from) })
 	case "lose":
-		if w.single {
+		if w.losesSingle {
 			w.registry.remove(int(a.amount))
 		} else {
 			w.registry.wipe()
 		}
-	case "anew":
-		w.registry.anew(int(a.amount))
+	case "recreate":
+		w.registry.recreate(int(a.amount))
 	case "restart":
 		p.crash()
 		p.start()
 	case "delete":
 		w.registry.remove(int(a.amount))
 	case "wipe at a take":
-		w.registry.trap = func(int) { w.registry.wipe() }
+		w.registry.onTake = func(int) { w.registry.wipe() }
 	case "delete at a take":
-		w.registry.trap = w.registry.remove
+		w.registry.onTake = w.registry.remove
 	case "doze":
-		p.doze(a.amount)
+		p.pauseUntilStart(a.amount)
 	case "sleep":
-		if !p.doze(a.amount % 10) {
-			p.paused = max(p.paused, w.now+a.amount)
+		if !p.pauseUntilStart(a.amount % 10) {
+			p.pausedUntil = max(p.pausedUntil, w.now+a.amount)
 		}
 	case "another identity":
 		w.registry.identity++
 	case "copy":
-		w.copies(p)
+		w.startCopy(p)
 	}
 }
 
-// doze pauses a process that waits for the time of its first id until about that time.
-func (p *proc) doze(after int64) bool {
+// pauseUntilStart pauses a process that waits for the time of its first id until about that time.
+func (p *proc) pauseUntilStart(after int64) bool {
 	if p.life == nil {
 		return false
 	}
@@ -173,13 +173,13 @@ func (p *proc) doze(after int64) bool {
 	if st.Phase != "waiting" {
 		return false
 	}
-	p.paused = max(p.paused, st.Start.UnixMilli()-p.offset+after-2)
+	p.pausedUntil = max(p.pausedUntil, st.Start.UnixMilli()-p.offset+after-2)
 	return true
 }
 
-// copies starts a copy of a process on another machine, like a snapshot of its
+// startCopy starts a copy of a process on another machine, like a snapshot of its
 // virtual machine.
-func (w *world) copies(of *proc) {
+func (w *world) startCopy(of *proc) {
 	if of.life == nil {
 		return
 	}
@@ -194,19 +194,19 @@ func (w *world) copies(of *proc) {
 }
 
 // record records that a life issued ids, and finds duplicates with other lives.
-func (w *world) record(slot int, i issue) {
+func (w *world) record(slot int, i issuedRange) {
 	if slot < 0 {
 		return
 	}
 	w.tracef("%s issues in slot %d: %s … %s", i.by, slot, clockTime(i.from), clockTime(i.to))
 	for _, o := range w.issued[slot] {
 		from, to := max(o.from, i.from), min(o.to, i.to)
-		if o.by == i.by || from > to || w.dup != "" || to <= max(o.by.sharedIn(slot), i.by.sharedIn(slot)) {
+		if o.by == i.by || from > to || w.duplicate != "" || to <= max(o.by.sharedIn(slot), i.by.sharedIn(slot)) {
 			continue
 		}
-		w.dup = fmt.Sprintf("slot %d: %s issued %s … %s, %s issued %s … %s",
+		w.duplicate = fmt.Sprintf("slot %d: %s issued %s … %s, %s issued %s … %s",
 			slot, o.by, clockTime(o.from), clockTime(o.to), i.by, clockTime(i.from), clockTime(i.to))
-		w.tracef("DUPLICATE in %s", w.dup)
+		w.tracef("DUPLICATE in %s", w.duplicate)
 	}
 	w.issued[slot] = append(w.issued[slot], i)
 }

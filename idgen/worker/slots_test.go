@@ -11,10 +11,10 @@ func TestDocRoundTrip(t *testing.T) {
 		text string
 	}{
 		{initialDoc(), `{"nonce":"initial","hw":0,"free":true}`},
-		{Doc{Nonce: "ab", HighWater: at(1700000000000), Owner: "shop-1:42"}, `{"nonce":"ab","hw":1700000000000,"free":false,"owner":"shop-1:42"}`},
-		{Doc{Nonce: "ab", HighWater: at(0), Free: true, Registry: "r"}, `{"nonce":"ab","hw":0,"free":true,"registry":"r"}`},
-		{Doc{Nonce: "ab", HighWater: at(1<<63 - 1)}, `{"nonce":"ab","hw":9223372036854775807,"free":false}`},
-		{Doc{Nonce: "ab", HighWater: at(1), Owner: `a "b" <c> é`}, `{"nonce":"ab","hw":1,"free":false,"owner":"a \"b\" \u003cc\u003e é"}`},
+		{Doc{Nonce: "ab", HighWater: milliTime(1700000000000), Owner: "shop-1:42"}, `{"nonce":"ab","hw":1700000000000,"free":false,"owner":"shop-1:42"}`},
+		{Doc{Nonce: "ab", HighWater: milliTime(0), Free: true, Registry: "r"}, `{"nonce":"ab","hw":0,"free":true,"registry":"r"}`},
+		{Doc{Nonce: "ab", HighWater: milliTime(1<<63 - 1)}, `{"nonce":"ab","hw":9223372036854775807,"free":false}`},
+		{Doc{Nonce: "ab", HighWater: milliTime(1), Owner: `a "b" <c> é`}, `{"nonce":"ab","hw":1,"free":false,"owner":"a \"b\" \u003cc\u003e é"}`},
 	} {
 		if got := tt.doc.Encode(); got != tt.text {
 			t.Errorf("%+v: %s; want %s", tt.doc, got, tt.text)
@@ -24,11 +24,11 @@ func TestDocRoundTrip(t *testing.T) {
 		}
 	}
 	// A worker id can be taken even if the owner is not valid UTF-8.
-	d := Doc{Nonce: "ab", HighWater: at(1), Owner: "a\xffb"}
+	d := Doc{Nonce: "ab", HighWater: milliTime(1), Owner: "a\xffb"}
 	if got, err := decode(d.Encode()); err != nil || got.Owner != "a?b" {
 		t.Errorf("%s: %+v, %v", d.Encode(), got, err)
 	}
-	if got, err := decode(Doc{Nonce: "ab"}.Encode()); err != nil || !got.HighWater.Equal(at(0)) {
+	if got, err := decode(Doc{Nonce: "ab"}.Encode()); err != nil || !got.HighWater.Equal(milliTime(0)) {
 		t.Errorf("without a time: %+v, %v", got, err)
 	}
 }
@@ -84,7 +84,7 @@ func FuzzDecode(f *testing.F) {
 		f.Add(text)
 	}
 	f.Add(initialDoc().Encode())
-	f.Add(Doc{Nonce: "ab", HighWater: at(1700000000000), Owner: "shop-1:42", Registry: "x"}.Encode())
+	f.Add(Doc{Nonce: "ab", HighWater: milliTime(1700000000000), Owner: "shop-1:42", Registry: "x"}.Encode())
 	f.Fuzz(func(t *testing.T, text string) {
 		d, err := decode(text)
 		if err != nil {
@@ -93,7 +93,7 @@ func FuzzDecode(f *testing.F) {
 			}
 			return
 		}
-		if d.Nonce == "" || d.HighWater.Before(at(0)) {
+		if d.Nonce == "" || d.HighWater.Before(milliTime(0)) {
 			t.Errorf("%q: %+v", text, d)
 		}
 		again, err := decode(d.Encode())

@@ -67,7 +67,7 @@ func (k *kit) put(tag string, maxID, step int64) {
 	}
 }
 
-func (k *kit) want(q segment.Request, start, end, step int64) {
+func (k *kit) wantRange(q segment.Request, start, end, step int64) {
 	k.Helper()
 	want := segment.Range{Start: start, End: end, Step: step}
 	r, err := k.store.Fetch(k.Context(), q)
@@ -76,21 +76,21 @@ func (k *kit) want(q segment.Request, start, end, step int64) {
 	}
 }
 
-// stands fails the test unless id is the row's next id.
-func (k *kit) stands(tag string, id, step int64) {
+// wantRow fails the test unless id is the row's next id.
+func (k *kit) wantRow(tag string, id, step int64) {
 	k.Helper()
-	k.want(segment.Request{Tag: tag}, id, id, step)
+	k.wantRange(segment.Request{Tag: tag}, id, id, step)
 }
 
-func (k *kit) exhausted(q segment.Request) {
+func (k *kit) wantExhausted(q segment.Request) {
 	k.Helper()
 	if r, err := k.store.Fetch(k.Context(), q); !errors.Is(err, idgen.ErrExhausted) || r != (segment.Range{}) {
 		k.Fatalf("Fetch(%+v) = %v, %v", q, r, err)
 	}
 }
 
-// refused fails the test unless the request fails with an error of type E.
-func refused[E error](k *kit, q segment.Request) E {
+// wantError fails the test unless the request fails with an error of type E.
+func wantError[E error](k *kit, q segment.Request) E {
 	k.Helper()
 	r, err := k.store.Fetch(k.Context(), q)
 	e, ok := errors.AsType[E](err)
@@ -103,102 +103,102 @@ func refused[E error](k *kit, q segment.Request) E {
 func look(k *kit) {
 	k.put("a", 7, 100)
 	for range 2 {
-		k.stands("a", 7, 100)
+		k.wantRow("a", 7, 100)
 	}
-	k.want(segment.Request{Tag: "a", Step: 1, Floor: 50, Seen: 7}, 7, 7, 100)
+	k.wantRange(segment.Request{Tag: "a", Step: 1, Floor: 50, Seen: 7}, 7, 7, 100)
 }
 
 func ranges(k *kit) {
 	k.put("a", 1, 100)
 	k.put("it's `b` \\", 1, 10)
 	k.put("订单", 1, 10)
-	k.want(segment.Request{Tag: "a", N: 1}, 1, 2, 100)
-	k.want(segment.Request{Tag: "a", N: 100, Step: 100, Floor: 1, Seen: 2}, 2, 102, 100)
-	k.want(segment.Request{Tag: "a", N: 16, Step: 100}, 102, 118, 100)
-	k.want(segment.Request{Tag: "a", N: 5_000_000, Step: 100}, 118, 5_000_118, 100)
-	k.want(segment.Request{Tag: "a", N: math.MaxInt32, Step: 100}, 5_000_118, 5_000_118+math.MaxInt32, 100)
-	k.want(segment.Request{Tag: "it's `b` \\", N: 10}, 1, 11, 10)
-	k.want(segment.Request{Tag: "订单", N: 10}, 1, 11, 10)
+	k.wantRange(segment.Request{Tag: "a", N: 1}, 1, 2, 100)
+	k.wantRange(segment.Request{Tag: "a", N: 100, Step: 100, Floor: 1, Seen: 2}, 2, 102, 100)
+	k.wantRange(segment.Request{Tag: "a", N: 16, Step: 100}, 102, 118, 100)
+	k.wantRange(segment.Request{Tag: "a", N: 5_000_000, Step: 100}, 118, 5_000_118, 100)
+	k.wantRange(segment.Request{Tag: "a", N: math.MaxInt32, Step: 100}, 5_000_118, 5_000_118+math.MaxInt32, 100)
+	k.wantRange(segment.Request{Tag: "it's `b` \\", N: 10}, 1, 11, 10)
+	k.wantRange(segment.Request{Tag: "订单", N: 10}, 1, 11, 10)
 }
 
 func step(k *kit) {
 	k.put("a", 1, 10)
-	k.want(segment.Request{Tag: "a", N: 20, Step: 10}, 1, 21, 10)
+	k.wantRange(segment.Request{Tag: "a", N: 20, Step: 10}, 1, 21, 10)
 	k.put("a", 21, 50)
 	for range 2 { // raised: the new step is returned, and no ids are taken
-		k.want(segment.Request{Tag: "a", N: 40, Step: 10, Seen: 21}, 21, 21, 50)
+		k.wantRange(segment.Request{Tag: "a", N: 40, Step: 10, Seen: 21}, 21, 21, 50)
 	}
-	k.want(segment.Request{Tag: "a", N: 50, Step: 50, Seen: 21}, 21, 71, 50)
+	k.wantRange(segment.Request{Tag: "a", N: 50, Step: 50, Seen: 21}, 21, 71, 50)
 	k.put("a", 71, 1) // lowered: the next read returns it
-	k.stands("a", 71, 1)
-	k.want(segment.Request{Tag: "a", N: 1, Step: 50}, 71, 72, 1)
+	k.wantRow("a", 71, 1)
+	k.wantRange(segment.Request{Tag: "a", N: 1, Step: 50}, 71, 72, 1)
 	k.put("a", 72, math.MaxInt32)
-	k.want(segment.Request{Tag: "a", N: 1, Step: 1}, 72, 72, math.MaxInt32)
-	k.want(segment.Request{Tag: "a", N: math.MaxInt32, Step: math.MaxInt32}, 72, 72+math.MaxInt32, math.MaxInt32)
+	k.wantRange(segment.Request{Tag: "a", N: 1, Step: 1}, 72, 72, math.MaxInt32)
+	k.wantRange(segment.Request{Tag: "a", N: math.MaxInt32, Step: math.MaxInt32}, 72, 72+math.MaxInt32, math.MaxInt32)
 }
 
 func floor(k *kit) {
 	k.put("a", 10, 10)
-	k.want(segment.Request{Tag: "a", N: 5, Floor: 10}, 10, 15, 10)
-	k.want(segment.Request{Tag: "a", N: 5, Floor: 3}, 15, 20, 10)
-	k.want(segment.Request{Tag: "a", N: 5, Floor: 1000, Seen: 20}, 1000, 1005, 10)
-	k.stands("a", 1005, 10)
-	k.want(segment.Request{Tag: "a", N: 5, Floor: math.MaxInt64 - 100}, math.MaxInt64-100, math.MaxInt64-95, 10)
+	k.wantRange(segment.Request{Tag: "a", N: 5, Floor: 10}, 10, 15, 10)
+	k.wantRange(segment.Request{Tag: "a", N: 5, Floor: 3}, 15, 20, 10)
+	k.wantRange(segment.Request{Tag: "a", N: 5, Floor: 1000, Seen: 20}, 1000, 1005, 10)
+	k.wantRow("a", 1005, 10)
+	k.wantRange(segment.Request{Tag: "a", N: 5, Floor: math.MaxInt64 - 100}, math.MaxInt64-100, math.MaxInt64-95, 10)
 }
 
 func raise(k *kit) {
 	k.put("a", 10, 10)
-	k.want(segment.Request{Tag: "a", N: 5, Floor: 10, Raise: true}, 10, 10, 10)
-	k.want(segment.Request{Tag: "a", N: 5, Floor: 9, Raise: true}, 10, 10, 10)
-	k.want(segment.Request{Tag: "a", N: 5, Floor: 11, Raise: true}, 11, 16, 10)
-	k.want(segment.Request{Tag: "a", N: 5, Floor: 11, Raise: true}, 16, 16, 10)
+	k.wantRange(segment.Request{Tag: "a", N: 5, Floor: 10, Raise: true}, 10, 10, 10)
+	k.wantRange(segment.Request{Tag: "a", N: 5, Floor: 9, Raise: true}, 10, 10, 10)
+	k.wantRange(segment.Request{Tag: "a", N: 5, Floor: 11, Raise: true}, 11, 16, 10)
+	k.wantRange(segment.Request{Tag: "a", N: 5, Floor: 11, Raise: true}, 16, 16, 10)
 	k.put("a", 16, 50)
-	k.want(segment.Request{Tag: "a", N: 10, Step: 10, Floor: 20, Raise: true}, 16, 16, 50)
-	k.want(segment.Request{Tag: "a", N: 10, Step: 50, Floor: 20, Raise: true}, 20, 30, 50)
+	k.wantRange(segment.Request{Tag: "a", N: 10, Step: 10, Floor: 20, Raise: true}, 16, 16, 50)
+	k.wantRange(segment.Request{Tag: "a", N: 10, Step: 50, Floor: 20, Raise: true}, 20, 30, 50)
 }
 
 func maxStart(k *kit) {
 	k.put("a", 10, 10)
-	k.want(segment.Request{Tag: "a", N: 5, MaxStart: 10}, 10, 15, 10)
-	k.want(segment.Request{Tag: "a", N: 1, MaxStart: 14}, 15, 15, 10)
-	k.want(segment.Request{Tag: "a", N: 5, Floor: 20, MaxStart: 20}, 20, 25, 10)
-	k.want(segment.Request{Tag: "a", N: 1, Floor: 24, MaxStart: 24, Raise: true}, 25, 25, 10)
-	k.stands("a", 25, 10)
+	k.wantRange(segment.Request{Tag: "a", N: 5, MaxStart: 10}, 10, 15, 10)
+	k.wantRange(segment.Request{Tag: "a", N: 1, MaxStart: 14}, 15, 15, 10)
+	k.wantRange(segment.Request{Tag: "a", N: 5, Floor: 20, MaxStart: 20}, 20, 25, 10)
+	k.wantRange(segment.Request{Tag: "a", N: 1, Floor: 24, MaxStart: 24, Raise: true}, 25, 25, 10)
+	k.wantRow("a", 25, 10)
 }
 
 func badStep(k *kit) {
 	for _, step := range []int64{0, -1, -1000} {
 		k.put("a", 7, step)
 		for _, n := range []int64{0, 5} {
-			if e := refused[*segment.RowError](k, segment.Request{Tag: "a", N: n}); e.Tag != "a" {
+			if e := wantError[*segment.RowError](k, segment.Request{Tag: "a", N: n}); e.Tag != "a" {
 				k.Fatal(e)
 			}
 		}
 	}
 	k.put("a", 7, 10)
-	k.stands("a", 7, 10)
+	k.wantRow("a", 7, 10)
 	k.put("a", 7, 0) // also if this process has used the row before
-	refused[*segment.RowError](k, segment.Request{Tag: "a", N: 5, Step: 10})
+	wantError[*segment.RowError](k, segment.Request{Tag: "a", N: 5, Step: 10})
 }
 
 func unknownTag(k *kit) {
 	for _, n := range []int64{0, 1} {
-		if e := refused[*segment.UnknownTagError](k, segment.Request{Tag: "a", N: n}); e.Tag != "a" {
+		if e := wantError[*segment.UnknownTagError](k, segment.Request{Tag: "a", N: n}); e.Tag != "a" {
 			k.Fatal(e)
 		}
 	}
 	k.put("a", 1, 10) // found immediately
-	k.want(segment.Request{Tag: "a", N: 1}, 1, 2, 10)
+	k.wantRange(segment.Request{Tag: "a", N: 1}, 1, 2, 10)
 	if err := k.Delete("a"); err != nil {
 		k.Fatal(err)
 	}
-	refused[*segment.UnknownTagError](k, segment.Request{Tag: "a", N: 1, Step: 10, Seen: 2})
+	wantError[*segment.UnknownTagError](k, segment.Request{Tag: "a", N: 1, Step: 10, Seen: 2})
 }
 
 // A refused fetch does not move the row towards the ids in use, and a fetch that moves the row goes above them.
 func rolledBack(k *kit) {
 	k.put("a", 1000, 10)
-	k.want(segment.Request{Tag: "a", N: 10}, 1000, 1010, 10)
+	k.wantRange(segment.Request{Tag: "a", N: 10}, 1000, 1010, 10)
 	if err := k.Delete("a"); err != nil {
 		k.Fatal(err)
 	}
@@ -216,45 +216,45 @@ func rolledBack(k *kit) {
 		{Tag: "a", Seen: 1010, N: 20, Step: 10, Floor: 5000},
 		{Tag: "a", Seen: 1010, N: 20, Step: 10, Floor: 1000, Raise: true},
 	} {
-		if e := refused[*segment.RolledBackError](k, q); e.Tag != "a" || e.Start != 1005 || e.Seen != 1010 {
+		if e := wantError[*segment.RolledBackError](k, q); e.Tag != "a" || e.Start != 1005 || e.Seen != 1010 {
 			k.Fatal(e)
 		}
 	}
-	k.stands("a", 1005, 10)
+	k.wantRow("a", 1005, 10)
 	k.put("a", 1010, 10)
-	k.want(segment.Request{Tag: "a", N: 20, Seen: 1010}, 1010, 1030, 10)
+	k.wantRange(segment.Request{Tag: "a", N: 20, Seen: 1010}, 1010, 1030, 10)
 }
 
 // Leaf's articles begin with 0, others with 1.
 func zero(k *kit) {
 	for _, maxID := range []int64{0, 1} {
 		k.put("a", maxID, 10)
-		k.stands("a", maxID, 10)
-		k.want(segment.Request{Tag: "a", N: 10, Step: 10, Floor: 1}, 1, 11, 10)
+		k.wantRow("a", maxID, 10)
+		k.wantRange(segment.Request{Tag: "a", N: 10, Step: 10, Floor: 1}, 1, 11, 10)
 	}
 	k.put("a", 0, 10)
-	k.want(segment.Request{Tag: "a", N: 10}, 0, 10, 10)
+	k.wantRange(segment.Request{Tag: "a", N: 10}, 0, 10, 10)
 }
 
 func negative(k *kit) {
 	for _, maxID := range []int64{-1, -5, -50, math.MinInt64} {
 		k.put("a", maxID, 10)
 		for _, q := range []segment.Request{{Tag: "a"}, {Tag: "a", N: 10}, {Tag: "a", N: 10, Step: 10, Floor: 1}, {Tag: "a", N: 10, Step: 10, Floor: 1, Raise: true}} {
-			refused[*segment.RowError](k, q)
+			wantError[*segment.RowError](k, q)
 		}
 	}
 }
 
 func exhausted(k *kit) {
 	k.put("a", math.MaxInt64-20, 10)
-	k.exhausted(segment.Request{Tag: "a", N: 21})
-	k.exhausted(segment.Request{Tag: "a", N: 10, Floor: math.MaxInt64 - 9})
-	k.exhausted(segment.Request{Tag: "a", N: 10, Floor: math.MaxInt64, Raise: true})
-	k.want(segment.Request{Tag: "a", N: 15}, math.MaxInt64-20, math.MaxInt64-5, 10)
-	k.exhausted(segment.Request{Tag: "a", N: 10, Step: 10})
-	k.want(segment.Request{Tag: "a", N: 5}, math.MaxInt64-5, math.MaxInt64, 10)
-	k.exhausted(segment.Request{Tag: "a", N: 1})
-	k.stands("a", math.MaxInt64, 10)
+	k.wantExhausted(segment.Request{Tag: "a", N: 21})
+	k.wantExhausted(segment.Request{Tag: "a", N: 10, Floor: math.MaxInt64 - 9})
+	k.wantExhausted(segment.Request{Tag: "a", N: 10, Floor: math.MaxInt64, Raise: true})
+	k.wantRange(segment.Request{Tag: "a", N: 15}, math.MaxInt64-20, math.MaxInt64-5, 10)
+	k.wantExhausted(segment.Request{Tag: "a", N: 10, Step: 10})
+	k.wantRange(segment.Request{Tag: "a", N: 5}, math.MaxInt64-5, math.MaxInt64, 10)
+	k.wantExhausted(segment.Request{Tag: "a", N: 1})
+	k.wantRow("a", math.MaxInt64, 10)
 }
 
 func contexts(k *kit) {
@@ -264,7 +264,7 @@ func contexts(k *kit) {
 	if r, err := k.store.Fetch(ctx, segment.Request{Tag: "a", N: 1}); !errors.Is(err, context.Canceled) {
 		k.Fatalf("%v, %v", r, err)
 	}
-	k.want(segment.Request{Tag: "a", N: 1}, 1, 2, 10)
+	k.wantRange(segment.Request{Tag: "a", N: 1}, 1, 2, 10)
 }
 
 // Several processes with several goroutines each fetch, raise and read. Each fetch has the time limit that a
@@ -324,6 +324,6 @@ func concurrent(k *kit) {
 			}
 			end = r.End
 		}
-		k.stands(tag, end, 3)
+		k.wantRow(tag, end, 3)
 	}
 }

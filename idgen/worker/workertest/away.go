@@ -8,15 +8,15 @@ import "github.com/leafsql/leafsql/idgen/worker"
 // away reads and writes a registry that does not answer, and again when it is back with its data.
 func away(k *kit) {
 	s := k.open(0).slots
-	d := doc()
-	v := k.set(s, 0, d)
-	k.ok(k.Stop())
-	if got, v, err := s.Get(k.within(patience/30), 0); err == nil {
+	d := newDoc()
+	v := k.mustSet(s, 0, d)
+	k.must(k.Stop())
+	if got, v, err := s.Get(k.timeoutContext(patience/30), 0); err == nil {
 		k.Errorf("from a registry that is away: %+v at %q", got, v)
 	}
-	k.ok(k.Start())
-	k.shows(s, 0, d, v)
-	k.next(s, 0, v)
+	k.must(k.Start())
+	k.wantShown(s, 0, d, v)
+	k.mustPut(s, 0, v)
 }
 
 // forgets reads a wiped registry.
@@ -24,51 +24,51 @@ func forgets(k *kit) {
 	s := k.open(0).slots
 	slots := []int{worker.RegistrySlot, 0, 1}
 	for _, slot := range slots {
-		k.set(s, slot, doc())
+		k.mustSet(s, slot, newDoc())
 	}
-	k.ok(k.Wipe())
+	k.must(k.Wipe())
 	for _, s := range []worker.Slots{s, k.open(0).slots} {
 		for _, slot := range slots {
 			k.eventually("nothing where all is lost", func() bool {
-				d, v, err := s.Get(k.within(patience/6), slot)
+				d, v, err := s.Get(k.timeoutContext(patience/6), slot)
 				return err == nil && v == "" && d == worker.Doc{}
 			})
 		}
 	}
-	k.set(s, 0, doc())
+	k.mustSet(s, 0, newDoc())
 }
 
 // setBack reads a restored registry. Puts at later versions must write nothing.
 func setBack(k *kit) {
 	s := k.open(0).slots
-	d := doc()
-	k.set(s, 0, d)
+	d := newDoc()
+	k.mustSet(s, 0, d)
 	restore, err := k.Copy()
-	k.ok(err)
-	later := k.set(s, 0, doc())
-	k.ok(restore())
+	k.must(err)
+	later := k.mustSet(s, 0, newDoc())
+	k.must(restore())
 	for _, s := range []worker.Slots{s, k.open(0).slots} {
 		k.eventually("what there was", func() bool {
-			got, _, err := s.Get(k.within(patience/6), 0)
+			got, _, err := s.Get(k.timeoutContext(patience/6), 0)
 			return err == nil && got == d
 		})
-		k.refused(s, 0, later)
+		k.wantRefused(s, 0, later)
 	}
 }
 
 // tellsServers fails over to a server that lacks the last writes. It must have another identity.
 func tellsServers(k *kit) {
-	k.inUse(among(1))
+	k.makeInUse(configOf(1))
 	over, err := k.FailOver()
-	k.ok(err)
+	k.must(err)
 	p := k.open(0)
-	k.set(p.slots, 0, doc())
-	before, err := p.src.Identity(k.within(patience))
-	k.ok(err)
-	k.ok(over())
+	k.mustSet(p.slots, 0, newDoc())
+	before, err := p.src.Identity(k.timeoutContext(patience))
+	k.must(err)
+	k.must(over())
 	for _, p := range []*process{p, k.open(0)} {
 		k.eventually("the identity of another server", func() bool {
-			now, err := p.src.Identity(k.within(patience / 6))
+			now, err := p.src.Identity(k.timeoutContext(patience / 6))
 			return err == nil && now != before
 		})
 	}

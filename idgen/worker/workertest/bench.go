@@ -16,11 +16,11 @@ func (open Registry) Bench(b *testing.B) {
 	cfg := worker.Config{Workers: 1024, Lease: time.Minute}
 	wave := func(b *testing.B, n int) {
 		k := &kit{TB: b, Fixture: open(b)}
-		k.inUse(cfg)
+		k.makeInUse(cfg)
 		b.ReportAllocs()
 		var took []time.Duration
 		for b.Loop() {
-			took = append(took, k.wave(n, cfg)...)
+			took = append(took, k.startWave(n, cfg)...)
 		}
 		slices.Sort(took)
 		b.ReportMetric(took[len(took)/2].Seconds()*1000, "p50-ms")
@@ -31,8 +31,8 @@ func (open Registry) Bench(b *testing.B) {
 	b.Run("Renew", func(b *testing.B) {
 		k := &kit{TB: b, Fixture: open(b)}
 		p := k.open(0)
-		d := doc()
-		v := k.set(p.slots, 0, d)
+		d := newDoc()
+		v := k.mustSet(p.slots, 0, d)
 		b.ReportAllocs()
 		for b.Loop() {
 			d.HighWater = d.HighWater.Add(time.Millisecond)
@@ -47,15 +47,15 @@ func (open Registry) Bench(b *testing.B) {
 	})
 }
 
-// wave starts n processes together and returns the time that each took to get a worker
+// startWave starts n processes together and returns the time that each took to get a worker
 // id.
-func (k *kit) wave(n int, cfg worker.Config) []time.Duration {
+func (k *kit) startWave(n int, cfg worker.Config) []time.Duration {
 	k.Helper()
 	var (
 		took  = make([]time.Duration, n)
 		procs = make([]*process, n)
 		wg    sync.WaitGroup
-		ctx   = k.within(patience)
+		ctx   = k.timeoutContext(patience)
 		began = time.Now()
 	)
 	for i := range n {

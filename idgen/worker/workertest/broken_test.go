@@ -14,14 +14,14 @@ import (
 	"github.com/leafsql/leafsql/idgen/worker"
 )
 
-// ofTheEngine lists the parts that no registry can fail by breaking a rule: they
+// engineParts lists the parts that no registry can fail by breaking a rule: they
 // test the engine and its local state.
-var ofTheEngine = []string{"OwnSlotAgain"}
+var engineParts = []string{"OwnSlotAgain"}
 
 // TestKitSees runs the kit on registries that break one rule each. The parts that test this
 // rule must fail.
 func TestKitSees(t *testing.T) {
-	seen, parts := slices.Clone(ofTheEngine), append(rules, leases...)
+	seen, parts := slices.Clone(engineParts), append(rules, leases...)
 	for _, b := range breakages {
 		t.Run(b.is, func(t *testing.T) {
 			for _, name := range b.parts {
@@ -77,41 +77,41 @@ type breakage struct {
 }
 
 var breakages = []breakage{
-	{"a wrong version is told ok, without effect", faulty(Faults{AlwaysOK: true}),
+	{"a wrong version is told ok, without effect", faultyFixture(Faults{AlwaysOK: true}),
 		[]string{"WrongVersion", "Chain", "OneWinner", "Fencing", "CutOff"}},
-	{"a wrong version is written upon", faulty(Faults{NoCompare: true}),
+	{"a wrong version is written upon", faultyFixture(Faults{NoCompare: true}),
 		[]string{"WrongVersion", "Chain", "OneWinner", "Creators", "Fencing", "CutOff"}},
-	{"a right version is told ok, without effect", faulty(Faults{LoseWrites: true}),
+	{"a right version is told ok, without effect", faultyFixture(Faults{LoseWrites: true}),
 		[]string{"RoundTrip", "WrongVersion", "Chain", "OneWinner", "NoUpdateIsLost"}},
 	{"compared, and written later", func() Fixture {
-		return new(Memory).through(&wrapper{
-			put: func(m *Memory, p put) told {
+		return new(Memory).fixtureOver(&wrapper{
+			put: func(m *Memory, p putCall) putResult {
 				if _, v, err := m.Get(p.ctx, p.slot); err != nil || v != p.expected {
-					return told{err: err}
+					return putResult{err: err}
 				}
 				time.Sleep(time.Millisecond)
-				return told{m.overwrite(p), true, nil}
+				return putResult{m.overwrite(p), true, nil}
 			},
 			last: func(*Memory) (int, bool) { return 0, true }, // all processes try the same slot
 		})
 	}, []string{"OneWinner", "Creators", "NoUpdateIsLost", "StartsAtOnce"}},
-	{"nothing can be created", putting(func(m *Memory, p put) told {
+	{"nothing can be created", spoilPuts(func(m *Memory, p putCall) putResult {
 		if p.expected == "" {
-			return told{}
+			return putResult{}
 		}
-		return p.to(m)
+		return p.send(m)
 	}), []string{"Creators", "StartsAtOnceOnNothing"}},
-	{"created though it is there", putting(func(m *Memory, p put) told {
+	{"created though it is there", spoilPuts(func(m *Memory, p putCall) putResult {
 		if p.expected == "" {
-			return told{m.overwrite(p), true, nil}
+			return putResult{m.overwrite(p), true, nil}
 		}
-		return p.to(m)
+		return p.send(m)
 	}), []string{"WrongVersion"}},
-	{"the version before is right, too", putting(func(m *Memory, p put) told {
+	{"the version before is right, too", spoilPuts(func(m *Memory, p putCall) putResult {
 		if s := m.at(p.slot); s.before != "" && p.expected == worker.Version(s.before) {
 			p.expected = worker.Version(s.now)
 		}
-		return p.to(m)
+		return p.send(m)
 	}), []string{"WrongVersion", "Chain", "OneWinner"}},
 	{"versions come again", versioned(func(_ worker.Doc, writes int) string { return strconv.Itoa(writes % 2) }),
 		[]string{"RoundTrip"}},
@@ -119,75 +119,75 @@ var breakages = []breakage{
 		[]string{"RoundTrip"}},
 	{"sent twice", func() Fixture {
 		var puts atomic.Int64
-		return putting(func(m *Memory, p put) told {
-			if t := p.to(m); !t.ok || puts.Add(1)%3 > 0 {
+		return spoilPuts(func(m *Memory, p putCall) putResult {
+			if t := p.send(m); !t.ok || puts.Add(1)%3 > 0 {
 				return t
 			}
-			return p.to(m)
+			return p.send(m)
 		})()
 	}, []string{"WrongVersion", "Chain"}},
-	{"deaf to contexts", putting(func(m *Memory, p put) told {
+	{"deaf to contexts", spoilPuts(func(m *Memory, p putCall) putResult {
 		time.Sleep(100 * time.Millisecond)
 		p.ctx = context.WithoutCancel(p.ctx)
-		return p.to(m)
+		return p.send(m)
 	}), []string{"EndedContext"}},
-	{"written, and refused because the context ended", putting(func(m *Memory, p put) told {
+	{"written, and refused because the context ended", spoilPuts(func(m *Memory, p putCall) putResult {
 		ended := p.ctx.Err()
 		p.ctx = context.WithoutCancel(p.ctx)
-		if t := p.to(m); ended == nil {
+		if t := p.send(m); ended == nil {
 			return t
 		}
-		return told{err: &worker.NotWrittenError{Err: ended}}
+		return putResult{err: &worker.NotWrittenError{Err: ended}}
 	}), []string{"EndedContext"}},
-	{"nothing is given back", putting(func(m *Memory, p put) told {
+	{"nothing is given back", spoilPuts(func(m *Memory, p putCall) putResult {
 		if p.d.Free && p.d.Nonce == m.doc(p.slot).Nonce {
-			return told{worker.Version(p.d.Encode()), true, nil}
+			return putResult{worker.Version(p.d.Encode()), true, nil}
 		}
-		return p.to(m)
+		return p.send(m)
 	}), []string{"Release"}},
-	{"whoever has it keeps it", putting(func(m *Memory, p put) told {
+	{"whoever has it keeps it", spoilPuts(func(m *Memory, p putCall) putResult {
 		if d := m.doc(p.slot); d.Nonce != "" && !d.Free && d.Nonce != p.d.Nonce {
-			return told{}
+			return putResult{}
 		}
-		return p.to(m)
+		return p.send(m)
 	}), []string{"CrashAlone", "TakeOver", "Fencing", "CutOff", "Restored"}},
-	{"written once by each", putting(func(m *Memory, p put) told {
+	{"written once by each", spoilPuts(func(m *Memory, p putCall) putResult {
 		if p.d.Nonce == m.doc(p.slot).Nonce && !p.d.Free {
-			return told{}
+			return putResult{}
 		}
-		return p.to(m)
+		return p.send(m)
 	}), []string{"BoundHonoured", "LostReplies", "DownDuringRun", "Restored"}},
-	{"no read shows the last write", faulty(Faults{StaleReads: 1}),
+	{"no read shows the last write", faultyFixture(Faults{StaleReads: 1}),
 		[]string{"RoundTrip", "NoUpdateIsLost"}},
-	{"a missing slot is shown as free", getting(func(s seen) seen {
+	{"a missing slot is shown as free", spoilGets(func(s getResult) getResult {
 		if s.v == "" && s.err == nil {
 			s.d, s.v = worker.Doc{Nonce: "none", HighWater: time.UnixMilli(1), Free: true}, "none"
 		}
 		return s
 	}), []string{"Missing"}},
-	{"an unreadable slot is shown as missing", getting(func(s seen) seen {
+	{"an unreadable slot is shown as missing", spoilGets(func(s getResult) getResult {
 		if s.err != nil && !errors.Is(s.err, errAway) {
-			return seen{}
+			return getResult{}
 		}
 		return s
 	}), []string{"Corrupt", "CorruptIsLeft"}},
-	{"every slot is shown as free", getting(func(s seen) seen {
+	{"every slot is shown as free", spoilGets(func(s getResult) getResult {
 		s.d.Free = true
 		return s
 	}), []string{"RoundTrip", "TakeOver", "AllTaken"}},
-	{"times are seconds", getting(func(s seen) seen {
+	{"times are seconds", spoilGets(func(s getResult) getResult {
 		s.d.HighWater = s.d.HighWater.Truncate(time.Second)
 		return s
 	}), []string{"RoundTrip"}},
-	{"times are no later than now", getting(func(s seen) seen {
+	{"times are no later than now", spoilGets(func(s getResult) getResult {
 		if now := millis(time.Now()); s.d.HighWater.After(now) {
 			s.d.HighWater = now
 		}
 		return s
 	}), []string{"AllTaken", "ClockSetBack", "ClockFarAhead"}},
 	{"a holder's slot is shown as old, and is looked at first", func() Fixture {
-		return new(Memory).through(&wrapper{
-			get: func(s seen) seen {
+		return new(Memory).fixtureOver(&wrapper{
+			get: func(s getResult) getResult {
 				if s.v != "" && s.d.Owner != "kit" {
 					s.d.HighWater, s.d.Free = time.UnixMilli(1), true
 				}
@@ -196,8 +196,8 @@ var breakages = []breakage{
 			last: (*Memory).held,
 		})
 	}, []string{"CrashTakesAnotherSlot", "TakeOver", "ClockSetBack"}},
-	{"a missing slot takes a put at any version, and the source does not say so", faulty(Faults{Insert: true}), []string{"WrongVersion"}},
-	{"the registry's document outlives a wipe, and a put on a missing one inserts", spoiled(func(m *Memory, f *Fixture) {
+	{"a missing slot takes a put at any version, and the source does not say so", faultyFixture(Faults{Insert: true}), []string{"WrongVersion"}},
+	{"the registry's document outlives a wipe, and a put on a missing one inserts", spoilFixture(func(m *Memory, f *Fixture) {
 		m.faults.Insert = true
 		f.Wipe = m.change(func() {
 			registry := m.slots[worker.RegistrySlot]
@@ -205,27 +205,27 @@ var breakages = []breakage{
 			m.slots[worker.RegistrySlot] = registry
 		})
 	}), []string{"Wiped"}},
-	{"a fail-over is not told", spoiled(func(m *Memory, f *Fixture) {
+	{"a fail-over is not told", spoilFixture(func(m *Memory, f *Fixture) {
 		f.FailOver = f.Copy
 	}), []string{"FailedOver", "TellsServers"}},
-	{"wiped, it shows free slots", spoiled(func(m *Memory, f *Fixture) {
+	{"wiped, it shows free slots", spoilFixture(func(m *Memory, f *Fixture) {
 		f.Wipe = m.change(func() {
 			for slot := range m.slots {
 				m.free(slot)
 			}
 		})
 	}), []string{"Wiped", "WipedUnderHolders", "Forgets"}},
-	{"a removed slot is shown as free", spoiled(func(m *Memory, f *Fixture) {
+	{"a removed slot is shown as free", spoilFixture(func(m *Memory, f *Fixture) {
 		f.Remove = func(slot int) error { return m.change(func() { m.free(slot) })() }
 	}), []string{"Removed"}},
-	{"it answers while it is away", spoiled(func(_ *Memory, f *Fixture) {
+	{"it answers while it is away", spoilFixture(func(_ *Memory, f *Fixture) {
 		f.Stop = func() error { return nil }
 	}), []string{"DownAtStart", "DownDuringRun", "Away"}},
-	{"it comes back with nothing", spoiled(func(_ *Memory, f *Fixture) {
+	{"it comes back with nothing", spoilFixture(func(_ *Memory, f *Fixture) {
 		start := f.Start
 		f.Start = func() error { return errors.Join(f.Wipe(), start()) }
 	}), []string{"DownAtStart", "DownDuringRun", "Away"}},
-	{"it is set back to nothing", spoiled(func(_ *Memory, f *Fixture) {
+	{"it is set back to nothing", spoilFixture(func(_ *Memory, f *Fixture) {
 		f.Copy = func() (func() error, error) { return f.Wipe, nil }
 	}), []string{"Restored", "SetBack"}},
 }

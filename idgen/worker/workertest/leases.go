@@ -8,17 +8,17 @@ import (
 	"github.com/leafsql/leafsql/idgen/worker"
 )
 
-// among returns a Config with n slots.
-func among(n int) worker.Config { return worker.Config{Workers: n} }
+// configOf returns a Config with n slots.
+func configOf(n int) worker.Config { return worker.Config{Workers: n} }
 
-// atOnce starts n processes at the same time and lets them issue ids.
-func (k *kit) atOnce(n int, cfg worker.Config) {
+// startTogether starts n processes at the same time and lets them issue ids.
+func (k *kit) startTogether(n int, cfg worker.Config) {
 	k.Helper()
 	procs := make([]*process, n)
 	for i := range procs {
 		procs[i] = k.open(0)
 	}
-	ctx := k.within(4 * patience)
+	ctx := k.timeoutContext(4 * patience)
 	began := time.Now()
 	var wg sync.WaitGroup
 	for i := range procs {
@@ -52,7 +52,7 @@ func (k *kit) atOnce(n int, cfg worker.Config) {
 		if p == nil {
 			continue
 		}
-		p.burst()
+		p.issueAll()
 		now := p.keeper.Status() // it may already have lost its first worker id
 		if k.Unreliable && now.Phase != "holding" {
 			continue // it waited for the others for longer than a lease lasts
@@ -65,26 +65,26 @@ func (k *kit) atOnce(n int, cfg worker.Config) {
 }
 
 func startsAtOnce(k *kit) {
-	k.inUse(among(16))
-	k.atOnce(12, among(16))
+	k.makeInUse(configOf(16))
+	k.startTogether(12, configOf(16))
 }
 
 // startsAtOnceOnNothing starts processes together on an empty registry, as in a first roll-out.
 func startsAtOnceOnNothing(k *kit) {
-	k.atOnce(6, worker.Config{Workers: 8, NewRegistry: true})
+	k.startTogether(6, worker.Config{Workers: 8, NewRegistry: true})
 }
 
 // release takes a slot, returns it and takes it again. Each process starts above
 // all times that were issued before.
 func release(k *kit) {
-	k.inUse(among(1))
+	k.makeInUse(configOf(1))
 	for life := range 4 {
-		p := k.hold(0, among(1))
+		p := k.hold(0, configOf(1))
 		switch life % 3 { // one in three issues nothing
 		case 0:
 			p.issue()
 		case 1:
-			p.upTo(p.now().Add(1500 * time.Millisecond))
+			p.issueUpTo(p.now().Add(1500 * time.Millisecond))
 		}
 		p.keeper.Close()
 		if s := p.keeper.Status(); s.Err == nil || s.Phase != "closed" || !s.Limit.IsZero() {
@@ -97,12 +97,12 @@ func release(k *kit) {
 // crashTakesAnother starts a process after a crash. It does not wait for its
 // old slot, which is free only after the bound and the grace.
 func crashTakesAnother(k *kit) {
-	k.inUse(among(4))
-	p := k.hold(0, among(4))
-	p.burst()
+	k.makeInUse(configOf(4))
+	p := k.hold(0, configOf(4))
+	p.issueAll()
 	p.crash()
 	began := time.Now()
-	q := k.hold(0, among(4))
+	q := k.hold(0, configOf(4))
 	took := time.Since(began)
 	if q.worker == p.worker && took < lease {
 		k.Errorf("worker id %d, which is held", q.worker)
@@ -114,66 +114,66 @@ func crashTakesAnother(k *kit) {
 	if took > soon && !k.Unreliable {
 		k.Errorf("another worker id took %v", took)
 	}
-	q.burst()
+	q.issueAll()
 }
 
 // crashAlone starts a process again after a crash with a single slot.
 func crashAlone(k *kit) {
-	k.inUse(among(1))
-	p := k.hold(0, among(1))
-	p.burst()
+	k.makeInUse(configOf(1))
+	p := k.hold(0, configOf(1))
+	p.issueAll()
 	p.crash()
 	later := 4 * lease
 	if k.Exclusive { // opening the registry proves that the owner has ended
 		later = 0
 	}
-	k.hold(later, among(1)).burst()
+	k.hold(later, configOf(1)).issueAll()
 }
 
 // takeOver tries to take a crashed owner's slot too early, which is refused, and then in time.
 func takeOver(k *kit) {
-	k.inUse(among(1))
-	p := k.hold(0, among(1))
-	p.burst()
+	k.makeInUse(configOf(1))
+	p := k.hold(0, configOf(1))
+	p.issueAll()
 	p.crash()
 	crashed := time.Now()
 	early := k.open(lease)
-	err := early.acquire(k.within(patience), among(1))
+	err := early.acquire(k.timeoutContext(patience), configOf(1))
 	if err == nil && k.Unreliable && time.Since(crashed) > lease {
-		early.burst() // the search lasted until the end of the courtesy
+		early.issueAll() // the search lasted until the end of the courtesy
 		return
 	}
 	if taken := unavailable(err, "taken"); taken == nil || taken.Worker != 0 || !strings.Contains(err.Error(), "worker id 0 is held by") {
 		k.Errorf("before the bound and the courtesy after it: %v", err)
 	}
-	late := k.hold(4*lease, among(1))
-	late.burst()
+	late := k.hold(4*lease, configOf(1))
+	late.issueAll()
 	if k.virtual { // the same by waiting only
 		time.Sleep(4*lease + 4*lease)
 		late.crash()
 		time.Sleep(4 * lease)
-		k.hold(4*lease, among(1)).burst()
+		k.hold(4*lease, configOf(1)).issueAll()
 	}
 }
 
 // fencing takes a running owner's slot away, like a process with a clock far
 // ahead, while both issue as much as they may.
 func fencing(k *kit) {
-	k.inUse(among(2))
-	p := k.hold(0, among(1))
-	p.burst()
-	q := k.hold(5*lease, among(1))
-	q.burst()
-	k.losesWithin(p, 2*lease, func() { p.burst(); q.burst() })
-	p.burst()
+	k.makeInUse(configOf(2))
+	p := k.hold(0, configOf(1))
+	p.issueAll()
+	q := k.hold(5*lease, configOf(1))
+	q.issueAll()
+	k.waitLost(p, 2*lease, func() { p.issueAll(); q.issueAll() })
+	p.issueAll()
 	if s := q.keeper.Status(); s.Worker != 0 || s.Phase != "holding" {
 		k.Errorf("the new owner: %+v", s)
 	}
 }
 
-// losesWithin waits until a process no longer holds worker id 0, the only one, and calls meanwhile
+// waitLost waits until a process no longer holds worker id 0, the only one, and calls meanwhile
 // repeatedly.
-func (k *kit) losesWithin(p *process, d time.Duration, meanwhile func()) {
+func (k *kit) waitLost(p *process, d time.Duration, meanwhile func()) {
 	k.Helper()
 	for until := time.Now().Add(d); p.holds(); time.Sleep(20 * time.Millisecond) {
 		meanwhile()
@@ -188,50 +188,50 @@ func (k *kit) losesWithin(p *process, d time.Duration, meanwhile func()) {
 
 // cutOff cuts an owner off from the registry: it must stop by itself.
 func cutOff(k *kit) {
-	k.inUse(among(1))
-	p := k.hold(0, among(1))
+	k.makeInUse(configOf(1))
+	p := k.hold(0, configOf(1))
 	p.cut.Store(true)
-	heard()
+	waitForCalls()
 	limit := p.limit()
-	q := k.hold(5*lease, among(1))
+	q := k.hold(5*lease, configOf(1))
 	for range 5 {
-		p.burst()
-		q.burst()
+		p.issueAll()
+		q.issueAll()
 		time.Sleep(20 * time.Millisecond)
 	}
 	if p.limit().After(limit) {
 		k.Errorf("a limit of %v after %v with the registry cut off", p.limit(), limit)
 	}
 	p.cut.Store(false)
-	k.losesWithin(p, 2*lease, func() {})
-	p.burst()
-	q.burst()
+	k.waitLost(p, 2*lease, func() {})
+	p.issueAll()
+	q.issueAll()
 }
 
 // boundHonoured checks that a limit rises with renewals, and not without them.
 func boundHonoured(k *kit) {
-	k.inUse(among(1))
-	p := k.hold(0, among(1))
-	if !k.renewed(p) {
+	k.makeInUse(configOf(1))
+	p := k.hold(0, configOf(1))
+	if !k.waitRenewed(p) {
 		return
 	}
 	p.cut.Store(true)
-	heard()
+	waitForCalls()
 	limit := p.limit()
-	k.losesWithin(p, 2*lease, func() {
-		if p.burst(); p.limit().After(limit) {
+	k.waitLost(p, 2*lease, func() {
+		if p.issueAll(); p.limit().After(limit) {
 			k.Fatalf("a limit of %v after %v, with nobody to renew it", p.limit(), limit)
 		}
 	})
-	p.burst()
+	p.issueAll()
 }
 
-// renewed waits until a limit rises, and reports whether it did. It may never rise in a registry that
+// waitRenewed waits until a limit rises, and reports whether it did. It may never rise in a registry that
 // serves documents that it refused: the owner then mistakes its own refused text for the
 // current one.
-func (k *kit) renewed(p *process) bool {
+func (k *kit) waitRenewed(p *process) bool {
 	k.Helper()
-	if k.higher(p) {
+	if k.waitHigherLimit(p) {
 		return true
 	}
 	if !k.Unreliable {
@@ -240,9 +240,9 @@ func (k *kit) renewed(p *process) bool {
 	return false
 }
 
-// higher waits until the limit of p's worker id rises, and reports whether it
+// waitHigherLimit waits until the limit of p's worker id rises, and reports whether it
 // did before the worker id was lost.
-func (k *kit) higher(p *process) bool {
+func (k *kit) waitHigherLimit(p *process) bool {
 	k.Helper()
 	before := p.keeper.Status()
 	giveUp := time.Now().Add(patience / 2)
@@ -264,30 +264,30 @@ func (k *kit) higher(p *process) bool {
 // lostReplies loses the replies of writes that were executed: in the take, in
 // renewals and in the release.
 func lostReplies(k *kit) {
-	k.inUse(among(2))
-	p := k.holdWith(0, among(1), func(p *process) { p.lose.Store(1) })
-	p.burst()
+	k.makeInUse(configOf(2))
+	p := k.holdWith(0, configOf(1), func(p *process) { p.lose.Store(1) })
+	p.issueAll()
 	p.lose.Store(1)
-	if !k.higher(p) { // by the put after the lost one, unless the machine was paused for as long as a lease
+	if !k.waitHigherLimit(p) { // by the put after the lost one, unless the machine was paused for as long as a lease
 		k.eventually("a worker id again", p.holds)
 		p.lose.Store(1)
-		k.renewed(p)
+		k.waitRenewed(p)
 	}
-	p.burst()
+	p.issueAll()
 	p.lose.Store(1)
 	p.keeper.Close()
 	p.Close()
-	k.hold(0, among(1)).burst()
+	k.hold(0, configOf(1)).issueAll()
 }
 
 // ownSlotAgain cuts a process off until its bound has passed, while its slot is still
 // reserved for it and all others are held. It must get its own slot again at once.
 func ownSlotAgain(k *kit) {
-	k.inUse(among(2))
-	p, q := k.hold(0, among(2)), k.hold(0, among(2))
-	p.burst()
+	k.makeInUse(configOf(2))
+	p, q := k.hold(0, configOf(2)), k.hold(0, configOf(2))
+	p.issueAll()
 	p.cut.Store(true)
-	k.losesWithin(p, 2*lease, func() { p.burst(); q.burst() })
+	k.waitLost(p, 2*lease, func() { p.issueAll(); q.issueAll() })
 	p.cut.Store(false)
 	began := time.Now()
 	k.eventually("its own worker id again", func() bool { return p.holds() })
@@ -301,21 +301,21 @@ func ownSlotAgain(k *kit) {
 	if s := p.keeper.Status(); s.Worker != p.worker && !k.Unreliable {
 		k.Errorf("worker id %d, its own was %d", s.Worker, p.worker)
 	}
-	p.burst()
-	q.burst()
+	p.issueAll()
+	q.issueAll()
 }
 
-// held writes the document of a slot that another process holds.
-func (k *kit) held(s worker.Slots, slot int, owner string, upTo time.Time) {
+// writeHeld writes the document of a slot that another process holds.
+func (k *kit) writeHeld(s worker.Slots, slot int, owner string, upTo time.Time) {
 	k.Helper()
-	d := doc()
-	d.Owner, d.HighWater, d.Free, d.Registry = owner, millis(upTo), false, k.registry(s)
-	k.shows(s, slot, d, k.set(s, slot, d))
+	d := newDoc()
+	d.Owner, d.HighWater, d.Free, d.Registry = owner, millis(upTo), false, k.registryID(s)
+	k.wantShown(s, slot, d, k.mustSet(s, slot, d))
 }
 
 // allTaken starts a process when all worker ids are taken.
 func allTaken(k *kit) {
-	k.inUse(among(4))
+	k.makeInUse(configOf(4))
 	p := k.open(0)
 	now := millis(time.Now())
 	const oldest = 2
@@ -324,10 +324,10 @@ func allTaken(k *kit) {
 		if slot == oldest {
 			name = "the oldest"
 		}
-		k.held(p.slots, slot, name, now.Add(rest*time.Second))
+		k.writeHeld(p.slots, slot, name, now.Add(rest*time.Second))
 	}
 	q := k.open(0)
-	err := q.acquire(k.within(patience), among(4))
+	err := q.acquire(k.timeoutContext(patience), configOf(4))
 	if err != nil && k.Unreliable {
 		return // the error depends on the documents that were read
 	}
@@ -339,35 +339,35 @@ func allTaken(k *kit) {
 
 // clockSetBack starts a process with a clock that was set back since its last run.
 func clockSetBack(k *kit) {
-	k.inUse(among(1))
+	k.makeInUse(configOf(1))
 	const back = 3 * time.Second
-	p := k.hold(back, among(1))
+	p := k.hold(back, configOf(1))
 	p.issue()
 	last := p.last
 	p.keeper.Close()
 	p.Close()
-	q := k.hold(0, among(1))
+	q := k.hold(0, configOf(1))
 	if start := q.keeper.Status().Start; !start.After(last.Add(back)) {
 		k.Errorf("starts at %v after %v", start, last.Add(back))
 	}
 	q.issue()
-	q.burst()
+	q.issueAll()
 }
 
 // clockFarAhead uses a slot with a clock that is too far ahead to wait for.
 func clockFarAhead(k *kit) {
-	k.inUse(among(1))
+	k.makeInUse(configOf(1))
 	p := k.open(0)
-	d := doc()
+	d := newDoc()
 	if d.HighWater = d.HighWater.Add(time.Hour); !k.Exclusive {
-		d.Registry = k.registry(p.slots)
+		d.Registry = k.registryID(p.slots)
 	}
-	k.shows(p.slots, 0, d, k.set(p.slots, 0, d))
+	k.wantShown(p.slots, 0, d, k.mustSet(p.slots, 0, d))
 	if k.Exclusive {
 		p.Close()
 	}
 	q := k.open(0)
-	err := q.acquire(k.within(patience), among(1))
+	err := q.acquire(k.timeoutContext(patience), configOf(1))
 	if err != nil && k.Unreliable {
 		return
 	}

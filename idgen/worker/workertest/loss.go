@@ -13,20 +13,20 @@ import (
 // with Source.Inserts, as on Nacos, a process that read an older document
 // and writes after the removal would issue the owner's times.
 func removed(k *kit) {
-	k.inUse(among(1))
+	k.makeInUse(configOf(1))
 	other := k.open(0)
-	p := k.hold(0, among(1))
-	p.burst()
+	p := k.hold(0, configOf(1))
+	p.issueAll()
 	k.eventually("the slot as held", func() bool {
-		d, _, err := other.Get(k.within(5*time.Second), 0)
+		d, _, err := other.Get(k.timeoutContext(5*time.Second), 0)
 		return err == nil && !d.Free
 	})
-	k.ok(k.Remove(0))
-	k.unknownHistory(p, worker.Config{Workers: 1, Lease: lease}, time.Now())
+	k.must(k.Remove(0))
+	k.startAfterLoss(p, worker.Config{Workers: 1, Lease: lease}, time.Now())
 }
 
-// unknownHistory starts a process with a registry that has lost the document of p.
-func (k *kit) unknownHistory(p *process, cfg worker.Config, lost time.Time) {
+// startAfterLoss starts a process with a registry that has lost the document of p.
+func (k *kit) startAfterLoss(p *process, cfg worker.Config, lost time.Time) {
 	k.Helper()
 	wait := 3 * time.Second
 	if k.virtual {
@@ -41,42 +41,42 @@ func (k *kit) unknownHistory(p *process, cfg worker.Config, lost time.Time) {
 				tick.Stop()
 				return
 			case <-tick.C:
-				p.burst()
+				p.issueAll()
 			}
 		}
 	})
 	q := k.open(0)
-	err := q.acquire(k.within(wait), cfg)
+	err := q.acquire(k.timeoutContext(wait), cfg)
 	close(stop)
 	wg.Wait()
 	if took := time.Since(lost); err == nil && took < cfg.Lease+time.Minute-time.Second {
 		k.Errorf("a worker id %v after the registry lost all it knew", took)
 	}
 	if err == nil {
-		q.burst()
+		q.issueAll()
 	}
 	k.Logf("a newcomer: %v after %v", err, time.Since(lost).Round(time.Millisecond))
-	p.burst()
+	p.issueAll()
 }
 
 // wiped loses all documents of running owners, which continue. No process may take their
 // worker ids before their bounds have passed, not even one that read the slot as
 // free, before its owner took it, and writes after the wipe.
 func wiped(k *kit) {
-	cfg := k.outlasting(2)
-	k.inUse(cfg)
+	cfg := k.outlastingConfig(2)
+	k.makeInUse(cfg)
 	var (
 		owner *process
 		lost  time.Time
 	)
-	soon, cancel := context.WithCancel(k.within(4 * patience))
+	soon, cancel := context.WithCancel(k.timeoutContext(4 * patience))
 	defer cancel()
 	writes := func(slot int) {
 		owner = k.holdWith(0, cfg, func(p *process) {
 			p.src.Last = func(context.Context) (int, bool) { return slot, true }
 		})
-		owner.burst()
-		k.ok(k.Wipe())
+		owner.issueAll()
+		k.must(k.Wipe())
 		lost = time.Now()
 		time.AfterFunc(time.Second, cancel)
 	}
@@ -99,40 +99,40 @@ func wiped(k *kit) {
 	}
 	if err == nil {
 		k.Error("a worker id right after a wipe")
-		late.burst()
+		late.issueAll()
 	}
-	k.unknownHistory(owner, cfg, lost)
+	k.startAfterLoss(owner, cfg, lost)
 }
 
 // restored resets the registry to an older copy. A running owner continues. If writers were
 // away for as long as documented, nothing is issued twice.
 func restored(k *kit) {
-	cfg := k.outlasting(1)
-	k.inUse(cfg)
+	cfg := k.outlastingConfig(1)
+	k.makeInUse(cfg)
 	p := k.hold(0, cfg)
 	restore, err := k.Copy()
-	k.ok(err)
-	k.renewed(p)
-	p.burst()
-	k.ok(restore())
-	k.renewed(p)
-	p.burst()
+	k.must(err)
+	k.waitRenewed(p)
+	p.issueAll()
+	k.must(restore())
+	k.waitRenewed(p)
+	p.issueAll()
 	p.crash()
-	k.ok(restore())
-	k.hold(4*cfg.Lease+time.Minute, cfg).burst()
+	k.must(restore())
+	k.hold(4*cfg.Lease+time.Minute, cfg).issueAll()
 }
 
 // failedOver fails over to a server that lacks the last takes. A process that took
 // a slot continues, and no other process gets it before its bound has passed.
 func failedOver(k *kit) {
-	cfg := k.outlasting(1)
-	k.inUse(cfg)
+	cfg := k.outlastingConfig(1)
+	k.makeInUse(cfg)
 	over, err := k.FailOver()
-	k.ok(err)
+	k.must(err)
 	p := k.hold(0, cfg)
-	p.burst()
-	k.ok(over())
-	k.unknownHistory(p, cfg, time.Now())
+	p.issueAll()
+	k.must(over())
+	k.startAfterLoss(p, cfg, time.Now())
 }
 
 // wipedUnderHolders loses all documents of several running owners while a process
@@ -140,28 +140,28 @@ func failedOver(k *kit) {
 // as soon as it may.
 func wipedUnderHolders(k *kit) {
 	cfg := worker.Config{Workers: 8, Lease: time.Minute}
-	k.inUse(cfg)
+	k.makeInUse(cfg)
 	var holders []*process
 	for range 6 {
 		holders = append(holders, k.hold(0, cfg))
 		time.Sleep(1500 * time.Millisecond) // their renewals are at different times
 	}
-	k.ok(k.Wipe())
+	k.must(k.Wipe())
 	began := time.Now()
 	q, started := k.open(0), make(chan error, 1)
 	q.src.Last = func(context.Context) (int, bool) { return holders[0].worker, true } // the first slot that it reads
-	soon := k.within(4 * time.Minute)
+	soon := k.timeoutContext(4 * time.Minute)
 	go func() { started <- q.acquire(soon, cfg) }()
 	for {
 		select {
 		case err := <-started:
-			k.ok(err)
+			k.must(err)
 			if took := time.Since(began); took > cfg.Lease*5/4+time.Minute+patience/3 {
 				k.Errorf("the newcomer's first id came after %v", took)
 			}
-			q.burst()
+			q.issueAll()
 			for _, p := range holders {
-				p.burst()
+				p.issueAll()
 			}
 			return
 		case <-time.After(20 * time.Millisecond):

@@ -16,13 +16,13 @@ import (
 // of worker.Slots, or breaks them on demand. The zero value is an empty registry.
 type Memory struct {
 	mu     sync.Mutex
-	slots  map[int]text
+	slots  map[int]slotText
 	server int // number of the server that answers
 	faults Faults
 }
 
-// text is the content of a slot.
-type text struct{ now, before string }
+// slotText is the content of a slot.
+type slotText struct{ now, before string }
 
 // Faults selects the faults of a Memory. The first six occur in practice, and
 // leases must tolerate them. With the others it is not a registry.
@@ -81,7 +81,7 @@ func (m *Memory) Fixture() Fixture {
 		Stop:    away(true),
 		Start:   away(false),
 		Remove:  func(slot int) error { return m.change(func() { delete(m.slots, slot) })() },
-		Corrupt: func(slot int) error { return m.change(func() { m.slots[slot] = text{now: "edited by hand"} })() },
+		Corrupt: func(slot int) error { return m.change(func() { m.slots[slot] = slotText{now: "edited by hand"} })() },
 	}
 }
 
@@ -97,7 +97,7 @@ func (m *Memory) change(do func()) func() error {
 
 // Get implements worker.Slots.
 func (m *Memory) Get(ctx context.Context, slot int) (worker.Doc, worker.Version, error) {
-	if err := m.dawdle(ctx); err != nil {
+	if err := m.delay(ctx); err != nil {
 		return worker.Doc{}, "", err
 	}
 	m.mu.Lock()
@@ -107,7 +107,7 @@ func (m *Memory) Get(ctx context.Context, slot int) (worker.Doc, worker.Version,
 	}
 	s := m.slots[slot]
 	shown := s.now
-	if oneIn(m.faults.StaleReads) {
+	if chanceOf(m.faults.StaleReads) {
 		shown = s.before
 	}
 	if shown == "" {
@@ -122,7 +122,7 @@ func (m *Memory) Get(ctx context.Context, slot int) (worker.Doc, worker.Version,
 
 // Put implements worker.Slots.
 func (m *Memory) Put(ctx context.Context, slot int, d worker.Doc, expected worker.Version) (worker.Version, bool, error) {
-	if err := m.dawdle(ctx); err != nil {
+	if err := m.delay(ctx); err != nil {
 		return "", false, &worker.NotWrittenError{Err: err}
 	}
 	m.mu.Lock()
@@ -134,14 +134,14 @@ func (m *Memory) Put(ctx context.Context, slot int, d worker.Doc, expected worke
 		return "", false, errAway
 	case f.AlwaysOK && !right, f.LoseWrites && right && s.now != "":
 		return worker.Version(y), true, nil
-	case !right && !f.NoCompare, oneIn(f.RefuseRight):
+	case !right && !f.NoCompare, chanceOf(f.RefuseRight):
 		return "", false, nil
 	}
 	if m.slots == nil {
-		m.slots = make(map[int]text)
+		m.slots = make(map[int]slotText)
 	}
-	m.slots[slot] = text{now: y, before: s.now}
-	if oneIn(f.LoseReplies) {
+	m.slots[slot] = slotText{now: y, before: s.now}
+	if chanceOf(f.LoseReplies) {
 		return "", false, errAway
 	}
 	return worker.Version(y), true, nil
@@ -149,7 +149,7 @@ func (m *Memory) Put(ctx context.Context, slot int, d worker.Doc, expected worke
 
 // identity returns a text that differs for each server.
 func (m *Memory) identity(ctx context.Context) (string, error) {
-	if err := m.dawdle(ctx); err != nil {
+	if err := m.delay(ctx); err != nil {
 		return "", err
 	}
 	m.mu.Lock()
@@ -160,10 +160,10 @@ func (m *Memory) identity(ctx context.Context) (string, error) {
 	return strconv.Itoa(m.server), nil
 }
 
-// oneIn returns true for one call in n on average, and never for 0.
-func oneIn(n int) bool { return n > 0 && rand.IntN(n) == 0 }
+// chanceOf returns true for one call in n on average, and never for 0.
+func chanceOf(n int) bool { return n > 0 && rand.IntN(n) == 0 }
 
-func (m *Memory) dawdle(ctx context.Context) error {
+func (m *Memory) delay(ctx context.Context) error {
 	m.mu.Lock()
 	d := m.faults.Delay
 	m.mu.Unlock()

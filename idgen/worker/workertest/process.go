@@ -17,10 +17,10 @@ import (
 // machine. It shifts the clock by changing the times in
 // documents, in reads and writes, and in ids.
 type process struct {
-	k     *kit
-	slots worker.Slots
-	src   worker.Source
-	shift time.Duration // how far its clock is ahead
+	k          *kit
+	slots      worker.Slots
+	src        worker.Source
+	clockShift time.Duration // how far its clock is ahead
 
 	cut   atomic.Bool  // it cannot reach the registry
 	dead  atomic.Bool  // it crashed: no more of its calls reach the registry
@@ -53,11 +53,11 @@ func (k *kit) open(ahead time.Duration) *process {
 }
 
 func (k *kit) tryOpen(ahead time.Duration) (*process, error) {
-	src, err := k.Open(k.within(patience))
+	src, err := k.Open(k.timeoutContext(patience))
 	if err != nil {
 		return nil, err
 	}
-	p := &process{k: k, slots: src.Slots, src: src, shift: ahead}
+	p := &process{k: k, slots: src.Slots, src: src, clockShift: ahead}
 	k.Cleanup(func() {
 		if p.keeper != nil {
 			p.keeper.Close()
@@ -82,7 +82,7 @@ func (p *process) source(context.Context) (worker.Source, error) {
 	if told := src.OnChange; told != nil {
 		src.OnChange = func(ctx context.Context, slot int, d worker.Doc, held bool) {
 			if !p.dead.Load() {
-				told(ctx, slot, shifted(d, p.shift), held)
+				told(ctx, slot, shifted(d, p.clockShift), held)
 			}
 		}
 	}
@@ -130,8 +130,8 @@ func (p *process) acquire(ctx context.Context, cfg worker.Config) error {
 // lease is twice the minimum, so that a machine that pauses for seconds loses no worker id.
 const lease = 12 * time.Second
 
-// heard waits until all calls in progress have ended.
-func heard() { time.Sleep(lease/12 + time.Second) }
+// waitForCalls waits until all calls in progress have ended.
+func waitForCalls() { time.Sleep(lease/12 + time.Second) }
 
 // hold starts a process with a worker id.
 func (k *kit) hold(ahead time.Duration, cfg worker.Config) *process {
@@ -146,7 +146,7 @@ func (k *kit) holdWith(ahead time.Duration, cfg worker.Config, prepare func(*pro
 	for until := time.Now().Add(25 * max(lease, cfg.Lease)); ; time.Sleep(time.Second) {
 		p := k.open(ahead)
 		prepare(p)
-		err := p.acquire(k.within(patience), cfg)
+		err := p.acquire(k.timeoutContext(patience), cfg)
 		if err == nil {
 			return p
 		}
@@ -167,14 +167,14 @@ func (p *process) holds() bool { return p.keeper.Status().Phase == "holding" }
 func (p *process) limit() time.Time { return p.keeper.Status().Limit }
 
 // issue puts all times up to now into ids.
-func (p *process) issue() { p.upTo(p.now()) }
+func (p *process) issue() { p.issueUpTo(p.now()) }
 
-// burst puts all times that the lease allows into ids.
-func (p *process) burst() { p.upTo(p.limit()) }
+// issueAll puts all times that the lease allows into ids.
+func (p *process) issueAll() { p.issueUpTo(p.limit()) }
 
-// upTo issues times as a generator does: it reads the status before and after it
+// issueUpTo issues times as a generator does: it reads the status before and after it
 // has recorded what it issues.
-func (p *process) upTo(to time.Time) {
+func (p *process) issueUpTo(to time.Time) {
 	s := p.keeper.Status()
 	if to.After(s.Limit) {
 		to = s.Limit
@@ -207,7 +207,7 @@ func (p *process) Get(ctx context.Context, slot int) (worker.Doc, worker.Version
 		return worker.Doc{}, "", errCut
 	}
 	d, v, err := p.slots.Get(ctx, slot)
-	return shifted(d, -p.shift), v, err
+	return shifted(d, -p.clockShift), v, err
 }
 
 func (p *process) Put(ctx context.Context, slot int, d worker.Doc, expected worker.Version) (worker.Version, bool, error) {
@@ -218,7 +218,7 @@ func (p *process) Put(ctx context.Context, slot int, d worker.Doc, expected work
 		p.before = nil
 		before(slot)
 	}
-	v, ok, err := p.slots.Put(ctx, slot, shifted(d, p.shift), expected)
+	v, ok, err := p.slots.Put(ctx, slot, shifted(d, p.clockShift), expected)
 	time.Sleep(time.Duration(p.slow.Load()))
 	if slot >= 0 && p.lose.Add(-1) >= 0 {
 		return "", false, errCut
@@ -253,7 +253,7 @@ type span struct{ from, to time.Time }
 // add records a span, and fails the test if another process issued any
 // of it with the same worker id.
 func (l *ledger) add(p *process, id int, from, to time.Time) {
-	from, to = from.Add(p.shift), to.Add(p.shift)
+	from, to = from.Add(p.clockShift), to.Add(p.clockShift)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.all == nil {

@@ -113,7 +113,7 @@ func (open Registry) RunInBubble(t *testing.T) {
 			leftOut := false
 			synctest.Test(t, func(t *testing.T) {
 				f := open(t)
-				if leftOut = p.leftOut(&f); !leftOut {
+				if leftOut = p.isOmitted(&f); !leftOut {
 					p.run(t, f, true)
 				}
 			})
@@ -126,10 +126,10 @@ func (open Registry) RunInBubble(t *testing.T) {
 
 // part is one test of the kit.
 type part struct {
-	name  string
-	test  func(*kit)
-	alone bool                // it disturbs the whole registry
-	can   func(*Fixture) bool // whether the registry supports the test; nil: always
+	name      string
+	test      func(*kit)
+	alone     bool                // it disturbs the whole registry
+	supported func(*Fixture) bool // whether the registry supports the test; nil: always
 }
 
 // rules wait for no lease.
@@ -143,46 +143,46 @@ var rules = slices.Clip([]part{
 	{"NoUpdateIsLost", noUpdateIsLost, false, nil},
 	{"EndedContext", endedContext, false, nil},
 	{"Corrupt", corrupt, false, func(f *Fixture) bool { return f.Corrupt != nil }},
-	{"StartsAtOnce", startsAtOnce, false, several},
+	{"StartsAtOnce", startsAtOnce, false, allowsSeveral},
 
-	{"Away", away, true, func(f *Fixture) bool { return f.Stop != nil && several(f) }},
-	{"Forgets", forgets, true, func(f *Fixture) bool { return f.Wipe != nil && several(f) }},
-	{"SetBack", setBack, true, func(f *Fixture) bool { return f.Copy != nil && several(f) }},
-	{"TellsServers", tellsServers, true, func(f *Fixture) bool { return f.FailOver != nil && several(f) }},
+	{"Away", away, true, func(f *Fixture) bool { return f.Stop != nil && allowsSeveral(f) }},
+	{"Forgets", forgets, true, func(f *Fixture) bool { return f.Wipe != nil && allowsSeveral(f) }},
+	{"SetBack", setBack, true, func(f *Fixture) bool { return f.Copy != nil && allowsSeveral(f) }},
+	{"TellsServers", tellsServers, true, func(f *Fixture) bool { return f.FailOver != nil && allowsSeveral(f) }},
 })
 
 var leases = []part{
 	{"CorruptIsLeft", corruptIsLeft, false, func(f *Fixture) bool { return f.Corrupt != nil }},
-	{"StartsAtOnceOnNothing", startsAtOnceOnNothing, false, several},
+	{"StartsAtOnceOnNothing", startsAtOnceOnNothing, false, allowsSeveral},
 	{"Release", release, false, nil},
-	{"CrashTakesAnotherSlot", crashTakesAnother, false, several},
+	{"CrashTakesAnotherSlot", crashTakesAnother, false, allowsSeveral},
 	{"CrashAlone", crashAlone, false, nil},
-	{"TakeOver", takeOver, false, several},
-	{"Fencing", fencing, false, several},
-	{"CutOff", cutOff, false, several},
+	{"TakeOver", takeOver, false, allowsSeveral},
+	{"Fencing", fencing, false, allowsSeveral},
+	{"CutOff", cutOff, false, allowsSeveral},
 	{"BoundHonoured", boundHonoured, false, nil},
 	{"LostReplies", lostReplies, false, nil},
-	{"OwnSlotAgain", ownSlotAgain, false, several},
-	{"AllTaken", allTaken, false, several},
+	{"OwnSlotAgain", ownSlotAgain, false, allowsSeveral},
+	{"AllTaken", allTaken, false, allowsSeveral},
 	{"ClockSetBack", clockSetBack, false, nil},
 	{"ClockFarAhead", clockFarAhead, false, nil},
-	{"Removed", removed, false, func(f *Fixture) bool { return f.Remove != nil && several(f) }},
+	{"Removed", removed, false, func(f *Fixture) bool { return f.Remove != nil && allowsSeveral(f) }},
 
-	{"DownAtStart", downAtStart, true, func(f *Fixture) bool { return f.Stop != nil && several(f) }},
-	{"DownDuringRun", downDuringRun, true, func(f *Fixture) bool { return f.Stop != nil && several(f) }},
-	{"Wiped", wiped, true, func(f *Fixture) bool { return f.Wipe != nil && several(f) }},
-	{"WipedUnderHolders", wipedUnderHolders, true, func(f *Fixture) bool { return f.Wipe != nil && several(f) && !f.Unreliable }},
-	{"Restored", restored, true, func(f *Fixture) bool { return f.Copy != nil && several(f) }},
-	{"FailedOver", failedOver, true, func(f *Fixture) bool { return f.FailOver != nil && several(f) }},
+	{"DownAtStart", downAtStart, true, func(f *Fixture) bool { return f.Stop != nil && allowsSeveral(f) }},
+	{"DownDuringRun", downDuringRun, true, func(f *Fixture) bool { return f.Stop != nil && allowsSeveral(f) }},
+	{"Wiped", wiped, true, func(f *Fixture) bool { return f.Wipe != nil && allowsSeveral(f) }},
+	{"WipedUnderHolders", wipedUnderHolders, true, func(f *Fixture) bool { return f.Wipe != nil && allowsSeveral(f) && !f.Unreliable }},
+	{"Restored", restored, true, func(f *Fixture) bool { return f.Copy != nil && allowsSeveral(f) }},
+	{"FailedOver", failedOver, true, func(f *Fixture) bool { return f.FailOver != nil && allowsSeveral(f) }},
 }
 
-func several(f *Fixture) bool { return !f.Exclusive }
+func allowsSeveral(f *Fixture) bool { return !f.Exclusive }
 
-func (p part) leftOut(f *Fixture) bool { return p.can != nil && !p.can(f) }
+func (p part) isOmitted(f *Fixture) bool { return p.supported != nil && !p.supported(f) }
 
 func (p part) run(t testing.TB, f Fixture, virtual bool) {
 	t.Helper()
-	if p.leftOut(&f) {
+	if p.isOmitted(&f) {
 		t.Skip("not for this registry")
 	}
 	p.test(&kit{TB: t, Fixture: f, virtual: virtual})
@@ -196,14 +196,14 @@ type kit struct {
 	ledger  ledger
 }
 
-// within returns a context with a timeout for short operations.
-func (k *kit) within(d time.Duration) context.Context {
+// timeoutContext returns a context with a timeout for short operations.
+func (k *kit) timeoutContext(d time.Duration) context.Context {
 	ctx, cancel := context.WithTimeout(k.Context(), d)
 	k.Cleanup(cancel)
 	return ctx
 }
 
-func (k *kit) ok(err error) {
+func (k *kit) must(err error) {
 	k.Helper()
 	if err != nil {
 		k.Fatal(err)

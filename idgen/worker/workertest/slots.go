@@ -17,21 +17,21 @@ import (
 
 var docs atomic.Int64
 
-// doc returns a document that was never written before.
-func doc() worker.Doc {
+// newDoc returns a document that was never written before.
+func newDoc() worker.Doc {
 	return worker.Doc{Nonce: fmt.Sprintf("%032x", docs.Add(1)), HighWater: millis(time.Now().Add(-time.Second)), Free: true, Owner: "kit"}
 }
 
 // millis returns a time truncated to milliseconds, as in documents.
 func millis(t time.Time) time.Time { return time.UnixMilli(t.UnixMilli()) }
 
-// unclear reports whether a put that was not acknowledged may have written.
-func unclear(err error) bool { return err != nil && !leasetest.NotWritten(err) }
+// isUnclear reports whether a put that was not acknowledged may have written.
+func isUnclear(err error) bool { return err != nil && !leasetest.NotWritten(err) }
 
-// set overwrites a slot, retries until a put is acknowledged, and returns the version.
+// mustSet overwrites a slot, retries until a put is acknowledged, and returns the version.
 // Between two writes of the same document it writes another one, since processes never overwrite a document
 // with an equal one.
-func (k *kit) set(s worker.Slots, slot int, d worker.Doc) worker.Version {
+func (k *kit) mustSet(s worker.Slots, slot int, d worker.Doc) worker.Version {
 	k.Helper()
 	var why error
 	for until := time.Now().Add(patience); time.Now().Before(until); time.Sleep(100 * time.Millisecond) {
@@ -41,7 +41,7 @@ func (k *kit) set(s worker.Slots, slot int, d worker.Doc) worker.Version {
 			var ok bool
 			y := d
 			if was == d {
-				y = doc()
+				y = newDoc()
 			}
 			v, ok, err = s.Put(ctx, slot, y, v)
 			if why = err; ok && y == d {
@@ -55,11 +55,11 @@ func (k *kit) set(s worker.Slots, slot int, d worker.Doc) worker.Version {
 	return ""
 }
 
-// refused puts at a wrong version, and fails the test unless nothing is written.
-func (k *kit) refused(s worker.Slots, slot int, expected worker.Version) {
+// wantRefused puts at a wrong version, and fails the test unless nothing is written.
+func (k *kit) wantRefused(s worker.Slots, slot int, expected worker.Version) {
 	k.Helper()
 	for range 10 {
-		_, ok, err := s.Put(k.within(5*time.Second), slot, doc(), expected)
+		_, ok, err := s.Put(k.timeoutContext(5*time.Second), slot, newDoc(), expected)
 		switch {
 		case ok:
 			k.Fatalf("slot %d: a put at the wrong version %q was told true", slot, expected)
@@ -71,10 +71,10 @@ func (k *kit) refused(s worker.Slots, slot int, expected worker.Version) {
 	k.Fatalf("slot %d: puts at a wrong version are never refused", slot)
 }
 
-// next puts at the right version and returns the new one. A registry may refuse that occasionally, but
+// mustPut puts at the right version and returns the new one. A registry may refuse that occasionally, but
 // not for long. After a lost reply only a put at the version that reads show can determine the slot's
 // version.
-func (k *kit) next(s worker.Slots, slot int, v worker.Version) worker.Version {
+func (k *kit) mustPut(s worker.Slots, slot int, v worker.Version) worker.Version {
 	k.Helper()
 	var (
 		ok   bool
@@ -85,18 +85,18 @@ func (k *kit) next(s worker.Slots, slot int, v worker.Version) worker.Version {
 	for until := time.Now().Add(patience); time.Now().Before(until); time.Sleep(pause) {
 		if lost {
 			pause = min(2*pause, time.Second) // reads may show a document that was refused
-			if _, now, err := s.Get(k.within(5*time.Second), slot); err == nil {
+			if _, now, err := s.Get(k.timeoutContext(5*time.Second), slot); err == nil {
 				v = now
 			}
 		}
 		var after worker.Version
-		after, ok, err = s.Put(k.within(5*time.Second), slot, doc(), v)
+		after, ok, err = s.Put(k.timeoutContext(5*time.Second), slot, newDoc(), v)
 		switch {
 		case ok && (after == "" || after == v):
 			k.Fatalf("slot %d: version %q after a put at %q", slot, after, v)
 		case ok:
 			return after
-		case unclear(err):
+		case isUnclear(err):
 			lost = true
 		}
 	}
@@ -104,17 +104,17 @@ func (k *kit) next(s worker.Slots, slot int, v worker.Version) worker.Version {
 	return ""
 }
 
-// shows waits until another process reads the document that was written.
-func (k *kit) shows(s worker.Slots, slot int, d worker.Doc, v worker.Version) {
+// wantShown waits until another process reads the document that was written.
+func (k *kit) wantShown(s worker.Slots, slot int, d worker.Doc, v worker.Version) {
 	k.Helper()
 	k.eventually(fmt.Sprintf("slot %d is %+v at %q", slot, d, v), func() bool {
-		got, gv, err := s.Get(k.within(5*time.Second), slot)
+		got, gv, err := s.Get(k.timeoutContext(5*time.Second), slot)
 		return err == nil && gv == v && got == d
 	})
 }
 
-// another returns the slots of a second process, or of p if there can be only one.
-func (k *kit) another(p *process) worker.Slots {
+// otherSlots returns the slots of a second process, or of p if there can be only one.
+func (k *kit) otherSlots(p *process) worker.Slots {
 	if k.Exclusive {
 		return p.slots
 	}
@@ -132,12 +132,12 @@ func missing(k *kit) {
 		k.eventually("an answer", func() bool {
 			var d worker.Doc
 			var v worker.Version
-			if d, v, err = s.Get(k.within(5*time.Second), slot); err == nil && (v != "" || d != (worker.Doc{})) {
+			if d, v, err = s.Get(k.timeoutContext(5*time.Second), slot); err == nil && (v != "" || d != (worker.Doc{})) {
 				k.Errorf("missing slot %d: %+v, version %q", slot, d, v)
 			}
 			return err == nil || !k.Unreliable
 		})
-		k.ok(err)
+		k.must(err)
 	}
 }
 
@@ -148,12 +148,12 @@ func initial() worker.Doc {
 
 func roundTrip(k *kit) {
 	p := k.open(0)
-	s, other := p.slots, k.another(p)
+	s, other := p.slots, k.otherSlots(p)
 	seen := make(map[worker.Version]bool)
 	now := millis(time.Now())
 	for _, d := range []worker.Doc{
 		initial(),
-		doc(),
+		newDoc(),
 		{Nonce: strings.Repeat("f", 32), HighWater: time.UnixMilli(1)},
 		{Nonce: "a", HighWater: time.UnixMilli(1 << 53), Free: true, Owner: "Zoë's \"host\" <%s> \\ \n 🍃 = & + ; --"},
 		{Nonce: "b", HighWater: now, Owner: strings.Repeat("a long name ", 20)},
@@ -161,50 +161,50 @@ func roundTrip(k *kit) {
 		{Nonce: "b", HighWater: now.Add(time.Millisecond), Owner: "renewed", Registry: strings.Repeat("e", 32), Free: true},
 		{Nonce: "b", HighWater: now.Add(time.Millisecond), Owner: "renewed", Registry: strings.Repeat("d", 32), Free: true},
 	} {
-		v := k.set(s, 0, d)
+		v := k.mustSet(s, 0, d)
 		if v == "" || seen[v] {
 			k.Errorf("%+v: version %q", d, v)
 		}
 		seen[v] = true
-		k.shows(other, 0, d, v)
+		k.wantShown(other, 0, d, v)
 	}
 }
 
 func wrongVersion(k *kit) {
 	p := k.open(0)
-	s, other := p.slots, k.another(p)
-	first := k.set(s, 0, doc())
-	k.refused(other, 0, "")
-	second := k.next(s, 0, first)
-	k.refused(s, 0, first)
-	k.refused(other, 0, first)
-	k.refused(other, 0, "")
+	s, other := p.slots, k.otherSlots(p)
+	first := k.mustSet(s, 0, newDoc())
+	k.wantRefused(other, 0, "")
+	second := k.mustPut(s, 0, first)
+	k.wantRefused(s, 0, first)
+	k.wantRefused(other, 0, first)
+	k.wantRefused(other, 0, "")
 	// A read may show a document that was refused. The next put proves that the slot's version
 	// has not changed.
-	third := k.next(other, 0, second)
-	k.refused(s, 0, second)
+	third := k.mustPut(other, 0, second)
+	k.wantRefused(s, 0, second)
 	if !p.src.Inserts && !k.Exclusive { // with Inserts, a missing slot accepts any version
-		k.refused(s, 1, third)
+		k.wantRefused(s, 1, third)
 	}
-	k.next(s, 0, third)
+	k.mustPut(s, 0, third)
 }
 
 // chain writes without reading: two processes take turns and each put uses the
 // version that the last one returned.
 func chain(k *kit) {
 	p := k.open(0)
-	s := []worker.Slots{p.slots, k.another(p)}
-	v := k.set(s[0], 0, doc())
+	s := []worker.Slots{p.slots, k.otherSlots(p)}
+	v := k.mustSet(s[0], 0, newDoc())
 	for i := range 20 {
 		before := v
-		v = k.next(s[i%2], 0, v)
-		k.refused(s[(i+1)%2], 0, before)
+		v = k.mustPut(s[i%2], 0, v)
+		k.wantRefused(s[(i+1)%2], 0, before)
 	}
 }
 
-// rivals calls n puts at once at one version. It returns the number of acknowledged puts, and of those with an
-// unclear outcome.
-func (k *kit) rivals(procs []worker.Slots, n int, d func() worker.Doc, v worker.Version) (won, open int, winner worker.Version) {
+// putTogether calls n puts at once at one version. It returns the number of acknowledged puts, and of those
+// with an unclear outcome.
+func (k *kit) putTogether(procs []worker.Slots, n int, d func() worker.Doc, v worker.Version) (won, open int, winner worker.Version) {
 	var (
 		mu sync.Mutex
 		wg sync.WaitGroup
@@ -222,7 +222,7 @@ func (k *kit) rivals(procs []worker.Slots, n int, d func() worker.Doc, v worker.
 			case ok:
 				won++
 				winner = after
-			case unclear(err):
+			case isUnclear(err):
 				open++
 			}
 		})
@@ -231,7 +231,7 @@ func (k *kit) rivals(procs []worker.Slots, n int, d func() worker.Doc, v worker.
 	return won, open, winner
 }
 
-func (k *kit) crowd(n int) []worker.Slots {
+func (k *kit) openSeveral(n int) []worker.Slots {
 	if k.Exclusive {
 		n = 1
 	}
@@ -243,21 +243,21 @@ func (k *kit) crowd(n int) []worker.Slots {
 }
 
 func oneWinner(k *kit) {
-	procs := k.crowd(4)
-	v := k.set(procs[0], 0, doc())
+	procs := k.openSeveral(4)
+	v := k.mustSet(procs[0], 0, newDoc())
 	const rounds = 10
 	decided := 0
 	for range rounds {
-		won, open, winner := k.rivals(procs, 8, doc, v)
+		won, open, winner := k.putTogether(procs, 8, newDoc, v)
 		switch {
 		case won > 1:
 			k.Fatalf("%d of 8 puts at one version were told true", won)
 		case won == 1:
 			decided++
-			v = k.next(procs[1%len(procs)], 0, winner)
+			v = k.mustPut(procs[1%len(procs)], 0, winner)
 		default:
 			k.Logf("no winner, %d unclear", open)
-			v = k.set(procs[0], 0, doc())
+			v = k.mustSet(procs[0], 0, newDoc())
 		}
 	}
 	if decided < rounds/2 && !k.Unreliable {
@@ -269,31 +269,31 @@ func oneWinner(k *kit) {
 // once. Several puts may be acknowledged, but then only one process may take
 // the slot.
 func creators(k *kit) {
-	procs := k.crowd(4)
-	won, open, _ := k.rivals(procs, 8, initial, "")
+	procs := k.openSeveral(4)
+	won, open, _ := k.putTogether(procs, 8, initial, "")
 	k.Logf("%d of 8 creators were told true, of %d it is unclear", won, open)
 	var v worker.Version
 	k.eventually("the document that all created", func() bool {
-		d, now, err := procs[len(procs)-1].Get(k.within(5*time.Second), 0)
+		d, now, err := procs[len(procs)-1].Get(k.timeoutContext(5*time.Second), 0)
 		v = now
 		return err == nil && d == initial()
 	})
-	won, open, winner := k.rivals(procs, 8, doc, v)
+	won, open, winner := k.putTogether(procs, 8, newDoc, v)
 	if won > 1 || won+open == 0 {
 		k.Errorf("of 8 that took it %d were told true, of %d it is unclear", won, open)
 	}
 	if winner != "" {
-		k.next(procs[0], 0, winner)
+		k.mustPut(procs[0], 0, winner)
 	}
 }
 
 // noUpdateIsLost increments a counter in a slot from several processes.
 func noUpdateIsLost(k *kit) {
-	procs := k.crowd(4)
-	d := doc()
+	procs := k.openSeveral(4)
+	d := newDoc()
 	d.HighWater = time.UnixMilli(1000)
-	v := k.set(procs[0], 0, d)
-	k.shows(procs[len(procs)-1], 0, d, v)
+	v := k.mustSet(procs[0], 0, d)
+	k.wantShown(procs[len(procs)-1], 0, d, v)
 	var (
 		wg        sync.WaitGroup
 		won, open atomic.Int64
@@ -307,7 +307,7 @@ func noUpdateIsLost(k *kit) {
 			pause := 10
 			for done := 0; done < each && ctx.Err() == nil; {
 				d, v, err := s.Get(ctx, 0)
-				y := doc()
+				y := newDoc()
 				y.HighWater = d.HighWater.Add(time.Millisecond)
 				if err != nil {
 					continue
@@ -318,7 +318,7 @@ func noUpdateIsLost(k *kit) {
 					won.Add(1)
 					done++
 					pause = 10
-				case unclear(err):
+				case isUnclear(err):
 					open.Add(1)
 				default: // reads may show a document that was refused for a while
 					time.Sleep(time.Duration(rand.IntN(pause)) * time.Millisecond)
@@ -335,19 +335,19 @@ func noUpdateIsLost(k *kit) {
 	var got worker.Doc
 	k.eventually(fmt.Sprintf("a count of %d … %d", low, high), func() bool {
 		var err error
-		got, _, err = procs[0].Get(k.within(5*time.Second), 0)
+		got, _, err = procs[0].Get(k.timeoutContext(5*time.Second), 0)
 		return err == nil && got.HighWater.UnixMilli() >= low && got.HighWater.UnixMilli() <= high
 	})
 }
 
 func endedContext(k *kit) {
 	s := k.open(0).slots
-	v := k.set(s, 0, doc())
+	v := k.mustSet(s, 0, newDoc())
 	ctx, cancel := context.WithCancel(k.Context())
 	cancel()
 	began := time.Now()
 	_, _, getErr := s.Get(ctx, 0)
-	after, ok, putErr := s.Put(ctx, 0, doc(), v)
+	after, ok, putErr := s.Put(ctx, 0, newDoc(), v)
 	soon := patience / 3
 	if k.virtual {
 		soon = 10 * time.Millisecond
@@ -357,27 +357,27 @@ func endedContext(k *kit) {
 	}
 	switch { // the put was acknowledged or refused, and the slot must agree
 	case ok:
-		k.next(s, 0, after)
-	case !unclear(putErr):
-		k.next(s, 0, v)
+		k.mustPut(s, 0, after)
+	case !isUnclear(putErr):
+		k.mustPut(s, 0, v)
 	}
 }
 
 // corrupt reads a document that cannot be decoded.
-func corrupt(k *kit) { k.unreadable() }
+func corrupt(k *kit) { k.openUnreadable() }
 
-// unreadable returns a process that has seen an error for the slot's document.
-func (k *kit) unreadable() *process {
+// openUnreadable returns a process that has seen an error for the slot's document.
+func (k *kit) openUnreadable() *process {
 	k.Helper()
 	p := k.open(0)
-	k.set(p.slots, 0, doc())
+	k.mustSet(p.slots, 0, newDoc())
 	if k.Exclusive {
 		p.Close()
 	}
-	k.ok(k.Corrupt(0))
+	k.must(k.Corrupt(0))
 	p = k.open(0)
 	k.eventually("an error of the unreadable document", func() bool {
-		d, v, err := p.slots.Get(k.within(5*time.Second), 0)
+		d, v, err := p.slots.Get(k.timeoutContext(5*time.Second), 0)
 		if err == nil && d.Free && d.Owner != "kit" {
 			k.Errorf("an unreadable document: %+v at %q", d, v)
 		}
@@ -388,8 +388,8 @@ func (k *kit) unreadable() *process {
 
 // corruptIsLeft looks for a free slot in a registry with such a document.
 func corruptIsLeft(k *kit) {
-	p := k.unreadable()
-	if err := p.acquire(k.within(2*time.Second), worker.Config{NewRegistry: true}); err == nil {
+	p := k.openUnreadable()
+	if err := p.acquire(k.timeoutContext(2*time.Second), worker.Config{NewRegistry: true}); err == nil {
 		k.Error("a worker id whose document can't be read")
 	}
 	if k.Exclusive {
@@ -402,14 +402,14 @@ func corruptIsLeft(k *kit) {
 	}
 }
 
-// inUse changes the registry to one that was used before: all slots exist and
+// makeInUse changes the registry to one that was used before: all slots exist and
 // are free.
-func (k *kit) inUse(cfg worker.Config) {
+func (k *kit) makeInUse(cfg worker.Config) {
 	k.Helper()
 	if k.Exclusive {
 		p := k.open(0)
 		defer p.Close()
-		k.set(p.slots, 0, doc())
+		k.mustSet(p.slots, 0, newDoc())
 		return
 	}
 	if !k.Unreliable {
@@ -420,11 +420,11 @@ func (k *kit) inUse(cfg worker.Config) {
 	// If a registry refuses right versions, a created slot may still be unknown. A released slot is not.
 	p := k.open(0)
 	cfg.NewRegistry = true
-	if err := p.acquire(k.within(2*patience), cfg); err != nil {
+	if err := p.acquire(k.timeoutContext(2*patience), cfg); err != nil {
 		k.Fatalf("no worker id of a new registry: %v", err)
 	}
 	made := func() bool {
-		d, _, err := p.slots.Get(k.within(5*time.Second), worker.RegistrySlot)
+		d, _, err := p.slots.Get(k.timeoutContext(5*time.Second), worker.RegistrySlot)
 		return err == nil && strings.HasSuffix(d.Owner, fmt.Sprintf(": %d", cfg.Workers))
 	}
 	// After a failure, a holder waits most of a lease before the next attempt.
@@ -437,13 +437,13 @@ func (k *kit) inUse(cfg worker.Config) {
 	p.Close()
 }
 
-// registry returns the registry's identity from its documents. If reads show refused documents, the registry's own
-// document may lack it.
-func (k *kit) registry(s worker.Slots) (id string) {
+// registryID returns the registry's identity from its documents. If reads show refused documents, the
+// registry's own document may lack it.
+func (k *kit) registryID(s worker.Slots) (id string) {
 	k.Helper()
 	k.eventually("the registry's identity", func() bool {
 		for _, slot := range []int{0, worker.RegistrySlot} {
-			if d, _, err := s.Get(k.within(5*time.Second), slot); err == nil && d.Registry != "" {
+			if d, _, err := s.Get(k.timeoutContext(5*time.Second), slot); err == nil && d.Registry != "" {
 				id = d.Registry
 				return true
 			}

@@ -10,26 +10,26 @@ import (
 // wrapper is a Memory with functions that change its calls and results.
 type wrapper struct {
 	*Memory
-	put  func(*Memory, put) told
-	get  func(seen) seen
+	put  func(*Memory, putCall) putResult
+	get  func(getResult) getResult
 	last func(*Memory) (slot int, ok bool) // slot that processes try first
 }
 
-// put has the arguments of a call of Put, told the results of Put, and seen the results of
+// putCall has the arguments of a call of Put, putResult the results of Put, and getResult those of
 // Get.
 type (
-	put struct {
+	putCall struct {
 		ctx      context.Context
 		slot     int
 		d        worker.Doc
 		expected worker.Version
 	}
-	told struct {
+	putResult struct {
 		v   worker.Version
 		ok  bool
 		err error
 	}
-	seen struct {
+	getResult struct {
 		slot int
 		d    worker.Doc
 		v    worker.Version
@@ -37,16 +37,16 @@ type (
 	}
 )
 
-// to calls Put with the arguments unchanged.
-func (p put) to(m *Memory) (t told) {
+// send calls Put with the arguments unchanged.
+func (p putCall) send(m *Memory) (t putResult) {
 	t.v, t.ok, t.err = m.Put(p.ctx, p.slot, p.d, p.expected)
 	return t
 }
 
 func (w *wrapper) Put(ctx context.Context, slot int, d worker.Doc, expected worker.Version) (worker.Version, bool, error) {
-	p := put{ctx, slot, d, expected}
+	p := putCall{ctx, slot, d, expected}
 	if w.put == nil || slot == worker.RegistrySlot {
-		t := p.to(w.Memory)
+		t := p.send(w.Memory)
 		return t.v, t.ok, t.err
 	}
 	t := w.put(w.Memory, p)
@@ -54,7 +54,7 @@ func (w *wrapper) Put(ctx context.Context, slot int, d worker.Doc, expected work
 }
 
 func (w *wrapper) Get(ctx context.Context, slot int) (worker.Doc, worker.Version, error) {
-	s := seen{slot: slot}
+	s := getResult{slot: slot}
 	s.d, s.v, s.err = w.Memory.Get(ctx, slot)
 	if w.get != nil && slot != worker.RegistrySlot {
 		s = w.get(s)
@@ -62,8 +62,8 @@ func (w *wrapper) Get(ctx context.Context, slot int) (worker.Doc, worker.Version
 	return s.d, s.v, s.err
 }
 
-// through returns a fixture with processes that use m through w.
-func (m *Memory) through(w *wrapper) Fixture {
+// fixtureOver returns a fixture with processes that use m through w.
+func (m *Memory) fixtureOver(w *wrapper) Fixture {
 	w.Memory = m
 	f := m.Fixture()
 	f.Open = func(context.Context) (worker.Source, error) {
@@ -76,16 +76,16 @@ func (m *Memory) through(w *wrapper) Fixture {
 	return f
 }
 
-func putting(spoil func(*Memory, put) told) func() Fixture {
-	return func() Fixture { return new(Memory).through(&wrapper{put: spoil}) }
+func spoilPuts(spoil func(*Memory, putCall) putResult) func() Fixture {
+	return func() Fixture { return new(Memory).fixtureOver(&wrapper{put: spoil}) }
 }
 
-func getting(spoil func(seen) seen) func() Fixture {
-	return func() Fixture { return new(Memory).through(&wrapper{get: spoil}) }
+func spoilGets(spoil func(getResult) getResult) func() Fixture {
+	return func() Fixture { return new(Memory).fixtureOver(&wrapper{get: spoil}) }
 }
 
-// spoiled returns Memory's own fixture after change.
-func spoiled(change func(*Memory, *Fixture)) func() Fixture {
+// spoilFixture returns Memory's own fixture after change.
+func spoilFixture(change func(*Memory, *Fixture)) func() Fixture {
 	return func() Fixture {
 		m := new(Memory)
 		f := m.Fixture()
@@ -94,9 +94,9 @@ func spoiled(change func(*Memory, *Fixture)) func() Fixture {
 	}
 }
 
-// faulty returns the fixture of a Memory with faults.
-func faulty(f Faults) func() Fixture {
-	return spoiled(func(m *Memory, _ *Fixture) { m.faults = f })
+// faultyFixture returns the fixture of a Memory with faults.
+func faultyFixture(f Faults) func() Fixture {
+	return spoilFixture(func(m *Memory, _ *Fixture) { m.faults = f })
 }
 
 // versioned returns a Memory with versions that are made from the document and the
@@ -108,19 +108,19 @@ func versioned(version func(d worker.Doc, writes int) string) func() Fixture {
 			writes = make(map[int]int)
 			now    = make(map[int]worker.Version)
 		)
-		return new(Memory).through(&wrapper{
-			put: func(m *Memory, p put) told {
+		return new(Memory).fixtureOver(&wrapper{
+			put: func(m *Memory, p putCall) putResult {
 				mu.Lock()
 				defer mu.Unlock()
 				if now[p.slot] != p.expected {
-					return told{}
+					return putResult{}
 				}
 				m.overwrite(p)
 				writes[p.slot]++
 				now[p.slot] = worker.Version(version(p.d, writes[p.slot]))
-				return told{now[p.slot], true, nil}
+				return putResult{now[p.slot], true, nil}
 			},
-			get: func(s seen) seen {
+			get: func(s getResult) getResult {
 				mu.Lock()
 				defer mu.Unlock()
 				s.v = now[s.slot]
@@ -131,18 +131,18 @@ func versioned(version func(d worker.Doc, writes int) string) func() Fixture {
 }
 
 // overwrite writes without comparing.
-func (m *Memory) overwrite(p put) worker.Version {
+func (m *Memory) overwrite(p putCall) worker.Version {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.slots == nil {
-		m.slots = make(map[int]text)
+		m.slots = make(map[int]slotText)
 	}
-	m.slots[p.slot] = text{now: p.d.Encode(), before: m.slots[p.slot].now}
+	m.slots[p.slot] = slotText{now: p.d.Encode(), before: m.slots[p.slot].now}
 	return worker.Version(p.d.Encode())
 }
 
 // at returns the text of a slot.
-func (m *Memory) at(slot int) text {
+func (m *Memory) at(slot int) slotText {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.slots[slot]
@@ -162,9 +162,9 @@ func (m *Memory) free(slot int) {
 	}
 	var was worker.Doc
 	was.Decode(m.slots[slot].now)
-	d := doc()
+	d := newDoc()
 	d.Registry = was.Registry
-	m.slots[slot] = text{now: d.Encode()}
+	m.slots[slot] = slotText{now: d.Encode()}
 }
 
 // held returns the first slot that is held.

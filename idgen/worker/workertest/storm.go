@@ -18,8 +18,8 @@ import (
 // them to be used again.
 func (f Fixture) Storm(t *testing.T, processes int, d time.Duration, disturb ...func() error) {
 	k := &kit{TB: t, Fixture: f}
-	cfg := worker.Config{Workers: 2 * processes, Lease: least}
-	k.inUse(cfg)
+	cfg := worker.Config{Workers: 2 * processes, Lease: shortestLease}
+	k.makeInUse(cfg)
 	ctx, cancel := context.WithTimeout(t.Context(), d)
 	defer cancel()
 	var (
@@ -30,7 +30,7 @@ func (f Fixture) Storm(t *testing.T, processes int, d time.Duration, disturb ...
 		wg.Go(func() {
 			for ctx.Err() == nil {
 				lives.Add(1)
-				if k.life(ctx, cfg) {
+				if k.runLife(ctx, cfg) {
 					taken.Add(1)
 				}
 			}
@@ -64,11 +64,11 @@ func (f Fixture) Storm(t *testing.T, processes int, d time.Duration, disturb ...
 	}
 }
 
-// least is the shortest lease, so that many leases end in a storm.
-const least = 6 * time.Second
+// shortestLease is the shortest lease, so that many leases end in a storm.
+const shortestLease = 6 * time.Second
 
-// life runs one process: it takes a worker id, issues ids for some seconds, and ends in one of several ways.
-func (k *kit) life(ctx context.Context, cfg worker.Config) (held bool) {
+// runLife runs one process: it takes a worker id, issues ids for some seconds, and ends in one of several ways.
+func (k *kit) runLife(ctx context.Context, cfg worker.Config) (held bool) {
 	p, err := k.tryOpen(0)
 	if err != nil {
 		time.Sleep(100 * time.Millisecond)
@@ -79,10 +79,10 @@ func (k *kit) life(ctx context.Context, cfg worker.Config) (held bool) {
 		time.Sleep(100 * time.Millisecond)
 		return false
 	}
-	for until := time.Now().Add(least + rand.N(4*least)); ctx.Err() == nil && time.Now().Before(until); time.Sleep(50 * time.Millisecond) {
+	for until := time.Now().Add(shortestLease + rand.N(4*shortestLease)); ctx.Err() == nil && time.Now().Before(until); time.Sleep(50 * time.Millisecond) {
 		p.issue()
 		if rand.IntN(20) == 0 {
-			p.burst()
+			p.issueAll()
 		}
 	}
 	if rand.IntN(2) == 0 {
@@ -98,19 +98,19 @@ func (k *kit) life(ctx context.Context, cfg worker.Config) (held bool) {
 func (open Registry) LostReply(t *testing.T, lose, heal func()) {
 	k := &kit{TB: t, Fixture: open(t)}
 	s := k.open(0).slots
-	v := k.set(s, worker.RegistrySlot, doc())
-	d := doc()
+	v := k.mustSet(s, worker.RegistrySlot, newDoc())
+	d := newDoc()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
 	lose()
 	_, ok, err := s.Put(ctx, worker.RegistrySlot, d, v)
 	heal()
-	if ok || !unclear(err) {
+	if ok || !isUnclear(err) {
 		t.Errorf("a write whose reply was lost was told %t, %v", ok, err)
 	}
 	k.eventually("what was written", func() bool {
-		got, _, err := s.Get(k.within(5*time.Second), worker.RegistrySlot)
+		got, _, err := s.Get(k.timeoutContext(5*time.Second), worker.RegistrySlot)
 		return err == nil && got == d
 	})
-	k.refused(s, worker.RegistrySlot, v)
+	k.wantRefused(s, worker.RegistrySlot, v)
 }
