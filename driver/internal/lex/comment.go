@@ -2,9 +2,9 @@ package lex
 
 import "strings"
 
-// dashes reports whether two dashes are at the position and begin a comment:
+// atDashComment reports whether two dashes are at the position and begin a comment:
 // 29--1 is 30.
-func (s *Scanner) dashes() bool {
+func (s *Scanner) atDashComment() bool {
 	rest := s.Text[s.pos:]
 	if len(rest) < 2 || rest[1] != '-' {
 		return false
@@ -12,8 +12,8 @@ func (s *Scanner) dashes() bool {
 	return len(rest) == 2 || rest[2] <= ' ' || rest[2] == 0x7f
 }
 
-// line skips a comment up to the end of its line.
-func (s *Scanner) line() {
+// skipLine skips a comment up to the end of its line.
+func (s *Scanner) skipLine() {
 	s.Seen |= SeenComment
 	for s.pos < len(s.Text) {
 		c := s.Text[s.pos]
@@ -36,7 +36,7 @@ func (s *Scanner) comment() bool {
 	mariaOnly := strings.HasPrefix(rest, "M!")
 	tidbOnly := s.TiDB && strings.HasPrefix(rest, "T!")
 	if !mariaOnly && !tidbOnly && !strings.HasPrefix(rest, "!") {
-		return s.plain(2)
+		return s.skipComment(2)
 	}
 	begin := len("/*!")
 	if mariaOnly || tidbOnly {
@@ -54,20 +54,20 @@ func (s *Scanner) comment() bool {
 	if digits < 5 {
 		version, digits = 0, 0
 	}
-	if !s.live(mariaOnly, version, digits) {
+	if !s.isCode(mariaOnly, version, digits) {
 		if mariaOnly && !s.MariaDB {
-			return s.plain(2)
+			return s.skipComment(2)
 		}
-		return s.discard(begin)
+		return s.skipVersionComment(begin)
 	}
 	s.Seen |= SeenCode
 	s.pos += begin + digits
-	s.inside = true
+	s.inVersionComment = true
 	return true
 }
 
-// live reports whether the content of a version comment is code.
-func (s *Scanner) live(mariaOnly bool, version, digits int) bool {
+// isCode reports whether the content of a version comment is code.
+func (s *Scanner) isCode(mariaOnly bool, version, digits int) bool {
 	switch {
 	case s.TiDB:
 		return !mariaOnly
@@ -80,8 +80,8 @@ func (s *Scanner) live(mariaOnly bool, version, digits int) bool {
 	return version <= s.Version && !mariaOnly
 }
 
-// plain skips a comment without nested comments. It reports whether the comment ends.
-func (s *Scanner) plain(begin int) bool {
+// skipComment skips a comment without nested comments. It reports whether the comment ends.
+func (s *Scanner) skipComment(begin int) bool {
 	end := strings.Index(s.Text[s.pos+begin:], "*/")
 	if end < 0 {
 		return false
@@ -90,9 +90,9 @@ func (s *Scanner) plain(begin int) bool {
 	return true
 }
 
-// discard skips a version comment that is not code. It may contain comments, which do
+// skipVersionComment skips a version comment that is not code. It may contain comments, which do
 // not nest further. discard reports whether the comment ends.
-func (s *Scanner) discard(begin int) bool {
+func (s *Scanner) skipVersionComment(begin int) bool {
 	text := s.Text
 	for i := s.pos + begin; i+1 < len(text); i++ {
 		switch {

@@ -64,10 +64,10 @@ type Scanner struct {
 	TiDB    bool // runs version comments of any version, and /*T! … */
 	Version int  // as version comments write it: 101119, 90704
 
-	pos    int
-	inside bool // the position is in a version comment that is code
-	dotted bool // the next token is a dot, and a name follows it
-	named  bool // the next token is a name even if it begins with a digit
+	pos              int
+	inVersionComment bool // the position is in a version comment that is code
+	dotted           bool // the next token is a dot, and a name follows it
+	named            bool // the next token is a name even if it begins with a digit
 }
 
 type class uint8
@@ -158,18 +158,18 @@ func (s *Scanner) Next() Token {
 				continue
 			}
 		case star:
-			if s.inside && strings.HasPrefix(text[start:], "*/") {
-				s.inside = false
+			if s.inVersionComment && strings.HasPrefix(text[start:], "*/") {
+				s.inVersionComment = false
 				s.pos += 2
 				continue
 			}
 		case dash:
-			if s.dashes() {
-				s.line()
+			if s.atDashComment() {
+				s.skipLine()
 				continue
 			}
 		case hash:
-			s.line()
+			s.skipLine()
 			continue
 		case dot:
 			if s.dotted {
@@ -190,8 +190,8 @@ func (s *Scanner) Next() Token {
 		}
 		return s.token(Kind(c&0x7f), start, start+1)
 	}
-	if s.inside {
-		s.inside = false
+	if s.inVersionComment {
+		s.inVersionComment = false
 		return s.bad(len(text))
 	}
 	return Token{EOF, len(text), len(text)}

@@ -50,7 +50,7 @@ const keywordList = `
 	smallint some then tinyint union unique unsigned using values varbinary varchar when where while with xor
 `
 
-var keywords = Words(keywordList)
+var keywords = WordSet(keywordList)
 
 // IsKeyword reports whether an unquoted word, in lower case, is a keyword and so not a name.
 func IsKeyword(word string) bool { return keywords[word] }
@@ -58,7 +58,7 @@ func IsKeyword(word string) bool { return keywords[word] }
 // builtIn holds the built-in functions of MySQL and MariaDB that may be used for
 // a key, and the other words that may be in front of a parenthesis. A call of any
 // other name runs a stored or a loadable function, which is not in the text.
-var builtIn = Words(keywordList + `
+var builtIn = WordSet(keywordList + `
 	bit check declare do enum returns row signed text until
 	abs acos adddate addtime aes_decrypt aes_encrypt any_value ascii asin atan atan2 avg bin bin_to_uuid bit_and bit_count bit_length
 	bit_or bit_xor cast ceil ceiling char_length character_length charset chr coalesce coercibility collation compress concat concat_ws
@@ -82,13 +82,13 @@ var builtIn = Words(keywordList + `
 // onlyMariaDB and onlyMySQL hold the built-in functions that only one of the servers has: on the other
 // one a call of such a name runs a stored function.
 var (
-	onlyMariaDB = Words("chr crc32c json_exists json_query lastval lengthb nextval nvl nvl2 setval to_char value")
-	onlyMySQL   = Words("any_value bin_to_uuid grouping is_uuid regexp_like uuid_to_bin")
+	onlyMariaDB = WordSet("chr crc32c json_exists json_query lastval lengthb nextval nvl nvl2 setval to_char value")
+	onlyMySQL   = WordSet("any_value bin_to_uuid grouping is_uuid regexp_like uuid_to_bin")
 )
 
-// unspaced holds the functions that are built-in only if the parenthesis follows at once:
+// noSpaceAllowed holds the functions that are built-in only if the parenthesis follows at once:
 // COUNT (1) runs a stored function, unless sql_mode has IGNORE_SPACE.
-var unspaced = Words(`
+var noSpaceAllowed = WordSet(`
 	adddate bit_and bit_or bit_xor cast count curdate curtime date_add date_sub extract group_concat json_arrayagg json_objectagg max mid min
 	now position session_user std stddev stddev_pop stddev_samp subdate substr substring sum sysdate system_user trim var_pop var_samp variance`)
 
@@ -109,11 +109,11 @@ func (s *Scanner) IsBuiltIn(name, open Token) bool {
 	if !s.MariaDB {
 		other = onlyMariaDB
 	}
-	return builtIn[string(word)] && !other[string(word)] && (open.Pos == name.End || !unspaced[string(word)])
+	return builtIn[string(word)] && !other[string(word)] && (open.Pos == name.End || !noSpaceAllowed[string(word)])
 }
 
-// Words returns the set of the words in a text.
-func Words(words string) map[string]bool {
+// WordSet returns the set of the words in a text.
+func WordSet(words string) map[string]bool {
 	set := make(map[string]bool)
 	for w := range strings.FieldsSeq(words) {
 		set[w] = true

@@ -8,17 +8,17 @@ import (
 )
 
 // clockWords are the keywords and functions that return the statement's time.
-var clockWords = lex.Words("now current_timestamp localtime localtimestamp sysdate unix_timestamp curdate curtime current_date current_time utc_date utc_time utc_timestamp")
+var clockWords = lex.WordSet("now current_timestamp localtime localtimestamp sysdate unix_timestamp curdate curtime current_date current_time utc_date utc_time utc_timestamp")
 
 // Words after which tables are named, and words that end such a place; words that write a table, and
 // words that may follow them in front of its name; and the server's functions that report on other
 // statements, with or without quotes.
 var (
-	wordsBeforeTables = lex.Words("from join straight_join into update table tables insert replace delete truncate for")
-	wordsAfterTables  = lex.Words("select where set values value group order having limit return then else do begin end if when case")
-	writeVerbs        = lex.Words("insert replace update delete truncate load call execute")
-	writeModifiers    = lex.Words("low_priority high_priority delayed quick ignore")
-	countFunctions    = lex.Words(lex.IDFunction + " row_count found_rows")
+	wordsBeforeTables = lex.WordSet("from join straight_join into update table tables insert replace delete truncate for")
+	wordsAfterTables  = lex.WordSet("select where set values value group order having limit return then else do begin end if when case")
+	writeVerbs        = lex.WordSet("insert replace update delete truncate load call execute")
+	writeModifiers    = lex.WordSet("low_priority high_priority delayed quick ignore")
+	countFunctions    = lex.WordSet(lex.IDFunction + " row_count found_rows")
 )
 
 // skipHeader skips the start of a definition such as CREATE … FUNCTION.

@@ -145,7 +145,7 @@ type programReader struct {
 }
 
 func (r programReader) Writes(p inspect.Program) []string {
-	return r.knownNames(read.Targets(p.Body, p.Database, r.set.Settings.WithSQLMode(p.SQLMode)))
+	return r.knownNames(read.FindTargets(p.Body, p.Database, r.set.Settings.WithSQLMode(p.SQLMode)))
 }
 
 func (r programReader) Reads(p inspect.Program) []string { return r.knownNames(r.effects(p).Tables) }

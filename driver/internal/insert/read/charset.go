@@ -8,12 +8,12 @@ import (
 
 // The character sets in which a query may have tokens other than those that were read.
 
-// otherBytes returns the first offset from which the query may have other tokens in another character
+// indexAmbiguous returns the first offset from which the query may have other tokens in another character
 // set, or its length if there is none. In a two-byte character set a character may end in a backslash
 // or a backtick; in a single-byte one 0xA0 or 0xFF may be white space.
-func otherBytes(text string) int {
+func indexAmbiguous(text string) int {
 	for i := 0; ; i++ {
-		i += ascii(text[i:])
+		i += asciiPrefix(text[i:])
 		if i >= len(text) {
 			return len(text)
 		}
@@ -27,8 +27,8 @@ func otherBytes(text string) int {
 	}
 }
 
-// ascii returns the length of the ASCII text in front of the first other byte.
-func ascii(s string) int {
+// asciiPrefix returns the length of the ASCII text in front of the first other byte.
+func asciiPrefix(s string) int {
 	b := unsafe.Slice(unsafe.StringData(s), len(s))
 	i := 0
 	for ; i+8 <= len(b); i += 8 {

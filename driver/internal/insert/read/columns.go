@@ -62,15 +62,15 @@ func (w *insertReader) allColumns() string {
 	if w.nameErr == nil {
 		w.nameErr = w.needUTF8(columns...)
 	}
-	w.width, w.keyColumn = len(columns), find(columns, w.Table.Key)
+	w.width, w.keyColumn = len(columns), indexFold(columns, w.Table.Key)
 	if w.keyColumn < 0 { // the key is an invisible column
 		columns = append(slices.Clip(columns), w.Table.Key)
 	}
 	return quote.Names(columns)
 }
 
-// find returns the index of the first element of names that equals name in any case, or -1.
-func find(names []string, name string) int {
+// indexFold returns the index of the first element of names that equals name in any case, or -1.
+func indexFold(names []string, name string) int {
 	return slices.IndexFunc(names, func(n string) bool { return strings.EqualFold(n, name) })
 }
 
@@ -86,14 +86,14 @@ func (w *insertReader) columnNames() []string {
 		name, _ := list.column()
 		names = append(names, lex.Unquote(name))
 		if list.tok.Kind != ',' {
-			list.expr(list.closesList, nil) // the value, in SET
+			list.skipExpr(list.closesList, nil) // the value, in SET
 		}
 	}
 	return names
 }
 
-// restart discards the rows that were read, to read them in another way.
-func (w *insertReader) restart(at cursor) {
+// restartRows discards the rows that were read, to read them in another way.
+func (w *insertReader) restartRows(at cursor) {
 	w.cursor = at
 	w.Edits = w.Edits[:w.firstEdit+w.listEdits]
 	w.Rows, w.RowsWithoutKey, w.ArgKeys, w.Positional, w.Floor, w.ExplicitKey, w.WritesZero = 0, 0, nil, false, 0, 0, false
@@ -121,12 +121,12 @@ func (w *insertReader) listColumns(at int, noValues bool) {
 // in the client's character set.
 func (w *insertReader) needUTF8(names ...string) error {
 	for _, name := range names {
-		if ascii(name) == len(name) {
+		if asciiPrefix(name) == len(name) {
 			continue
 		}
 		switch {
 		case !w.settings.SessionKnown:
-			w.unknown = true
+			w.needsSettings = true
 			return errInvalid
 		case !strings.HasPrefix(w.settings.Charset, "utf8"):
 			return w.Table.Refuse("the name of its column "+name+" cannot be written in the client's character set "+w.settings.Charset, "connect with charset=utf8mb4")

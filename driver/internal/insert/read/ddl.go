@@ -24,14 +24,14 @@ func (r *reader) ddl(verb string) error {
 			c.Temporary = verb == "create" || c.Drop
 		case r.isAny("table", "tables"):
 			r.next()
-			r.changedTables(c, verb == "create")
+			r.recordChanges(c, verb == "create")
 			return nil
 		case c.Truncate:
-			r.changedTables(c, false)
+			r.recordChanges(c, false)
 			return nil
 		case r.isAny("database", "schema"):
 			r.next()
-			r.existence()
+			r.skipExists()
 			if c.Drop && r.atName() {
 				r.Changes = append(r.Changes, insert.Change{TableName: insert.TableName{DB: r.name()}, Database: true})
 			}
@@ -46,7 +46,7 @@ func (r *reader) ddl(verb string) error {
 			for !r.atEnd() && !r.accept("on") {
 				r.next()
 			}
-			r.changed(insert.Change{})
+			r.recordChange(insert.Change{})
 			return nil
 		case r.isAny("user", "role", "sequence", "server", "tablespace"):
 			return nil
@@ -55,12 +55,12 @@ func (r *reader) ddl(verb string) error {
 	return nil
 }
 
-// changedTables records the table at the cursor and those that may follow: in the list of DROP, and
+// recordChanges records the table at the cursor and those that may follow: in the list of DROP, and
 // after RENAME TO and EXCHANGE PARTITION … WITH TABLE.
-func (r *reader) changedTables(c insert.Change, create bool) {
+func (r *reader) recordChanges(c insert.Change, create bool) {
 	runs := r.RunsPrograms
-	r.existence()
-	if !r.changed(c) {
+	r.skipExists()
+	if !r.recordChange(c) {
 		return
 	}
 	if r.tok.Kind == '(' && r.peekIs("like") {
@@ -71,8 +71,8 @@ func (r *reader) changedTables(c insert.Change, create bool) {
 		r.Changes[len(r.Changes)-1].Like, _, _ = r.tableName()
 		fallthrough
 	case create:
-		r.toEnd()
-		if !mentions(r.text[r.began.tok.Pos:r.prevEnd], "select", "values") {
+		r.skipToEnd()
+		if !containsAny(r.text[r.statementStart.tok.Pos:r.prevEnd], "select", "values") {
 			r.RunsPrograms = runs // its parenthesized lists are not calls
 		}
 	}
@@ -80,21 +80,21 @@ func (r *reader) changedTables(c insert.Change, create bool) {
 		follows := r.tok.Kind == ',' || r.tok.Kind == '=' || r.isAny("to", "as", "rename", "table")
 		r.next()
 		if follows && !r.isAny("to", "as", "table", "rename") {
-			r.changed(c)
+			r.recordChange(c)
 		}
 	}
 }
 
-// existence skips IF [NOT] EXISTS.
-func (r *reader) existence() {
+// skipExists skips IF [NOT] EXISTS.
+func (r *reader) skipExists() {
 	if r.accept("if") {
 		r.accept("not")
 		r.accept("exists")
 	}
 }
 
-// changed records the table at the cursor, and reports whether there is one.
-func (r *reader) changed(c insert.Change) bool {
+// recordChange records the table at the cursor, and reports whether there is one.
+func (r *reader) recordChange(c insert.Change) bool {
 	if !r.atName() && r.tok.Kind != '.' {
 		return false
 	}
@@ -105,9 +105,9 @@ func (r *reader) changed(c insert.Change) bool {
 	return ok
 }
 
-// changedBefore reports whether the query changes a table before this statement, so that the facts
+// hasChanged reports whether the query changes a table before this statement, so that the facts
 // about the table are out of date when the statement runs.
-func (r *reader) changedBefore(n insert.TableName) bool {
+func (r *reader) hasChanged(n insert.TableName) bool {
 	return slices.ContainsFunc(r.Changes, func(c insert.Change) bool {
 		sameDB := strings.EqualFold(c.DB, n.DB) || c.DB == "" || n.DB == ""
 		return c.Program || !c.Truncate && sameDB && (c.Database || strings.EqualFold(c.Table, n.Table))
@@ -122,7 +122,7 @@ func (r *reader) storedProgram() error {
 	start := r.cursor
 	var open []byte // first letters of the words that opened the blocks
 	conditions := 0 // WHEN and ELSEIF without their THEN so far
-	for prev := (lex.Token{}); !r.ended(); r.next() {
+	for prev := (lex.Token{}); !r.atQueryEnd(); r.next() {
 		if r.tok.Kind == ';' {
 			if len(open) == 0 {
 				break
@@ -150,8 +150,8 @@ func (r *reader) storedProgram() error {
 		return nil
 	}
 	at := r.cursor
-	for r.cursor = start; !r.ended(); r.next() {
-		if r.tok.Kind == lex.Word && r.writes() {
+	for r.cursor = start; !r.atQueryEnd(); r.next() {
+		if r.tok.Kind == lex.Word && r.beginsWrite() {
 			if err := r.refuseNamed("a stored program whose end is not found", "send it through another connection, without mysql-leaf"); err != nil {
 				return err
 			}
@@ -193,4 +193,4 @@ func isOperand(prev lex.Token, before string) bool {
 	return beforeOperands[strings.ToLower(before)]
 }
 
-var beforeOperands = lex.Words("select distinct where and or not by on set when between having in return")
+var beforeOperands = lex.WordSet("select distinct where and or not by on set when between having in return")

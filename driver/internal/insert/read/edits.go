@@ -9,8 +9,8 @@ import (
 
 // Recording an INSERT in the plan.
 
-// A planOfOne is a plan with room for the contents of most plans of one INSERT, in one allocation.
-type planOfOne struct {
+// A smallPlan is a plan with room for the contents of most plans of one INSERT, in one allocation.
+type smallPlan struct {
 	insert.Plan
 	inserts [1]insert.Insert
 	edits   [2]insert.Edit
@@ -20,7 +20,7 @@ type planOfOne struct {
 // preallocate allocates the plan when it is certain to have an INSERT.
 func (r *reader) preallocate() {
 	if r.Edits == nil {
-		p := &planOfOne{}
+		p := &smallPlan{}
 		r.spare = &p.Plan
 		r.Inserts, r.Edits, r.Texts = p.inserts[:0], p.edits[:0], p.texts[:0]
 	}
@@ -59,15 +59,15 @@ func (r *reader) replaceText(kind insert.EditKind, pos, end int, text string) {
 	r.Texts = append(r.Texts, text)
 }
 
-// spaceBehind separates the key from a word that follows it directly.
-func (w *insertReader) spaceBehind() {
+// separateWord separates the key from a word that follows it directly.
+func (w *insertReader) separateWord() {
 	if w.tok.Pos == w.prevEnd && w.tok.Kind == lex.Word {
 		w.insertText(insert.EditFilled, w.prevEnd, " ")
 	}
 }
 
-// gap records a row without a key, and that the key replaces text[pos:end].
-func (w *insertReader) gap(kind insert.EditKind, pos, end int) {
+// addKeyEdit records a row without a key, and that the key replaces text[pos:end].
+func (w *insertReader) addKeyEdit(kind insert.EditKind, pos, end int) {
 	w.edit(kind, pos, end, w.params)
 	w.RowsWithoutKey++
 }
@@ -85,8 +85,8 @@ func (w *insertReader) endSource() {
 	w.source.to, w.sourceInput, w.tailEdit = w.prevEnd, w.params, len(w.Edits)
 }
 
-// forget removes the statement's edits from the plan.
-func (w *insertReader) forget() {
+// discardEdits removes the statement's edits from the plan.
+func (w *insertReader) discardEdits() {
 	w.Edits = w.Edits[:w.firstEdit]
 	w.Texts = w.Texts[:w.firstText]
 }

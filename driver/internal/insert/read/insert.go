@@ -38,10 +38,10 @@ type insertReader struct {
 
 	nameErr     error    // the error if a name of the table's cannot be written
 	staged      bool     // only the server can see the rows
-	named       bool     // the update list may name columns of other tables outside of VALUES()
+	namesSource bool     // the update list may name columns of other tables outside of VALUES()
 	sources     []string // the tables in front of such columns, as written
 	namesTarget bool     // the update list has the table's name in front of a column
-	loaded      []string // columns that LOAD DATA writes
+	loadColumns []string // columns that LOAD DATA writes
 }
 
 type span struct{ from, to int }
@@ -69,7 +69,7 @@ func (r *reader) insert() error {
 	if configured, err := w.readTarget(); err != nil || !configured {
 		return err
 	}
-	return w.end(w.statement())
+	return w.complete(w.statement())
 }
 
 // load reads LOAD DATA. Only the server can see its rows.
@@ -102,10 +102,10 @@ func (r *reader) load() error {
 	if xml {
 		return w.Table.Refuse("LOAD XML", intoOwnTable)
 	}
-	err := w.file()
+	err := w.loadSource()
 	w.listEnd = w.prevEnd
 	w.endSource()
-	return w.end(err)
+	return w.complete(err)
 }
 
 // readTarget reads the name of the table and reports whether it is configured. If it is not, the
@@ -114,14 +114,14 @@ func (w *insertReader) readTarget() (bool, error) {
 	if !w.atName() && w.tok.Kind != '.' {
 		return false, w.refuseNamed("a table named in an unknown form", plainForm)
 	}
-	w.head = span{w.began.tok.Pos, w.tok.Pos}
+	w.head = span{w.statementStart.tok.Pos, w.tok.Pos}
 	headParams, runs := w.params, w.RunsPrograms
 	n, written, ok := w.tableName()
 	w.RunsPrograms = runs // a column list after the name is not a call
 	if !ok {
 		return false, nil
 	}
-	if w.changedBefore(n) {
+	if w.hasChanged(n) {
 		return false, errCut
 	}
 	t, err := w.schema.Table(n.DB, n.Table)
@@ -129,7 +129,7 @@ func (w *insertReader) readTarget() (bool, error) {
 		return false, err
 	}
 	if t == nil {
-		w.decided = w.prevEnd
+		w.harmlessUpTo = w.prevEnd
 		w.RunsPrograms = w.RunsPrograms || w.schema.Temporary != nil && !w.schema.Temporary(n)
 		return false, nil
 	}
@@ -139,7 +139,7 @@ func (w *insertReader) readTarget() (bool, error) {
 	case w.Results > 0 && (w.Opaque || w.program):
 		return false, errCut
 	}
-	if headParams != w.began.params {
+	if headParams != w.statementStart.params {
 		return false, t.Refuse("a placeholder stands before the table", "write the value into the text")
 	}
 	w.RunsPrograms = w.RunsPrograms || t.Triggers.Kinds.HasAny(insert.MakesTemporary|insert.Hidden)
@@ -151,15 +151,15 @@ func (w *insertReader) readTarget() (bool, error) {
 	return true, nil
 }
 
-// end completes the statement after its parts were read. err is their error.
-func (w *insertReader) end(err error) error {
+// complete completes the statement after its parts were read. err is their error.
+func (w *insertReader) complete(err error) error {
 	w.selects = false
 	err = cmp.Or(err, w.nameErr)
 	switch {
 	case err != nil && err != errInvalid:
 		return err
 	case err != nil || w.invalid:
-		w.forget()
+		w.discardEdits()
 		return nil
 	case w.s.Seen&lex.SeenCode != 0: // a part that begins in a version comment may end in another part of the statement
 		return w.Table.Refuse("a part of it stands in a version comment", "write it without that comment")
@@ -170,7 +170,7 @@ func (w *insertReader) end(err error) error {
 // statement reads the text after the target, up to the end.
 func (w *insertReader) statement() error {
 	if w.accept("partition") {
-		if w.tok.Kind != '(' || !w.parens() {
+		if w.tok.Kind != '(' || !w.skipParens() {
 			return w.unreadable(w.Table)
 		}
 		w.targetEnd = w.prevEnd
@@ -197,7 +197,7 @@ func (w *insertReader) rows() (err error) {
 	case w.isAny("values", "value"):
 		start := w.cursor
 		if isQuery, err = w.values(); isQuery {
-			w.restart(start)
+			w.restartRows(start)
 			err = w.query()
 		}
 	case w.is("set") && w.form == positional:
@@ -225,13 +225,13 @@ func (w *insertReader) tail() error {
 		w.calls = noIDCalls // an alias with columns is not a call
 	}
 	if w.is("on") {
-		if err := w.duplicate(); err != nil {
+		if err := w.onDuplicate(); err != nil {
 			return err
 		}
 	}
 	if w.accept("returning") {
 		w.Returning = true
-		w.toEnd()
+		w.skipToEnd()
 	}
 	if w.tok.Kind == lex.Bad || !w.atEnd() {
 		return w.unreadable(w.Table)
@@ -244,10 +244,10 @@ func (w *insertReader) rowAlias() error {
 	if !w.atName() || w.form == empty { // for rows without values the alias would have to list all columns of the table, which the statement does not list
 		return w.unreadable(w.Table)
 	}
-	name := w.str()
+	name := w.tokenText()
 	w.next()
 	columns := w.tok.Kind == '('
-	if columns && !w.parens() {
+	if columns && !w.skipParens() {
 		return w.unreadable(w.Table)
 	}
 	if !columns {
@@ -274,7 +274,7 @@ func (w *insertReader) finish() error {
 	if w.Duplicates >= insert.Update {
 		w.Updates = w.text[w.source.to:w.prevEnd]
 	}
-	if err := w.zeroMode(); err != nil {
+	if err := w.checkZeroMode(); err != nil {
 		return err
 	}
 	if w.staged {
@@ -287,7 +287,7 @@ func (w *insertReader) finish() error {
 		w.Update = insert.AlwaysUpdate
 	}
 	if w.RowsWithoutKey == 0 && len(w.ArgKeys) == 0 && !w.Positional && w.Floor == 0 && w.ExplicitKey == 0 && !w.WritesZero {
-		w.forget()
+		w.discardEdits()
 		return nil
 	}
 	w.Statement = w.Results
@@ -327,7 +327,7 @@ func (w *insertReader) markerFits() (bool, error) {
 	if called >= place || max(w.rowCalls.stored, w.calls.stored) < place {
 		return called < place, nil
 	}
-	reads, err := w.schema.Stager.ReadsID(w.Use, w.text[w.began.tok.Pos:])
+	reads, err := w.schema.Stager.ReadsID(w.Use, w.text[w.statementStart.tok.Pos:])
 	return !reads, err
 }
 

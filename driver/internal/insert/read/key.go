@@ -13,7 +13,7 @@ const maxKeyTokens = 12
 func (w *insertReader) keyValue(follows func() bool) error {
 	var tokens [maxKeyTokens]lex.Token
 	params := w.paramsBefore()
-	n := w.expr(follows, tokens[:])
+	n := w.skipExpr(follows, tokens[:])
 	switch {
 	case n == 0:
 		return w.unreadable(w.Table)
@@ -48,14 +48,14 @@ func (w *insertReader) noteKey(tokens []lex.Token, n, params int) bool {
 	start := tokens[0].Pos
 	m, floor, exact := w.tokensMeaning(value)
 	if m == insert.KeyBySession {
-		w.WritesZero, w.unknown = true, w.unknown || !w.settings.SessionKnown
+		w.WritesZero, w.needsSettings = true, w.needsSettings || !w.settings.SessionKnown
 		m = w.Table.ZeroMeaningIn(w.settings.KeepsZero)
 	}
 	switch m {
 	case insert.KeyUnclear:
 		return !w.Table.IntegerKey && w.isComputed(value)
 	case insert.KeyWanted:
-		w.gap(insert.EditKey, start, w.prevEnd)
+		w.addKeyEdit(insert.EditKey, start, w.prevEnd)
 		return true
 	}
 	if exact {
@@ -104,14 +104,14 @@ func (w *insertReader) isComputed(t []lex.Token) bool {
 	return false
 }
 
-// zeroMode cuts the query, or refuses the statement, if the query itself sets the sql_mode that decides
+// checkZeroMode cuts the query, or refuses the statement, if the query itself sets the sql_mode that decides
 // the meaning of a 0 as a key.
-func (w *insertReader) zeroMode() error {
+func (w *insertReader) checkZeroMode() error {
 	switch {
-	case w.Table.ZeroKey != insert.KeyBySession || !w.WritesZero && len(w.ArgKeys) == 0 && !(w.staged && (w.keyColumn >= 0 || w.loaded != nil)):
-	case w.modeSet:
+	case w.Table.ZeroKey != insert.KeyBySession || !w.WritesZero && len(w.ArgKeys) == 0 && !(w.staged && (w.keyColumn >= 0 || w.loadColumns != nil)):
+	case w.setsSQLMode:
 		return errCut
-	case mentions(w.text[w.head.from:w.head.to], "sql_mode"): // in SET STATEMENT … FOR, or in a hint
+	case containsAny(w.text[w.head.from:w.head.to], "sql_mode"): // in SET STATEMENT … FOR, or in a hint
 		return w.Table.Refuse("it sets sql_mode for itself, which decides whether a 0 is its key", "set the session's sql_mode before, or leafZero in the DSN")
 	}
 	return nil

@@ -47,9 +47,9 @@ func Parse(text string, settings insert.Settings, schema Schema) (plan *insert.P
 	r.text, r.settings, r.schema = text, settings, schema
 	r.s = settings.Scanner(text)
 	err = r.statements()
-	plan, unknown = r.plan(), r.unknown
-	if r.s.Seen&^seenHere != 0 || otherBytes(text) < len(text) {
-		unknown, err = r.decide(plan, unknown, err)
+	plan, unknown = r.plan(), r.needsSettings
+	if r.s.Seen&^statementFlags != 0 || indexAmbiguous(text) < len(text) {
+		unknown, err = r.checkAmbiguity(plan, unknown, err)
 	}
 	*r = reader{}
 	readers.Put(r)
@@ -65,12 +65,12 @@ func Parse(text string, settings insert.Settings, schema Schema) (plan *insert.P
 // readers are unused readers, all zero.
 var readers = sync.Pool{New: func() any { return new(reader) }}
 
-// decide checks whether the query may have a meaning other than the one that was read. It reports
+// checkAmbiguity checks whether the query may have a meaning other than the one that was read. It reports
 // whether the session's settings have to be read first, or refuses the query.
-func (r *reader) decide(p *insert.Plan, unknown bool, err error) (bool, error) {
-	seen, odd := r.s.Seen, otherBytes(r.text)
+func (r *reader) checkAmbiguity(p *insert.Plan, unknown bool, err error) (bool, error) {
+	seen, odd := r.s.Seen, indexAmbiguous(r.text)
 	first := odd // offset from which the query may be read differently
-	if seen&lex.SeenDoubleQuote != 0 || seen&lex.SeenBackslash != 0 && (!r.settings.BackslashKnown || r.setsMode) {
+	if seen&lex.SeenDoubleQuote != 0 || seen&lex.SeenBackslash != 0 && (!r.settings.BackslashKnown || r.changesQuotes) {
 		first = min(first, strings.IndexAny(r.text, "\\\""))
 	}
 	if seen&lex.SeenSixDigits != 0 {
@@ -81,7 +81,7 @@ func (r *reader) decide(p *insert.Plan, unknown bool, err error) (bool, error) {
 	switch {
 	case err != nil && !refused && !r.settings.SessionKnown && first < len(r.text): // err may come from a word that is not a table
 		return true, nil
-	case err != nil && !refused, err == nil && r.decided <= first && strings.IndexByte(r.text[first:], ';') < 0:
+	case err != nil && !refused, err == nil && r.harmlessUpTo <= first && strings.IndexByte(r.text[first:], ';') < 0:
 		return unknown, err
 	case !r.settings.SessionKnown && first < len(r.text):
 		return true, nil
@@ -90,13 +90,13 @@ func (r *reader) decide(p *insert.Plan, unknown bool, err error) (bool, error) {
 	switch {
 	case seen&lex.SeenSixDigits != 0:
 		reason, fix = "a version comment of six digits means different things to MySQL servers", "write five digits, or no comment"
-	case r.setsMode && seen&(lex.SeenBackslash|lex.SeenDoubleQuote) != 0:
+	case r.changesQuotes && seen&(lex.SeenBackslash|lex.SeenDoubleQuote) != 0:
 		reason = "the text sets sql_mode and reads differently under another one"
 	case odd == len(r.text):
-	case mentions(r.settings.Charset, unsafeCharsets...):
+	case containsAny(r.settings.Charset, unsafeCharsets...):
 		reason = "in the client's character set " + r.settings.Charset + " a byte of the text may be white space, or a part of a character, so that the end of a string is not certain"
 		fix = "connect with charset=utf8mb4, or pass the values as arguments"
-	case r.SetsSession && mentions(r.text, unsafeCharsets...):
+	case r.SetsSession && containsAny(r.text, unsafeCharsets...):
 		reason = "the text sets a character set and may read differently under another one"
 	}
 	switch {

@@ -35,25 +35,25 @@ var noIDCalls = idCalls{-1, -1, -1}
 // another form.
 type reader struct {
 	cursor
-	text     string
-	settings insert.Settings
-	schema   Schema
-	unknown  bool // the session's settings have to be read first
-	decided  int  // offset at which it is certain that the last statement so far writes no configured table and has no effects
+	text          string
+	settings      insert.Settings
+	schema        Schema
+	needsSettings bool // the session's settings have to be read first
+	harmlessUpTo  int  // offset at which it is certain that the last statement so far writes no configured table and has no effects
 
 	insert.Findings // the results; Use is the database of the last USE so far
 	spare           *insert.Plan
-	modeSet         bool // the query sets sql_mode
-	setsMode        bool // the query may set an sql_mode that reads quotes differently
+	setsSQLMode     bool // the query sets sql_mode
+	changesQuotes   bool // the query may set an sql_mode that reads quotes differently
 
-	compound    bool   // in a compound statement, up to the end of the query
-	program     bool   // a stored program was defined
-	invalid     bool   // the rest of the query is invalid on every server
-	alias       string // a name that does not occur in the query
-	functions   bool   // record calls of stored functions
-	selects     bool   // record selects within expressions
-	began       cursor // start of the statement
-	diagnostics bool   // the statement reads a variable of the previous statement's errors or warnings
+	compound       bool   // in a compound statement, up to the end of the query
+	program        bool   // a stored program was defined
+	invalid        bool   // the rest of the query is invalid on every server
+	alias          string // a name that does not occur in the query
+	functions      bool   // record calls of stored functions
+	selects        bool   // record selects within expressions
+	statementStart cursor // start of the statement
+	diagnostics    bool   // the statement reads a variable of the previous statement's errors or warnings
 }
 
 // next advances to the next token.
@@ -98,7 +98,7 @@ func (r *reader) noteIDCall() {
 	}
 }
 
-func (r *reader) str() string { return r.text[r.tok.Pos:r.tok.End] }
+func (r *reader) tokenText() string { return r.text[r.tok.Pos:r.tok.End] }
 
 // is reports whether the token is an unquoted word. word is in lower case.
 func (r *reader) is(word string) bool {
@@ -126,13 +126,13 @@ func (r *reader) skip(kind lex.Kind) bool {
 }
 
 // atEnd reports whether the statement ends here.
-func (r *reader) atEnd() bool { return r.tok.Kind == ';' || r.ended() }
+func (r *reader) atEnd() bool { return r.tok.Kind == ';' || r.atQueryEnd() }
 
-// ended reports whether the query ends here, or has no valid token here.
-func (r *reader) ended() bool { return r.tok.Kind == lex.EOF || r.tok.Kind == lex.Bad }
+// atQueryEnd reports whether the query ends here, or has no valid token here.
+func (r *reader) atQueryEnd() bool { return r.tok.Kind == lex.EOF || r.tok.Kind == lex.Bad }
 
-// toEnd skips the rest of the statement without checking it.
-func (r *reader) toEnd() {
+// skipToEnd skips the rest of the statement without checking it.
+func (r *reader) skipToEnd() {
 	for !r.atEnd() {
 		r.next()
 	}
@@ -153,7 +153,7 @@ func (r *reader) peekIs(word string) bool {
 func (r *reader) atName() bool { return r.tok.Kind == lex.Word || r.tok.Kind == lex.Name }
 
 // name returns the current token as a name without quotes.
-func (r *reader) name() string { return lex.Unquote(r.str()) }
+func (r *reader) name() string { return lex.Unquote(r.tokenText()) }
 
 // stringContent returns the text between the quotes of a string.
 func stringContent(s string) string {
@@ -168,13 +168,13 @@ func (r *reader) tableName() (n insert.TableName, written string, ok bool) {
 	if r.skip('.') && !r.atName() {
 		return n, "", false
 	}
-	n.Table, written = r.name(), r.str()
+	n.Table, written = r.name(), r.tokenText()
 	r.next()
 	if r.skip('.') {
 		if !r.atName() {
 			return n, "", false
 		}
-		n.DB, n.Table, written = n.Table, r.name(), written+"."+r.str()
+		n.DB, n.Table, written = n.Table, r.name(), written+"."+r.tokenText()
 		r.next()
 	}
 	return n, written, true
@@ -187,7 +187,7 @@ func (r *reader) column() (string, bool) {
 		if !r.atName() {
 			return "", false
 		}
-		name := r.str()
+		name := r.tokenText()
 		r.next()
 		if !r.skip('.') {
 			return name, true
@@ -195,8 +195,8 @@ func (r *reader) column() (string, bool) {
 	}
 }
 
-// parens skips a group in parentheses and reports whether it is closed.
-func (r *reader) parens() bool {
+// skipParens skips a group in parentheses and reports whether it is closed.
+func (r *reader) skipParens() bool {
 	depth := 0
 	for {
 		switch r.tok.Kind {
@@ -214,11 +214,11 @@ func (r *reader) parens() bool {
 	}
 }
 
-// expr skips an expression, up to the comma, parenthesis or end that closes it. In a list without
+// skipExpr skips an expression, up to the comma, parenthesis or end that closes it. In a list without
 // parentheses (SET, ON DUPLICATE KEY UPDATE), follows reports whether a word such as AS or RETURNING
 // ends it as well. An expression without tokens makes the query invalid. expr returns the number of
 // tokens, and copies the first ones into first, as many as fit.
-func (r *reader) expr(follows func() bool, first []lex.Token) (n int) {
+func (r *reader) skipExpr(follows func() bool, first []lex.Token) (n int) {
 	if r.tok.Kind == ',' || r.tok.Kind == ')' {
 		r.invalid = true
 	}
@@ -258,18 +258,18 @@ func (r *reader) closesList() bool {
 	case 'a':
 		return r.is("as")
 	case 'r':
-		return r.is("returning") && operand(r.text[r.prevEnd-1])
+		return r.is("returning") && endsOperand(r.text[r.prevEnd-1])
 	}
 	return false
 }
 
-// operand reports whether a token that ends in c can end an expression.
-func operand(c byte) bool {
+// endsOperand reports whether a token that ends in c can end an expression.
+func endsOperand(c byte) bool {
 	return c >= 0x80 || strings.IndexByte("=<>+-*/%&|^!~,(.", c) < 0
 }
 
-// mentions reports whether text, in lower case, contains one of words.
-func mentions(text string, words ...string) bool {
+// containsAny reports whether text, in lower case, contains one of words.
+func containsAny(text string, words ...string) bool {
 	text = strings.ToLower(text)
 	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
 }
@@ -277,9 +277,9 @@ func mentions(text string, words ...string) bool {
 // plainForm is the hint for a statement of an unknown form.
 const plainForm = "send it as a statement of its own, in a plain form"
 
-// writes reports whether the word begins a statement that can write rows, and is not the name of a
+// beginsWrite reports whether the word begins a statement that can write rows, and is not the name of a
 // function.
-func (r *reader) writes() bool {
+func (r *reader) beginsWrite() bool {
 	return r.is("load") || r.isAny("insert", "replace") && r.peek().Kind != '('
 }
 
@@ -312,17 +312,17 @@ func (r *reader) unreadable(t *insert.Table) error {
 		r.invalid = true
 		return errInvalid
 	}
-	return &insert.Refusal{Table: t.Name, Reason: "the statement cannot be read at " + r.near(), Fix: "write it in a simpler form, or with an explicit " + quote.Name(t.Key), Unreadable: true}
+	return &insert.Refusal{Table: t.Name, Reason: "the statement cannot be read at " + r.quoteToken(), Fix: "write it in a simpler form, or with an explicit " + quote.Name(t.Key), Unreadable: true}
 }
 
-// near quotes the current token for a message. Strings and numbers are left out, since they may be
+// quoteToken quotes the current token for a message. Strings and numbers are left out, since they may be
 // private.
-func (r *reader) near() string {
+func (r *reader) quoteToken() string {
 	switch r.tok.Kind {
 	case lex.String, lex.HexString, lex.BitString, lex.Number:
 		return "a literal"
 	}
-	s := r.str()
+	s := r.tokenText()
 	if len(s) > 40 {
 		s = s[:40] + "…"
 	}

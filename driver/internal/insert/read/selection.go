@@ -17,15 +17,15 @@ import (
 //	SELECT * FROM (VALUES ROW(1, 2)) AS v(k, n)        v, with the columns k and n
 //	SELECT a.k, b.n FROM a JOIN b …                    a, with the column k, or b, with the column n
 type selection struct {
-	columns []string   // names of columns that it lists unchanged; "" for an expression
-	tables  []string   // the table in front of each of these; "" if there is none
-	outputs []string   // output names: as columns, or the name after AS
-	star    bool       // it lists *
-	alias   string     // alias of its only table, as written; "" if there are several, or if the update list cannot refer to it
-	joined  bool       // there are several tables, and the update list can refer to them
-	seen    []string   // the tables that the update list can refer to
-	open    bool       // an ON after the query would be a condition of its last join
-	derived *selection // the query of the table, if it is a derived table
+	columns  []string   // names of columns that it lists unchanged; "" for an expression
+	tables   []string   // the table in front of each of these; "" if there is none
+	outputs  []string   // output names: as columns, or the name after AS
+	star     bool       // it lists *
+	alias    string     // alias of its only table, as written; "" if there are several, or if the update list cannot refer to it
+	joined   bool       // there are several tables, and the update list can refer to them
+	visible  []string   // the tables that the update list can refer to
+	openJoin bool       // an ON after the query would be a condition of its last join
+	derived  *selection // the query of the table, if it is a derived table
 }
 
 // nameSource sets the name of the source for the update list, if it has exactly one name there.
@@ -36,13 +36,13 @@ func (w *insertReader) nameSource(s *insert.Staging) {
 	switch {
 	case sel == nil:
 		return
-	case sel.open:
+	case sel.openJoin:
 		s.Clash = insert.ClashJoinCondition
 		return
-	case w.namesTarget && slices.ContainsFunc(sel.seen, isTarget):
+	case w.namesTarget && slices.ContainsFunc(sel.visible, isTarget):
 		s.Clash = insert.ClashSameName
 		return
-	case !w.named:
+	case !w.namesSource:
 		return
 	case sel.joined && !sel.star && len(w.sources) == 1:
 		sel.alias = w.sources[0]
@@ -64,31 +64,31 @@ func (w *insertReader) nameSource(s *insert.Staging) {
 	}
 	s.Alias, s.Names = sel.alias, make([]string, len(names))
 	for i, name := range names {
-		if find(names, name) == i { // columns of the same name have the same value
+		if indexFold(names, name) == i { // columns of the same name have the same value
 			s.Names[i] = name
 		}
 	}
 }
 
-// joins are the words that may follow a table and are not its alias.
-var joins = []string{"join", "inner", "left", "right", "cross", "natural", "straight_join", "using", "partition", "use", "force", "ignore", "on"}
+// joinWords are the words that may follow a table and are not its alias.
+var joinWords = []string{"join", "inner", "left", "right", "cross", "natural", "straight_join", "using", "partition", "use", "force", "ignore", "on"}
 
-// inParens reads the query in these parentheses. It returns nil if they contain something else.
-func (w *insertReader) inParens() *selection {
-	s := w.within().selection()
-	w.parens()
+// parenthesized reads the query in these parentheses. It returns nil if they contain something else.
+func (w *insertReader) parenthesized() *selection {
+	s := w.innerReader().selection()
+	w.skipParens()
 	return s
 }
 
-// within returns a reader of the text after this token.
-func (w *insertReader) within() *insertReader {
+// innerReader returns a reader of the text after this token.
+func (w *insertReader) innerReader() *insertReader {
 	r := &insertReader{reader: &reader{text: w.text, cursor: w.cursor, settings: w.settings}}
 	r.next()
 	return r
 }
 
-// columnsBehind reads the column list that may follow a name.
-func (w *insertReader) columnsBehind() (names []string) {
+// columnsAfterName reads the column list that may follow a name.
+func (w *insertReader) columnsAfterName() (names []string) {
 	for w.tok.Kind == '(' || names != nil && w.tok.Kind == ',' {
 		if w.next(); !w.atName() {
 			return names
@@ -106,14 +106,14 @@ func (w *insertReader) columnsBehind() (names []string) {
 func (w *insertReader) selection() (s *selection) {
 	if w.accept("with") {
 		for !w.atEnd() && !w.isAny("select", "values") {
-			if w.tok.Kind != '(' || !w.parens() {
+			if w.tok.Kind != '(' || !w.skipParens() {
 				w.next()
 			}
 		}
 	}
 	switch s = new(selection); {
 	case w.tok.Kind == '(':
-		s = w.inParens()
+		s = w.parenthesized()
 	case w.accept("values"):
 	case w.accept("select"):
 		if w.isAny("all", "distinct") {
@@ -121,7 +121,7 @@ func (w *insertReader) selection() (s *selection) {
 		}
 		for more := true; more; more = w.skip(',') {
 			var tokens [32]lex.Token
-			s.list(w, tokens[:min(w.expr(w.endsItem, tokens[:]), len(tokens))])
+			s.addItem(w, tokens[:min(w.skipExpr(w.endsItem, tokens[:]), len(tokens))])
 		}
 		s.star = s.star && len(s.columns) == 1
 		if w.accept("from") {
@@ -132,13 +132,13 @@ func (w *insertReader) selection() (s *selection) {
 	}
 	for s != nil && !w.atEnd() && w.tok.Kind != ')' && !w.endsQuery() {
 		if w.isAny("group", "having", "union", "except", "intersect", "minus") { // an update list cannot refer to a column of such a query
-			s.alias, s.joined, s.seen = "", false, nil
+			s.alias, s.joined, s.visible = "", false, nil
 		}
 		if w.accept("from") { // in a later select of a UNION
 			var last selection
 			w.from(&last)
-			s.open = last.open
-		} else if w.tok.Kind != '(' || !w.parens() {
+			s.openJoin = last.openJoin
+		} else if w.tok.Kind != '(' || !w.skipParens() {
 			w.next()
 		}
 	}
@@ -159,43 +159,43 @@ func (w *insertReader) from(s *selection) {
 			if natural || w.isAny("on", "using") {
 				open--
 			}
-			if w.tok.Kind != '(' || !w.parens() {
+			if w.tok.Kind != '(' || !w.skipParens() {
 				w.next()
 			}
 			continue
 		}
 		var other selection
 		w.joinedTable(&other)
-		s.seen = append(s.seen, other.seen...)
+		s.visible = append(s.visible, other.visible...)
 		s.joined, s.alias, s.derived = true, "", nil
 	}
-	s.open = open > 0 && w.endsQuery()
+	s.openJoin = open > 0 && w.endsQuery()
 }
 
 // joinedTable reads one table of FROM.
 func (w *insertReader) joinedTable(s *selection) {
-	switch r := w.within(); {
+	switch r := w.innerReader(); {
 	case w.tok.Kind == '(':
-		if s.derived = w.inParens(); s.derived == nil { // a table, or a join
+		if s.derived = w.parenthesized(); s.derived == nil { // a table, or a join
 			r.from(s)
 		}
 	case r.tok.Kind == '(': // JSON_TABLE
 		w.next()
-		w.parens()
+		w.skipParens()
 		s.derived = new(selection)
 	case w.atName():
 		if table, _, _ := w.tableName(); table.Table != "" {
 			s.alias = quote.Name(table.Table)
 		}
 		if w.accept("partition") {
-			w.parens()
+			w.skipParens()
 		}
 	}
 	w.accept("as")
-	if w.atName() && !w.isAny(clauses...) && !w.isAny(joins...) {
-		s.alias = w.str()
+	if w.atName() && !w.isAny(clauseWords...) && !w.isAny(joinWords...) {
+		s.alias = w.tokenText()
 		w.next()
-		if columns := w.columnsBehind(); columns != nil {
+		if columns := w.columnsAfterName(); columns != nil {
 			s.derived = &selection{outputs: columns}
 		}
 	}
@@ -203,15 +203,15 @@ func (w *insertReader) joinedTable(s *selection) {
 		for !w.atEnd() && w.tok.Kind != '(' {
 			w.next()
 		}
-		w.parens()
+		w.skipParens()
 	}
 	if s.alias != "" {
-		s.seen = append(s.seen, lex.Unquote(s.alias))
+		s.visible = append(s.visible, lex.Unquote(s.alias))
 	}
 }
 
-// list records an item of the select list.
-func (s *selection) list(w *insertReader, t []lex.Token) {
+// addItem records an item of the select list.
+func (s *selection) addItem(w *insertReader, t []lex.Token) {
 	text := func(i int) string { return w.text[t[i].Pos:t[i].End] }
 	name := func(i int) bool { return i >= 0 && i < len(t) && (t[i].Kind == lex.Word || t[i].Kind == lex.Name) }
 	column, table, output, n := "", "", "", 0
@@ -238,11 +238,11 @@ func (s *selection) list(w *insertReader, t []lex.Token) {
 
 // endsQuery reports whether a word outside parentheses follows the query.
 func (w *insertReader) endsQuery() bool {
-	return w.is("on") && w.peekIs("duplicate") || w.settings.MariaDB && w.is("returning") && operand(w.text[w.prevEnd-1])
+	return w.is("on") && w.peekIs("duplicate") || w.settings.MariaDB && w.is("returning") && endsOperand(w.text[w.prevEnd-1])
 }
 
 // endsItem reports whether a word follows an expression of a select.
-func (w *insertReader) endsItem() bool { return w.isAny(clauses...) || w.endsQuery() }
+func (w *insertReader) endsItem() bool { return w.isAny(clauseWords...) || w.endsQuery() }
 
-// clauses are the words that follow an expression of a select.
-var clauses = []string{"from", "where", "group", "having", "window", "order", "limit", "offset", "fetch", "into", "for", "lock", "procedure", "union", "except", "intersect", "minus"}
+// clauseWords are the words that follow an expression of a select.
+var clauseWords = []string{"from", "where", "group", "having", "window", "order", "limit", "offset", "fetch", "into", "for", "lock", "procedure", "union", "except", "intersect", "minus"}

@@ -21,7 +21,7 @@ func (w *insertReader) query() error {
 	}
 	names := w.columnNames()
 	for i, name := range names {
-		if find(names, name) < i {
+		if indexFold(names, name) < i {
 			return errInvalid
 		}
 	}
@@ -29,9 +29,9 @@ func (w *insertReader) query() error {
 	if w.tablelessSelect() {
 		return nil
 	}
-	w.restart(start)
+	w.restartRows(start)
 	w.staged, w.selects, w.queryAt = true, false, start
-	for w.expr(w.endsQuery, nil); w.tok.Kind == ','; w.expr(w.endsQuery, nil) {
+	for w.skipExpr(w.endsQuery, nil); w.tok.Kind == ','; w.skipExpr(w.endsQuery, nil) {
 		w.next()
 	}
 	return nil
@@ -51,7 +51,7 @@ func (w *insertReader) tablelessSelect() bool {
 	columns := 0
 	for more := true; more; more = w.skip(',') {
 		params := w.paramsBefore()
-		n := w.expr(w.endsItem, tokens[:])
+		n := w.skipExpr(w.endsItem, tokens[:])
 		if n == 0 {
 			return false
 		}
@@ -64,15 +64,15 @@ func (w *insertReader) tablelessSelect() bool {
 		return false
 	}
 	if w.keyColumn < 0 {
-		w.gap(insert.EditCommaKey, w.prevEnd, w.prevEnd)
-		w.spaceBehind()
+		w.addKeyEdit(insert.EditCommaKey, w.prevEnd, w.prevEnd)
+		w.separateWord()
 	}
 	if w.accept("from") && !w.accept("dual") {
 		return false
 	}
 	for _, clause := range []string{"where", "order"} {
 		if w.accept(clause) {
-			for w.expr(w.endsItem, nil); w.tok.Kind == ','; w.expr(w.endsItem, nil) {
+			for w.skipExpr(w.endsItem, nil); w.tok.Kind == ','; w.skipExpr(w.endsItem, nil) {
 				w.next()
 			}
 		}
@@ -100,14 +100,14 @@ func (w *insertReader) keyItem(tokens []lex.Token, n, params int) bool {
 	return w.noteKey(tokens, n, params)
 }
 
-// file reads the text after LOAD DATA's table: the format of the file, and the columns and variables to
+// loadSource reads the text after LOAD DATA's table: the format of the file, and the columns and variables to
 // which its fields are assigned. A statement without a column list gets a list of all columns.
-func (w *insertReader) file() error {
+func (w *insertReader) loadSource() error {
 	w.source.from = w.targetEnd
 	for !w.atEnd() && w.tok.Kind != '(' && !w.is("set") {
 		switch {
 		case w.accept("partition"):
-			if w.tok.Kind != '(' || !w.parens() {
+			if w.tok.Kind != '(' || !w.skipParens() {
 				return w.unreadable(w.Table)
 			}
 			w.source.from, w.targetEnd = w.prevEnd, w.prevEnd
@@ -131,19 +131,19 @@ func (w *insertReader) file() error {
 			case !w.atName():
 				return w.unreadable(w.Table)
 			}
-			w.loaded = append(w.loaded, w.name())
+			w.loadColumns = append(w.loadColumns, w.name())
 			w.next()
 		}
 		switch {
 		case !w.skip(')'):
 			return w.unreadable(w.Table)
-		case w.loaded == nil:
+		case w.loadColumns == nil:
 			return w.Table.Refuse("LOAD DATA into variables alone", intoOwnTable)
 		}
 	} else {
 		w.allColumns()
-		w.loaded = w.Table.Columns
-		w.insertText(insert.EditAlways, w.prevEnd, " ("+quote.Names(w.loaded)+")")
+		w.loadColumns = w.Table.Columns
+		w.insertText(insert.EditAlways, w.prevEnd, " ("+quote.Names(w.loadColumns)+")")
 	}
 	if w.is("set") {
 		return w.Table.Refuse("LOAD DATA with SET", intoOwnTable)
@@ -160,12 +160,12 @@ const intoOwnTable = "load the file into a table of its own, and insert from the
 func (w *insertReader) stage() error {
 	source := w.text[w.source.from:w.source.to]
 	verb, into, target := w.text[w.head.from:w.verbEnd], w.text[w.verbEnd:w.head.to], w.text[w.head.to:w.targetEnd]
-	s := &insert.Staging{FillArgs: w.sourceInput, Columns: w.loaded, Fill: [3]string{verb, into}}
-	if w.loaded == nil {
+	s := &insert.Staging{FillArgs: w.sourceInput, Columns: w.loadColumns, Fill: [3]string{verb, into}}
+	if w.loadColumns == nil {
 		s.Columns = w.Columns
 		s.Fill[2] = " (" + quote.Names(s.Columns) + ") " + source
 	} else {
-		s.Source, s.Fill[2] = insert.FromFile, w.edited(w.source.from, w.source.to, w.Edits[w.firstEdit:w.tailEdit])
+		s.Source, s.Fill[2] = insert.FromFile, w.applyEdits(w.source.from, w.source.to, w.Edits[w.firstEdit:w.tailEdit])
 		verb, into = "INSERT", " INTO "
 		switch w.Duplicates {
 		case insert.Replace:
@@ -175,8 +175,8 @@ func (w *insertReader) stage() error {
 		}
 	}
 	s.Head = [2]string{verb, into + target}
-	s.Key = find(s.Columns, w.Table.Key)
-	if w.named {
+	s.Key = indexFold(s.Columns, w.Table.Key)
+	if w.namesSource {
 		s.Needs = insert.NeedTryNames
 	}
 	if w.Duplicates >= insert.Update {
@@ -184,18 +184,18 @@ func (w *insertReader) stage() error {
 	}
 	if w.prevEnd > w.source.to {
 		s.Tail = " " + strings.TrimLeft(w.text[w.source.to:w.prevEnd], " ")
-		s.MarkedTail = " " + strings.TrimLeft(w.edited(w.source.to, w.prevEnd, w.Edits[w.tailEdit:]), " ")
+		s.MarkedTail = " " + strings.TrimLeft(w.applyEdits(w.source.to, w.prevEnd, w.Edits[w.tailEdit:]), " ")
 	}
-	w.forget()     // the rows are written by staging, not by edits
-	in := w.Insert // a copy, so that w is not allocated on the heap
+	w.discardEdits() // the rows are written by staging, not by edits
+	in := w.Insert   // a copy, so that w is not allocated on the heap
 	in.Columns, in.Staging = s.Columns, s
 	err := w.schema.Stager.Stage(&in, w.Use, source)
 	w.Inserts = append(w.Inserts, in)
 	return err
 }
 
-// edited returns a part of the query with the fixed texts of edits inserted.
-func (w *insertReader) edited(from, to int, edits []insert.Edit) string {
+// applyEdits returns a part of the query with the fixed texts of edits inserted.
+func (w *insertReader) applyEdits(from, to int, edits []insert.Edit) string {
 	var b strings.Builder
 	for _, e := range edits {
 		b.WriteString(w.text[from:e.Pos])

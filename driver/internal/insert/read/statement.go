@@ -8,17 +8,17 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/lex"
 )
 
-// seenHere are the flags that apply to one statement.
-const seenHere = lex.SeenComment | lex.SeenCode
+// statementFlags are the flags that apply to one statement.
+const statementFlags = lex.SeenComment | lex.SeenCode
 
 // statements reads all statements of the query.
 func (r *reader) statements() error {
 	r.next()
 	behind := 0 // end of the semicolon after the last statement: servers accept further semicolons only at the end of the query
-	for !r.ended() && !r.invalid && r.Cut == 0 {
+	for !r.atQueryEnd() && !r.invalid && r.Cut == 0 {
 		if r.tok.Kind == ';' {
 			if behind == 0 {
-				r.s.Seen &^= seenHere
+				r.s.Seen &^= statementFlags
 				if r.Results > 0 {
 					behind = r.tok.End
 				}
@@ -30,19 +30,19 @@ func (r *reader) statements() error {
 			r.Ends = append(r.Ends, behind)
 		}
 		behind = 0
-		r.began = r.cursor
-		r.decided = math.MaxInt
+		r.statementStart = r.cursor
+		r.harmlessUpTo = math.MaxInt
 		err := r.statement()
 		switch {
 		case err == errCut:
-			r.cutAt(r.began.prevEnd, r.began.params)
+			r.cutAt(r.statementStart.prevEnd, r.statementStart.params)
 		case err != nil:
-			return r.ofStatement(err)
+			return r.addStatementText(err)
 		case len(r.Inserts) > 0 && r.Inserts[len(r.Inserts)-1].NeedsOwnText():
 			r.isolate()
 		}
-		r.toEnd()
-		r.s.Seen &^= seenHere
+		r.skipToEnd()
+		r.s.Seen &^= statementFlags
 		r.Results++
 	}
 	if r.s.Seen&lex.SeenComment != 0 && !r.settings.SingleStatement {
@@ -57,14 +57,14 @@ func (r *reader) statements() error {
 	return nil
 }
 
-// ofStatement adds the text of the last statement to its error, if that is a refusal.
-func (r *reader) ofStatement(err error) error {
+// addStatementText adds the text of the last statement to its error, if that is a refusal.
+func (r *reader) addStatementText(err error) error {
 	refusal, ok := err.(*insert.Refusal)
-	if r.toEnd(); !ok || r.Use != "" || r.Results == 0 && r.tok.Kind != ';' { // after a USE the statement's names would mean other tables
+	if r.skipToEnd(); !ok || r.Use != "" || r.Results == 0 && r.tok.Kind != ';' { // after a USE the statement's names would mean other tables
 		return err
 	}
 	of := *refusal // others may hold the original
-	of.Statement = r.text[r.began.tok.Pos:r.tok.Pos]
+	of.Statement = r.text[r.statementStart.tok.Pos:r.tok.Pos]
 	if r.compound && r.settings.MariaDB { // the end of the statement is not known
 		of.Statement = "INSERT INTO " + of.Table.Quoted() + " () VALUES ()"
 	}
@@ -74,7 +74,7 @@ func (r *reader) ofStatement(err error) error {
 // isolate cuts the query so that a statement is a query by itself.
 func (r *reader) isolate() {
 	if r.Results > 0 {
-		r.cutAt(r.began.prevEnd, r.began.params)
+		r.cutAt(r.statementStart.prevEnd, r.statementStart.params)
 		return
 	}
 	at, n := r.cursor, 0
@@ -100,16 +100,16 @@ func (r *reader) cutAt(pos, params int) {
 }
 
 // statement reads one statement, up to its end. If the first word is of no interest, the statement is
-// skipped: see rest.
+// skipped: see skipRest.
 func (r *reader) statement() error {
 	switch {
 	case r.tok.Kind == '<': // a label in Oracle's syntax
 		return r.compoundStatement()
 	case r.tok.Kind != lex.Word:
-		return r.rest()
+		return r.skipRest()
 	}
 	var lower [len("truncate") + 1]byte // longer words match none of these
-	word := lower[:copy(lower[:], r.str())]
+	word := lower[:copy(lower[:], r.tokenText())]
 	for i := range word {
 		word[i] |= 0x20
 	}
@@ -122,35 +122,35 @@ func (r *reader) statement() error {
 		if r.next(); r.atName() {
 			r.Use = r.name()
 		}
-		return r.rest()
+		return r.skipRest()
 	case "set":
 		return r.set()
 	case "create", "alter", "drop", "rename", "truncate":
 		return r.ddl(string(word))
 	case "call":
 		r.Opaque = true
-		return r.rest()
+		return r.skipRest()
 	case "execute", "prepare":
-		return r.stored()
+		return r.dynamicStatement()
 	case "begin":
 		if r.next(); !r.atEnd() && !r.is("work") {
 			return r.compoundStatement()
 		}
-		return r.rest()
+		return r.skipRest()
 	case "if", "case", "loop", "repeat", "while", "for", "declare":
 		return r.compoundStatement()
 	case "explain", "desc", "describe", "show", "grant", "revoke", "help":
 		if r.next(); r.settings.TiDB && r.is("analyze") { // runs the statement
-			return r.rest()
+			return r.skipRest()
 		}
 		return nil // these statements mention other statements without running them
 	}
 	if r.peek().Kind == ':' { // a label
 		return r.compoundStatement()
 	}
-	r.decided = r.tok.End
+	r.harmlessUpTo = r.tok.End
 	r.RunsPrograms = r.RunsPrograms || r.isAny("update", "delete", "with", "table")
-	return r.rest()
+	return r.skipRest()
 }
 
 // set reads SET, and MariaDB's SET STATEMENT … FOR in front of a statement.
@@ -159,13 +159,13 @@ func (r *reader) set() error {
 	if !r.accept("statement") {
 		r.SetsRole = r.SetsRole || r.is("role") || r.is("session") && r.peekIs("authorization")
 		r.setsSession()
-		return r.rest()
+		return r.skipRest()
 	}
 	for !r.atEnd() {
 		switch {
 		case r.tok.Kind == '(':
-			if !r.parens() {
-				return r.rest()
+			if !r.skipParens() {
+				return r.skipRest()
 			}
 		case r.accept("for"):
 			return r.statement()
@@ -193,19 +193,19 @@ func (r *reader) setsSession() {
 			r.SetsSession, mode = true, true
 		}
 	}
-	r.modeSet = r.modeSet || mode
-	r.setsMode = r.setsMode || mode && (!literal || mentions(r.text[from:t.Pos], "ansi", "no_backslash", "oracle", "db2", "mssql", "maxdb", "postgresql"))
+	r.setsSQLMode = r.setsSQLMode || mode
+	r.changesQuotes = r.changesQuotes || mode && (!literal || containsAny(r.text[from:t.Pos], "ansi", "no_backslash", "oracle", "db2", "mssql", "maxdb", "postgresql"))
 }
 
 // compoundStatement reads MariaDB's IF, LOOP, BEGIN NOT ATOMIC and similar statements outside of a
 // stored program. Their end is not read: the rest of the query is treated as part of them.
 func (r *reader) compoundStatement() error {
 	r.compound, r.Opaque = true, true
-	return r.rest()
+	return r.skipRest()
 }
 
-// rest skips the rest of a statement. An INSERT in it would be at an unknown place.
-func (r *reader) rest() error {
+// skipRest skips the rest of a statement. An INSERT in it would be at an unknown place.
+func (r *reader) skipRest() error {
 	start := r.cursor
 	prev := lex.Token{}
 	for !r.atEnd() {
@@ -214,14 +214,14 @@ func (r *reader) rest() error {
 				r.cursor = start
 				return r.refuseNamed("FOR PORTION OF stores parts of rows as new rows, which get no keys", "change the rows by UPDATE and INSERT")
 			}
-			if r.writes() {
+			if r.beginsWrite() {
 				if r.compound {
 					return r.refuseNamed("it is written in a compound statement", "send the statement by itself")
 				}
-				return r.refuseNamed(r.str()+" in a statement of an unknown form", plainForm)
+				return r.refuseNamed(r.tokenText()+" in a statement of an unknown form", plainForm)
 			}
 			if r.compound && r.isAny("execute", "prepare") {
-				if err := r.stored(); err != nil {
+				if err := r.dynamicStatement(); err != nil {
 					return err
 				}
 			}
@@ -234,10 +234,10 @@ func (r *reader) rest() error {
 	return nil
 }
 
-// stored reads PREPARE … FROM and EXECUTE [IMMEDIATE], from the first word, and refuses them if their
+// dynamicStatement reads PREPARE … FROM and EXECUTE [IMMEDIATE], from the first word, and refuses them if their
 // string contains a statement that writes a configured table. A string in a variable is not seen, and a
 // concatenated one only as far as its literals.
-func (r *reader) stored() error {
+func (r *reader) dynamicStatement() error {
 	form := "PREPARE"
 	if r.is("execute") {
 		form = "EXECUTE IMMEDIATE"
@@ -247,7 +247,7 @@ func (r *reader) stored() error {
 	var b strings.Builder
 	whole := true
 	for ; !r.atEnd() && !r.is("using"); r.next() {
-		switch s := r.str(); r.tok.Kind {
+		switch s := r.tokenText(); r.tok.Kind {
 		case lex.String:
 			b.WriteString(stringContent(s))
 		case lex.HexString:
@@ -262,9 +262,9 @@ func (r *reader) stored() error {
 	text := b.String()
 	in := reader{text: text, settings: r.settings, schema: r.schema, Findings: insert.Findings{Use: r.Use}}
 	in.s = r.settings.Scanner(text)
-	for in.next(); !in.ended(); in.next() {
-		if in.tok.Kind == lex.Word && in.writes() {
-			for !in.ended() {
+	for in.next(); !in.atQueryEnd(); in.next() {
+		if in.tok.Kind == lex.Word && in.beginsWrite() {
+			for !in.atQueryEnd() {
 				if err := in.refuseNamed("it is written by the text in "+form, "send that text as a statement of its own"); err != nil {
 					return err
 				}
@@ -275,7 +275,7 @@ func (r *reader) stored() error {
 			break
 		}
 	}
-	r.s.Seen |= in.s.Seen &^ seenHere
-	r.toEnd()
+	r.s.Seen |= in.s.Seen &^ statementFlags
+	r.skipToEnd()
 	return nil
 }

@@ -5,10 +5,10 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/lex"
 )
 
-// Targets returns the tables that INSERT, REPLACE and LOAD write in the text of a stored program, once
+// FindTargets returns the tables that INSERT, REPLACE and LOAD write in the text of a stored program, once
 // for each mention. db is the database of unqualified names. Strings are read as SQL if the program has
 // EXECUTE or PREPARE, since EXECUTE could run them.
-func Targets(text, db string, settings insert.Settings) []insert.TableName {
+func FindTargets(text, db string, settings insert.Settings) []insert.TableName {
 	var targets []insert.TableName
 	var strs []string
 	executes := false
@@ -18,13 +18,13 @@ func Targets(text, db string, settings insert.Settings) []insert.TableName {
 		return nil, nil
 	}
 	prev := r.tok
-	for r.next(); !r.ended(); r.next() {
+	for r.next(); !r.atQueryEnd(); r.next() {
 		switch before := text[prev.Pos:prev.End]; {
 		case r.tok.Kind == lex.String:
-			strs = append(strs, stringContent(r.str()))
+			strs = append(strs, stringContent(r.tokenText()))
 		case r.tok.Kind == lex.Word && prev.Kind != '.':
 			executes = executes || r.isAny("execute", "prepare")
-			if r.writes() && !lex.Is(before, "or") { // CREATE OR REPLACE is not REPLACE
+			if r.beginsWrite() && !lex.Is(before, "or") { // CREATE OR REPLACE is not REPLACE
 				at := r.cursor
 				_ = r.statement() // it looks up the target of this statement only
 				r.cursor = at
@@ -34,7 +34,7 @@ func Targets(text, db string, settings insert.Settings) []insert.TableName {
 	}
 	if executes {
 		for _, s := range strs {
-			targets = append(targets, Targets(s, db, settings)...)
+			targets = append(targets, FindTargets(s, db, settings)...)
 		}
 	}
 	return targets

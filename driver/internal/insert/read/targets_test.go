@@ -23,11 +23,11 @@ func TestTargets(t *testing.T) {
 		{"BEGIN INSERT INTO log VALUES ('INSERT INTO orders VALUES (1)'); EXECUTE IMMEDIATE @x; END", "[shop.log shop.orders]"},
 		{"INSERT INTO orders VALUES ('it''s", "[shop.orders]"},
 	} {
-		if got := fmt.Sprint(Targets(tt.body, "shop", insert.Settings{})); got != tt.want {
+		if got := fmt.Sprint(FindTargets(tt.body, "shop", insert.Settings{})); got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.body, got, tt.want)
 		}
 	}
-	if got := fmt.Sprint(Targets(`INSERT INTO "orders" VALUES (1)`, "", insert.Settings{ANSIQuotes: true})); got != "[.orders]" {
+	if got := fmt.Sprint(FindTargets(`INSERT INTO "orders" VALUES (1)`, "", insert.Settings{ANSIQuotes: true})); got != "[.orders]" {
 		t.Errorf("under ANSI_QUOTES: %s", got)
 	}
 }

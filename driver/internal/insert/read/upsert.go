@@ -12,8 +12,8 @@ import (
 
 // The update list of an upsert: its effect on the key, and the place of the marker.
 
-// duplicate reads ON DUPLICATE KEY UPDATE and its list.
-func (w *insertReader) duplicate() error {
+// onDuplicate reads ON DUPLICATE KEY UPDATE and its list.
+func (w *insertReader) onDuplicate() error {
 	w.next()
 	for _, word := range []string{"duplicate", "key", "update"} {
 		if !w.accept(word) {
@@ -34,17 +34,17 @@ func (w *insertReader) duplicate() error {
 		}
 		w.next()
 		value, params := w.cursor, w.paramsBefore()
-		w.expr(w.closesList, nil)
+		w.skipExpr(w.closesList, nil)
 		if w.staged {
-			w.noteOthers(value)
+			w.noteSourceColumns(value)
 		}
 		if w.isKey(name) {
-			if !sets && w.isItself(value) {
+			if !sets && w.isExistingKey(value) {
 				itself = lex.Token{Pos: value.tok.Pos, End: w.prevEnd}
 			} else {
 				itself = lex.Token{}
 			}
-			sets, brought, w.KeyArg = true, w.isBrought(value), 0
+			sets, brought, w.KeyArg = true, w.isRowKey(value), 0
 			if value.tok.Kind == lex.Param && value.tok.End == w.prevEnd {
 				brought, w.KeyArg = true, params+1
 			}
@@ -58,7 +58,7 @@ func (w *insertReader) duplicate() error {
 	if !w.Table.UpdatesID || w.Table.Triggers.Kinds.HasAny(insert.ReadsID) && w.Rows != 1 {
 		return nil
 	}
-	if calls, err := w.callsAtUpsertMarker(); calls || err != nil {
+	if calls, err := w.hasUpsertMarkerConflict(); calls || err != nil {
 		return err
 	}
 	column := w.target + "." + quote.Name(w.Table.Key)
@@ -83,18 +83,18 @@ func (w *insertReader) duplicate() error {
 	return nil
 }
 
-// isBrought reports whether the value of an assignment, from its first token to this one, is VALUES()
+// isRowKey reports whether the value of an assignment, from its first token to this one, is VALUES()
 // of the key, the key of the row's alias, or the row's key repeated.
-func (w *insertReader) isBrought(value cursor) bool {
+func (w *insertReader) isRowKey(value cursor) bool {
 	v := reader{cursor: value, text: w.text}
 	if v.tok.Kind == lex.Number {
-		return w.ExplicitKey > 0 && v.str() == strconv.FormatInt(w.ExplicitKey, 10) && v.tok.End == w.prevEnd
+		return w.ExplicitKey > 0 && v.tokenText() == strconv.FormatInt(w.ExplicitKey, 10) && v.tok.End == w.prevEnd
 	}
 	call := v.accept("values")
 	switch {
 	case call && v.tok.Kind == '(':
 		v.next()
-	case call, w.rowName == "", v.str() != w.rowName:
+	case call, w.rowName == "", v.tokenText() != w.rowName:
 		return false
 	}
 	name, ok := v.column()
@@ -104,36 +104,36 @@ func (w *insertReader) isBrought(value cursor) bool {
 	return ok && w.isKey(name) && v.prevEnd == w.prevEnd
 }
 
-// callsAtUpsertMarker reports whether a call would read the upsert's marker, or override it. The
+// hasUpsertMarkerConflict reports whether a call would read the upsert's marker, or override it. The
 // source's select, and an only row, are evaluated before the update list.
-func (w *insertReader) callsAtUpsertMarker() (bool, error) {
+func (w *insertReader) hasUpsertMarkerConflict() (bool, error) {
 	if w.calls.reads >= 0 || w.calls.sets >= 0 || w.rowCalls.sets >= 0 || w.Rows > 1 && w.rowCalls.reads >= 0 {
 		return true, nil
 	}
 	if w.calls.stored >= 0 || w.Rows > 1 && w.rowCalls.stored >= 0 {
-		return w.schema.Stager.ReadsID(w.Use, w.text[w.began.tok.Pos:])
+		return w.schema.Stager.ReadsID(w.Use, w.text[w.statementStart.tok.Pos:])
 	}
 	return false, nil
 }
 
-// noteOthers records whether the value of an assignment, from its first token to this one, names
+// noteSourceColumns records whether the value of an assignment, from its first token to this one, names
 // columns outside of VALUES() that may not be the table's, and the tables in front of these columns.
-func (w *insertReader) noteOthers(value cursor) {
+func (w *insertReader) noteSourceColumns(value cursor) {
 	v := reader{cursor: value, text: w.text}
-	for v.tok.Pos < w.tok.Pos && !v.ended() {
+	for v.tok.Pos < w.tok.Pos && !v.atQueryEnd() {
 		first, call := v.tok, v.peek().Kind == '('
 		switch {
 		case call && v.isAny("values", "value"):
 			v.next()
-			v.parens()
+			v.skipParens()
 			continue
 		case v.atName() && !call:
 			name, ok := v.column()
 			bare := v.prevEnd-first.Pos == len(name)
 			own := bare || strings.HasPrefix(w.target+".", w.text[first.Pos:first.End]+".") || w.text[first.Pos:first.End] == w.lastName
 			w.namesTarget = w.namesTarget || ok && own && !bare
-			if ok && (!own || find(w.Table.Columns, lex.Unquote(name)) < 0) {
-				w.named = true
+			if ok && (!own || indexFold(w.Table.Columns, lex.Unquote(name)) < 0) {
+				w.namesSource = true
 				if table := w.text[first.Pos:first.End]; !bare && !slices.Contains(w.sources, table) {
 					w.sources = append(w.sources, table)
 				}
@@ -144,14 +144,14 @@ func (w *insertReader) noteOthers(value cursor) {
 	}
 }
 
-// isItself reports whether the value of an assignment, from its first token to this one, is the key of
+// isExistingKey reports whether the value of an assignment, from its first token to this one, is the key of
 // the existing row, and not that of the row alias.
-func (w *insertReader) isItself(value cursor) bool {
+func (w *insertReader) isExistingKey(value cursor) bool {
 	v := reader{cursor: value, text: w.text}
 	if !v.atName() {
 		return false
 	}
-	first := v.str()
+	first := v.tokenText()
 	name, ok := v.column()
 	if !ok || v.prevEnd != w.prevEnd || !w.isKey(name) {
 		return false

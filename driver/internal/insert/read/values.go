@@ -44,7 +44,7 @@ func (w *insertReader) row() error {
 	case noValues != (w.form == empty):
 		return errInvalid // a row of different length
 	case noValues:
-		w.gap(insert.EditKey, w.tok.Pos, w.tok.Pos)
+		w.addKeyEdit(insert.EditKey, w.tok.Pos, w.tok.Pos)
 		w.next()
 		return nil
 	}
@@ -55,7 +55,7 @@ func (w *insertReader) row() error {
 				return err
 			}
 		} else {
-			w.expr(nil, nil)
+			w.skipExpr(nil, nil)
 		}
 		n++
 	}
@@ -66,7 +66,7 @@ func (w *insertReader) row() error {
 		return errInvalid // positional: the server reports error 1136
 	}
 	if w.keyColumn < 0 {
-		w.gap(insert.EditCommaKey, w.tok.Pos, w.tok.Pos)
+		w.addKeyEdit(insert.EditCommaKey, w.tok.Pos, w.tok.Pos)
 	}
 	w.next()
 	return nil
@@ -90,7 +90,7 @@ func (w *insertReader) assignments() error {
 				return err
 			}
 		} else {
-			w.expr(w.closesList, nil)
+			w.skipExpr(w.closesList, nil)
 		}
 		w.width++
 	}
@@ -100,8 +100,8 @@ func (w *insertReader) assignments() error {
 	w.Rows, w.listEnd = 1, w.prevEnd
 	if w.keyColumn < 0 {
 		w.insertText(insert.EditFilled, w.prevEnd, ", "+quote.Name(w.Table.Key)+" = ")
-		w.gap(insert.EditKey, w.prevEnd, w.prevEnd)
-		w.spaceBehind()
+		w.addKeyEdit(insert.EditKey, w.prevEnd, w.prevEnd)
+		w.separateWord()
 	}
 	return nil
 }
