@@ -19,25 +19,25 @@ type bulk struct {
 	stmt driver.Stmt
 	args []int
 
-	of     *stmt
-	in     insert.Insert // the statement's INSERT, with Rows multiplied by the number of executions
-	lacks  []bool        // whether an id replaces each remaining argument that may be a key, row by row
-	blocks []insert.Block
-	used   int          // number of ids used of the first block
-	all    insert.Block // range from the first id to the last
+	prepared *stmt
+	in       insert.Insert // the statement's INSERT, with Rows multiplied by the number of executions
+	needsID  []bool        // whether an id replaces each remaining argument that may be a key, row by row
+	blocks   []insert.Block
+	used     int          // number of ids used of the first block
+	allIDs   insert.Block // range from the first id to the last
 }
 
 func (b *bulk) Stmt() driver.Stmt { return b.stmt }
 func (b *bulk) Args() []int       { return b.args }
 
-// drawnAtOnce is the maximum number of consecutive ids that a bulk draws at a time. Snowflakes allow at most
+// maxBulkDraw is the maximum number of consecutive ids that a bulk draws at a time. Snowflakes allow at most
 // 2^sequence consecutive ids, and the ids of a bulk need not be consecutive.
-const drawnAtOnce = 1024
+const maxBulkDraw = 1024
 
 // StartBulk draws the ids for an execution with the given number of rows.
 func (s *stmt) StartBulk(ctx context.Context, rows, room int, arg func(row, i int) driver.Value) (fill.Bulk, error) {
 	if b, err := s.startBulk(ctx, rows, room, arg); b != nil || err != nil {
-		return b, s.c.connector.refused(err)
+		return b, s.c.connector.countRefusal(err)
 	}
 	return nil, nil
 }
@@ -54,7 +54,7 @@ func (s *stmt) startBulk(ctx context.Context, rows, room int, arg func(row, i in
 		return nil, st.Plan.Inserts[0].Table.Refuse("its rows do not come from VALUES, and it is executed in bulk", "execute it row by row")
 	}
 	plan := st.Plan.ForBulk()
-	b := &bulk{of: s, in: plan.Inserts[0]}
+	b := &bulk{prepared: s, in: plan.Inserts[0]}
 	if b.in.Returning && b.in.Way == insert.IDSetAfter {
 		return nil, b.in.Table.Refuse(insert.SessionID+" is read in it, and it is executed in bulk and answers with rows", "execute it row by row")
 	}
@@ -69,18 +69,18 @@ func (s *stmt) startBulk(ctx context.Context, rows, room int, arg func(row, i in
 			if m == insert.KeyWanted {
 				wanted++
 			}
-			b.lacks = append(b.lacks, m == insert.KeyWanted)
+			b.needsID = append(b.needsID, m == insert.KeyWanted)
 			floor = max(floor, f)
 		}
 	}
 	b.in.Rows *= rows
-	if leastText(wanted)-8*(len(b.lacks)+b.in.RowsWithoutKey*rows-wanted) >= room { // an explicit key may become up to 8 bytes shorter as text
+	if minTextSize(wanted)-8*(len(b.needsID)+b.in.RowsWithoutKey*rows-wanted) >= room { // an explicit key may become up to 8 bytes shorter as text
 		return nil, servererr.ErrPacketTooLarge
 	}
 
 	shape := []insert.Block{{N: wanted, Explicit: slices.Repeat([]bool{true}, len(b.in.ArgKeys))}}
 	t := plan.Template(shape)
-	if err := s.choose(ctx, t, true); err != nil {
+	if err := s.chooseVariant(ctx, t, true); err != nil {
 		return nil, err
 	}
 	if s.c.Permitted != nil {
@@ -89,16 +89,16 @@ func (s *stmt) startBulk(ctx context.Context, rows, room int, arg func(row, i in
 			return s.startBulk(ctx, rows, room, arg)
 		case err != nil:
 			s.c.RecordEffects(st, err)
-			return nil, s.c.explain(ctx, st, s.Text, nil, err)
+			return nil, s.c.explainError(ctx, st, s.Text, nil, err)
 		}
 	}
-	b.stmt = s.last
+	b.stmt = s.lastVariant
 	b.args = insert.AppendArgs(nil, lo.Range(s.NumInput()), t, shape, func(int, *insert.Block, int) int { return -1 }, nil)
 	return b, b.draw(ctx, wanted, floor)
 }
 
-// leastText returns the minimum number of bytes that n different ids take in a command: their digits and a length byte each.
-func leastText(n int) (bytes int) {
+// minTextSize returns the minimum number of bytes that n different ids take in a command: their digits and a length byte each.
+func minTextSize(n int) (bytes int) {
 	bytes = n
 	for from := 1; from <= n; from *= 10 { // the ids from here on have one more digit
 		bytes += n - from + 1
@@ -109,15 +109,15 @@ func leastText(n int) (bytes int) {
 // draw draws the ids, above the explicit keys of the rows. If possible it sets the session's id now:
 // a SET after the statement would change the statement's counts in the session.
 func (b *bulk) draw(ctx context.Context, wanted int, floor int64) error {
-	c, t := b.of.c, b.in.Table
+	c, t := b.prepared.c, b.in.Table
 	c.connector.tables.Used.Store(true)
 	if floor > 0 {
-		if err := t.Skip(ctx, c, floor, lo.Ternary(wanted == 0, &b.all, nil)); err != nil {
+		if err := t.Skip(ctx, c, floor, lo.Ternary(wanted == 0, &b.allIDs, nil)); err != nil {
 			return err
 		}
 	}
-	for left := wanted; left > 0; left -= drawnAtOnce {
-		block := insert.Block{N: min(left, drawnAtOnce)}
+	for left := wanted; left > 0; left -= maxBulkDraw {
+		block := insert.Block{N: min(left, maxBulkDraw)}
 		if err := t.Draw(ctx, c, &block); err != nil {
 			return err
 		}
@@ -127,7 +127,7 @@ func (b *bulk) draw(ctx context.Context, wanted int, floor int64) error {
 		return nil
 	}
 	first, last := b.blocks[0], b.blocks[len(b.blocks)-1]
-	b.all = insert.Block{First: first.First, N: int(last.First-first.First) + last.N}
+	b.allIDs = insert.Block{First: first.First, N: int(last.First-first.First) + last.N}
 	if b.in.Way != insert.IDSetBefore {
 		return nil
 	}
@@ -139,7 +139,7 @@ func (b *bulk) NextID(arg int) (id driver.Value, ok bool) {
 		return nil, false
 	}
 	if arg >= 0 {
-		if ok, b.lacks = b.lacks[0], b.lacks[1:]; !ok {
+		if ok, b.needsID = b.needsID[0], b.needsID[1:]; !ok {
 			return nil, false
 		}
 	}
@@ -156,8 +156,8 @@ func (b *bulk) IsKey(arg int) bool {
 }
 
 func (b *bulk) Finish(ctx context.Context, res driver.Result, err error) (fill.Answer, error) {
-	s, c := b.of, b.of.c
-	b.in.Table.SkipAfter(ctx, b.all.PendingSkip, err)
+	s, c := b.prepared, b.prepared.c
+	b.in.Table.SkipAfter(ctx, b.allIDs.PendingSkip, err)
 	if c.Permitted != nil {
 		err = c.JudgeResult(ctx, s.Statement, s.Text, false, err)
 	}
@@ -166,9 +166,9 @@ func (b *bulk) Finish(ctx context.Context, res driver.Result, err error) (fill.A
 		c.DoubtDatabase(s.Statement)
 	}
 	if err != nil {
-		return fill.Answer{}, c.connector.refused(c.explain(ctx, s.Statement, s.Text, []insert.Block{b.all}, err))
+		return fill.Answer{}, c.connector.countRefusal(c.explainError(ctx, s.Statement, s.Text, []insert.Block{b.allIDs}, err))
 	}
 	affected, server := session.ResultCounts(res)
-	id, ask := b.in.ResultID(&b.all, affected, server, c.foundRows)
-	return fill.Answer{Result: res, ID: c.settleID(ctx, &b.in, &b.all, affected, server, id, ask)}, nil
+	id, ask := b.in.ResultID(&b.allIDs, affected, server, c.foundRows)
+	return fill.Answer{Result: res, ID: c.syncSessionID(ctx, &b.in, &b.allIDs, affected, server, id, ask)}, nil
 }

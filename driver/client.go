@@ -16,14 +16,14 @@ func init() {
 	}
 }
 
-// A client is the session of a client of MySQL's protocol. It implements fill.Session.
-type client struct{ *conn }
+// A clientSession is the session of a client of MySQL's protocol. It implements fill.Session.
+type clientSession struct{ *conn }
 
 // attach returns the session of a connection that is logged in.
-func (c *Connector) attach(ctx context.Context, inner driver.Conn, login fill.Login) (*client, error) {
+func (c *Connector) attach(ctx context.Context, inner driver.Conn, login fill.Login) (*clientSession, error) {
 	ic, ok := inner.(innerConn)
 	if !ok {
-		return nil, configError("Attach", fmt.Sprintf("the connection (%T) lacks %s", inner, lackedMethods(inner)), "")
+		return nil, configError("Attach", fmt.Sprintf("the connection (%T) lacks %s", inner, missingMethods(inner)), "")
 	}
 	if !c.tables.HasLearned() {
 		own, err := c.Connect(ctx)
@@ -32,30 +32,30 @@ func (c *Connector) attach(ctx context.Context, inner driver.Conn, login fill.Lo
 		}
 		own.Close()
 	}
-	s := new(client)
-	s.begin(c, ic, login)
+	s := new(clientSession)
+	s.initialize(c, ic, login)
 	return s, nil
 }
 
-// begin initializes the session's connection after a login.
-func (s *client) begin(c *Connector, inner innerConn, login fill.Login) {
+// initialize initializes the session's connection after a login.
+func (s *clientSession) initialize(c *Connector, inner innerConn, login fill.Login) {
 	s.conn = c.newConn(inner, login.Database, login.FoundRows)
 	s.SetMultiStatements(login.MultiStatements)
 	s.Guard(login.Account)
 }
 
-func (s *client) Plan(ctx context.Context, text string) (fill.Plan, error) {
+func (s *clientSession) Plan(ctx context.Context, text string) (fill.Plan, error) {
 	st, err := s.Statement(ctx, text)
 	if err == nil && len(st.Parts(text)) > 1 {
-		err = s.mayCut(ctx, text)
+		err = s.checkCut(ctx, text)
 	}
-	return fill.Plan{Text: text, Statement: st}, s.connector.refused(err)
+	return fill.Plan{Text: text, Statement: st}, s.connector.countRefusal(err)
 }
 
 // statementOf returns the planned statement of p.
 func statementOf(p fill.Plan) *planner.Statement { return p.Statement.(*planner.Statement) }
 
-func (s *client) RecordSent(p fill.Plan, prepared bool, err error) {
+func (s *clientSession) RecordSent(p fill.Plan, prepared bool, err error) {
 	if st := statementOf(p); st.Effects {
 		s.RecordEffects(st, err)
 		if prepared {
@@ -64,20 +64,20 @@ func (s *client) RecordSent(p fill.Plan, prepared bool, err error) {
 	}
 }
 
-func (s *client) Run(ctx context.Context, p fill.Plan) (fill.Answer, error) {
-	e := execution{c: s.conn, st: statementOf(p), text: p.Text, client: true}
-	return e.answer(ctx)
+func (s *clientSession) Run(ctx context.Context, p fill.Plan) (fill.Answer, error) {
+	e := execution{c: s.conn, st: statementOf(p), text: p.Text, forClient: true}
+	return e.runForClient(ctx)
 }
 
-// answer runs the statement and returns its outcome.
-func (e *execution) answer(ctx context.Context) (fill.Answer, error) {
+// runForClient runs the statement and returns its outcome.
+func (e *execution) runForClient(ctx context.Context) (fill.Answer, error) {
 	if err := e.run(ctx); err != nil {
-		return fill.Answer{}, e.c.connector.refused(err)
+		return fill.Answer{}, e.c.connector.countRefusal(err)
 	}
 	if e.wantRows {
 		return fill.Answer{Rows: e.rows}, nil
 	}
-	a := fill.Answer{Result: e.result, Source: e.source}
+	a := fill.Answer{Result: e.result, Source: e.sourceResult}
 	if r, ok := e.result.(*result); ok {
 		a.Result, a.ID = r.Result, r.id
 	} else {
@@ -86,38 +86,38 @@ func (e *execution) answer(ctx context.Context) (fill.Answer, error) {
 	return a, nil
 }
 
-func (s *client) Prepare(ctx context.Context, p fill.Plan) (fill.Prepared, error) {
+func (s *clientSession) Prepare(ctx context.Context, p fill.Plan) (fill.Prepared, error) {
 	st := statementOf(p)
 	if st.Way == planner.InParts {
-		return nil, s.connector.refused(s.prepareError(ctx, p.Text))
+		return nil, s.connector.countRefusal(s.prepareError(ctx, p.Text))
 	}
 	prepared, err := s.prepare(ctx, st, p.Text)
 	if err != nil {
-		return nil, s.connector.refused(err)
+		return nil, s.connector.countRefusal(err)
 	}
 	return prepared, nil
 }
 
 // Run executes the statement for a client of MySQL's protocol.
 func (s *stmt) Run(ctx context.Context, args []driver.NamedValue) (fill.Answer, error) {
-	e := execution{c: s.c, stmt: s, args: args, client: true}
-	return e.answer(ctx)
+	e := execution{c: s.c, stmt: s, args: args, forClient: true}
+	return e.runForClient(ctx)
 }
 
-func (s *client) UseDatabase(name string) {
+func (s *clientSession) UseDatabase(name string) {
 	s.DBUnknown = false
 	s.Use(name)
 }
 
-func (s *client) Reset(login fill.Login, knownDB bool) {
+func (s *clientSession) Reset(login fill.Login, knownDB bool) {
 	alone := s.Unshared && !knownDB // COM_RESET_CONNECTION does not change roles
-	s.begin(s.connector, s.Conn, login)
+	s.initialize(s.connector, s.Conn, login)
 	if alone {
 		s.Guard("")
 	}
 	s.DBUnknown = !knownDB
 }
 
-func (s *client) NoBackslashEscapes() (on, queried bool) {
+func (s *clientSession) NoBackslashEscapes() (on, queried bool) {
 	return s.Settings.NoBackslashEscapes, s.Settings.SessionKnown
 }

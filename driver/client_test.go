@@ -12,7 +12,7 @@ import (
 )
 
 // attached returns a session with a connection that does nothing.
-func attached(t testing.TB, login fill.Login) (*client, *noopConn) {
+func attached(t testing.TB, login fill.Login) (*clientSession, *noopConn) {
 	t.Helper()
 	cfg := NewConfig()
 	cfg.MySQL.DBName = "shop"
@@ -30,7 +30,7 @@ func attached(t testing.TB, login fill.Login) (*client, *noopConn) {
 	return s, inner
 }
 
-func (s *client) mustPlan(t testing.TB, text string) fill.Plan {
+func (s *clientSession) mustPlan(t testing.TB, text string) fill.Plan {
 	t.Helper()
 	p, err := s.Plan(t.Context(), text)
 	if err != nil {

@@ -146,8 +146,8 @@ func (c *Config) Clone() *Config {
 	return &cp
 }
 
-// check returns a *ConfigError if cfg is invalid. It does not connect.
-func check(cfg *Config) error {
+// checkConfig returns a *ConfigError if cfg is invalid. It does not connect.
+func checkConfig(cfg *Config) error {
 	if cfg.None && len(cfg.Tables) > 0 {
 		return configError("leafTables", "none with rules", "set Config.None to false, or Config.Tables to nil")
 	}

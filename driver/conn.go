@@ -30,7 +30,7 @@ type conn struct {
 	closeConnector bool // Close closes the connector, which has no other connection
 	foundRows      bool // affected counts include rows that were found but not changed
 
-	stage staged.ConnState
+	stageState staged.ConnState
 
 	blocks []insert.Block      // scratch space
 	args   []driver.NamedValue // scratch space
@@ -68,7 +68,7 @@ func (c *conn) ResetSession(ctx context.Context) error {
 	if c.connector.wrapped { // a wrapped driver may reset more than go-sql-driver
 		c.DoubtTemporary()
 	}
-	c.stage.DropLeftTables(ctx, &c.Session)
+	c.stageState.DropLeftTables(ctx, &c.Session)
 	return nil
 }
 
@@ -88,7 +88,7 @@ func (c *conn) PrepareContext(ctx context.Context, text string) (driver.Stmt, er
 			return s, nil
 		}
 	}
-	return nil, c.connector.refused(err)
+	return nil, c.connector.countRefusal(err)
 }
 
 // Prepare, Exec and Query are for callers that bypass database/sql. They fill keys,
@@ -99,9 +99,9 @@ func (c *conn) Prepare(text string) (driver.Stmt, error) {
 }
 
 func (c *conn) Exec(text string, args []driver.Value) (driver.Result, error) {
-	return c.ExecContext(context.Background(), text, named(args))
+	return c.ExecContext(context.Background(), text, namedValues(args))
 }
 
 func (c *conn) Query(text string, args []driver.Value) (driver.Rows, error) {
-	return c.QueryContext(context.Background(), text, named(args))
+	return c.QueryContext(context.Background(), text, namedValues(args))
 }

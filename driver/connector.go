@@ -70,11 +70,11 @@ func (sqlDriver) OpenConnector(dsn string) (driver.Connector, error) {
 // connection starts with new tables and generators. A Connector is safe for
 // concurrent use.
 type Connector struct {
-	cfg    *Config
-	inner  driver.Connector
-	tables *tables.Set
-	plans  planner.Plans
-	stages staged.ServerState
+	cfg         *Config
+	inner       driver.Connector
+	tables      *tables.Set
+	plans       planner.Plans
+	stageServer staged.ServerState
 
 	store      *ids.Store
 	snowflakes *ids.Snowflakes // nil if no snowflakes are configured
@@ -124,7 +124,7 @@ func wrap(inner, own driver.Connector, cfg *Config, key string) (*Connector, err
 	cfg = cfg.Clone()
 	cfg.AllocTable = cmp.Or(cfg.AllocTable, "leaf_alloc")
 	cfg.Lease = cmp.Or(cfg.Lease, defaultLease)
-	if err := check(cfg); err != nil {
+	if err := checkConfig(cfg); err != nil {
 		return nil, err
 	}
 	if cfg.Auto() && cfg.MySQL != nil && cfg.MySQL.DBName == "" && cfg.Store == "" && !strings.Contains(cfg.AllocTable, ".") {
@@ -141,7 +141,7 @@ func wrap(inner, own driver.Connector, cfg *Config, key string) (*Connector, err
 		return nil, err
 	}
 	c := &Connector{cfg: cfg, inner: inner, store: store, snowflakes: snowflakes, tables: newTables(cfg, ours, store, snowflakes), wrapped: own == nil}
-	c.stages.Catalog = c.tables.Catalog
+	c.stageServer.Catalog = c.tables.Catalog
 	if cfg.MySQL != nil {
 		c.interpolates, c.foundRows = cfg.MySQL.InterpolateParams, cfg.MySQL.ClientFoundRows
 	}
@@ -164,10 +164,10 @@ func (c *Connector) Connect(ctx context.Context) (driver.Conn, error) {
 	ic, ok := dc.(innerConn)
 	if !ok {
 		dc.Close()
-		return nil, configError("the wrapped driver", fmt.Sprintf("its connection (%T) lacks %s", dc, lackedMethods(dc)), "wrap go-sql-driver's own connector, or one that passes these on")
+		return nil, configError("the wrapped driver", fmt.Sprintf("its connection (%T) lacks %s", dc, missingMethods(dc)), "wrap go-sql-driver's own connector, or one that passes these on")
 	}
 	var db string // database in use, or empty
-	switch c, err = c.open(); {
+	switch c, err = c.reopen(); {
 	case err != nil:
 	case c.cfg.MySQL != nil:
 		db = c.cfg.MySQL.DBName
@@ -175,7 +175,7 @@ func (c *Connector) Connect(ctx context.Context) (driver.Conn, error) {
 		db, err = session.QueryValue(ctx, ic, "DATABASE()")
 	}
 	if err == nil {
-		err = public(c.tables.Learn(ctx, ic, db))
+		err = publicError(c.tables.Learn(ctx, ic, db))
 	}
 	if err != nil {
 		dc.Close()
@@ -192,11 +192,11 @@ func (c *Connector) Connect(ctx context.Context) (driver.Conn, error) {
 // run before. db is the database in use.
 func (c *Connector) newConn(inner innerConn, db string, foundRows bool) *conn {
 	return &conn{Planner: planner.New(session.New(inner, db, c.tables.Settings), c.tables, &c.plans),
-		connector: c, foundRows: foundRows, stage: staged.ConnState{Server: &c.stages}}
+		connector: c, foundRows: foundRows, stageState: staged.ConnState{Server: &c.stageServer}}
 }
 
-// open returns the Connector that makes connections: c, or its replacement after Close.
-func (c *Connector) open() (_ *Connector, err error) {
+// reopen returns the Connector that makes connections: c, or its replacement after Close.
+func (c *Connector) reopen() (_ *Connector, err error) {
 	if !c.closed.Load() {
 		return c, nil
 	}
@@ -241,7 +241,7 @@ func (c *Connector) Close() error {
 func inspectServer(ctx context.Context, dsn string, tags []string) (*inspect.Inspection, error) {
 	cfg, err := ParseDSN(dsn)
 	if err == nil {
-		err = check(cfg)
+		err = checkConfig(cfg)
 	}
 	if err != nil {
 		return nil, err
@@ -264,16 +264,16 @@ func inspectServer(ctx context.Context, dsn string, tags []string) (*inspect.Ins
 	defer set.Close()
 	i, err := set.Inspect(ctx, dc.(innerConn), cfg.MySQL.DBName, tags)
 	if err != nil {
-		return nil, public(err)
+		return nil, publicError(err)
 	}
 	for k := range i.Tables {
-		i.Tables[k].Err = public(i.Tables[k].Err)
+		i.Tables[k].Err = publicError(i.Tables[k].Err)
 	}
 	return i, nil
 }
 
-// lackedMethods returns the names of innerConn's methods that dc lacks.
-func lackedMethods(dc driver.Conn) string {
+// missingMethods returns the names of innerConn's methods that dc lacks.
+func missingMethods(dc driver.Conn) string {
 	var names []string
 	have := reflect.TypeOf(dc)
 	for m := range reflect.TypeFor[innerConn]().Methods() {

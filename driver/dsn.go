@@ -41,13 +41,13 @@ var params = []param{
 	{"leafSnowflake", readLayout, func(c *Config) string {
 		return lo.Ternary(c.Snowflake == snowflake.Layout{}, "", c.Snowflake.String())
 	}},
-	textParam("leafState", anyText, func(c *Config) *string { return &c.State }),
+	textParam("leafState", acceptAny, func(c *Config) *string { return &c.State }),
 	{"leafLease", readLease, func(c *Config) string { return cmp.Or(c.Lease, defaultLease).String() }},
 	choiceParam("leafLastInsertID", "session", "result", func(c *Config) *bool { return &c.ResultOnly }),
 	choiceParam("leafAutoIncrement", "allow", "refuse", func(c *Config) *bool { return &c.RefuseAutoIncrement }),
 	choiceParam("leafExplicit", "raise", "keep", func(c *Config) *bool { return &c.KeepExplicit }),
-	textParam("leafUUID", oneOf("leafUUID", "text", "", "binary"), func(c *Config) *string { return &c.UUID }),
-	textParam("leafZero", oneOf("leafZero", "fill", "", "keep"), func(c *Config) *string { return &c.Zero }),
+	textParam("leafUUID", checkOneOf("leafUUID", "text", "", "binary"), func(c *Config) *string { return &c.UUID }),
+	textParam("leafZero", checkOneOf("leafZero", "fill", "", "keep"), func(c *Config) *string { return &c.Zero }),
 }
 
 // ParseDSN parses a DSN: go-sql-driver's, with additional parameters that begin with
@@ -55,7 +55,7 @@ var params = []param{
 // leaf parameter, or go-sql-driver's. Errors never contain the DSN, which may contain
 // a password.
 func ParseDSN(dsn string) (*Config, error) {
-	if err := swallowed(dsn); err != nil {
+	if err := checkSwallowed(dsn); err != nil {
 		return nil, err
 	}
 	inner, err := mysql.ParseDSN(dsn)
@@ -73,7 +73,7 @@ func ParseDSN(dsn string) (*Config, error) {
 	for k, v := range inner.Params {
 		if strings.HasPrefix(k, "leaf") {
 			if strings.Count(dsn, "?"+k+"=")+strings.Count(dsn, "&"+k+"=") > 1 { // go-sql-driver would use the last one
-				return nil, repeated(k)
+				return nil, repeatedError(k)
 			}
 			own[k] = v
 			delete(inner.Params, k)
@@ -97,10 +97,10 @@ func ParseDSN(dsn string) (*Config, error) {
 // leafParam matches a leaf parameter, such as "leafTables=", in a wrong place.
 var leafParam = regexp.MustCompile(`\bleaf[A-Z][A-Za-z]*=`)
 
-// swallowed returns a *ConfigError if a leaf parameter became part of the user,
+// checkSwallowed returns a *ConfigError if a leaf parameter became part of the user,
 // password, address or database name: go-sql-driver cuts a DSN at its last slash, so an
 // unescaped slash in a value moves everything before it to the left.
-func swallowed(dsn string) error {
+func checkSwallowed(dsn string) error {
 	slash := strings.LastIndexByte(dsn, '/')
 	database, _, _ := strings.Cut(dsn[slash+1:], "?")
 	if m := leafParam.FindString(dsn[:slash+1] + database); m != "" {
@@ -125,14 +125,16 @@ func (c *Config) readWorkerOptions(own map[string]string) error {
 			c.WorkerOptions = make(map[string]string)
 		}
 		if _, twice := c.WorkerOptions[k[len(prefix):]]; twice { // differs only in letter case
-			return repeated(k)
+			return repeatedError(k)
 		}
 		c.WorkerOptions[k[len(prefix):]] = own[k]
 	}
 	return nil
 }
 
-func repeated(name string) error { return configError(name, "it is there twice", "keep one of them") }
+func repeatedError(name string) error {
+	return configError(name, "it is there twice", "keep one of them")
+}
 
 // FormatDSN returns a DSN that ParseDSN reads back as an equal Config, except for Go
 // values (SegmentStore, WorkerSource, Logger and Rule.Generator). It contains passwords
@@ -205,7 +207,7 @@ func checkStore(v string) error {
 	if strings.Contains(v, "|") {
 		return configError("leafStore", "it names several stores, which version 0.2 does not support", "stop all writers, run leafsql init -from-stores 'A|B|C', and name one store")
 	}
-	if err := swallowed(v); err != nil {
+	if err := checkSwallowed(v); err != nil {
 		return err
 	}
 	if _, err := mysql.ParseDSN(v); err != nil {
@@ -228,8 +230,8 @@ func checkWorker(v string) error {
 	return nil
 }
 
-// oneOf returns a check that a value is one or other. note describes one.
-func oneOf(name, one, note, other string) func(string) error {
+// checkOneOf returns a check that a value is one or other. note describes one.
+func checkOneOf(name, one, note, other string) func(string) error {
 	return func(v string) error {
 		if v != one && v != other {
 			return configError(name, fmt.Sprintf("%q is not one of its values", v), "write "+one+note+" or "+other)
@@ -256,7 +258,7 @@ func readLayout(c *Config, v string) (err error) {
 	return nil
 }
 
-func anyText(string) error { return nil }
+func acceptAny(string) error { return nil }
 
 func textParam(name string, check func(value string) error, field func(*Config) *string) param {
 	return param{name,
@@ -272,7 +274,7 @@ func choiceParam(name, off, on string, field func(*Config) *bool) param {
 	return param{name,
 		func(c *Config, v string) error {
 			*field(c) = v == on
-			return oneOf(name, off, " (the default)", on)(v)
+			return checkOneOf(name, off, " (the default)", on)(v)
 		},
 		func(c *Config) string { return lo.Ternary(*field(c), on, off) }}
 }

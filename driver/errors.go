@@ -28,18 +28,18 @@ func (e *RefusedError) Error() string {
 	return r.Error()
 }
 
-// refused converts errors of internal packages to exported errors, and counts the
+// countRefusal converts errors of internal packages to exported errors, and counts the
 // statement as not run. It returns other errors unchanged.
-func (c *Connector) refused(err error) error {
+func (c *Connector) countRefusal(err error) error {
 	if err != nil {
 		c.tables.Counts.CountRefusal(err)
-		err = public(err)
+		err = publicError(err)
 	}
 	return err
 }
 
-// public returns err with an *insert.Refusal converted to a *RefusedError.
-func public(err error) error {
+// publicError returns err with an *insert.Refusal converted to a *RefusedError.
+func publicError(err error) error {
 	if r, ok := errors.AsType[*insert.Refusal](err); ok {
 		return &RefusedError{Table: r.TableText(), Column: r.Column, Reason: r.Reason, Fix: r.Fix}
 	}

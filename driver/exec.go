@@ -29,7 +29,7 @@ func (c *conn) ExecContext(ctx context.Context, text string, args []driver.Named
 			return e.result, nil
 		}
 	}
-	return nil, c.connector.refused(err)
+	return nil, c.connector.countRefusal(err)
 }
 
 // QueryContext executes a query that returns rows, such as INSERT … RETURNING. The rows
@@ -45,23 +45,23 @@ func (c *conn) QueryContext(ctx context.Context, text string, args []driver.Name
 			return e.rows, nil
 		}
 	}
-	return nil, c.connector.refused(err)
+	return nil, c.connector.countRefusal(err)
 }
 
 // An execution is one run of a query or of a prepared statement, for its result or for the rows
 // that it returns.
 type execution struct {
-	c        *conn
-	stmt     *stmt // nil for a query
-	st       *planner.Statement
-	text     string
-	args     []driver.NamedValue
-	wantRows bool
-	client   bool // for a client of MySQL's protocol, which gets rows if the statement returns rows
+	c         *conn
+	stmt      *stmt // nil for a query
+	st        *planner.Statement
+	text      string
+	args      []driver.NamedValue
+	wantRows  bool
+	forClient bool // for a client of MySQL's protocol, which gets rows if the statement returns rows
 
-	result driver.Result
-	rows   driver.Rows
-	source driver.Result // result of reading a staged statement's source
+	result       driver.Result
+	rows         driver.Rows
+	sourceResult driver.Result // result of reading a staged statement's source
 }
 
 // run plans the query unless it is planned, reserves ids for the rows that lack a key, sends the statement with
@@ -96,7 +96,7 @@ func (e *execution) run(ctx context.Context) (err error) {
 			return e.runInParts(ctx)
 		}
 	}
-	if e.client {
+	if e.forClient {
 		e.wantRows = len(e.st.Plan.Inserts) == 1 && e.st.Plan.Inserts[0].Returning
 	}
 	for tried := false; ; tried = true {
@@ -111,7 +111,7 @@ func (e *execution) run(ctx context.Context) (err error) {
 		if err == nil {
 			if e.st.Way == planner.Staged {
 				blocks, err = e.runStaged(ctx, unproven)
-			} else if blocks, err = e.reserve(ctx); err != nil {
+			} else if blocks, err = e.reserveIDs(ctx); err != nil {
 				return err
 			} else {
 				err = e.send(ctx, blocks)
@@ -121,23 +121,23 @@ func (e *execution) run(ctx context.Context) (err error) {
 			}
 		}
 		if err != nil || e.st.Effects {
-			e.note(err)
+			e.recordOutcome(err)
 			if e.stmt != nil { // MariaDB runs a prepared USE in the database of its Prepare, and may leave that one again
 				c.DoubtDatabase(e.st)
 			}
 		}
 		if err == nil {
 			if !e.wantRows && e.st.Way == planner.Filled {
-				e.result = e.withIDs(ctx, blocks)
+				e.result = e.resultWithIDs(ctx, blocks)
 			}
-			if to, ok := ctx.Value(generatedKey{}).(*generatedTo); ok {
+			if to, ok := ctx.Value(idRecorderKey{}).(*idRecorder); ok {
 				to.collect(plan, blocks)
 			}
 			return nil
 		}
 		again := c.Replan(ctx, e.st, e.text, err)
 		if tried || again == nil || again.Way != e.st.Way {
-			return c.explain(ctx, e.st, e.text, blocks, err)
+			return c.explainError(ctx, e.st, e.text, blocks, err)
 		}
 		e.st = again
 	}
@@ -151,13 +151,13 @@ func (e *execution) passThrough(ctx context.Context) (err error) {
 		e.result, err = e.c.Conn.ExecContext(ctx, e.text, e.args)
 	}
 	if e.st.Effects && err != driver.ErrSkip {
-		e.note(err)
+		e.recordOutcome(err)
 	}
 	return err
 }
 
-// note records the outcome of the statement.
-func (e *execution) note(err error) {
+// recordOutcome records the outcome of the statement.
+func (e *execution) recordOutcome(err error) {
 	if e.wantRows {
 		err = e.st.ResultError(err)
 	}
@@ -169,24 +169,24 @@ func (e *execution) note(err error) {
 func (e *execution) runStaged(ctx context.Context, unproven bool) ([]insert.Block, error) {
 	// A separate variable, so that only staged statements allocate a Run.
 	in := &e.st.Plan.Inserts[0]
-	r := staged.Run{ConnState: &e.c.stage, Session: &e.c.Session, Insert: in, Args: e.args,
+	r := staged.Run{ConnState: &e.c.stageState, Session: &e.c.Session, Insert: in, Args: e.args,
 		Prepared: e.stmt != nil, FoundRows: e.c.foundRows, CopySucceeded: &e.st.CopySucceeded, Unproven: unproven}
 	err := r.Do(ctx)
 	if err == nil {
-		e.result, e.rows, e.source = &result{Result: r.Result, id: r.ID}, noRows{}, r.Source
+		e.result, e.rows, e.sourceResult = &result{Result: r.Result, id: r.ID}, emptyRows{}, r.Source
 		if e.stmt == nil && e.st.Plan.Results > 1 { // the server returns a result for a comment after the statement, too
-			e.result = joined(e.result, driver.RowsAffected(0))
+			e.result = joinResults(e.result, driver.RowsAffected(0))
 		}
 	}
 	return []insert.Block{r.Block}, err
 }
 
-// noRows is an empty driver.Rows.
-type noRows struct{}
+// emptyRows is an empty driver.Rows.
+type emptyRows struct{}
 
-func (noRows) Columns() []string         { return nil }
-func (noRows) Close() error              { return nil }
-func (noRows) Next([]driver.Value) error { return io.EOF }
+func (emptyRows) Columns() []string         { return nil }
+func (emptyRows) Close() error              { return nil }
+func (emptyRows) Next([]driver.Value) error { return io.EOF }
 
 // send sends the statement with the ids of blocks.
 func (e *execution) send(ctx context.Context, blocks []insert.Block) (err error) {
@@ -199,12 +199,12 @@ func (e *execution) send(ctx context.Context, blocks []insert.Block) (err error)
 	} else {
 		t := e.st.Plan.Template(blocks)
 		if s != nil {
-			if t != s.template {
-				if err := s.choose(ctx, t, e.wantRows); err != nil {
+			if t != s.lastTemplate {
+				if err := s.chooseVariant(ctx, t, e.wantRows); err != nil {
 					return err
 				}
 			}
-			inner = s.last
+			inner = s.lastVariant
 		}
 		plan := e.st.Plan
 		args = insert.AppendArgs(c.args[:0], e.args, t, blocks, func(i int, b *insert.Block, k int) driver.NamedValue {
@@ -229,7 +229,7 @@ func (e *execution) send(ctx context.Context, blocks []insert.Block) (err error)
 			e.result, err = c.ExecArgs(ctx, text, args, true)
 		}
 	}
-	if clear(args); len(args) > maxScratch {
+	if clear(args); len(args) > maxKeptArgs {
 		c.args = nil
 	}
 	if len(blocks) == 1 && blocks[0].PendingSkip > 0 {
@@ -238,18 +238,18 @@ func (e *execution) send(ctx context.Context, blocks []insert.Block) (err error)
 	return err
 }
 
-// maxScratch is the maximum number of arguments in the buffer that a connection keeps between statements.
-const maxScratch = 1024
+// maxKeptArgs is the maximum number of arguments in the buffer that a connection keeps between statements.
+const maxKeptArgs = 1024
 
-// withIDs returns the result of a statement with its generated ids. It returns the inner
+// resultWithIDs returns the result of a statement with its generated ids. It returns the inner
 // driver's result if that contains them already.
-func (e *execution) withIDs(ctx context.Context, blocks []insert.Block) driver.Result {
+func (e *execution) resultWithIDs(ctx context.Context, blocks []insert.Block) driver.Result {
 	c, res := e.c, e.result
 	switch {
 	case len(blocks) == 0:
 		return res
 	case e.stmt == nil && e.st.Plan.Results != 1:
-		return c.results(ctx, e.st.Plan, blocks, res)
+		return c.resultsWithIDs(ctx, e.st.Plan, blocks, res)
 	}
 	in, b := &e.st.Plan.Inserts[0], &blocks[0]
 	affected, _ := res.RowsAffected() // go-sql-driver returns no errors here
@@ -259,7 +259,7 @@ func (e *execution) withIDs(ctx context.Context, blocks []insert.Block) driver.R
 	}
 	id, ask := in.ResultID(b, affected, server, c.foundRows)
 	if ask || in.Way == insert.IDSetAfter || in.Update == insert.AlwaysUpdate {
-		id = c.settleID(ctx, in, b, affected, server, id, ask)
+		id = c.syncSessionID(ctx, in, b, affected, server, id, ask)
 	}
 	if b.N == 0 && id == server {
 		return res
@@ -267,10 +267,10 @@ func (e *execution) withIDs(ctx context.Context, blocks []insert.Block) driver.R
 	return &result{Result: res, id: id}
 }
 
-// reserve finds for each statement the rows that lack a key, and draws a block of
+// reserveIDs finds for each statement the rows that lack a key, and draws a block of
 // ids for them. Before that, it moves the counters above all explicit keys of the
 // query, so that no id collides with one of them.
-func (e *execution) reserve(ctx context.Context) ([]insert.Block, error) {
+func (e *execution) reserveIDs(ctx context.Context) ([]insert.Block, error) {
 	c, p := e.c, e.st.Plan
 	if used := &c.connector.tables.Used; !used.Load() { // an atomic store for each statement would slow down all connections
 		used.Store(true)
@@ -367,11 +367,11 @@ func idValue(form insert.UUIDForm, b *insert.Block, k int) driver.Value {
 	return b.First + int64(k)
 }
 
-// explain returns the error to report for a statement that was sent. For a syntax
+// explainError returns the error to report for a statement that was sent. For a syntax
 // error it returns the server's message for the user's original query, by preparing
 // that. After a duplicate key it moves the counter above keys that were added to the
 // table unseen.
-func (c *conn) explain(ctx context.Context, st *planner.Statement, text string, blocks []insert.Block, err error) error {
+func (c *conn) explainError(ctx context.Context, st *planner.Statement, text string, blocks []insert.Block, err error) error {
 	switch {
 	case servererr.Is(err, servererr.DuplicateKey):
 		for i := range blocks {
@@ -387,7 +387,7 @@ func (c *conn) explain(ctx context.Context, st *planner.Statement, text string, 
 	return err
 }
 
-// named returns the arguments with their ordinals.
-func named(args []driver.Value) []driver.NamedValue {
+// namedValues returns the arguments with their ordinals.
+func namedValues(args []driver.Value) []driver.NamedValue {
 	return lo.Map(args, func(v driver.Value, i int) driver.NamedValue { return driver.NamedValue{Ordinal: i + 1, Value: v} })
 }

@@ -53,9 +53,9 @@ func openStore(cfg *Config, own driver.Connector, key string) (*ids.Store, error
 			store.Table = of.DBName + "." + store.Table
 		}
 	}
-	store.Name = describe(of)
+	store.Name = describeDatabase(of)
 	if cfg.SegmentStore == nil {
-		store.Home.Server = server(of)
+		store.Home.Server = serverAddress(of)
 		if store.Home.DB, store.Home.Table = quote.Split(cfg.AllocTable); store.Home.DB == "" && of != nil {
 			store.Home.DB = of.DBName
 		}
@@ -66,20 +66,20 @@ func openStore(cfg *Config, own driver.Connector, key string) (*ids.Store, error
 	return ids.OpenStore(store)
 }
 
-// server returns the network and address of the server, or "" if cfg is nil.
-func server(cfg *mysql.Config) string {
+// serverAddress returns the network and address of the server, or "" if cfg is nil.
+func serverAddress(cfg *mysql.Config) string {
 	if cfg == nil {
 		return ""
 	}
 	return fmt.Sprintf("%s(%s)", cfg.Net, cfg.Addr)
 }
 
-// describe returns a description of a database without secrets.
-func describe(cfg *mysql.Config) string {
+// describeDatabase returns a description of a database without secrets.
+func describeDatabase(cfg *mysql.Config) string {
 	if cfg == nil {
 		return "MySQL"
 	}
-	return "MySQL " + server(cfg) + "/" + cfg.DBName
+	return "MySQL " + serverAddress(cfg) + "/" + cfg.DBName
 }
 
 // defaultWorker is the source of worker ids if leafWorker is empty.
@@ -133,7 +133,7 @@ func (c *Connector) Tags(ctx context.Context) ([]segment.Row, error) {
 	}
 	rows, err := c.store.Alloc.Tags(ctx)
 	if err != nil {
-		return nil, public(c.tables.AllocError(c.store.Table, "reading its tags", err))
+		return nil, publicError(c.tables.AllocError(c.store.Table, "reading its tags", err))
 	}
 	return rows, nil
 }
@@ -186,8 +186,8 @@ func (c *Connector) Worker() worker.Status {
 func newTables(cfg *Config, ours driver.Connector, store *ids.Store, snowflakes *ids.Snowflakes) *tables.Set {
 	of := rules.Config{
 		Auto: cfg.Auto(), Rules: cfg.Tables, KeepExplicit: cfg.KeepExplicit, UUID: cfg.UUID, Create: cfg.Create,
-		RefuseAutoIncrement: cfg.RefuseAutoIncrement, Logger: cfg.Logger, ResultOnly: cfg.ResultOnly, Zero: cfg.Zero, Server: server(cfg.MySQL),
-		Foreign: store != nil && cfg.Store != "" && (cfg.MySQL == nil || store.Name != describe(cfg.MySQL)),
+		RefuseAutoIncrement: cfg.RefuseAutoIncrement, Logger: cfg.Logger, ResultOnly: cfg.ResultOnly, Zero: cfg.Zero, Server: serverAddress(cfg.MySQL),
+		Foreign: store != nil && cfg.Store != "" && (cfg.MySQL == nil || store.Name != describeDatabase(cfg.MySQL)),
 	}
 	var generator idgen.Generator
 	if snowflakes != nil {

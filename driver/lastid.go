@@ -45,8 +45,8 @@ func (r *results) RowsAffected() (int64, error) { return lo.LastOrEmpty(r.affect
 func (r *results) AllLastInsertIds() []int64    { return slices.Clone(r.ids) }
 func (r *results) AllRowsAffected() []int64     { return slices.Clone(r.affected) }
 
-// joined returns the result of a query that ran in two parts.
-func joined(first, second driver.Result) driver.Result {
+// joinResults returns the result of a query that ran in two parts.
+func joinResults(first, second driver.Result) driver.Result {
 	r := new(results)
 	for _, part := range []driver.Result{first, second} {
 		if m, ok := part.(mysql.Result); ok {
@@ -60,8 +60,8 @@ func joined(first, second driver.Result) driver.Result {
 	return r
 }
 
-// results does the same as withIDs for a query with several statements.
-func (c *conn) results(ctx context.Context, p *insert.Plan, blocks []insert.Block, res driver.Result) driver.Result {
+// resultsWithIDs does the same as resultWithIDs for a query with several statements.
+func (c *conn) resultsWithIDs(ctx context.Context, p *insert.Plan, blocks []insert.Block, res driver.Result) driver.Result {
 	all, ok := res.(mysql.Result)
 	if !ok {
 		return res
@@ -71,16 +71,16 @@ func (c *conn) results(ctx context.Context, p *insert.Plan, blocks []insert.Bloc
 		in, b := &p.Inserts[i], &blocks[i]
 		if s := in.Statement; s < len(ids) && len(affected) == len(ids) {
 			id, ask := in.ResultID(b, affected[s], ids[s], c.foundRows)
-			ids[s] = c.settleID(ctx, in, b, affected[s], ids[s], id, ask && s == len(ids)-1)
+			ids[s] = c.syncSessionID(ctx, in, b, affected[s], ids[s], id, ask && s == len(ids)-1)
 		}
 	}
 	return &results{ids, affected}
 }
 
-// settleID sets the session's id after a statement that could not set it, and restores it after a statement that
+// syncSessionID sets the session's id after a statement that could not set it, and restores it after a statement that
 // changed it for its result. It returns id or, if ask is set, the session's id: a trigger has set the result's id to 0.
 // The rows are stored: an error of leafsql's statement must not be reported as a failed INSERT.
-func (c *conn) settleID(ctx context.Context, in *insert.Insert, b *insert.Block, affected, server, id int64, ask bool) int64 {
+func (c *conn) syncSessionID(ctx context.Context, in *insert.Insert, b *insert.Block, affected, server, id int64, ask bool) int64 {
 	if b.N == 0 && in.Update == insert.AlwaysUpdate && server != 0 {
 		c.ExecUncancelled(ctx, "SET "+insert.RestoreID)
 	}
@@ -110,9 +110,9 @@ type GeneratedIDs struct {
 	UUIDs []uuid.UUID
 }
 
-type generatedKey struct{}
+type idRecorderKey struct{}
 
-type generatedTo struct {
+type idRecorder struct {
 	mu  sync.Mutex
 	ids *[]GeneratedIDs
 }
@@ -121,11 +121,11 @@ type generatedTo struct {
 // statement executed with it appends its ids to *ids. Concurrent statements may share the
 // context. Read the slice only after these calls have returned.
 func WithGeneratedIDs(ctx context.Context, ids *[]GeneratedIDs) context.Context {
-	return context.WithValue(ctx, generatedKey{}, &generatedTo{ids: ids})
+	return context.WithValue(ctx, idRecorderKey{}, &idRecorder{ids: ids})
 }
 
 // collect appends the ids that were generated for a statement.
-func (to *generatedTo) collect(p *insert.Plan, blocks []insert.Block) {
+func (to *idRecorder) collect(p *insert.Plan, blocks []insert.Block) {
 	to.mu.Lock()
 	defer to.mu.Unlock()
 	for i := range blocks {

@@ -17,7 +17,7 @@ func (e *execution) runInParts(ctx context.Context) error {
 	if len(e.args) > 0 && !c.connector.interpolates {
 		return driver.ErrSkip // the server reports an error when it is prepared
 	}
-	if err := c.mayCut(ctx, e.text); err != nil {
+	if err := c.checkCut(ctx, e.text); err != nil {
 		return err
 	}
 	if e.wantRows {
@@ -43,14 +43,14 @@ func (e *execution) runInParts(ctx context.Context) error {
 		return err
 	}
 	if e.rows = rest.rows; !e.wantRows {
-		e.result = joined(first.result, rest.result)
+		e.result = joinResults(first.result, rest.result)
 	}
 	return nil
 }
 
-// mayCut returns nil if a query may be sent in parts, which requires a connection that allows several
+// checkCut returns nil if a query may be sent in parts, which requires a connection that allows several
 // statements. Otherwise a single-statement connection would run statements that its server rejects.
-func (c *conn) mayCut(ctx context.Context, text string) error {
+func (c *conn) checkCut(ctx context.Context, text string) error {
 	if several, err := c.AllowsMultiStatements(ctx, text); several || err != nil {
 		return err
 	}

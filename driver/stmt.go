@@ -22,18 +22,18 @@ type stmt struct {
 	planner.Prepared
 	c *conn
 
-	inner    map[string]session.Stmt
-	template *insert.Template // template of the last execution; last is its inner statement
-	last     session.Stmt
+	variants     map[string]session.Stmt
+	lastTemplate *insert.Template // template of the last execution; last is its inner statement
+	lastVariant  session.Stmt
 }
 
 // prepare returns a stmt, with the likely variant prepared.
 func (c *conn) prepare(ctx context.Context, st *planner.Statement, text string) (*stmt, error) {
 	prepared, err := c.Planner.Prepare(ctx, st, text)
-	s := &stmt{Prepared: prepared, c: c, inner: make(map[string]session.Stmt, 1)}
+	s := &stmt{Prepared: prepared, c: c, variants: make(map[string]session.Stmt, 1)}
 	var inner session.Stmt
 	if err == nil {
-		inner, err = s.variant(ctx, st.LikelyText(text))
+		inner, err = s.prepareVariant(ctx, st.LikelyText(text))
 	}
 	if err == nil {
 		if len(st.Plan.Inserts) == 0 { // the inner statement has the same text
@@ -51,12 +51,12 @@ func (c *conn) prepare(ctx context.Context, st *planner.Statement, text string) 
 	if again := c.Replan(ctx, st, text, err); again != nil {
 		return c.prepare(ctx, again, text)
 	}
-	return nil, c.explain(ctx, st, text, nil, err)
+	return nil, c.explainError(ctx, st, text, nil, err)
 }
 
-// variant returns the inner statement for text, and prepares it if the session still gives the user's query the same meaning.
-func (s *stmt) variant(ctx context.Context, text string) (session.Stmt, error) {
-	if inner, ok := s.inner[text]; ok {
+// prepareVariant returns the inner statement for text, and prepares it if the session still gives the user's query the same meaning.
+func (s *stmt) prepareVariant(ctx context.Context, text string) (session.Stmt, error) {
+	if inner, ok := s.variants[text]; ok {
 		return inner, nil
 	}
 	if err := s.CheckMeaning(ctx); err != nil {
@@ -66,15 +66,15 @@ func (s *stmt) variant(ctx context.Context, text string) (session.Stmt, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(s.inner) >= maxVariants {
-		for old, stmt := range s.inner { // evict an arbitrary variant
+	if len(s.variants) >= maxVariants {
+		for old, stmt := range s.variants { // evict an arbitrary variant
 			stmt.Close()
-			delete(s.inner, old)
+			delete(s.variants, old)
 			break
 		}
-		s.template, s.last = nil, nil
+		s.lastTemplate, s.lastVariant = nil, nil
 	}
-	s.inner[text] = inner
+	s.variants[text] = inner
 	return inner, nil
 }
 
@@ -82,14 +82,14 @@ func (s *stmt) variant(ctx context.Context, text string) (session.Stmt, error) {
 // server limits the number of prepared statements of all clients together.
 const maxVariants = 16
 
-// choose sets the template's inner statement as the one to send. A text that contains its ids
+// chooseVariant sets the template's inner statement as the one to send. A text that contains its ids
 // serves only one execution, so it is not prepared.
-func (s *stmt) choose(ctx context.Context, t *insert.Template, wantRows bool) (err error) {
-	s.template, s.last = nil, nil
+func (s *stmt) chooseVariant(ctx context.Context, t *insert.Template, wantRows bool) (err error) {
+	s.lastTemplate, s.lastVariant = nil, nil
 	switch {
 	case !t.Literal:
-		if s.last, err = s.variant(ctx, t.Text); err == nil {
-			s.template = t
+		if s.lastVariant, err = s.prepareVariant(ctx, t.Text); err == nil {
+			s.lastTemplate = t
 		}
 		return err
 	case wantRows:
@@ -110,7 +110,7 @@ func (s *stmt) CheckNamedValue(nv *driver.NamedValue) error {
 func (s *stmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
 	e := execution{c: s.c, stmt: s, args: args}
 	if err := e.run(ctx); err != nil {
-		return nil, s.c.connector.refused(err)
+		return nil, s.c.connector.countRefusal(err)
 	}
 	return e.result, nil
 }
@@ -119,7 +119,7 @@ func (s *stmt) ExecContext(ctx context.Context, args []driver.NamedValue) (drive
 func (s *stmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
 	e := execution{c: s.c, stmt: s, args: args, wantRows: true}
 	if err := e.run(ctx); err != nil {
-		return nil, s.c.connector.refused(err)
+		return nil, s.c.connector.countRefusal(err)
 	}
 	return e.rows, nil
 }
@@ -127,19 +127,19 @@ func (s *stmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driv
 // Close closes all inner statements.
 func (s *stmt) Close() error {
 	var errs []error
-	for _, inner := range s.inner {
+	for _, inner := range s.variants {
 		errs = append(errs, inner.Close())
 	}
-	s.inner = nil
+	s.variants = nil
 	return errors.Join(errs...)
 }
 
 // Exec and Query are for callers that bypass database/sql.
 
 func (s *stmt) Exec(args []driver.Value) (driver.Result, error) {
-	return s.ExecContext(context.Background(), named(args))
+	return s.ExecContext(context.Background(), namedValues(args))
 }
 
 func (s *stmt) Query(args []driver.Value) (driver.Rows, error) {
-	return s.QueryContext(context.Background(), named(args))
+	return s.QueryContext(context.Background(), namedValues(args))
 }
