@@ -191,7 +191,7 @@ func read(root string) (n int, err error) {
 			found = page(src)
 		}
 		for _, f := range found {
-			fmt.Printf("%s:%d: %q: %s\n", path, f.line, f.words, f.better)
+			fmt.Printf("%s:%d: %q; better: %s\n", path, f.line, f.words, f.better)
 		}
 		n += len(found)
 		return nil
