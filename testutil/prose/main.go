@@ -51,7 +51,7 @@ var commentRules = []rule{
 }
 
 // fine matches phrases that contain words of the rules and are plain English.
-var fine = words(`(?:stands?|stood) for|(?:is|are|be|was|were|lags?|lagging|falls?|far|further|how far)\s+behind(?:\s+by)?|` +
+var fine = words(`(?:stands?|stood) for|(?:is|are|be|was|were|lags?|lagging|falls?|far|further|hours?|minutes?|seconds?)\s+behind(?:\s+by)?|` +
 	`behind\s+(?:(?:a|an|the|its|one|another|every|such a)\s+)?(?:\w+\s+)?(?:HAProxy|MaxScale|ProxySQL|Router|prox(?:y|ies)|balancers?|nodes?|primary|sockets?)|from behind|left behind`)
 
 // quoted matches quotations and code within a sentence.
@@ -62,9 +62,8 @@ var generated = regexp.MustCompile(`(?m)^// Code generated .* DO NOT EDIT\.$`)
 // pending are pages that were written before these rules.
 var pending = []string{
 	"docs/alerts.md", "docs/command.md",
-	"docs/comparison.md", "docs/dsn.md", "docs/kubernetes.md", "docs/migration.md", "docs/one-to-two.md", "docs/operations.md",
-	"docs/proxy.md", "docs/read-write-splitting.md", "docs/serve.md", "docs/upgrading.md",
-	"docs/what-is-filled.md", "examples/README.md",
+	"docs/comparison.md", "docs/kubernetes.md", "docs/migration.md", "docs/one-to-two.md", "docs/operations.md",
+	"docs/proxy.md", "docs/serve.md", "docs/upgrading.md",
 }
 
 // A finding is a place with words that a rule lists.
