@@ -240,7 +240,7 @@ func recreate(server *mysqltest.Server, database string) error {
 	}
 	defer db.Close()
 	var old []string
-	const all = "SELECT schema_name FROM information_schema.schemata WHERE LOWER(schema_name) NOT IN ('information_schema', 'mysql', 'performance_schema', 'sys')"
+	const all = "SELECT schema_name FROM information_schema.schemata WHERE LOWER(schema_name) NOT IN ('information_schema', 'mysql', 'performance_schema', 'sys', 'metrics_schema')"
 	if err := sqlx.NewDb(db, "mysql").Select(&old, all); err != nil {
 		return err
 	}

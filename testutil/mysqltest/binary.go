@@ -236,7 +236,7 @@ func (b binary) initArgs(datadir string) []string {
 func (b binary) initialize(datadir string) error {
 	if b.tidb {
 		tmp := strconv.Quote(datadir + "/tmp")
-		return os.WriteFile(datadir+".toml", []byte("temp-dir = "+tmp+"\ntmp-storage-path = "+tmp+"\n"), 0o600)
+		return os.WriteFile(datadir+".toml", []byte("temp-dir = "+tmp+"\ntmp-storage-path = "+tmp+"\n[log]\nslow-query-file = "+strconv.Quote(datadir+".slow")+"\n"), 0o600)
 	}
 	if b.kind == MySQL {
 		init := datadir + ".sql"

@@ -58,7 +58,6 @@ func Database(t testing.TB) string {
 // A Target is one server that a test matrix runs against.
 type Target struct {
 	Name string // "mariadb" or "mysql"
-	TiDB bool   // the server is TiDB; Name is "mysql"
 	dsn  string
 }
 
@@ -97,22 +96,6 @@ func (g Target) Needs(t testing.TB, what string, mariaDB, mySQL int) {
 	t.Helper()
 	if !g.Has(t, mariaDB, mySQL) {
 		t.Skip(Lacks + what)
-	}
-}
-
-// TiDBLacks skips a test that needs a feature which TiDB does not have.
-func (g Target) TiDBLacks(t testing.TB, what string) {
-	t.Helper()
-	if g.TiDB {
-		t.Skip(Lacks + what)
-	}
-}
-
-// TiDBRefuses skips a test of statements that leafsql refuses on TiDB.
-func (g Target) TiDBRefuses(t testing.TB, what string) {
-	t.Helper()
-	if g.TiDB {
-		t.Skip(Refused + what)
 	}
 }
 
@@ -237,7 +220,6 @@ func find(dsn string) (Target, error) {
 	if strings.Contains(version, "MariaDB") {
 		g.Name = string(MariaDB)
 	}
-	g.TiDB = strings.Contains(version, "TiDB")
 	return g, nil
 }
 

@@ -139,9 +139,7 @@ func (s *Server) DSN(database string) string {
 }
 
 // Target returns the server as a target on which tests create databases.
-func (s *Server) Target() Target {
-	return Target{Name: string(s.Kind()), TiDB: s.bin.tidb, dsn: s.DSN("")}
-}
+func (s *Server) Target() Target { return Target{Name: string(s.Kind()), dsn: s.DSN("")} }
 
 // DataDir returns the server's data directory, which may be changed while the server is stopped. Programs in the parent
 // folder come first on the server's PATH.

@@ -86,12 +86,16 @@ func ask(name string, only *regexp.Regexp, logs string) (equal bool, err error) 
 	fmt.Printf("%s: %s; what the tests print is in %s\n", name, version, log.Name())
 
 	found := newResults()
+	excluded, err := exclusions(name)
+	if err != nil {
+		return false, err
+	}
 	for _, p := range packages {
 		names := slices.DeleteFunc(slices.Clone(p.names), func(name string) bool { return !only.MatchString(path.Join(p.module, name)) })
 		if len(names) == 0 {
 			continue
 		}
-		if err := found.test(name, p.module, p.tests, names, log); err != nil {
+		if err := found.run(name, p.module, p.tests, names, excluded, log); err != nil {
 			return false, err
 		}
 	}
@@ -141,9 +145,16 @@ func versionOf() (string, error) {
 	return server.Version()
 }
 
-// test runs the tests of a module's packages and prints its progress.
-func (r *results) test(name, folder, tests string, packages []string, log *os.File) error {
-	cmd := exec.Command("go", append([]string{"test", "-C", folder, "-json", "-count=1", "-timeout=90m", "-p=2", "-run=" + tests, "-skip=" + elsewhere}, packages...)...)
+// run runs the tests of a module's packages and prints its progress.
+func (r *results) run(name, folder, tests string, packages []string, excluded []exclusion, log *os.File) error {
+	skip := elsewhere
+	for _, x := range excluded {
+		if slices.ContainsFunc(packages, func(pkg string) bool { return path.Join(folder, pkg) == x.pkg }) {
+			skip += "|" + x.pattern()
+			r.exclude(x)
+		}
+	}
+	cmd := exec.Command("go", append([]string{"test", "-C", folder, "-json", "-count=1", "-timeout=90m", "-p=2", "-run=" + tests, "-skip=" + skip}, packages...)...)
 	cmd.Stderr = log
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -205,19 +216,23 @@ func (r *results) add(e event) {
 		return
 	}
 	top, part, _ := strings.Cut(e.Test, "/")
-	if r.tests[e.Package] == nil {
-		r.tests[e.Package] = map[string]*result{}
-	}
-	test := r.tests[e.Package][top]
-	if test == nil {
-		test = &result{action: "fail"} // until it has ended
-		r.tests[e.Package][top] = test
-	}
+	test := r.test(e.Package, top)
 	test.refused = test.refused || strings.Contains(e.Output, mysqltest.Refused)
 	test.lack = test.lack || strings.Contains(e.Output, mysqltest.Lacks)
 	if part == "" && (e.Action == "pass" || e.Action == "fail" || e.Action == "skip") {
 		test.action = e.Action
 	}
+}
+
+// test returns the result of a test, which has failed until it ends.
+func (r *results) test(pkg, name string) *result {
+	if r.tests[pkg] == nil {
+		r.tests[pkg] = map[string]*result{}
+	}
+	if r.tests[pkg][name] == nil {
+		r.tests[pkg][name] = &result{action: "fail"}
+	}
+	return r.tests[pkg][name]
 }
 
 func (r *results) summary(pkg string) string {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -30,6 +31,38 @@ func TestCells(t *testing.T) {
 	} {
 		if got := r.cell([]string{tests}); got != want {
 			t.Errorf("%s: %q, want %q", tests, got, want)
+		}
+	}
+}
+
+// TestExclusions: an excluded test, or a test with an excluded subtest, counts as refused or as one that the server does not have.
+func TestExclusions(t *testing.T) {
+	r := newResults()
+	for _, x := range []exclusion{{"", "a", "TestRefused", true}, {"", "a", "TestLacks", false}, {"", "a", "TestPart/x y", true}, {"", "a", "TestFewer/x", false}} {
+		r.exclude(x)
+	}
+	r.add(event{"pass", "a", "TestPart", ""})
+	r.add(event{"pass", "a", "TestFewer", ""})
+	for tests, want := range map[string]string{"a TestRefused": refused, "a TestLacks": lacking, "a TestPart": "equal, in part refused", "a TestFewer": same} {
+		if got := r.cell([]string{tests}); got != want {
+			t.Errorf("cell(%s) = %q, want %q", tests, got, want)
+		}
+	}
+	if got, want := (exclusion{test: "TestPart/x.y"}).pattern(), `^TestPart$/^x\.y$`; got != want {
+		t.Errorf("pattern() = %s, want %s", got, want)
+	}
+}
+
+// TestExclusionsNameTests: every exclusion names a test of its package.
+func TestExclusionsNameTests(t *testing.T) {
+	all, err := exclusions("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range all {
+		top, _, _ := strings.Cut(x.test, "/")
+		if !slices.Contains(testsOf(t, x.pkg), top) {
+			t.Errorf("excluded.txt: %s has no test %s", x.pkg, top)
 		}
 	}
 }
@@ -68,24 +101,10 @@ func TestPage(t *testing.T) {
 
 // TestCapabilitiesNameTests: every pattern matches a test of its package.
 func TestCapabilitiesNameTests(t *testing.T) {
-	root := "../.."
 	for _, c := range capabilities {
 		for _, tests := range c.tests {
 			pkg, pattern, _ := strings.Cut(tests, " ")
-			files, err := filepath.Glob(filepath.Join(root, pkg, "*_test.go"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			var names []string
-			for _, file := range files {
-				text, err := os.ReadFile(file)
-				if err != nil {
-					t.Fatal(err)
-				}
-				for _, m := range regexp.MustCompile(`(?m)^func (Test\w+)\(`).FindAllSubmatch(text, -1) {
-					names = append(names, string(m[1]))
-				}
-			}
+			names := testsOf(t, pkg)
 			for one := range strings.SplitSeq(pattern, "|") {
 				if !regexp.MustCompile("(?m)" + one).MatchString(strings.Join(names, "\n")) {
 					t.Errorf("%s: no test of %s matches %s", c.what, pkg, one)
@@ -93,4 +112,23 @@ func TestCapabilitiesNameTests(t *testing.T) {
 			}
 		}
 	}
+}
+
+// testsOf returns the names of a package's tests.
+func testsOf(t *testing.T, pkg string) (names []string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("../..", pkg, "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile(`(?m)^func (Test\w+)\(`).FindAllSubmatch(text, -1) {
+			names = append(names, string(m[1]))
+		}
+	}
+	return names
 }

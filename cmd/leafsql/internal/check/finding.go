@@ -31,7 +31,6 @@ type Finding struct {
 var codes = []string{
 	"read-only",          // the server accepts no writes
 	"server-old",         // a version that cannot fill INSERT … SELECT
-	"server-tidb",        // TiDB, on which INSERT … SELECT is not filled
 	"server-bug",         // a version with a bug that costs keys
 	"stores-differ",      // shards take ids from different tables
 	"workers-differ",     // shards take worker ids from different sources

@@ -120,9 +120,9 @@ func (c *checker) checkAutoIncrement(ctx context.Context, t *survey.Table, tag *
 	switch invisible := t.CheckVisible(def); {
 	case tag != nil && (tag.Row == nil || tag.IsRowTooLow() || len(tag.UnknownTables()) > 0):
 		f.Fix = "leaf_alloc first needs a row above all numbers that AUTO_INCREMENT gave, or ids of deleted rows come again: leafsql migrate goes there step by step, or leafsql init adds or raises the row"
-	case c.waitsForPrograms(&f):
 	case t.Shard.TiDB:
 		f.Fix = "leave it, once every writer uses mysql-leaf: TiDB takes it off only under tidb_allow_remove_auto_inc, and never puts it back"
+	case c.waitsForPrograms(&f):
 	case invisible != nil:
 		f.Fix = invisible.Error()
 	default:

@@ -13,12 +13,6 @@ import (
 // checkVersions finds servers on which statements are refused because of their version.
 func (c *checker) checkVersions(context.Context) error {
 	for _, shard := range c.Shards {
-		if shard.TiDB {
-			c.add(Finding{Code: "server-tidb", Severity: Note, Server: shard.Label,
-				Message: c.translate("This is TiDB. INSERT … SELECT and LOAD DATA into configured tables are refused."),
-				Fix:     "SELECT the rows, or read the file, in the program and insert them with VALUES"})
-			continue
-		}
 		for _, f := range findOldServer(c.opts.Texts, shard.Label, shard.Inspection.MariaDB, shard.Inspection.Version, shard.Tables) {
 			c.add(f)
 		}
