@@ -126,13 +126,13 @@ CREATE TABLE shop.orders (id BIGINT NOT NULL PRIMARY KEY, customer VARCHAR(64) N
 CREATE USER admin IDENTIFIED BY 'secret';
 GRANT ALL ON *.* TO admin WITH GRANT OPTION;`)
 	s.addresses = strings.NewReplacer("127.0.0.1:3306", server.Addr(), "127.0.0.1:3307", "127.0.0.1:0")
-	shells := p.blocks(t, "## Start it", "sh")
+	shells := p.blocks(t, "## Quick start", "sh")
 	shell := func(code string) *exec.Cmd {
 		cmd := exec.Command("sh", "-ec", s.addresses.Replace(code))
 		cmd.Env = append(os.Environ(), "PATH="+tools+":"+os.Getenv("PATH"))
 		return cmd
 	}
-	s.run(t, p.blocks(t, "## Start it", "sql")[0])
+	s.run(t, p.blocks(t, "## Quick start", "sql")[0])
 	if out, err := shell(shells[0]).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
