@@ -51,12 +51,12 @@ func (s *stmt) startBulk(ctx context.Context, rows, room int, arg func(row, i in
 	case st.Way == planner.PassedThrough:
 		return nil, nil
 	case st.Way != planner.Filled:
-		return nil, st.Plan.Inserts[0].Table.Refuse("its rows do not come from VALUES, and it is executed in bulk", "execute it row by row")
+		return nil, st.Plan.Inserts[0].Table.Refuse("it is executed in bulk, and its rows do not come from VALUES", "execute it row by row")
 	}
 	plan := st.Plan.ForBulk()
 	b := &bulk{prepared: s, in: plan.Inserts[0]}
 	if b.in.Returning && b.in.Way == insert.IDSetAfter {
-		return nil, b.in.Table.Refuse(insert.SessionID+" is read in it, and it is executed in bulk and answers with rows", "execute it row by row")
+		return nil, b.in.Table.Refuse(insert.SessionID+" is read in it, and it is executed in bulk and returns rows", "execute it row by row")
 	}
 	wanted, floor := b.in.RowsWithoutKey*rows, b.in.Floor
 	for row := range rows {

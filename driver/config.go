@@ -152,11 +152,11 @@ func checkConfig(cfg *Config) error {
 		return configError("leafTables", "none with rules", "set Config.None to false, or Config.Tables to nil")
 	}
 	if cfg.Auto() && cfg.SegmentStore != nil {
-		return configError("leafTables", "auto reads leaf_alloc, which a SegmentStore of one's own replaces", "name the tables")
+		return configError("leafTables", "auto reads leaf_alloc, which Config.SegmentStore replaces", "name the tables")
 	}
 	for _, r := range cfg.Tables {
 		if !r.Exclude && r.Kind == Sequence && cfg.SegmentStore != nil {
-			return ruleError(r.String(), "sequences are rows of a table, and a SegmentStore of one's own has none", "take Rule.Generator for the table, or leave SegmentStore out")
+			return ruleError(r.String(), "sequences are rows of a table, and Config.SegmentStore has no table", "set Rule.Generator for the table, or leave SegmentStore unset")
 		}
 	}
 	return nil

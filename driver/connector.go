@@ -164,7 +164,7 @@ func (c *Connector) Connect(ctx context.Context) (driver.Conn, error) {
 	ic, ok := dc.(innerConn)
 	if !ok {
 		dc.Close()
-		return nil, configError("the wrapped driver", fmt.Sprintf("its connection (%T) lacks %s", dc, missingMethods(dc)), "wrap go-sql-driver's own connector, or one that passes these on")
+		return nil, configError("the wrapped driver", fmt.Sprintf("its connection (%T) lacks %s", dc, missingMethods(dc)), "wrap go-sql-driver's connector, or one whose connections have these methods")
 	}
 	var db string // database in use, or empty
 	switch c, err = c.reopen(); {
@@ -248,7 +248,7 @@ func inspectServer(ctx context.Context, dsn string, tags []string) (*inspect.Ins
 	}
 	for _, r := range cfg.Tables {
 		if r.Database == "" && cfg.MySQL.DBName == "" {
-			return nil, ruleError(r.String(), "the DSN has no database that a bare table name could mean", "write db."+r.Table)
+			return nil, ruleError(r.String(), "the DSN has no database, and the rule has a table name without one", "write db."+r.Table)
 		}
 	}
 	own, err := mysql.NewConnector(pool.AdaptConfig(cfg.MySQL))

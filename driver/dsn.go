@@ -104,7 +104,7 @@ func checkSwallowed(dsn string) error {
 	slash := strings.LastIndexByte(dsn, '/')
 	database, _, _ := strings.Cut(dsn[slash+1:], "?")
 	if m := leafParam.FindString(dsn[:slash+1] + database); m != "" {
-		return configError(strings.TrimSuffix(m, "="), "it became part of the user, password, address or database, because a DSN is cut at its last slash",
+		return configError(strings.TrimSuffix(m, "="), "it was read as part of the user, password, address or database, because a DSN is split at its last slash",
 			"write / as %2F in the value of every parameter, and put parameters after the database and a ?")
 	}
 	return nil
@@ -118,8 +118,8 @@ func (c *Config) readWorkerOptions(own map[string]string) error {
 	for _, k := range slices.Sorted(maps.Keys(own)) {
 		if name == "" || len(k) <= len(prefix) || !strings.EqualFold(k[:len(prefix)], prefix) {
 			known := lo.Map(params, func(p param, _ int) string { return p.name })
-			return configError(k, "no such parameter",
-				"known are "+strings.Join(known, ", ")+", and those that begin with leaf and the name of leafWorker's source, as leafNacosGroup beside leafWorker=nacos(…)")
+			return configError(k, "it is not a known parameter",
+				"known are "+strings.Join(known, ", ")+", and options of leafWorker's source, such as leafNacosGroup with leafWorker=nacos(…)")
 		}
 		if c.WorkerOptions == nil {
 			c.WorkerOptions = make(map[string]string)
@@ -133,7 +133,7 @@ func (c *Config) readWorkerOptions(own map[string]string) error {
 }
 
 func repeatedError(name string) error {
-	return configError(name, "it is there twice", "keep one of them")
+	return configError(name, "it is set twice", "keep one of them")
 }
 
 // FormatDSN returns a DSN that ParseDSN reads back as an equal Config, except for Go
@@ -205,27 +205,27 @@ func writeTables(c *Config) string {
 
 func checkStore(v string) error {
 	if strings.Contains(v, "|") {
-		return configError("leafStore", "it names several stores, which version 0.2 does not support", "stop all writers, run leafsql init -from-stores 'A|B|C', and name one store")
+		return configError("leafStore", "it has several stores, which version 0.2 does not support", "stop all writers, run leafsql init -from-stores 'A|B|C', and name one store")
 	}
 	if err := checkSwallowed(v); err != nil {
 		return err
 	}
 	if _, err := mysql.ParseDSN(v); err != nil {
-		return configError("leafStore", err.Error(), "it takes a go-sql-driver DSN, with every / written as %2F")
+		return configError("leafStore", err.Error(), "write a go-sql-driver DSN, with every / written as %2F")
 	}
 	return nil
 }
 
 func checkAllocTable(v string) error {
 	if _, table := quote.Split(v); table == "" || strings.HasPrefix(v, ".") {
-		return configError("leafAllocTable", "not a table's name", "write [db.]table")
+		return configError("leafAllocTable", "it is not a table name", "write [db.]table")
 	}
 	return nil
 }
 
 func checkWorker(v string) error {
 	if _, _, err := spec.Parse(v); err != nil {
-		return configError("leafWorker", "not of the form name(address)", "write for example static(7) or nacos(127.0.0.1:8848)")
+		return configError("leafWorker", "it is not of the form name(address)", "write for example static(7) or nacos(127.0.0.1:8848)")
 	}
 	return nil
 }
@@ -234,7 +234,7 @@ func checkWorker(v string) error {
 func checkOneOf(name, one, note, other string) func(string) error {
 	return func(v string) error {
 		if v != one && v != other {
-			return configError(name, fmt.Sprintf("%q is not one of its values", v), "write "+one+note+" or "+other)
+			return configError(name, fmt.Sprintf("the value %q is not allowed", v), "write "+one+note+" or "+other)
 		}
 		return nil
 	}
@@ -243,7 +243,7 @@ func checkOneOf(name, one, note, other string) func(string) error {
 func readLease(c *Config, v string) error {
 	d, err := time.ParseDuration(v)
 	if err != nil || d < 6*time.Second || d > time.Hour {
-		return configError("leafLease", "not a duration from 6 seconds to an hour", "write for example 60s")
+		return configError("leafLease", "it is not a duration from 6 seconds to an hour", "write for example 60s")
 	}
 	c.Lease = d
 	return nil
@@ -288,7 +288,7 @@ func parseRules(s string) ([]Rule, error) {
 			return nil, err
 		}
 		if slices.ContainsFunc(rules, func(o Rule) bool { return o.Database == r.Database && o.Table == r.Table }) {
-			return nil, ruleError(entry, "the same table stands in two rules", "keep one of them")
+			return nil, ruleError(entry, "two rules have the same table", "keep one of them")
 		}
 		rules = append(rules, r)
 	}
@@ -311,13 +311,13 @@ func parseRule(s string) (Rule, error) {
 	case strings.HasSuffix(s, ":"):
 		return r, ruleError(s, "it ends with a colon", "write [db.]table[:column[:generator]]")
 	case strings.ContainsAny(s, ";"):
-		return r, ruleError(s, "rules are separated by commas", "write a , for the ;, or a * if it is part of a name")
+		return r, ruleError(s, "rules are separated by commas", "write a , instead of the ;, or a * if the name has a ;")
 	case strings.ContainsAny(name, "`'\"") || strings.ContainsFunc(name, unicode.IsSpace):
-		return r, ruleError(s, "a name is written without quotes and spaces", "write [db.]table[:column[:generator]], and commas between rules; a * stands for such parts of a name")
+		return r, ruleError(s, "it has a quote or a space", "write [db.]table[:column[:generator]] without quotes, and commas between rules; a * matches such parts of a name")
 	case r.Exclude && more:
-		return r, ruleError(s, "a rule that takes tables out names no column", "write ![db.]table")
+		return r, ruleError(s, "a rule that excludes tables cannot have a column", "write ![db.]table")
 	case r.Table == "auto" || r.Table == "none":
-		return r, ruleError(s, r.Table+" stands alone", "write leafTables="+r.Table+", or rules only")
+		return r, ruleError(s, r.Table+" cannot be combined with rules", "write leafTables="+r.Table+", or rules only")
 	}
 	switch kind, arg, ok := strings.Cut(generator, "("); {
 	case r.Exclude:
@@ -328,7 +328,7 @@ func parseRule(s string) (Rule, error) {
 	case ok && (Kind(kind) == Segment || Kind(kind) == Sequence) && strings.HasSuffix(arg, ")") && len(arg) > 1:
 		r.Kind, r.Tag = Kind(kind), arg[:len(arg)-1]
 		if len(r.Tag) > 128 {
-			return r, ruleError(s, "the name is longer than the table's 128 characters", "shorten it")
+			return r, ruleError(s, "the tag is longer than 128 characters, the size of its column", "shorten it")
 		}
 	default:
 		return r, ruleError(s, fmt.Sprintf("unknown generator %q", generator), "known are segment, segment(TAG), sequence(NAME), snowflake and uuid7")

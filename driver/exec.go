@@ -345,12 +345,12 @@ func (c *conn) keyMeaning(ctx context.Context, in *insert.Insert, text string, v
 		err = c.LoadSettings(ctx, text)
 		m = in.Table.ZeroMeaningIn(c.Settings.KeepsZero)
 	case insert.KeyUnclear:
-		kind := fmt.Sprintf("of the type %T ", v)
+		kind := fmt.Sprintf("of type %T ", v)
 		if _, client := v.(interface{ KeyValue() any }); client { // Go type names mean nothing to a client of the protocol
 			kind = ""
 		}
-		err = &insert.Refusal{Table: in.Table.Name, Column: in.Table.Key, Reason: "what a key " + kind + "with this value means depends on the column and the session",
-			Fix: "give a whole number, or nil for a generated one"}
+		err = &insert.Refusal{Table: in.Table.Name, Column: in.Table.Key, Reason: "a key " + kind + "with this value has no certain meaning, which depends on the column and the session",
+			Fix: "pass a whole number, or nil for a generated key"}
 	}
 	return m, floor, exact, err
 }

@@ -46,7 +46,7 @@ func openStore(cfg *Config, own driver.Connector, key string) (*ids.Store, error
 			store.Connector, err = mysql.NewConnector(pool.AdaptConfig(of))
 		}
 		if err != nil {
-			return nil, configError("leafStore", err.Error(), "it takes a go-sql-driver DSN")
+			return nil, configError("leafStore", err.Error(), "write a go-sql-driver DSN")
 		}
 		store.Key, store.Home.Named = storeKey(of), true
 		if of.DBName != "" && !strings.Contains(store.Table, ".") { // the SQL in errors then works on any connection
@@ -111,7 +111,7 @@ func openSnowflakes(cfg *Config, store *ids.Store) (*ids.Snowflakes, error) {
 		}
 		flakes.Source = fmt.Sprintf("%q %q %q", cfg.Worker, cfg.State, cfg.WorkerOptions) // %q prints maps in key order
 	case address != "" || len(cfg.WorkerOptions) > 0:
-		return nil, configError("leafWorker", "mysql() takes no address and no parameters", "its table is beside leaf_alloc: name that with leafAllocTable, and its database with leafStore")
+		return nil, configError("leafWorker", "mysql() takes no address and no parameters", "its table is in the database of leaf_alloc; set that with leafAllocTable or leafStore")
 	}
 	s, err := ids.OpenSnowflakes(flakes)
 	if err != nil {
@@ -119,7 +119,7 @@ func openSnowflakes(cfg *Config, store *ids.Store) (*ids.Snowflakes, error) {
 	}
 	if s.Lease != cfg.Lease {
 		s.Close()
-		return nil, configError("leafLease", fmt.Sprintf("another pool of this process holds its worker id from the same source for %v, not %v", s.Lease, cfg.Lease),
+		return nil, configError("leafLease", fmt.Sprintf("another pool of this process leases its worker id from the same source with leafLease=%v, this one has %v", s.Lease, cfg.Lease),
 			"give all pools the same leafLease")
 	}
 	return s, nil
@@ -149,7 +149,7 @@ func (c *Connector) Tag(ctx context.Context, tag string) (segment.Row, error) {
 	return c.store.Alloc.Row(ctx, tag)
 }
 
-var errNoAlloc = configError("Config.SegmentStore", "it replaces leaf_alloc, whose rows cannot be read then", "ask the store itself")
+var errNoAlloc = configError("Config.SegmentStore", "it replaces leaf_alloc, so there are no rows of leaf_alloc to read", "query the store")
 
 // Segment returns the generator of a tag, for ids without an INSERT. Tables with
 // this tag use the same generator. It is closed with the Connector. Nothing is

@@ -259,7 +259,7 @@ func TestLeaseOfASharedSource(t *testing.T) {
 		other := cfg.Clone()
 		other.Lease = 30 * time.Second
 		_, err := Wrap(noop{}, other)
-		if refused, ok := errors.AsType[*ConfigError](err); !ok || refused.Param != "leafLease" || !strings.Contains(err.Error(), "1m0s, not 30s") {
+		if refused, ok := errors.AsType[*ConfigError](err); !ok || refused.Param != "leafLease" || !strings.Contains(err.Error(), "leafLease=1m0s, this one has 30s") {
 			t.Errorf("%q: %v", spec, err)
 		}
 		first.Close()

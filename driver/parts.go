@@ -26,7 +26,7 @@ func (e *execution) runInParts(ctx context.Context) error {
 			return err
 		}
 		if in := st.Plan.Inserts; len(in) != 1 || !in[0].NeedsOwnText() || in[0].Returning || st.Plan.Results != 1 {
-			return &insert.Refusal{Reason: "its statements have to be sent one by one, and the rows of all but the last would be lost", Fix: "send it with Exec, or send them one by one"}
+			return &insert.Refusal{Reason: "its statements have to be sent one by one, and all rows but those of the last statement would be lost", Fix: "send it with Exec, or send them one by one"}
 		}
 	}
 	first, rest := execution{c: c, text: e.text[:p.Cut]}, execution{c: c, text: e.text[p.Cut:], wantRows: e.wantRows}
@@ -38,7 +38,7 @@ func (e *execution) runInParts(ctx context.Context) error {
 	}
 	switch err := rest.run(ctx); {
 	case err == driver.ErrSkip: // it would make database/sql prepare the whole query
-		return errors.New("leafsql: a text that runs in parts: an argument cannot be put into the text; write its statements one by one")
+		return errors.New("leafsql: a query that runs in parts has an argument that cannot be written into it; send its statements one by one")
 	case err != nil:
 		return err
 	}
@@ -64,5 +64,5 @@ func (c *conn) prepareError(ctx context.Context, text string) error {
 	if err := c.TryPrepare(ctx, text); err != nil {
 		return err
 	}
-	return &insert.Refusal{Reason: "it is read as several statements, and the server takes it for one", Fix: "write it in a simpler form"}
+	return &insert.Refusal{Reason: "leafsql reads it as several statements, and the server as one", Fix: "write it in a simpler form"}
 }

@@ -27,15 +27,15 @@ func TestParseRules(t *testing.T) {
 		{in: "a:id:uuid", err: `unknown generator "uuid"; known are segment`},
 		{in: "a:id:segment()", err: "unknown generator"},
 		{in: "a:id:segment(" + strings.Repeat("x", 129) + ")", err: "128"},
-		{in: "auto,a", err: "auto stands alone"},
-		{in: "a,none", err: "none stands alone"},
+		{in: "auto,a", err: "auto cannot be combined"},
+		{in: "a,none", err: "none cannot be combined"},
 		{in: "`a`", err: "without quotes"},
 		{in: "a,a:id", err: "two rules"},
 		{in: "!tmp_*", want: []Rule{{Table: "tmp_*", Exclude: true}}},
 		{in: "*,!shop.tmp_*", want: []Rule{{Table: "*", Kind: Segment}, {Database: "shop", Table: "tmp_*", Exclude: true}}, back: "*"},
-		{in: "!a:id", err: "names no column"},
+		{in: "!a:id", err: "cannot have a column"},
 		{in: "orders;items", err: "separated by commas"},
-		{in: "a\tb", err: "without quotes and spaces"},
+		{in: "a\tb", err: "a quote or a space"},
 	} {
 		got, err := parseRules(tt.in)
 		if tt.err != "" {

@@ -91,7 +91,7 @@ func connectorOf(db *sql.DB) (*Connector, error) {
 		return nil
 	})
 	if err == nil && found == nil {
-		err = fmt.Errorf("leafsql: StatsOf: the pool's driver is %T; open it as %q, or ask the Connector", db.Driver(), Name)
+		err = fmt.Errorf("leafsql: StatsOf: the pool's driver is %T; open it as %q, or use the Connector", db.Driver(), Name)
 	}
 	return found, err
 }

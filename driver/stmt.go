@@ -93,7 +93,7 @@ func (s *stmt) chooseVariant(ctx context.Context, t *insert.Template, wantRows b
 		}
 		return err
 	case wantRows:
-		return s.Statement.Plan.Inserts[0].Table.Refuse("with a placeholder for each key it has more than a statement may have, and it answers with rows", "write fewer rows, or run it with Exec")
+		return s.Statement.Plan.Inserts[0].Table.Refuse("with a placeholder for each key it has more placeholders than the server allows, and it returns rows", "write fewer rows, or run it with Exec")
 	}
 	return s.CheckMeaning(ctx)
 }

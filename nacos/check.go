@@ -27,7 +27,7 @@ func checkCAS(ctx context.Context, server documents, name, service string) error
 			return unlessMissed(err)
 		}
 	}
-	return api.Unusable(name, "it says ok to a compare-and-set with the wrong md5, as 2.0.x does"+api.Newer)
+	return api.Unusable(name, "it accepts a compare-and-set with a wrong md5, as 2.0.x does"+api.Newer)
 }
 
 // prove returns an error unless acknowledged writes were carried out: after
@@ -43,7 +43,7 @@ func (r *registry) prove(ctx context.Context, id, text string, replaced worker.V
 	}
 	err := r.configs.publish(ctx, id, text, string(replaced))
 	if err == nil {
-		return api.Unusable(r.servers, "it says ok to a compare-and-set and does not carry it out"+api.Newer)
+		return api.Unusable(r.servers, "it acknowledges a compare-and-set without executing it"+api.Newer)
 	}
 	err = unlessMissed(err)
 	r.mu.Lock()
@@ -61,7 +61,7 @@ func unlessMissed(err error) error {
 	return err
 }
 
-var errAnotherRegistry = errors.New("it does not show the registry of worker ids that this process's is of; name servers of one cluster only")
+var errAnotherRegistry = errors.New("it has another registry of worker ids than this process uses; list servers of one cluster only")
 
 // checkRegistry returns an error if a slot is held and the server does not show
 // the registry of that slot. Another cluster would accept a renewal, as the
@@ -143,7 +143,7 @@ func (c *cluster) checkCluster(ctx context.Context) error {
 		// Other nodes show a new registry with a delay.
 		if time.Since(try) > visible {
 			return api.Unusable(c.targets[first]+" and "+c.targets[other],
-				fmt.Sprintf("they have different registries (%s, %s), so they are of two clusters; name servers of one only", registries[first], registries[other]))
+				fmt.Sprintf("they have different registries (%s, %s), so they belong to two clusters; list servers of one cluster only", registries[first], registries[other]))
 		}
 		if !api.Sleep(ctx, 200*time.Millisecond) {
 			return nil

@@ -122,7 +122,7 @@ func (c *Config) complete() error {
 		}
 	}
 	if c.NamingClient != nil && c.ConfigClient == nil {
-		return errors.New("leafsql: Nacos: a NamingClient without a ConfigClient; leases need the config service, so pass both")
+		return errors.New("leafsql: Nacos: a NamingClient is set without a ConfigClient; pass both, because leases need the config service")
 	}
 	if len(c.Servers) == 0 && c.ConfigClient == nil {
 		return errors.New("leafsql: Nacos: no server; write for example nacos(n1:8848,n2:8848)")

@@ -31,7 +31,7 @@ func parse(address string, opts worker.Options) (Config, error) {
 		return Config{}, err
 	}
 	if strings.Contains(address, "@") { // the part before @ may be secret
-		return Config{}, errors.New("leafsql: Nacos: an @ in the servers' addresses; write host:port alone, and who logs in as leafNacosUsername and leafNacosPassword")
+		return Config{}, errors.New("leafsql: Nacos: the servers' addresses contain an @; write only host:port, and set leafNacosUsername and leafNacosPassword")
 	}
 	for _, a := range strings.Split(address, ",") {
 		server, err := parseServer(strings.TrimSpace(a))

@@ -72,7 +72,7 @@ func (p *presence) onChange(ctx context.Context, id int, d worker.Doc, held bool
 	case p.listed:
 		p.listed = false
 		if err := p.remove(ctx, in); err != nil {
-			p.log.Warn("leafsql: Nacos still lists this process as the holder of a worker id that it does not hold any more", "worker_id", id, "err", err)
+			p.log.Warn("leafsql: Nacos still lists this process as the holder of a worker id that it has released", "worker_id", id, "err", err)
 		}
 	}
 }

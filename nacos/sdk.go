@@ -127,7 +127,7 @@ func (s *sdkConfig) publish(ctx context.Context, id, text, md5 string) error {
 		return s.client.PublishConfig(vo.ConfigParam{DataId: id, Group: s.group, Content: text, CasMd5: md5, Type: "json"})
 	})
 	if !ok && err == nil {
-		err = errors.New("the server did not say why it refused")
+		err = errors.New("the server gave no reason for the refusal")
 	}
 	return fromClient(err)
 }

@@ -28,7 +28,7 @@ func (s *session) readClientAddress() error {
 		}
 		switch {
 		case err != nil:
-			s.client.sendError(1043, "", "leafsql: no PROXY header comes from "+peer.String()+", though it is a balancer's address by -proxy-protocol; let the balancer send one (HAProxy: send-proxy-v2), or take the address out")
+			s.client.sendError(1043, "", "leafsql: no PROXY header came from "+peer.String()+", which -proxy-protocol lists as a balancer; let the balancer send one (HAProxy: send-proxy-v2), or remove the address from -proxy-protocol")
 			return err
 		case length <= len(b):
 			s.client.discard(length)
@@ -47,7 +47,7 @@ func (s *session) denyUnreadLogin(err error) error {
 	}
 	s.client.seq++ // as the client expects; its login may follow the header
 	if wire.HasHeaderPrefix(s.client.buffered()) {
-		return s.denyLogin(1043, "08S01", "leafsql: a PROXY header comes from "+s.client.address.Addr().String()+", which is no balancer's address by -proxy-protocol; name it there, or let it send none")
+		return s.denyLogin(1043, "08S01", "leafsql: a PROXY header came from "+s.client.address.Addr().String()+", which -proxy-protocol does not list as a balancer; add the address to -proxy-protocol, or send no header")
 	}
 	return s.denyLogin(1043, "08S01", "Bad handshake")
 }

@@ -179,10 +179,10 @@ func TestHeaders(t *testing.T) {
 			{"127.0.0.17", text, ""},
 			{"127.0.0.17", local, ""},
 			{"127.0.0.10", "", ""},
-			{"127.0.0.10", text, "error 1043: #08S01leafsql: a PROXY header comes from 127.0.0.10, "},
-			{"127.0.0.10", local, "error 1043: #08S01leafsql: a PROXY header comes from 127.0.0.10, "},
-			{"127.0.0.9", "GET / HTTP/1.1\r\n\r\n", "error 1043: leafsql: no PROXY header comes from 127.0.0.9, "},
-			{"127.0.0.9", longer, "error 1043: leafsql: no PROXY header comes from 127.0.0.9, "},
+			{"127.0.0.10", text, "error 1043: #08S01leafsql: a PROXY header came from 127.0.0.10, "},
+			{"127.0.0.10", local, "error 1043: #08S01leafsql: a PROXY header came from 127.0.0.10, "},
+			{"127.0.0.9", "GET / HTTP/1.1\r\n\r\n", "error 1043: leafsql: no PROXY header came from 127.0.0.9, "},
+			{"127.0.0.9", longer, "error 1043: leafsql: no PROXY header came from 127.0.0.9, "},
 			{"127.0.0.9", text + text, "error 1043: "},
 		} {
 			o := p.rootOptions()

@@ -26,7 +26,7 @@ func (b *backend) CheckNamedValue(*driver.NamedValue) error { return nil }
 
 // Close is called if the session's state is not as the client left it.
 func (b *backend) Close() error {
-	b.markLost(errors.New("leafsql ended the connection to the server, as its session was not what the client left"))
+	b.markLost(errors.New("leafsql closed the connection to the server, because its session had changed"))
 	return b.conn.Close()
 }
 

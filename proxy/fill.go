@@ -213,6 +213,6 @@ func (s *session) clientMessage(err error) string {
 		}
 		text = (&leafdriver.FillError{Table: fill.Table, Rows: fill.Rows, Key: fill.Key, Err: errInLog}).Error()
 	}
-	s.proxy.causeLine.logger(s.proxy.cfg.Logger).Warn("leafsql: a statement of a client failed", "error", err)
+	s.proxy.causeLine.logger(s.proxy.cfg.Logger).Warn("leafsql: a statement of a client failed", "err", err)
 	return text
 }

@@ -35,7 +35,7 @@ var buffers = sync.Pool{New: func() any { return new([readBufferSize]byte) }}
 var errTooLarge = servererr.ErrPacketTooLarge
 
 // errNoMemory means that a packet would exceed Config.ReadMemory.
-var errNoMemory = sqlError(servererr.PacketTooLarge, "08S01", "leafsql: the long commands of all clients fill the memory for them; send shorter commands, or raise -read-memory of leafsql proxy")
+var errNoMemory = sqlError(servererr.PacketTooLarge, "08S01", "leafsql: the long commands of all clients have reached -read-memory of leafsql proxy; send shorter commands, or raise it")
 
 func sqlError(number uint16, state, message string) *mysql.MySQLError {
 	return &mysql.MySQLError{Number: number, SQLState: [5]byte([]byte(state)), Message: message}

@@ -88,7 +88,7 @@ func (s *Server) endLogin(ses *session, err error) {
 	}
 	err = s.resetBrokenLogins()
 	if (err != nil || !ses.client.isBalancer) && !gone {
-		s.brokenOffLine.logger(s.cfg.Logger).Warn("leafsql: many clients of the proxy in a row broke off their login, as health checks that only connect do", "how many", n,
-			"max_connect_errors", s.maxConnectErrors.Load(), "own login", err, "way out", "let them ask /readyz of -metrics; the server refuses the proxy's host after so many of them (error 1129), unless a login succeeds in between")
+		s.brokenOffLine.logger(s.cfg.Logger).Warn("leafsql: many consecutive clients of the proxy disconnected during the login, as health checks that only connect do", "logins", n,
+			"max_connect_errors", s.maxConnectErrors.Load(), "login_err", err, "hint", "let health checks request /readyz at the address of -metrics; after max_connect_errors of them without a successful login the server refuses the proxy's host (error 1129)")
 	}
 }

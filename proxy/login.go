@@ -53,7 +53,7 @@ func (s *session) handshake() error {
 	}
 	greeting, err := wire.ParseGreeting(p)
 	if err != nil {
-		return s.denyLogin(2027, "", "leafsql: the server does not greet as MySQL or MariaDB does; see that -server leads to one of them")
+		return s.denyLogin(2027, "", "leafsql: the server's greeting is not that of MySQL or MariaDB; check the address of -server")
 	}
 	caps := greeting.Caps &^ hiddenCaps
 	if s.proxy.cfg.TLS == nil {
@@ -77,7 +77,7 @@ func (s *session) handshake() error {
 	} else if s.proxy.cfg.RequireTLS {
 		return s.denyLogin(3159, "HY000", "Connections using insecure transport are prohibited while --require-tls is set for leafsql proxy.")
 	} else if s.proxy.network == "unix" && !strings.Contains(greeting.Version, "MariaDB") { // MySQL would expect passwords in clear text
-		return s.denyLogin(3159, "HY000", "leafsql: MySQL is reached through its unix socket, which takes clients with TLS only; use TLS, or let -server be the server's host and port")
+		return s.denyLogin(3159, "HY000", "leafsql: MySQL is reached through its unix socket, which requires clients with TLS; use TLS, or set -server to the server's host and port")
 	}
 	switch {
 	case err != nil, login.Caps&^caps&(hiddenCaps|wire.SSL|wire.Compress) != 0, login.MariaCaps&^greeting.MariaCaps != 0: // the client uses capabilities that it was not offered
@@ -195,7 +195,7 @@ func (s *session) authenticate() error {
 		frame := bytes.Clone(s.server.frame)
 		if last = frame[wire.HeaderLen:]; s.isProcessLogin() {
 			s.isLoginDecided, s.client.seq = true, frame[3]
-			s.client.sendError(1045, "28000", "leafsql: the account belongs to the operating system user of leafsql proxy (unix_socket, auth_socket); use an account with a password")
+			s.client.sendError(1045, "28000", "leafsql: the account logs in as the operating system user of leafsql proxy (unix_socket, auth_socket); use an account with a password")
 			return errors.New("the server took a client for this process")
 		}
 		s.server.frame = frame
@@ -262,7 +262,7 @@ func (s *session) passServerQuestions(expected *atomic.Uint32) (last []byte, err
 func (s *session) recoverPanic() {
 	if p := recover(); p != nil {
 		s.proxy.counts.panics.Add(1)
-		s.proxy.cfg.Logger.Error("leafsql: a session of the proxy ended by a fault of its own", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+		s.proxy.cfg.Logger.Error("leafsql: a session of the proxy ended because of a bug in leafsql", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 	}
 }
 

@@ -144,9 +144,9 @@ func New(cfg Config) (*Server, error) {
 	case cfg.Server == "":
 		return nil, errors.New("leafsql: proxy.Config.Server: not set; write host:port, or the path of a unix socket")
 	case cfg.RequireTLS && cfg.TLS == nil:
-		return nil, errors.New("leafsql: proxy.Config.RequireTLS: there is no certificate to offer TLS with; set Config.TLS")
+		return nil, errors.New("leafsql: proxy.Config.RequireTLS: TLS is required without a certificate; set Config.TLS")
 	case cfg.ServerTLS != nil && !cfg.ServerTLS.InsecureSkipVerify && cfg.ServerTLS.ServerName == "":
-		return nil, errors.New("leafsql: proxy.Config.ServerTLS: it does not say whose certificate the server has to show; set its ServerName")
+		return nil, errors.New("leafsql: proxy.Config.ServerTLS: it has no name to verify the server's certificate with; set its ServerName")
 	}
 	cfg.ServerConnector = cmp.Or[sqldriver.Connector](cfg.ServerConnector, cfg.Connector)
 	cfg.ServerTLS = cmp.Or(cfg.ServerTLS, &tls.Config{InsecureSkipVerify: true})
@@ -209,7 +209,7 @@ func (s *Server) Serve(l net.Listener) error {
 			return err
 		default: // for example, too many open files
 			pause = min(max(2*pause, 5*time.Millisecond), time.Second)
-			s.cfg.Logger.Warn("leafsql: the proxy cannot accept a connection", "error", err, "again in", pause)
+			s.cfg.Logger.Warn("leafsql: the proxy cannot accept a connection", "err", err, "retry_in", pause.String())
 			select {
 			case <-time.After(pause):
 			case <-s.ctx.Done():

@@ -106,7 +106,7 @@ func playPrepared(c *proxytest.Client) {
 	in.SendLongData(2, "forgotten")
 	in.Reset()
 	in.Execute(proxytest.String("r"), proxytest.Int(102), proxytest.Null())
-	in.SendLongData(9, "no such parameter")
+	in.SendLongData(9, "it is not a known parameter")
 	in.Execute(proxytest.String("s"), proxytest.Int(103), proxytest.Null())
 	c.Query("SELECT name, n, body FROM items WHERE n >= 100 ORDER BY n")
 	call := c.Prepare("CALL two(?)")

@@ -56,7 +56,7 @@ func (s *session) serve() {
 		s.proxy.counts.serverEnds.Add(1)
 	}
 	if err != nil {
-		s.proxy.cfg.Logger.Debug("leafsql: a session of the proxy ended", "client", s.clientAddress(), "error", err)
+		s.proxy.cfg.Logger.Debug("leafsql: a session of the proxy ended", "client", s.clientAddress(), "err", err)
 	}
 }
 
@@ -78,7 +78,7 @@ func (s *session) connect() error {
 		s.proxy.logins.Release(1)
 		s.proxy.counts.unreachable.Add(1)
 		s.client.sendError(2003, "", "leafsql: the server cannot be reached; see the log of leafsql proxy")
-		s.proxy.unreachableLine.logger(s.proxy.cfg.Logger).Warn("leafsql: the server to which clients are taken cannot be reached", "error", err)
+		s.proxy.unreachableLine.logger(s.proxy.cfg.Logger).Warn("leafsql: the server that clients are connected to cannot be reached", "err", err)
 		return err
 	}
 	s.proxy.mu.Lock()

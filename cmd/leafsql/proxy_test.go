@@ -177,7 +177,7 @@ func TestProxyStarts(t *testing.T) {
 		}
 	}
 	local := []string{"-listen", "127.0.0.1:0", "-dsn"}
-	fails("add leafCreate=true to have it created", append(local, dsn)...)
+	fails("add leafCreate=true to create it", append(local, dsn)...)
 	startProxy(t, 1, append(local, dsn+"?leafTables=*&leafCreate=true")...).end(t)
 	exec(t, db, allocTable)
 	fails("GRANT SELECT, UPDATE on it", append(local, of)...)
@@ -266,7 +266,7 @@ func TestProxyGuard(t *testing.T) {
 			c.Read(make([]byte, 1)) // first byte of the greeting
 			c.Close()
 		}
-		for !strings.Contains(p.said.String(), "broke off their login") && p.log.Scan() {
+		for !strings.Contains(p.said.String(), "disconnected during the login") && p.log.Scan() {
 			p.said.WriteString(p.log.Text() + "\n")
 		}
 		if said := p.said.String(); !strings.Contains(said, "Access denied for user 'proxy_guard'@'127.0.0.1'") {
@@ -319,7 +319,7 @@ func TestProxyProtocol(t *testing.T) {
 	}
 	const header, junk = "PROXY TCP4 10.0.0.1 10.0.0.2 5 6\r\n", "GET / HTTP/1.1\r\n"
 	p := startProxy(t, 1, "-dsn", dsn, "-listen", "127.0.0.1:0", "-proxy-protocol", "10.0.0.0/8, 127.0.0.1", "-server-proxy-protocol")
-	if got := answer(p.addresses[0], junk); !strings.Contains(got, "no PROXY header comes from 127.0.0.1") {
+	if got := answer(p.addresses[0], junk); !strings.Contains(got, "no PROXY header came from 127.0.0.1") {
 		t.Errorf("without a header: %q", got)
 	}
 	cfg, err := mysql.ParseDSN(through(dsn, "tcp", p.addresses[0]))
@@ -345,7 +345,7 @@ func TestProxyProtocol(t *testing.T) {
 	}
 	p.end(t)
 	p = startProxy(t, 1, "-dsn", dsn, "-listen", "127.0.0.1:0", "-proxy-protocol", "10.0.0.0/8")
-	if got := answer(p.addresses[0], header); !strings.Contains(got, "a PROXY header comes from 127.0.0.1") {
+	if got := answer(p.addresses[0], header); !strings.Contains(got, "a PROXY header came from 127.0.0.1") {
 		t.Errorf("from elsewhere: %q", got)
 	}
 	p.end(t)

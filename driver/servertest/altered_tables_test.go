@@ -215,7 +215,7 @@ func TestNamesThatMeanNothing(t *testing.T) {
 		}
 	}
 	_, leaf = open(t, "leafCreate=true", tableT)
-	if err := leaf.Ping(); err != nil || !strings.Contains(log.String(), "leafCreate=true has no table to fill") {
+	if err := leaf.Ping(); err != nil || !strings.Contains(log.String(), "no table is filled") {
 		t.Errorf("%v, log:\n%s", err, log)
 	}
 }

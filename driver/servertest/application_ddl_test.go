@@ -187,7 +187,7 @@ func TestOwnDDLWithoutCreate(t *testing.T) {
 		mustExec(t, leaf, "TRUNCATE leaf_alloc")
 		refused(t, leaf, `tag "t" has no row in `, "INSERT INTO t (a) VALUES (1)")
 		mustExec(t, leaf, "DROP TABLE leaf_alloc")
-		refused(t, leaf, "there is no table leaf_alloc", "INSERT INTO t (a) VALUES (1)")
+		refused(t, leaf, "the table leaf_alloc", "INSERT INTO t (a) VALUES (1)")
 		if took := time.Since(began); took > 1500*time.Millisecond {
 			t.Errorf("%s: %v", server.Name, took)
 		}

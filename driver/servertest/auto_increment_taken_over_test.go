@@ -101,7 +101,7 @@ func TestCounterIsNotMadeWhereAutoIncrementCannotBeKnown(t *testing.T) {
 		t.Run(server.Name+"/other shards", func(t *testing.T) {
 			store := server.Database(t)
 			_, leaf := openOn(t, server.Database(t), "leafTables=t&leafCreate=true&leafStore="+strings.ReplaceAll(store, "/", "%2F"), countedTable, tenRows, "DELETE FROM t")
-			refused(t, leaf, "leafsql init over all shards", "INSERT INTO t (v) VALUES (90)")
+			refused(t, leaf, "leafsql init with all shards", "INSERT INTO t (v) VALUES (90)")
 		})
 	}
 }

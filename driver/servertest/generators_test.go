@@ -185,7 +185,7 @@ func TestSnowflake(t *testing.T) {
 		last = id
 	}
 	_, small := open(t, params, "CREATE TABLE t (id INT PRIMARY KEY, a INT)")
-	refused(t, small, "above the highest that the column holds", "INSERT INTO t (a) VALUES (1)")
+	refused(t, small, "above the highest value of the column", "INSERT INTO t (a) VALUES (1)")
 	refused(t, one, "at most 4096", "INSERT INTO t (a) VALUES (0)"+strings.Repeat(",(0)", 4096))
 }
 

@@ -129,11 +129,11 @@ func TestStagedStatementsRefused(t *testing.T) {
 		_, leaf := openOn(t, server.Database(t), "leafTables=t&multiStatements=true", append([]string{allocTable, row("t", 1, 1000), tableT}, seedSource(5)...)...)
 		leaf.SetMaxOpenConns(1)
 		for _, tt := range []struct{ text, want string }{
-			{"INSERT INTO t (a) SELECT a FROM src ON DUPLICATE KEY UPDATE b = src.b", "does not find among the selected ones"},
+			{"INSERT INTO t (a) SELECT a FROM src ON DUPLICATE KEY UPDATE b = src.b", "not among the selected columns"},
 			{"INSERT INTO t (a) SELECT (@r := a) FROM src ON DUPLICATE KEY UPDATE b = @r", "use @r, and"},
-			{"INSERT INTO t (a) SELECT a + ROW_COUNT() FROM src", "put it into a user variable first"},
-			{"INSERT INTO t (a) SELECT a + FOUND_ROWS() FROM src", "put it into a user variable first"},
-			{"INSERT INTO t (a) SELECT a + @@warning_count FROM src", "put it into a user variable first"},
+			{"INSERT INTO t (a) SELECT a + ROW_COUNT() FROM src", "store it in a user variable first"},
+			{"INSERT INTO t (a) SELECT a + FOUND_ROWS() FROM src", "store it in a user variable first"},
+			{"INSERT INTO t (a) SELECT a + @@warning_count FROM src", "store it in a user variable first"},
 			{"INSERT INTO t (a, id) VALUES (5, a + 1)", "only the server"},
 			{"INSERT INTO t SET a = 5, id = t.a + 1", "only the server"},
 			{"/*!50000 INSERT INTO t (id) VALUES (DEFAULT) */", "write it without that comment"},

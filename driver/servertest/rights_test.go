@@ -48,7 +48,7 @@ func TestRightsComeIntoForce(t *testing.T) {
 			if second == first {
 				t.Error("the refused connection was not replaced")
 			}
-			insert("it counts at once, but rights on *.* and roles only for new connections")
+			insert("which takes effect at once; rights on *.* and roles take effect for new connections")
 			grants("GRANT CREATE TEMPORARY TABLES ON DB.* TO USER")
 			insert("")
 			grants("REVOKE CREATE TEMPORARY TABLES ON DB.* FROM USER")

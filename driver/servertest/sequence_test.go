@@ -52,12 +52,12 @@ func TestSequenceCreate(t *testing.T) {
 // TestSequenceMended: each refusal contains the SQL that fixes it.
 func TestSequenceMended(t *testing.T) {
 	plain, leaf := open(t, "leafTables=t:id:sequence(seq_t)", tableT, "INSERT INTO t (id) VALUES (41)")
-	refused(t, leaf, "there is no table t_sequence", "INSERT INTO t (a) VALUES (1)")
+	refused(t, leaf, "the table t_sequence", "INSERT INTO t (a) VALUES (1)")
 	mustExec(t, plain, seqTable)
 	err := refused(t, leaf, "has no row in `t_sequence`", "INSERT INTO t (a) VALUES (1)")
 	_, fix, _ := strings.Cut(err.Error(), "in use: ")
 	mustExec(t, plain, strings.ReplaceAll(fix, "<highest id>", "7"))
-	err = refused(t, leaf, `row "seq_t" of t_sequence would start at 8`, "INSERT INTO t (a) VALUES (1)")
+	err = refused(t, leaf, `the next id of row "seq_t" of t_sequence is 8`, "INSERT INTO t (a) VALUES (1)")
 	_, fix, _ = strings.Cut(err.Error(), "if processes run: ")
 	mustExec(t, plain, fix)
 	if id := insertID(t, leaf, "INSERT INTO t (a) VALUES (1)"); id <= 41 {

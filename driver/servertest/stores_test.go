@@ -23,7 +23,7 @@ func TestSeveralStoresRefused(t *testing.T) {
 		plain, _ := openOn(t, store, "", allocTable, "INSERT INTO leaf_alloc (biz_tag, max_id, step, description) VALUES ('t', 100000001, 0, 'leafsql: store 2 of 3, blocks of 100000000, step 10, life ab, set cd')")
 		_, leaf := openOn(t, server.Database(t), "leafTables=t&leafCreate=true&"+storesParam(store), tableT)
 		for range 2 {
-			err := refused(t, leaf, "run leafsql init -from-stores with all 3 of them", "INSERT INTO t (a) VALUES (1)")
+			err := refused(t, leaf, "run leafsql init -from-stores with all 3 stores", "INSERT INTO t (a) VALUES (1)")
 			if row, ok := errors.AsType[*segment.RowError](err); !ok || strings.Contains(err.Error(), "UPDATE") {
 				t.Error(server.Name, row, err)
 			}

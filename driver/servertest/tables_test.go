@@ -99,7 +99,7 @@ func TestKeyColumnThatCannotHoldTheIDs(t *testing.T) {
 	}{
 		{"CREATE TABLE t (id DOUBLE PRIMARY KEY, a INT)", "t", 1, "a column of type double cannot hold the ids"},
 		{"CREATE TABLE t (id INT PRIMARY KEY, a INT)", "t", 1 << 31, "ends at 2147483647"},
-		{"CREATE TABLE t (id INT PRIMARY KEY, a INT)", "t", 1<<31 - 2, "above the highest that the column holds"},
+		{"CREATE TABLE t (id INT PRIMARY KEY, a INT)", "t", 1<<31 - 2, "above the highest value of the column"},
 		{"CREATE TABLE t (id TINYINT PRIMARY KEY, a INT)", "t", 128, "ends at 127"},
 		{"CREATE TABLE t (x INT, y INT, a INT, PRIMARY KEY (x, y))", "t", 1, "its primary key has 2 columns"},
 		{"CREATE TABLE t (x INT, a INT)", "t", 1, "it has no primary key"},
@@ -130,7 +130,7 @@ func TestAuto(t *testing.T) {
 	err := leaf.Ping()
 	for _, way := range []string{"leafCreate=true", "leafAllocTable=", "leafTables=none"} {
 		if err == nil || !strings.Contains(err.Error(), way) {
-			t.Fatalf("without leaf_alloc: %v; want the way out %s", err, way)
+			t.Fatalf("without leaf_alloc: %v; want the hint %s", err, way)
 		}
 	}
 	if _, err := leaf.Exec("SELECT 1"); err == nil {

@@ -234,7 +234,7 @@ func TestZeroInAPreparedStatementThatReadsInTwoWays(t *testing.T) {
 			t.Fatal(err)
 		}
 		mustExec(t, c, "SET sql_mode = 'ANSI_QUOTES,NO_AUTO_VALUE_ON_ZERO'")
-		if _, err := st.Exec(); err == nil || !strings.Contains(err.Error(), "sql_mode decides whether the 0 that it writes is a key") {
+		if _, err := st.Exec(); err == nil || !strings.Contains(err.Error(), "sql_mode decides whether the written 0 is a key") {
 			t.Errorf("%s: %v, want a refusal", target.Name, err)
 		}
 	}
@@ -257,7 +257,7 @@ func TestStatementWithItsOwnMode(t *testing.T) {
 				continue
 			}
 			_, err := c.ExecContext(t.Context(), text)
-			if refused := err != nil && strings.Contains(err.Error(), "it sets sql_mode for itself"); refused != want || !want && err != nil {
+			if refused := err != nil && strings.Contains(err.Error(), "it sets its own sql_mode"); refused != want || !want && err != nil {
 				t.Errorf("%s: %s: %v, want refused: %v", target.Name, text, err, want)
 			}
 		}

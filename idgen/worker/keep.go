@@ -172,6 +172,6 @@ func (k *Keeper) compareClocks(ctx context.Context) {
 	k.publish()
 	if e.clockOffset.Abs() > e.skew/2 {
 		e.log.Warn("leafsql: this machine's clock and the registry's differ: ids have this machine's time, and a worker id that was used ahead of time is blocked until that time; set the clock and restart the process",
-			"ahead", e.clockOffset, "registry", e.source.Name)
+			"ahead", e.clockOffset.String(), "registry", e.source.Name)
 	}
 }

@@ -114,7 +114,7 @@ func (e *engine) search(ctx context.Context, slotLimit int) (*heldSlot, error) {
 	for _, r := range waits {
 		if hasUnknownHistory(r.doc, reg.id) && e.waitedIn != reg.id { // holders of lost documents get the time of a renewal to put them back
 			e.log.Info("leafsql: the registry of worker ids is new or has lost documents: running processes that it has lost get time to write theirs again; this process issues its first id after the wait",
-				"registry", e.source.Name, "wait", e.restoreWait+e.lease+e.skew)
+				"registry", e.source.Name, "wait", (e.restoreWait + e.lease + e.skew).String())
 			e.waitedIn = reg.id
 			e.host.sleep(ctx, e.restoreWait)
 			return nil, errContended

@@ -21,7 +21,7 @@ func TestOptionsOnly(t *testing.T) {
 		{Options{"Gruop": "x"}, []string{"Namespace", "Group"}, "leafGruop: no such parameter; known are leafNamespace, leafGroup"},
 		{Options{"group": "x"}, []string{"Group"}, "leafgroup: no such parameter"},
 		{Options{"B": "", "A": "", "C": ""}, []string{"C"}, "leafA: no such parameter"},
-		{Options{"A": "secret"}, nil, "leafA: no such parameter; this source takes none"},
+		{Options{"A": "secret"}, nil, "leafA: no such parameter; this source has no parameters"},
 	} {
 		err := tt.opts.Only(tt.known...)
 		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {

@@ -53,7 +53,7 @@ func (s *Settings) Text(name string) string {
 }
 
 func (s *Settings) fail(name, want string) {
-	s.err = cmp.Or(s.err, error(&spec.OptionError{Source: s.source, Option: name, Reason: fmt.Sprintf("%q is not one of its values", s.opts[name]), Fix: "write " + want}))
+	s.err = cmp.Or(s.err, error(&spec.OptionError{Source: s.source, Option: name, Reason: fmt.Sprintf("the value %q is not allowed", s.opts[name]), Fix: "write " + want}))
 }
 
 // Flag returns an option that is true or false. A missing option is false.
@@ -73,7 +73,7 @@ func (s *Settings) Number(name string) (n int, ok bool) {
 	}
 	v, err := strconv.ParseUint(text, 10, 16)
 	if err != nil {
-		s.fail(name, "a number from 0 on")
+		s.fail(name, "a whole number from 0")
 	}
 	return int(v), err == nil
 }
@@ -95,7 +95,7 @@ func (s *Settings) TLS() *tls.Config {
 	switch mode {
 	case "", "false":
 		if ca+cert+key != "" {
-			s.fail("TLS", fmt.Sprintf("true beside leaf%[1]sCA, leaf%[1]sCert and leaf%[1]sKey", s.source))
+			s.fail("TLS", fmt.Sprintf("true if leaf%[1]sCA, leaf%[1]sCert or leaf%[1]sKey is set", s.source))
 		}
 		return nil
 	case "true", "skip-verify":
@@ -124,7 +124,7 @@ func (s *Settings) TLS() *tls.Config {
 // Servers returns the servers of an address such as "h1:6379,h2", each with its port.
 func (s *Settings) Servers(address, port string) []string {
 	if strings.Contains(address, "@") { // the part before it must not be logged
-		s.err = cmp.Or(s.err, fmt.Errorf("leafsql: %s: an @ in the servers' addresses; write host:port alone, and who logs in as leaf%[1]sUsername and leaf%[1]sPassword", s.source))
+		s.err = cmp.Or(s.err, fmt.Errorf("leafsql: %s: the servers' addresses contain an @; write only host:port, and set leaf%[1]sUsername and leaf%[1]sPassword", s.source))
 		return nil
 	}
 	var servers []string

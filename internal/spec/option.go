@@ -23,7 +23,7 @@ func (e *OptionError) Hint() string {
 	case e.Fix != "":
 		return e.Fix
 	case len(e.Known) == 0:
-		return "this source takes none"
+		return "this source has no parameters"
 	}
 	prefix := "leaf" + e.Source
 	return "known are " + prefix + strings.Join(e.Known, ", "+prefix)

@@ -17,7 +17,7 @@ func Parse(spec string) (name, address string, err error) {
 		if i := strings.LastIndexByte(spec, '@'); i >= 0 {
 			spec = "…" + spec[i:] // a password may precede it
 		}
-		return "", "", fmt.Errorf("leafsql: worker source %q: not of the form name(address); write for example static(7)", spec)
+		return "", "", fmt.Errorf("leafsql: worker source %q: it is not of the form name(address); write for example static(7)", spec)
 	}
 	return name, strings.TrimSuffix(rest, ")"), nil
 }

@@ -28,11 +28,11 @@ type Block struct {
 // system's source of random numbers fails. The error has no type.
 func New(n int) (Block, error) {
 	if n < 1 || n > math.MaxInt32 {
-		return Block{}, fmt.Errorf("leafsql: %d UUIDs asked for; ask for 1 … %d", n, math.MaxInt32)
+		return Block{}, fmt.Errorf("leafsql: %d UUIDs requested; request 1 … %d", n, math.MaxInt32)
 	}
 	id, err := uuid.NewV7()
 	if err != nil {
-		return Block{}, fmt.Errorf("leafsql: a UUID: %w", err)
+		return Block{}, fmt.Errorf("leafsql: generate a UUID: %w", err)
 	}
 	id[8] &^= 0x20 // clear the highest random bit, so that counting up cannot overflow
 	return Block{id, n}, nil

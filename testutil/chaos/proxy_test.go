@@ -185,7 +185,7 @@ func (r *proxyRun) judge() {
 	for _, p := range r.proxies {
 		log, err := os.ReadFile(p.Dir() + "/log")
 		check(r.T, err)
-		if fault := "ended by a fault of its own"; strings.Contains(string(log), fault) {
+		if fault := "ended because of a bug in leafsql"; strings.Contains(string(log), fault) {
 			r.Errorf("a session of a proxy %s", fault)
 		}
 	}

@@ -21,9 +21,9 @@ func (e *Failure) Error() string {
 	way := ""
 	switch {
 	case servererr.Is(e.Err, servererr.UnknownDatabase, servererr.NoSuchTable):
-		way = "leafsql reads information_schema, which this server or the proxy before it does not have; connect to the server itself"
+		way = "this server, or a proxy in front of it, has no information_schema; connect to the server directly"
 	case servererr.Denied(e.Err):
-		way = "GRANT SELECT on what it names to this user"
+		way = "GRANT SELECT on the objects named in the error to this user"
 	}
 	return errprefix.Format("reading "+e.What, errprefix.TrimText(e.Err), way)
 }

@@ -48,11 +48,11 @@ func (t *Table) compareWithKeys(ctx context.Context, s insert.Querier) error {
 	case errors.Is(err, insert.ErrRefused):
 		return err
 	case servererr.Is(err, servererr.NoSuchTable) && !t.shared.Config.Create:
-		return &ConfigError{"leafAllocTable", fmt.Sprintf("there is no table %s to take ids for %s from (%s)", t.counter.Table(), t.Name, servererr.Message(err)),
-			"add leafCreate=true to have it created, or name it, or the database that holds it, with leafAllocTable or leafStore"}
+		return &ConfigError{"leafAllocTable", fmt.Sprintf("the table %s, which has the counter for %s, does not exist (%s)", t.counter.Table(), t.Name, servererr.Message(err)),
+			"add leafCreate=true to create it, or set leafAllocTable to its name or leafStore to its database"}
 	case servererr.Is(err, servererr.NoDatabase):
-		return rules.Refuse(t.Name, "", "the DSN names no database that could hold "+t.counter.Table()+" to take ids from",
-			"name it there, or by leafAllocTable=DATABASE.leaf_alloc or leafStore, or leave the table out of leafTables")
+		return rules.Refuse(t.Name, "", "the DSN has no database for "+t.counter.Table()+"",
+			"add the database to the DSN, set leafAllocTable=DATABASE.leaf_alloc or leafStore, or remove the table from leafTables")
 	case err != nil:
 		return &FillError{Table: t.Name.String(), Rows: 1, Err: err}
 	}
@@ -63,7 +63,7 @@ func (t *Table) compareWithKeys(ctx context.Context, s insert.Querier) error {
 		}
 	} else if row.MaxID > t.Highest {
 		return rules.Refuse(t.Name, t.Key.Name,
-			fmt.Sprintf("it ends at %d, and row %q of %s stands at %d", t.Highest, t.counter.Name, t.counter.Table(), row.MaxID),
+			fmt.Sprintf("its highest value is %d, but the next id of row %q of %s is %d", t.Highest, t.counter.Name, t.counter.Table(), row.MaxID),
 			"make it BIGINT: "+rules.ModifyText(t.Name, t.Key.Name, "BIGINT"))
 	}
 	if next <= given { // AUTO_INCREMENT has gaps, so this refuses nothing
@@ -125,7 +125,7 @@ func (t *Table) highestKey(ctx context.Context, s insert.Querier, name catalog.N
 		}
 	}
 	if !known {
-		t.shared.loggerOnce("highest "+name.String()).Warn("leafsql: whether ids are above the keys in use cannot be checked", "table", name.String(), "column", t.Key.Name, "why", why)
+		t.shared.loggerOnce("highest "+name.String()).Warn("leafsql: cannot check that new ids are above the keys in use", "table", name.String(), "column", t.Key.Name, "reason", why)
 	}
 	return stored, given, known, nil
 }
@@ -216,17 +216,17 @@ func (t *Table) checkMayCreateRow(ctx context.Context, name catalog.Name, highes
 	empty, err := t.shared.Catalog.IsEmpty(ctx, name, t.Key.Name)
 	switch {
 	case servererr.Is(err, servererr.TableDenied, servererr.ColumnDenied):
-		return rules.Refuse(t.Name, t.Key.Name, "its keys may not be read ("+servererr.Message(err)+"), so no row of "+t.counter.Table()+" can be created for it",
-			"GRANT SELECT on it, or add the row by hand: "+t.insertRowText())
+		return rules.Refuse(t.Name, t.Key.Name, "this user has no right to read its keys ("+servererr.Message(err)+"), so no row of "+t.counter.Table()+" can be created for it",
+			"GRANT SELECT on it, or add the row: "+t.insertRowText())
 	case err != nil:
 		return &catalog.Failure{What: "whether table " + name.String() + " is empty", Err: err}
 	case empty && (highest == 0 || !t.shared.Config.Foreign):
 		return nil
 	case t.shared.Config.Foreign:
-		return rules.Refuse(t.Name, t.Key.Name, "it has rows, or had some under AUTO_INCREMENT, and so may the same table on other shards, which leafCreate cannot see",
-			"run leafsql init over all shards, or add the row by hand, above the highest key of all of them: "+t.insertRowText())
+		return rules.Refuse(t.Name, t.Key.Name, "it has or had rows, and the same table on other shards, which leafCreate cannot read, may have rows as well",
+			"run leafsql init with all shards, or add the row above the highest key of all shards: "+t.insertRowText())
 	}
-	return rules.Refuse(t.Name, t.Key.Name, "it has rows, and its highest key cannot be found by an index",
+	return rules.Refuse(t.Name, t.Key.Name, "it has rows, and no index has its highest key",
 		"add the row of "+t.counter.Table()+" by hand: "+t.insertRowText())
 }
 
@@ -255,7 +255,7 @@ func (t *Table) moveAbove(ctx context.Context, row segment.Row, highest int64) e
 		return &FillError{Table: t.Name.String(), Key: floor, Err: err}
 	}
 	if row.MaxID > 1 {
-		t.shared.Log().Warn("leafsql: the counter was at or below a key in use, and is above it now", "table", t.Name.String(), "row", row.Tag, "max_id", row.MaxID, "highest key", highest, "counter above", floor)
+		t.shared.Log().Warn("leafsql: the counter was not above the keys in use, and was moved above them", "table", t.Name.String(), "tag", row.Tag, "max_id", row.MaxID, "highest_key", highest, "floor", floor)
 	}
 	return nil
 }
@@ -272,6 +272,6 @@ func (t *Table) raiseRow(ctx context.Context, row segment.Row, highest int64) er
 		update = fmt.Sprintf("UPDATE %s SET current_value = %d WHERE name = %s", t.counter.Table(), floor, quote.String(row.Tag))
 	}
 	return rules.Refuse(t.Name, t.Key.Name,
-		fmt.Sprintf("the highest key is %d, and row %q of %s would start at %d, below or at keys in use", highest, row.Tag, t.counter.Table(), max(row.MaxID, 1)),
-		"raise it above the keys of all shards, and by a margin if processes run: "+update)
+		fmt.Sprintf("the highest key is %d, but the next id of row %q of %s is %d, which is not above it", highest, row.Tag, t.counter.Table(), max(row.MaxID, 1)),
+		"raise the row above the keys of all shards, and by a margin if processes are running: "+update)
 }

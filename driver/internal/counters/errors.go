@@ -23,7 +23,7 @@ func (e *FillError) Error() string {
 	switch {
 	case e.Key > 0:
 		what = fmt.Sprintf("cannot move the counter above the key %d", e.Key)
-		way = "leafExplicit=keep lets explicit keys go without it"
+		way = "leafExplicit=keep stores explicit keys without moving the counter"
 	case e.Rows > 1:
 		what = fmt.Sprintf("cannot get %d ids", e.Rows)
 	}
@@ -51,9 +51,9 @@ func (c *Counters) AllocError(table, what string, err error) error {
 	what = table + ": " + what
 	switch {
 	case servererr.Is(err, servererr.NoSuchTable, servererr.NoDatabase):
-		way := "name it with leafAllocTable=[db.]table or its database with leafStore, or fill nothing with leafTables=none"
+		way := "set leafAllocTable=[db.]table to its name or leafStore to its database, or leafTables=none to fill no table"
 		if !c.Config.Create {
-			way = "add leafCreate=true to have it created, " + way
+			way = "add leafCreate=true to create it, " + way
 		}
 		return &ConfigError{"leafAllocTable", what + ": " + servererr.Message(err), way}
 	case servererr.Is(err, servererr.UnknownDatabase):

@@ -105,7 +105,7 @@ func (t *Table) KeylessCopy(name catalog.Name) *Table {
 	return &Table{Fit: t.Fit, Name: name, shared: t.shared, keyless: true}
 }
 
-const autoIncrementCollides = "the column still has AUTO_INCREMENT, so a writer without leafsql takes numbers that leafsql will give out"
+const autoIncrementCollides = "the column still has AUTO_INCREMENT, so a writer without leafsql can use ids that leafsql will issue"
 
 // checkAutoIncrement returns a refusal for a column with AUTO_INCREMENT, or makes a warning due, depending on the configuration:
 // writers without leafsql take the number after leafsql's highest id, and collide with leafsql's later ids.
@@ -114,7 +114,7 @@ func (t *Table) checkAutoIncrement() error {
 	case !t.Key.AutoIncrement:
 		return nil
 	case t.shared.Config.RefuseAutoIncrement:
-		return rules.Refuse(t.Name, t.Key.Name, autoIncrementCollides, "take AUTO_INCREMENT off it: "+rules.ModifyText(t.Name, t.Key.Name, t.Key.Type)+"; or set leafAutoIncrement=allow")
+		return rules.Refuse(t.Name, t.Key.Name, autoIncrementCollides, "remove AUTO_INCREMENT: "+rules.ModifyText(t.Name, t.Key.Name, t.Key.Type)+"; or set leafAutoIncrement=allow")
 	}
 	t.warnDue.Store(true)
 	return nil
@@ -124,11 +124,11 @@ func (t *Table) checkAutoIncrement() error {
 func (t *Table) warn() {
 	t.warnDue.Store(false)
 	if t.Key.AutoIncrement {
-		t.shared.loggerOnce("auto_increment "+t.Name.String()).Warn("leafsql: "+autoIncrementCollides, "table", t.Name.String(), "column", t.Key.Name, "take it off with", rules.ModifyText(t.Name, t.Key.Name, t.Key.Type))
+		t.shared.loggerOnce("auto_increment "+t.Name.String()).Warn("leafsql: "+autoIncrementCollides, "table", t.Name.String(), "column", t.Key.Name, "hint", rules.ModifyText(t.Name, t.Key.Name, t.Key.Type))
 	}
 	if t.zeroReplaced.Load() { // 0 may be an ordinary key in a table that no rule names
-		t.shared.loggerOnce("zero "+t.Name.String()).Warn("leafsql: a written 0 asks for a key, as in an AUTO_INCREMENT column, in a table that leafTables names only by a pattern", "table", t.Name.String(), "column", t.Key.Name,
-			"way out", "where 0 is a key of its own: !"+t.Name.String()+" in leafTables leaves the table out, leafZero=keep stores 0 in all; else name the table in leafTables")
+		t.shared.loggerOnce("zero "+t.Name.String()).Warn("leafsql: a written 0 is replaced by a generated key, as in an AUTO_INCREMENT column, in a table that only a pattern of leafTables matches", "table", t.Name.String(), "column", t.Key.Name,
+			"hint", "if 0 is a valid key: exclude the table with !"+t.Name.String()+" in leafTables, or set leafZero=keep to store 0 in all tables; otherwise name the table in leafTables")
 	}
 }
 
@@ -137,7 +137,7 @@ func (t *Table) warn() {
 // (insert.ErrRefused), a *ConfigError, a *catalog.Failure or a *FillError.
 func (t *Table) Draw(ctx context.Context, s insert.Querier, b *insert.Block) (err error) {
 	if t.keyless {
-		return rules.Refuse(t.Name, t.Key.Name, "it was made LIKE a table that has its keys from leafsql, so its key has neither AUTO_INCREMENT nor a default, and the server would store 0",
+		return rules.Refuse(t.Name, t.Key.Name, "it was created LIKE a table with generated keys, so its key has neither AUTO_INCREMENT nor a default, and the server would store 0",
 			"give it one: "+rules.ModifyText(t.Name, t.Key.Name, t.Key.Type)+" AUTO_INCREMENT")
 	}
 	if t.warnDue.Load() {
@@ -168,7 +168,7 @@ func (t *Table) Draw(ctx context.Context, s insert.Querier, b *insert.Block) (er
 	}
 	if last := max(b.First, b.First+int64(b.N)-1); t.gen != nil && last > t.Highest { // the sum may overflow
 		return rules.Refuse(t.Name, t.Key.Name,
-			"id "+strconv.FormatInt(last, 10)+" is above the highest that the column holds, "+strconv.FormatInt(t.Highest, 10),
+			"id "+strconv.FormatInt(last, 10)+" is above the highest value of the column, "+strconv.FormatInt(t.Highest, 10),
 			"make it BIGINT: "+rules.ModifyText(t.Name, t.Key.Name, "BIGINT"))
 	}
 	t.counts.statements.Add(1)
@@ -243,6 +243,6 @@ func (t *Table) SkipDuplicate(ctx context.Context, b *insert.Block) {
 	}
 	stored, given, _, err := t.highestBelow(ctx, nil, t.Name, t.Indexed, t.Key.AutoIncrement, t.Near)
 	if highest := max(stored, given); err == nil && t.skipper.Skip(ctx, highest) == nil {
-		t.shared.Log().Warn("leafsql: a generated id was in use already; the next ids are above the highest key", "table", t.Name.String(), "first id", b.First, "highest key", highest)
+		t.shared.Log().Warn("leafsql: a generated id was already in use; the next ids are above the highest key", "table", t.Name.String(), "first_id", b.First, "highest_key", highest)
 	}
 }

@@ -35,9 +35,9 @@ var warnMu sync.Mutex
 // if the configuration names both stores explicitly.
 func (s *Store) warnSameTag(tag Tag) {
 	if o := s.findSameTag(tag); o != nil {
-		s.log.Warn("leafsql: two pools of this process take ids for an equal tag from different stores, which give out the same ids",
-			"tag", tag.Name, "store", o.Name, "other store", s.Name,
-			"way out", "name one store for both: leafStore=DSN; or, where equal ids do no harm, each pool's own")
+		s.log.Warn("leafsql: two pools of this process use the same tag in different stores, so both issue the same ids",
+			"tag", tag.Name, "store", o.Name, "other_store", s.Name,
+			"hint", "set leafStore to one DSN for both; if equal ids do no harm, set it in each pool to that pool's store")
 	}
 }
 

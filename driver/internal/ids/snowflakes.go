@@ -70,7 +70,7 @@ func openAfter(before <-chan struct{}, open func(context.Context) (worker.Source
 		case <-before:
 			return open(ctx)
 		case <-ctx.Done():
-			return worker.Source{}, fmt.Errorf("leafsql: worker id: an earlier pool has not given it back: %w", context.Cause(ctx))
+			return worker.Source{}, fmt.Errorf("leafsql: worker id: an earlier pool has not released it: %w", context.Cause(ctx))
 		}
 	}
 }

@@ -101,9 +101,9 @@ func (in *Insert) CheckReturning() error {
 	case in.Way != IDSetAfter:
 		return nil
 	case in.Table.IDWay == IDSetAfter:
-		return in.Table.Refuse("a trigger or a default of the table reads LAST_INSERT_ID(), and the statement answers with rows", "run it with Exec")
+		return in.Table.Refuse("a trigger or a default of the table reads LAST_INSERT_ID(), and the statement returns rows", "run it with Exec")
 	}
-	return in.Table.Refuse("it reads LAST_INSERT_ID() behind its key, and answers with rows", "write the key column behind LAST_INSERT_ID(), or run it with Exec")
+	return in.Table.Refuse("it reads LAST_INSERT_ID() after its key, and returns rows", "write the key column after LAST_INSERT_ID(), or run it with Exec")
 }
 
 // explicitKeyID returns the LastInsertId of an INSERT if all rows have explicit keys. For one row it

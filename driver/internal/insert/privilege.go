@@ -36,6 +36,6 @@ func (in *Insert) RefuseKey(denial string) error {
 	if in.Duplicates >= Update {
 		grant += ", SELECT (" + key + "), UPDATE (" + key + ")"
 	}
-	return in.Table.Refuse("this account may run the statement, but not with the key column in it ("+denial+")",
+	return in.Table.Refuse("this account has the right to run the statement, but not with the key column in it ("+denial+")",
 		grant+" ON "+in.Table.Name.Quoted()+" to it")
 }

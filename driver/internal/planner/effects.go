@@ -69,7 +69,7 @@ func (p *Planner) DoubtDatabase(st *Statement) {
 }
 
 // errUnread is passed to RecordEffects in place of the errors that unread results may contain.
-var errUnread = errors.New("leafsql: answers are still to be read")
+var errUnread = errors.New("leafsql: earlier results have not been read")
 
 // ResultError returns the error to pass to RecordEffects for a statement that returns rows: err, which is the error
 // of executing it, or an internal error if results that may contain errors have not been read.

@@ -23,7 +23,7 @@ var ErrTemporary = errors.New("leafsql: a temporary table hides the table")
 func (p *Planner) Permit(ctx context.Context, st *Statement, text string, rows int) (unproven bool, err error) {
 	in, staged := &st.Plan.Inserts[0], st.Way == Staged
 	if in.Diagnostics && !p.Settings.MariaDB {
-		return false, p.judgeRefusal(ctx, &insert.Refusal{Table: in.Table.Name, Reason: "it reads @@warning_count or @@error_count, which MySQL resets when leafsql asks whether this account may run it", Fix: "put the count into a user variable first"}, text)
+		return false, p.judgeRefusal(ctx, &insert.Refusal{Table: in.Table.Name, Reason: "it reads @@warning_count or @@error_count, which MySQL resets when leafsql checks this account's rights", Fix: "store the count in a user variable first"}, text)
 	}
 	s := p.shape(in)
 	if in.Table.Keyless || p.Permitted.has(s) {

@@ -225,7 +225,7 @@ func (p *Planner) parse(ctx context.Context, text string) (*Statement, error) {
 // lookup returns the configured table that a name in a query refers to on this connection, or nil.
 func (p *Planner) lookup(ctx context.Context, text, db, table string) (*insert.Table, error) {
 	if !utf8.ValidString(db) || !utf8.ValidString(table) {
-		return nil, &insert.Refusal{Table: insert.TableName{Table: strings.ToValidUTF8(table, "?")}, Reason: "its name is not in UTF-8, so it cannot be told whether it is configured",
+		return nil, &insert.Refusal{Table: insert.TableName{Table: strings.ToValidUTF8(table, "?")}, Reason: "its name is not in UTF-8, so leafsql cannot find out whether it is configured",
 			Fix: "connect with charset=utf8mb4", Transient: true}
 	}
 	if db == "" {

@@ -73,7 +73,7 @@ func (s *Prepared) Refresh(ctx context.Context, args int) error {
 	}
 	if !same { // the prepared query keeps its original meaning
 		if slices.ContainsFunc(s.Statement.Plan.Inserts, func(in insert.Insert) bool { return in.WritesZero }) {
-			return s.refuseChanged("sql_mode decides whether the 0 that it writes is a key")
+			return s.refuseChanged("sql_mode decides whether the written 0 is a key")
 		}
 		return s.checkSameTable()
 	}
@@ -111,7 +111,7 @@ func (s *Prepared) CheckMeaning(ctx context.Context) error {
 	if same, err := s.hasSameMeaning(ctx); same || err != nil {
 		return err
 	}
-	return s.refuseChanged("these arguments need a text that was not prepared then")
+	return s.refuseChanged("these arguments need another query than the one that was prepared")
 }
 
 // checkSameTable refuses a statement if a temporary table now hides its table, or no longer hides it: rows
@@ -125,7 +125,7 @@ func (s *Prepared) checkSameTable() error {
 	if filled && !is || !filled && (is && t.known || !s.Statement.MayFill) {
 		return nil
 	}
-	return s.refuseChanged("a temporary table has, or had, the name of its table")
+	return s.refuseChanged("a temporary table has or had the name of its table")
 }
 
 func (s *Prepared) refuseChanged(why string) error {

@@ -22,7 +22,7 @@ func (p *Planner) judgeRefusal(ctx context.Context, refusal *insert.Refusal, tex
 	case err == nil, p.Permitted == nil && !parse, servererr.Is(err, servererr.NotPreparable):
 		return refusal
 	case parse && strings.Contains(one, ";"):
-		return &insert.Refusal{Reason: "one of its statements cannot be filled, and the server cannot judge it within this text", Fix: "send the statements one by one"}
+		return &insert.Refusal{Reason: "one of its statements cannot be filled, and the server cannot check the account's right to it within this query", Fix: "send the statements one by one"}
 	}
 	return err
 }
@@ -38,7 +38,7 @@ func (p *Planner) unseenTableError(ctx context.Context, text string, name catalo
 		return err
 	}
 	return &insert.Refusal{Table: name, Transient: true,
-		Reason: "leafsql's own account may not see the table", Fix: "GRANT SELECT, INSERT ON " + name.Quoted() + " to the account in leafsql's DSN"}
+		Reason: "leafsql's account has no right to read the table", Fix: "GRANT SELECT, INSERT ON " + name.Quoted() + " to the account in leafsql's DSN"}
 }
 
 // tryPrepare is like TryPrepare, but replaces a query that the server cannot prepare by an INSERT of no

@@ -99,7 +99,7 @@ const (
 )
 
 // errSilentServer is not a context.DeadlineExceeded, which would mean the end of the caller's own context.
-var errSilentServer = fmt.Errorf("leafsql: the server gave no connection within %v; see that it answers others", connectTime)
+var errSilentServer = fmt.Errorf("leafsql: the server opened no connection within %v; check that it accepts connections", connectTime)
 
 // connector opens connections for internal pools. A connection that is ready after its request has
 // ended is kept for the next request: if each request dialed again, connecting to a slow

@@ -83,7 +83,7 @@ func (cfg *Config) uuidForm(name catalog.Name, key catalog.Column) (insert.UUIDF
 	case typ == "varbinary" && length > 16 && cfg.UUID == "binary":
 		return insert.UUIDBytes, nil
 	case (typ == "binary" || typ == "varbinary") && length > 16:
-		return insert.NoUUID, Refuse(name, key.Name, "its type "+key.Type+" does not tell how it holds UUIDs", "make it BINARY(16) or CHAR(36), or say leafUUID=text or leafUUID=binary")
+		return insert.NoUUID, Refuse(name, key.Name, "its type "+key.Type+" does not determine how it stores UUIDs", "make it BINARY(16) or CHAR(36), or set leafUUID=text or leafUUID=binary")
 	}
 	return insert.NoUUID, Refuse(name, key.Name, "a column of type "+key.Type+" cannot hold UUIDs", "make it BINARY(16), CHAR(36) or, on MariaDB, UUID")
 }
@@ -105,9 +105,9 @@ func keyColumn(rule Rule, name catalog.Name, columns []catalog.Column) (catalog.
 	}
 	switch {
 	case rule.Column != "":
-		return catalog.Column{}, Refuse(name, rule.Column, "the table has no such column, or this user may not see it", "correct the rule in leafTables, or GRANT INSERT on the column")
+		return catalog.Column{}, Refuse(name, rule.Column, "the table has no such column, or this user has no right to see it", "correct the rule in leafTables, or GRANT INSERT on the column")
 	case len(keys) == 0:
-		return catalog.Column{}, Refuse(name, "", "it has no primary key, or this user may not see its column", "name the column to fill, leafTables="+name.String()+":COLUMN, GRANT INSERT on it, or leave the table out of leafTables")
+		return catalog.Column{}, Refuse(name, "", "it has no primary key, or this user has no right to see its column", "name the column to fill, leafTables="+name.String()+":COLUMN, GRANT INSERT on it, or leave the table out of leafTables")
 	case len(keys) > 1:
 		return catalog.Column{}, Refuse(name, "", fmt.Sprintf("its primary key has %d columns", len(keys)), "name the one to fill: leafTables="+name.String()+":"+counted)
 	}

@@ -25,7 +25,7 @@ func (s *Session) PrepareStmt(ctx context.Context, text string) (Stmt, error) {
 		return inner, nil
 	}
 	stmt.Close()
-	return nil, errors.New("leafsql: the wrapped driver's statements take no context; wrap one that implements driver.StmtExecContext and driver.StmtQueryContext")
+	return nil, errors.New("leafsql: the wrapped driver's statements accept no context; wrap a driver whose statements implement driver.StmtExecContext and driver.StmtQueryContext")
 }
 
 // TryPrepare prepares a text, which runs nothing, and returns the server's error for it, nil if there is none.

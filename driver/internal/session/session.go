@@ -91,7 +91,7 @@ func (s *Session) AllowsMultiStatements(ctx context.Context, text string) (bool,
 		s.SetMultiStatements(err == nil)
 		return s.multiStatements, nil
 	case ok:
-		return false, refuse("it has to be sent in parts, and whether the connection allows several statements cannot be asked ("+answer.Message+")", "send its statements one by one")
+		return false, refuse("it has to be sent in parts, and the server did not report whether the connection allows several statements ("+answer.Message+")", "send its statements one by one")
 	}
 	return false, err
 }
@@ -202,8 +202,8 @@ func CheckQueryAllowed(text, depends, fix string) error {
 	if !MayReadCounts(text) {
 		return nil
 	}
-	return refuse("what it means depends on the session's "+depends+", and asking for that would change what ROW_COUNT() and FOUND_ROWS() say in it",
-		fix+", or put the count into a user variable first")
+	return refuse("its meaning depends on the session's "+depends+", and a query for that would change ROW_COUNT() and FOUND_ROWS()",
+		fix+", or store the count in a user variable first")
 }
 
 // refuse returns a transient refusal: a query may be possible before the next statement.

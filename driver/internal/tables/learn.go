@@ -85,8 +85,8 @@ func (set *Set) learnTags(ctx context.Context) error {
 		return set.AllocError(set.Store.Table, "reading its tags", err)
 	}
 	if len(tags) == 0 && set.Config.Create {
-		set.Log().Warn("leafsql: leafCreate=true has no table to fill: leafTables=auto means the tables that have a row in leaf_alloc, and there is none",
-			"way out", "name the tables: leafTables=orders,items, or leafTables=* for all")
+		set.Log().Warn("leafsql: no table is filled: leafTables=auto fills the tables that have a row in leaf_alloc, and leaf_alloc has no rows",
+			"hint", "name the tables: leafTables=orders,items, or leafTables=* for all tables")
 	}
 	set.Schema.Store(set.newSchema(tags))
 	return nil
@@ -102,8 +102,8 @@ func (set *Set) warnMissing(ctx context.Context) {
 	found, err := set.Catalog.Tables(ctx, names)
 	for _, name := range names {
 		if err == nil && found[name] == nil {
-			set.Log().Warn("leafsql: a rule of leafTables names a table that is not there (yet): INSERTs into it are filled once it is",
-				"table", name.String(), "way out", "check the name and its case")
+			set.Log().Warn("leafsql: a rule of leafTables names a table that does not exist; INSERTs into it are filled once it exists",
+				"table", name.String(), "hint", "check the name and its case")
 		}
 	}
 }

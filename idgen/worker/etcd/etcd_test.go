@@ -19,10 +19,10 @@ func TestOptions(t *testing.T) {
 		want    string
 	}{
 		{"", nil, `server "" is not of the form host:port; write for example etcd(h1:2379,h2:2379)`},
-		{"root:secret@h1", nil, "an @ in the servers' addresses"},
+		{"root:secret@h1", nil, "the servers' addresses contain an @"},
 		{"h1,h2:0", nil, `server "h2:0"`},
 		{"h1", worker.Options{"Namespace": "x"}, "leafEtcdNamespace: no such parameter; known are leafEtcdUsername, leafEtcdPassword, leafEtcdPrefix, leafEtcdTLS, leafEtcdCA, leafEtcdCert, leafEtcdKey"},
-		{"h1", worker.Options{"TLS": "yes"}, `leafEtcdTLS: "yes" is not one of its values; write true, false or skip-verify`},
+		{"h1", worker.Options{"TLS": "yes"}, `leafEtcdTLS: the value "yes" is not allowed; write true, false or skip-verify`},
 		{"h1", worker.Options{"CA": "/nosuch"}, "leafEtcdTLS"},
 	} {
 		_, err := openDSN(c.address, c.opts)

@@ -84,9 +84,9 @@ type LoginError struct {
 
 func (e *LoginError) Error() string {
 	if e.User == "" {
-		return fmt.Sprintf("leafsql: Nacos at %s wants a user: %s; set leafNacosUsername and leafNacosPassword", e.Server, e.Message)
+		return fmt.Sprintf("leafsql: Nacos at %s requires a login: %s; set leafNacosUsername and leafNacosPassword", e.Server, e.Message)
 	}
-	return fmt.Sprintf("leafsql: Nacos at %s does not let user %q in: %s; check leafNacosUsername, leafNacosPassword and the user's rights on the namespace", e.Server, e.User, e.Message)
+	return fmt.Sprintf("leafsql: Nacos at %s denies access to user %q: %s; check leafNacosUsername, leafNacosPassword and the user's rights on the namespace", e.Server, e.User, e.Message)
 }
 
 // Denied returns the *worker.UnusableError for a server that refused a login with a

@@ -211,7 +211,7 @@ func (h *HTTP) send(ctx context.Context, method, address string, form url.Values
 	}
 	defer resp.Body.Close()
 	if to, err := resp.Location(); err == nil && resp.StatusCode/100 == 3 && method != http.MethodGet {
-		return nil, nil, fmt.Errorf("%s: redirects to %s://%s, which is not followed; name the servers themselves", req.URL.Host, to.Scheme, to.Host)
+		return nil, nil, fmt.Errorf("%s: it redirects to %s://%s, which leafsql does not follow; list the servers' own addresses", req.URL.Host, to.Scheme, to.Host)
 	}
 	b, err := io.ReadAll(io.LimitReader(resp.Body, 8<<20))
 	return resp, b, err

@@ -178,8 +178,8 @@ func TestErrors(t *testing.T) {
 		err  error
 		want string
 	}{
-		{Denied("n1:9848", "", "no"), "leafsql: Nacos at n1:9848 wants a user: no; set leafNacosUsername and leafNacosPassword"},
-		{Denied("n1:8848", "u", "no"), `leafsql: Nacos at n1:8848 does not let user "u" in: no; check leafNacosUsername, leafNacosPassword and the user's rights on the namespace`},
+		{Denied("n1:9848", "", "no"), "leafsql: Nacos at n1:9848 requires a login: no; set leafNacosUsername and leafNacosPassword"},
+		{Denied("n1:8848", "u", "no"), `leafsql: Nacos at n1:8848 denies access to user "u": no; check leafNacosUsername, leafNacosPassword and the user's rights on the namespace`},
 		{Unusable("n1:8848", "it is 2.0"+Newer), "leafsql: Nacos at n1:8848 can't hold worker ids: it is 2.0; use Nacos 2.3 or later, or another source of worker ids for all processes"},
 	} {
 		if got := tt.err.Error(); got != tt.want {

@@ -30,7 +30,7 @@ func (r *registry) Get(ctx context.Context, slot int) (worker.Doc, worker.Versio
 	}
 	d, v, err := r.read(ctx, slot)
 	if err == nil && d.Nonce != ours && inUse(d) {
-		return worker.Doc{}, "", fmt.Errorf("it was taken by %s at the same time", d.Owner)
+		return worker.Doc{}, "", fmt.Errorf("%s acquired it at the same time", d.Owner)
 	}
 	return d, v, err
 }
@@ -88,7 +88,7 @@ func (r *registry) Put(ctx context.Context, slot int, d worker.Doc, expected wor
 // Comparing and writing may take at most half of it.
 const changeTime = 1500 * time.Millisecond
 
-var errTooLate = errors.New("the server took too long to write what was compared before")
+var errTooLate = errors.New("the server took too long between the comparison and the write")
 
 // confirm reads a document until every server returns the written text.
 func (r *registry) confirm(ctx context.Context, slot int, ver, over worker.Version) (worker.Version, bool, error) {

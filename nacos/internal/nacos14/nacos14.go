@@ -98,7 +98,7 @@ func (r *registry) instanceID(ctx context.Context) (int, bool) {
 	defer r.mu.Unlock()
 	id, err := r.unique(ctx)
 	if err != nil && ctx.Err() == nil {
-		r.Logger.Info("leafsql: no instance id of its own from Nacos yet", "err", err)
+		r.Logger.Info("leafsql: Nacos has not given this process its own instance id yet", "err", err)
 	}
 	return id, err == nil
 }
@@ -124,7 +124,7 @@ func (r *registry) unique(ctx context.Context) (int, error) {
 		r.in, r.mine, port = api.Instance{}, unsettled, anyPort()
 		// Others that got the same id retry too: spread the attempts.
 		pause := time.Duration(rand.Int64N(int64(min(2<<min(try, 4), 16)) * int64(r.settle) / 5))
-		r.Logger.Info("leafsql: registering with Nacos again for another instance id", "reason", why, "pause", pause.String())
+		r.Logger.Info("leafsql: this process registers with Nacos again to get another instance id", "reason", why, "pause", pause.String())
 		if !api.Sleep(ctx, pause) {
 			return 0, fmt.Errorf("%s: %w", why, context.Cause(ctx))
 		}
@@ -151,7 +151,7 @@ func (r *registry) verify(ctx context.Context) (why string, err error) {
 			return why, err
 		}
 		if why = r.occupied(ctx, id); why != "" {
-			// The process that wrote the document is not in the list any more; it
+			// The process that wrote the document is no longer in the list; it
 			// may have been this one. Keep the registration: otherwise the server
 			// would give the same id again.
 			r.kept, r.in = append(r.kept, r.in), api.Instance{}
@@ -166,7 +166,7 @@ func (r *registry) verify(ctx context.Context) (why string, err error) {
 	case err != nil || why != "":
 		return why, err
 	case !found || id != r.mine:
-		return fmt.Sprintf("instance id %d is not in every list any more", r.mine), nil
+		return fmt.Sprintf("instance id %d is no longer in every server's list", r.mine), nil
 	}
 	return r.occupied(ctx, r.mine), nil
 }
@@ -214,7 +214,7 @@ func (r *registry) enrol(ctx context.Context) (id int, why string, err error) {
 			return id, "", nil
 		}
 	}
-	return 0, "the registration does not show in the list", nil
+	return 0, "the registration is not in the server's list", nil
 }
 
 // look reads every server's list. why is set if another instance has the id and
@@ -240,7 +240,7 @@ func (r *registry) look(ctx context.Context, in api.Instance) (id int, found boo
 		id = at
 		for _, o := range list {
 			if oid, err := idOf(o); err == nil && oid == id && !o.At(in) && before(o, in) {
-				return 0, true, fmt.Sprintf("instance id %d was given to %s:%d as well", id, o.IP, o.Port), nil
+				return 0, true, fmt.Sprintf("instance id %d was also given to %s:%d", id, o.IP, o.Port), nil
 			}
 		}
 	}
@@ -269,7 +269,7 @@ func idOf(in api.Instance) (int, error) {
 	text, _, _ := strings.Cut(in.InstanceID, "#")
 	id, err := strconv.Atoi(text)
 	if err != nil || id < 0 {
-		return 0, fmt.Errorf("leafsql: Nacos 1.4: the instance id %q is no number; instances other than those of leafsql need a service of their own", in.InstanceID)
+		return 0, fmt.Errorf("leafsql: Nacos 1.4: the instance id %q is not a number; register other instances than those of leafsql in another service", in.InstanceID)
 	}
 	return id, nil
 }
@@ -322,12 +322,12 @@ func (r *registry) check(ctx context.Context) error {
 				continue
 			}
 			if id, err := idOf(o); err != nil || id != r.mine {
-				return fmt.Errorf("the instance id is %q now, and was %d", o.InstanceID, r.mine)
+				return fmt.Errorf("the instance id is now %q, and was %d before", o.InstanceID, r.mine)
 			}
 			found = true
 		}
 		if !found {
-			return fmt.Errorf("the instance %s:%d is not in the list any more", r.in.IP, r.in.Port)
+			return fmt.Errorf("the instance %s:%d is no longer in the list", r.in.IP, r.in.Port)
 		}
 	}
 	return nil
@@ -337,7 +337,7 @@ func (r *registry) check(ctx context.Context) error {
 // released, it removes the registration; the next lease registers again.
 func (r *registry) onChange(ctx context.Context, id int, _ worker.Doc, held bool) {
 	if held {
-		r.Logger.Warn("leafsql: this Nacos has no compare-and-set (1.4): worker ids are its instance ids, verified but not guaranteed; upgrade to Nacos 2.3 or later, or use another source of worker ids for all processes", "worker_id", id)
+		r.Logger.Warn("leafsql: this Nacos (1.4) has no compare-and-set, so worker ids are its instance ids, which are verified but not guaranteed to be unique; upgrade to Nacos 2.3 or later, or use another source of worker ids for all processes", "worker_id", id)
 		return
 	}
 	r.leave(ctx, id)
@@ -352,7 +352,7 @@ func (r *registry) leave(ctx context.Context, id int) {
 		r.in, r.mine = api.Instance{}, unsettled
 	}
 	if err := r.dropKept(ctx); err != nil {
-		r.Logger.Warn("leafsql: Nacos still lists this process as the holder of a worker id that it does not hold any more", "err", err)
+		r.Logger.Warn("leafsql: Nacos still lists this process as the holder of a worker id that it has released", "err", err)
 	}
 }
 

@@ -152,7 +152,7 @@ func (r *reader) storedProgram() error {
 	at := r.cursor
 	for r.cursor = start; !r.atQueryEnd(); r.next() {
 		if r.tok.Kind == lex.Word && r.beginsWrite() {
-			if err := r.refuseNamed("a stored program whose end is not found", "send it through another connection, without mysql-leaf"); err != nil {
+			if err := r.refuseNamed("a stored program without a recognizable end", "send it through a connection without mysql-leaf"); err != nil {
 				return err
 			}
 		}

@@ -140,7 +140,7 @@ func (w *insertReader) readTarget() (bool, error) {
 		return false, errCut
 	}
 	if headParams != w.statementStart.params {
-		return false, t.Refuse("a placeholder stands before the table", "write the value into the text")
+		return false, t.Refuse("it has a placeholder before the table", "write the value into the text")
 	}
 	w.RunsPrograms = w.RunsPrograms || t.Triggers.Kinds.HasAny(insert.MakesTemporary|insert.Hidden)
 	w.preallocate()
@@ -162,7 +162,7 @@ func (w *insertReader) complete(err error) error {
 		w.discardEdits()
 		return nil
 	case w.s.Seen&lex.SeenCode != 0: // a part that begins in a version comment may end in another part of the statement
-		return w.Table.Refuse("a part of it stands in a version comment", "write it without that comment")
+		return w.Table.Refuse("part of it is in a version comment", "write it without that comment")
 	}
 	return w.finish()
 }

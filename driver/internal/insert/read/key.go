@@ -18,7 +18,7 @@ func (w *insertReader) keyValue(follows func() bool) error {
 	case n == 0:
 		return w.unreadable(w.Table)
 	case !w.noteKey(tokens[:], n, params):
-		return w.Table.Refuse("only the server could tell what its key is", "write a whole number or DEFAULT, or SELECT the value before and pass it as an argument; or, where the table always gets its key from another one, leave it out of leafTables (!table)")
+		return w.Table.Refuse("only the server can compute its key", "write a whole number or DEFAULT, or SELECT the value first and pass it as an argument; if the table always takes its key from another table, exclude it with !table in leafTables")
 	case w.invalid:
 		return errInvalid
 	}
@@ -112,7 +112,7 @@ func (w *insertReader) checkZeroMode() error {
 	case w.setsSQLMode:
 		return errCut
 	case containsAny(w.text[w.head.from:w.head.to], "sql_mode"): // in SET STATEMENT … FOR, or in a hint
-		return w.Table.Refuse("it sets sql_mode for itself, which decides whether a 0 is its key", "set the session's sql_mode before, or leafZero in the DSN")
+		return w.Table.Refuse("it sets its own sql_mode, which decides whether 0 is a key", "set the session's sql_mode before the statement, or leafZero in the DSN")
 	}
 	return nil
 }

@@ -86,18 +86,18 @@ func (r *reader) checkAmbiguity(p *insert.Plan, unknown bool, err error) (bool, 
 	case !r.settings.SessionKnown && first < len(r.text):
 		return true, nil
 	}
-	reason, fix := "", "send the SET in a text of its own"
+	reason, fix := "", "send the SET as a separate query"
 	switch {
 	case seen&lex.SeenSixDigits != 0:
-		reason, fix = "a version comment of six digits means different things to MySQL servers", "write five digits, or no comment"
+		reason, fix = "MySQL servers read a version comment of six digits differently", "write five digits, or no comment"
 	case r.changesQuotes && seen&(lex.SeenBackslash|lex.SeenDoubleQuote) != 0:
-		reason = "the text sets sql_mode and reads differently under another one"
+		reason = "the query sets sql_mode, and its text has another meaning under the new sql_mode"
 	case odd == len(r.text):
 	case containsAny(r.settings.Charset, unsafeCharsets...):
-		reason = "in the client's character set " + r.settings.Charset + " a byte of the text may be white space, or a part of a character, so that the end of a string is not certain"
+		reason = "in the client's character set " + r.settings.Charset + " a byte of the query may be white space or part of a character, so the end of a string is uncertain"
 		fix = "connect with charset=utf8mb4, or pass the values as arguments"
 	case r.SetsSession && containsAny(r.text, unsafeCharsets...):
-		reason = "the text sets a character set and may read differently under another one"
+		reason = "the query sets a character set, and its text may have another meaning under it"
 	}
 	switch {
 	case reason == "":

@@ -275,7 +275,7 @@ func containsAny(text string, words ...string) bool {
 }
 
 // plainForm is the hint for a statement of an unknown form.
-const plainForm = "send it as a statement of its own, in a plain form"
+const plainForm = "send it as a separate query, in a plain form"
 
 // beginsWrite reports whether the word begins a statement that can write rows, and is not the name of a
 // function.
@@ -312,7 +312,7 @@ func (r *reader) unreadable(t *insert.Table) error {
 		r.invalid = true
 		return errInvalid
 	}
-	return &insert.Refusal{Table: t.Name, Reason: "the statement cannot be read at " + r.quoteToken(), Fix: "write it in a simpler form, or with an explicit " + quote.Name(t.Key), Unreadable: true}
+	return &insert.Refusal{Table: t.Name, Reason: "the statement cannot be read at " + r.quoteToken(), Fix: "write it in a simpler form, or give an explicit " + quote.Name(t.Key), Unreadable: true}
 }
 
 // quoteToken quotes the current token for a message. Strings and numbers are left out, since they may be

@@ -154,7 +154,7 @@ func (w *insertReader) loadSource() error {
 	return nil
 }
 
-const intoOwnTable = "load the file into a table of its own, and insert from there"
+const intoOwnTable = "load the file into a separate table, and insert the rows from there"
 
 // stage records the steps that run instead of a statement if only the server can see its rows.
 func (w *insertReader) stage() error {

@@ -212,7 +212,7 @@ func (r *reader) skipRest() error {
 		if r.tok.Kind == lex.Word && prev.Kind != '.' {
 			if r.is("portion") && prev.Kind == lex.Word && lex.Is(r.text[prev.Pos:prev.End], "for") {
 				r.cursor = start
-				return r.refuseNamed("FOR PORTION OF stores parts of rows as new rows, which get no keys", "change the rows by UPDATE and INSERT")
+				return r.refuseNamed("FOR PORTION OF stores parts of rows as new rows without keys", "change the rows with UPDATE and INSERT")
 			}
 			if r.beginsWrite() {
 				if r.compound {
@@ -265,7 +265,7 @@ func (r *reader) dynamicStatement() error {
 	for in.next(); !in.atQueryEnd(); in.next() {
 		if in.tok.Kind == lex.Word && in.beginsWrite() {
 			for !in.atQueryEnd() {
-				if err := in.refuseNamed("it is written by the text in "+form, "send that text as a statement of its own"); err != nil {
+				if err := in.refuseNamed("it is written by the text in "+form, "send that text as a separate query"); err != nil {
 					return err
 				}
 				if in.tok.Kind == ';' {
