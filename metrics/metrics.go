@@ -31,15 +31,15 @@ type collector struct {
 	metrics map[string]metric
 }
 
-// A row of a table of metrics.
-type row struct {
+// A metricRow describes one metric.
+type metricRow struct {
 	name, help string
 	labels     []string
 	kind       prometheus.ValueType
 }
 
-// described returns the metrics of a table, by their names without the prefix.
-func described(table []row, name string) map[string]metric {
+// describe returns the metrics of a table, by their names without the prefix.
+func describe(table []metricRow, name string) map[string]metric {
 	all := make(map[string]metric)
 	for _, m := range table {
 		all[m.name] = metric{prometheus.NewDesc("leafsql_"+m.name, m.help, m.labels, prometheus.Labels{"db_name": name}), m.kind}
@@ -57,7 +57,7 @@ type metric struct {
 // collector of sql.DBStats. If the statistics cannot be read, a scrape returns only
 // leafsql_up with the value 0, and leafsql_build_info.
 func NewCollector(db *sql.DB, name string) prometheus.Collector {
-	return &collector{db, described(table, name)}
+	return &collector{db, describe(metricRows, name)}
 }
 
 const (
@@ -71,8 +71,8 @@ var (
 	perSource = []string{"source"}
 )
 
-// table lists all metrics, by name without the prefix.
-var table = []row{
+// metricRows lists all metrics, by name without the prefix.
+var metricRows = []metricRow{
 	{"up", "Whether the pool's figures could be read: 1, or 0 where it is no pool of mysql-leaf or, through a package that wraps the driver, had no connection free within 5 s.", nil, gauge},
 
 	{"build_info", "Which leafsql the program was built with; always 1.", []string{"version", "goversion"}, gauge},
@@ -130,7 +130,7 @@ func (e emitter) send(name string, v float64, labels ...string) {
 }
 
 func (e emitter) stats(s driver.Stats, err error) {
-	e.send("up", truth(err == nil))
+	e.send("up", boolValue(err == nil))
 	e.send("build_info", 1, version.Of(), runtime.Version())
 	for _, t := range s.Tables {
 		if used := keyUsed(t, s.Tags); used > 0 {
@@ -150,7 +150,7 @@ func (e emitter) stats(s driver.Stats, err error) {
 		e.send("tag_fetches_total", float64(t.Fetches), t.Tag)
 		e.send("tag_fetch_failures_total", float64(t.Failures), t.Tag)
 		e.send("tag_jumps_total", float64(t.Jumps), t.Tag)
-		e.send("tag_fetch_failing", truth(t.Err != nil), t.Tag)
+		e.send("tag_fetch_failing", boolValue(t.Err != nil), t.Tag)
 		e.send("tag_waits_total", float64(t.Waits), t.Tag)
 		e.send("tag_remaining_ids", float64(t.Remaining), t.Tag)
 		e.send("tag_step_ids", float64(t.Step), t.Tag)
@@ -159,8 +159,8 @@ func (e emitter) stats(s driver.Stats, err error) {
 		}
 	}
 	if w := s.Worker; w != nil {
-		e.send("worker_held", truth(w.Phase == "holding"), w.Source)
-		e.send("worker_failing", truth(w.Err != nil), w.Source)
+		e.send("worker_held", boolValue(w.Phase == "holding"), w.Source)
+		e.send("worker_failing", boolValue(w.Err != nil), w.Source)
 		e.send("worker_clock_offset_seconds", w.ClockOffset.Seconds(), w.Source)
 		if w.Worker >= 0 {
 			e.send("worker_id", float64(w.Worker), w.Source)
@@ -184,7 +184,7 @@ func keyUsed(t driver.TableStats, tags []driver.TagStats) float64 {
 // highestID returns the highest id of the ranges in memory, or 0 if none was fetched.
 func highestID(t driver.TagStats) int64 { return max(t.Current.End, t.Queued.End, 1) - 1 }
 
-func truth(b bool) float64 {
+func boolValue(b bool) float64 {
 	if b {
 		return 1
 	}

@@ -134,7 +134,7 @@ func (c full) Collect(to chan<- prometheus.Metric) {
 func TestNames(t *testing.T) {
 	text := exposition(t, full{NewCollector(nil, "shop").(*collector)})
 	promtooltest.Run(t, strings.NewReader(text), "check", "metrics")
-	for _, m := range table {
+	for _, m := range metricRows {
 		if !strings.Contains(text, "\nleafsql_"+m.name+"{") {
 			t.Errorf("%s is never sent", m.name)
 		}
@@ -191,7 +191,7 @@ func TestRunbooks(t *testing.T) {
 // TestMetricsOfPages: both pages list the metrics that the collector registers, with their labels, in its order.
 func TestMetricsOfPages(t *testing.T) {
 	var want []string
-	for _, m := range table {
+	for _, m := range metricRows {
 		row := "`leafsql_" + m.name + "` |"
 		for _, label := range m.labels {
 			row += " `" + label + "`"
@@ -223,7 +223,7 @@ func TestMetricsOfContrib(t *testing.T) {
 		"leafsql_http_requests_total": true, "leafsql_http_request_duration_seconds_bucket": true,
 		"leafsql_http_connections": true, "leafsql_http_connections_limit": true,
 	}
-	for _, m := range slices.Concat(table, proxyTable) {
+	for _, m := range slices.Concat(metricRows, proxyMetricRows) {
 		known["leafsql_"+m.name] = true
 	}
 	for _, file := range []string{"prometheus/alerts.yml", "prometheus/alerts_test.yml", "grafana/leafsql.json"} {

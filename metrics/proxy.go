@@ -15,11 +15,11 @@ type proxyCollector struct {
 // NewProxyCollector returns the collector of a proxy, in addition to that of its pool. The
 // name becomes the label db_name.
 func NewProxyCollector(server *proxy.Server, name string) prometheus.Collector {
-	return &proxyCollector{server, described(proxyTable, name)}
+	return &proxyCollector{server, describe(proxyMetricRows, name)}
 }
 
-// proxyTable lists all metrics of a proxy.
-var proxyTable = []row{
+// proxyMetricRows lists all metrics of a proxy.
+var proxyMetricRows = []metricRow{
 	{"proxy_connections", "Clients that are connected.", nil, gauge},
 	{"proxy_connections_limit", "How many may be.", nil, gauge},
 	{"proxy_accepted_total", "Clients that connected.", nil, counter},

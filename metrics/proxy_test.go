@@ -30,7 +30,7 @@ func TestProxyNames(t *testing.T) {
 	defer server.Close()
 	text := exposition(t, NewProxyCollector(server, "proxy"))
 	promtooltest.Run(t, strings.NewReader(text), "check", "metrics")
-	for _, m := range proxyTable {
+	for _, m := range proxyMetricRows {
 		if sent := strings.Contains(text, "\nleafsql_"+m.name+"{"); sent == (m.name == "proxy_max_connect_errors") {
 			t.Errorf("%s is sent: %v", m.name, sent)
 		}
@@ -41,7 +41,7 @@ func TestProxyNames(t *testing.T) {
 // TestProxyMetricsOfPages: both pages of the proxy list its metrics, in the collector's order.
 func TestProxyMetricsOfPages(t *testing.T) {
 	var want []string
-	for _, m := range proxyTable {
+	for _, m := range proxyMetricRows {
 		want = append(want, "leafsql_"+m.name)
 	}
 	for _, file := range []string{"proxy.md", "zh-CN/proxy.md"} {

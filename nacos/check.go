@@ -22,19 +22,19 @@ import (
 // missing, the server accepts any md5 for the first write.
 func checkCAS(ctx context.Context, server documents, name, service string) error {
 	for range 2 {
-		err := server.publish(ctx, service+".probe", "probe", noSum())
+		err := server.publish(ctx, service+".probe", "probe", unusedSum())
 		if err != nil {
-			return unlessMissed(err)
+			return ignoreMissed(err)
 		}
 	}
-	return api.Unusable(name, "it accepts a compare-and-set with a wrong md5, as 2.0.x does"+api.Newer)
+	return api.UnusableError(name, "it accepts a compare-and-set with a wrong md5, as 2.0.x does"+api.NewerHint)
 }
 
-// prove returns an error unless acknowledged writes were carried out: after
-// text has been written, the md5 that it replaced must be refused. prove sends
+// proveWrites returns an error unless acknowledged writes were carried out: after
+// text has been written, the md5 that it replaced must be refused. proveWrites sends
 // text again. This changes nothing if the md5 is ignored, and is harmless if it
 // arrives late, since no document has the same md5 twice.
-func (r *registry) prove(ctx context.Context, id, text string, replaced worker.Version) error {
+func (r *registry) proveWrites(ctx context.Context, id, text string, replaced worker.Version) error {
 	r.mu.Lock()
 	proven := r.proven
 	r.mu.Unlock()
@@ -43,19 +43,19 @@ func (r *registry) prove(ctx context.Context, id, text string, replaced worker.V
 	}
 	err := r.configs.publish(ctx, id, text, string(replaced))
 	if err == nil {
-		return api.Unusable(r.servers, "it acknowledges a compare-and-set without executing it"+api.Newer)
+		return api.UnusableError(r.servers, "it acknowledges a compare-and-set without executing it"+api.NewerHint)
 	}
-	err = unlessMissed(err)
+	err = ignoreMissed(err)
 	r.mu.Lock()
 	r.proven = r.proven || err == nil
 	r.mu.Unlock()
 	return err
 }
 
-// unlessMissed returns nil if err is a failed comparison, also that of a repeated
+// ignoreMissed returns nil if err is a failed comparison, also that of a repeated
 // request.
-func unlessMissed(err error) error {
-	if api.CasMissed(err) {
+func ignoreMissed(err error) error {
+	if api.IsCASMismatch(err) {
 		return nil
 	}
 	return err
@@ -76,22 +76,22 @@ func (c *cluster) checkRegistry(ctx context.Context, target string, server docum
 	if !held {
 		return nil
 	}
-	registry, err := registryOf(ctx, server, c.service)
+	registry, err := readRegistry(ctx, server, c.service)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
 	case err != nil:
 		return err
-	case registry == c.held:
-		c.shown[target] = true
-	case !c.shown[target]:
+	case registry == c.heldRegistry:
+		c.shownBy[target] = true
+	case !c.shownBy[target]:
 		return errAnotherRegistry
 	}
 	return nil
 }
 
-// registryOf returns the identity of a server's registry, "" if it has none yet.
-func registryOf(ctx context.Context, server documents, service string) (string, error) {
+// readRegistry returns the identity of a server's registry, "" if it has none yet.
+func readRegistry(ctx context.Context, server documents, service string) (string, error) {
 	text, found, err := server.query(ctx, api.DocumentID(service, worker.RegistrySlot))
 	if err != nil || !found {
 		return "", err
@@ -101,8 +101,8 @@ func registryOf(ctx context.Context, server documents, service string) (string, 
 	return d.Nonce, err
 }
 
-// lookTime is the time in which a server has to show its registry at the start.
-const lookTime = time.Second
+// registryTimeout is the time in which a server has to show its registry at the start.
+const registryTimeout = time.Second
 
 // checkCluster compares the registries of all servers and returns an error if
 // they differ: a list with the servers of two clusters would give worker ids to
@@ -114,14 +114,14 @@ func (c *cluster) checkCluster(ctx context.Context) error {
 		var wg sync.WaitGroup
 		for i, target := range c.targets {
 			wg.Go(func() {
-				ctx, cancel := context.WithTimeout(ctx, lookTime)
+				ctx, cancel := context.WithTimeout(ctx, registryTimeout)
 				defer cancel()
 				l, err := connect(ctx, target, c.tls, c.namespace)
 				if err != nil {
 					return
 				}
 				defer l.close()
-				if registries[i], err = registryOf(ctx, pinned{c, l}, c.service); registries[i] == "" && err == nil {
+				if registries[i], err = readRegistry(ctx, pinnedLink{c, l}, c.service); registries[i] == "" && err == nil {
 					registries[i] = "none"
 				}
 			})
@@ -141,8 +141,8 @@ func (c *cluster) checkCluster(ctx context.Context) error {
 			return nil
 		}
 		// Other nodes show a new registry with a delay.
-		if time.Since(try) > visible {
-			return api.Unusable(c.targets[first]+" and "+c.targets[other],
+		if time.Since(try) > visibilityDelay {
+			return api.UnusableError(c.targets[first]+" and "+c.targets[other],
 				fmt.Sprintf("they have different registries (%s, %s), so they belong to two clusters; list servers of one cluster only", registries[first], registries[other]))
 		}
 		if !api.Sleep(ctx, 200*time.Millisecond) {

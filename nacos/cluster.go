@@ -33,21 +33,21 @@ type cluster struct {
 
 	dialing *semaphore.Weighted // a mutex that respects contexts
 
-	mu       sync.Mutex
-	link     *link
-	next     int             // the target to try first
-	slot     int             // the slot held, or held last
-	held     string          // the registry in which it is held
-	heldUpTo time.Time       // time until which it is held: new links have to show it until then
-	shown    map[string]bool // targets that have shown it
-	left     time.Time       // time at which a link was last dropped because of a server's errors
-	closed   bool
+	mu           sync.Mutex
+	link         *link
+	next         int             // the target to try first
+	slot         int             // the slot held, or held last
+	heldRegistry string          // the registry in which it is held
+	heldUpTo     time.Time       // time until which it is held: new links have to show it until then
+	shownBy      map[string]bool // targets that have shown it
+	lastDrop     time.Time       // time at which a link was last dropped because of a server's errors
+	closed       bool
 }
 
 func newCluster(cfg Config, h *api.HTTP) *cluster {
 	c := &cluster{
 		tls: cfg.TLS, namespace: cfg.Namespace, group: cfg.Group, service: cfg.Service,
-		http: h, dialing: semaphore.NewWeighted(1), next: rand.IntN(len(cfg.Servers)), shown: make(map[string]bool),
+		http: h, dialing: semaphore.NewWeighted(1), next: rand.IntN(len(cfg.Servers)), shownBy: make(map[string]bool),
 	}
 	for _, s := range cfg.Servers {
 		c.targets = append(c.targets, s.grpc())
@@ -64,7 +64,7 @@ func (c *cluster) current() (*link, error) {
 	}
 	if c.link != nil {
 		select {
-		case <-c.link.gone:
+		case <-c.link.ended:
 			c.link.close()
 			c.link = nil
 		default:
@@ -93,9 +93,9 @@ func (c *cluster) connection(ctx context.Context) (*link, error) {
 	for range c.targets {
 		target := c.targets[c.next]
 		c.next = (c.next + 1) % len(c.targets)
-		l, err := c.open(ctx, target)
+		l, err := c.connectTo(ctx, target)
 		if err == nil {
-			return l, c.use(l)
+			return l, c.setLink(l)
 		}
 		failed = append(failed, fmt.Errorf("%s: %w", target, err))
 		if isFinal(err) {
@@ -108,8 +108,8 @@ func (c *cluster) connection(ctx context.Context) (*link, error) {
 	return nil, fmt.Errorf("no Nacos server can be used over gRPC (port of HTTP + 1000, or leafNacosGRPCPort): %w", errors.Join(failed...))
 }
 
-// open connects to one server, checks it, and returns the link.
-func (c *cluster) open(ctx context.Context, target string) (*link, error) {
+// connectTo connects to one server, checks it, and returns the link.
+func (c *cluster) connectTo(ctx context.Context, target string) (*link, error) {
 	dialCtx, cancel := context.WithTimeout(ctx, dialTime)
 	defer cancel()
 	l, err := connect(dialCtx, target, c.tls, c.namespace)
@@ -118,9 +118,9 @@ func (c *cluster) open(ctx context.Context, target string) (*link, error) {
 	}
 	checkCtx, cancel := context.WithTimeout(ctx, dialTime)
 	defer cancel()
-	err = checkCAS(checkCtx, pinned{c, l}, target, c.service)
+	err = checkCAS(checkCtx, pinnedLink{c, l}, target, c.service)
 	if err == nil {
-		err = c.checkRegistry(checkCtx, target, pinned{c, l})
+		err = c.checkRegistry(checkCtx, target, pinnedLink{c, l})
 	}
 	if err != nil {
 		l.close()
@@ -129,7 +129,7 @@ func (c *cluster) open(ctx context.Context, target string) (*link, error) {
 	return l, nil
 }
 
-func (c *cluster) use(l *link) error {
+func (c *cluster) setLink(l *link) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
@@ -140,21 +140,21 @@ func (c *cluster) use(l *link) error {
 	return nil
 }
 
-// hold implements configs. It ignores free slots that a holder creates for other
+// setHeld implements configs. It ignores free slots that a holder creates for other
 // processes.
-func (c *cluster) hold(slot int, registry string, upTo time.Time) {
+func (c *cluster) setHeld(slot int, registry string, upTo time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if upTo.IsZero() && slot != c.slot {
 		return
 	}
 	c.slot = slot
-	if c.held != registry {
-		clear(c.shown)
+	if c.heldRegistry != registry {
+		clear(c.shownBy)
 	}
-	c.held, c.heldUpTo = registry, upTo
+	c.heldRegistry, c.heldUpTo = registry, upTo
 	if c.link != nil {
-		c.shown[c.link.target] = true
+		c.shownBy[c.link.target] = true
 	}
 }
 
@@ -191,50 +191,50 @@ func (c *cluster) call(ctx context.Context, kind string, body, into any) error {
 	for again := false; ; again = true {
 		l, err := c.connection(ctx)
 		if err != nil {
-			return api.Unsent{Err: err}
+			return api.UnsentError{Err: err}
 		}
-		err = pinned{c, l}.call(ctx, kind, body, into)
-		c.judge(ctx, l, err)
-		if !api.IsCode(err, api.Unregistered) {
+		err = pinnedLink{c, l}.call(ctx, kind, body, into)
+		c.dropIfBroken(ctx, l, err)
+		if !api.HasCode(err, api.Unregistered) {
 			return err
 		}
 		if again {
-			return api.Unsent{Err: err}
+			return api.UnsentError{Err: err}
 		}
 	}
 }
 
-// pinned sends requests over one link and never changes to another.
-type pinned struct {
+// pinnedLink sends requests over one link and never changes to another.
+type pinnedLink struct {
 	c *cluster
 	l *link
 }
 
-func (p pinned) call(ctx context.Context, kind string, body, into any) error {
+func (p pinnedLink) call(ctx context.Context, kind string, body, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, api.RequestTime)
 	defer cancel()
 	for again := false; ; again = true {
 		token, err := p.c.http.Token(ctx)
 		if err != nil {
-			return api.Unsent{Err: err}
+			return api.UnsentError{Err: err}
 		}
 		err = p.l.call(ctx, kind, headers(token), body, into)
-		if !api.IsCode(err, api.Forbidden) {
+		if !api.HasCode(err, api.Forbidden) {
 			return err
 		}
-		p.c.http.Forget(token)
+		p.c.http.ForgetToken(token)
 		if again || token == "" {
 			e, _ := errors.AsType[*api.ServerError](err)
-			return api.Denied(p.l.target, p.c.http.User(), e.Message)
+			return api.DeniedError(p.l.target, p.c.http.User(), e.Message)
 		}
 	}
 }
 
-func (p pinned) query(ctx context.Context, id string) (string, bool, error) {
+func (p pinnedLink) query(ctx context.Context, id string) (string, bool, error) {
 	return p.c.read(ctx, p.call, id)
 }
 
-func (p pinned) publish(ctx context.Context, id, text, md5 string) error {
+func (p pinnedLink) publish(ctx context.Context, id, text, md5 string) error {
 	return p.c.write(ctx, p.call, id, text, md5)
 }
 
@@ -246,10 +246,10 @@ func headers(token string) map[string]string {
 	return h
 }
 
-// judge drops a link if the error shows that it cannot be used. A server that
+// dropIfBroken drops a link if the error shows that it cannot be used. A server that
 // answers only with errors is replaced by another one. Errors of its naming
 // service do not count, as that needs more nodes than the config service does.
-func (c *cluster) judge(ctx context.Context, l *link, err error) {
+func (c *cluster) dropIfBroken(ctx context.Context, l *link, err error) {
 	e, answered := errors.AsType[*api.ServerError](err)
 	_, login := errors.AsType[*api.LoginError](err)
 	switch {
@@ -260,28 +260,28 @@ func (c *cluster) judge(ctx context.Context, l *link, err error) {
 		}
 	case e.Code == api.Unregistered:
 		c.drop(l)
-	case e.Code/100 == 5 && !api.CasMissed(e) && strings.HasPrefix(e.Request, "Config") && c.mayLeave():
+	case e.Code/100 == 5 && !api.IsCASMismatch(e) && strings.HasPrefix(e.Request, "Config") && c.mayChangeServer():
 		c.drop(l)
 	}
 }
 
-// mayLeave reports whether there is another server. If a cluster has no leader,
+// mayChangeServer reports whether there is another server. If a cluster has no leader,
 // it limits new connections to one a second.
-func (c *cluster) mayLeave() bool {
+func (c *cluster) mayChangeServer() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.targets) == 1 || time.Since(c.left) < time.Second {
+	if len(c.targets) == 1 || time.Since(c.lastDrop) < time.Second {
 		return false
 	}
-	c.left = time.Now()
+	c.lastDrop = time.Now()
 	return true
 }
 
 // A server that is writing a document to its disk refuses to read it: 3.1.0 for
 // up to a second after a start. The read is repeated meanwhile.
 const (
-	busyPause = 100 * time.Millisecond
-	maxBusy   = 20
+	busyPause    = 100 * time.Millisecond
+	maxBusyReads = 20
 )
 
 func isBusy(err error) bool {
@@ -293,13 +293,13 @@ func isBusy(err error) bool {
 func (c *cluster) read(ctx context.Context, call caller, id string) (text string, found bool, err error) {
 	for busy := 0; ; busy++ {
 		var r configReply
-		err := call(ctx, "ConfigQueryRequest", c.config(id), &r)
+		err := call(ctx, "ConfigQueryRequest", c.newConfigRequest(id), &r)
 		switch {
 		case err == nil:
 			return r.Content, true, nil
-		case api.IsCode(err, api.Missing):
+		case api.HasCode(err, api.Missing):
 			return "", false, nil
-		case !isBusy(err) || busy == maxBusy || !api.Sleep(ctx, busyPause):
+		case !isBusy(err) || busy == maxBusyReads || !api.Sleep(ctx, busyPause):
 			return "", false, err
 		}
 	}
@@ -309,12 +309,12 @@ func (c *cluster) read(ctx context.Context, call caller, id string) (text string
 func (c *cluster) write(ctx context.Context, call caller, id, text, md5 string) error {
 	var r status
 	return call(ctx, "ConfigPublishRequest", publishRequest{
-		configRequest: c.config(id), Content: text, CasMD5: md5,
+		configRequest: c.newConfigRequest(id), Content: text, CasMD5: md5,
 		AdditionMap: map[string]string{"type": "json"},
 	}, &r)
 }
 
-func (c *cluster) config(id string) configRequest {
+func (c *cluster) newConfigRequest(id string) configRequest {
 	return configRequest{Module: "config", Tenant: c.namespace, Group: c.group, DataID: id}
 }
 
@@ -342,30 +342,30 @@ func (c *cluster) publish(ctx context.Context, id, text, md5 string) error {
 
 // register and deregister write persistent instances.
 func (c *cluster) register(ctx context.Context, in api.Instance) error {
-	return c.instance(ctx, "registerInstance", in)
+	return c.sendInstance(ctx, "registerInstance", in)
 }
 
 func (c *cluster) deregister(ctx context.Context, in api.Instance) error {
-	return c.instance(ctx, "deregisterInstance", in)
+	return c.sendInstance(ctx, "deregisterInstance", in)
 }
 
-func (c *cluster) instance(ctx context.Context, what string, in api.Instance) error {
+func (c *cluster) sendInstance(ctx context.Context, what string, in api.Instance) error {
 	var r status
 	return c.call(ctx, "PersistentInstanceRequest", instanceRequest{
-		serviceRequest: c.naming(), Type: what, Instance: in,
+		serviceRequest: c.newServiceRequest(), Type: what, Instance: in,
 	}, &r)
 }
 
 func (c *cluster) list(ctx context.Context) ([]api.Instance, error) {
 	var r serviceReply
-	err := c.call(ctx, "ServiceQueryRequest", c.naming(), &r)
+	err := c.call(ctx, "ServiceQueryRequest", c.newServiceRequest(), &r)
 	return r.ServiceInfo.Hosts, err
 }
 
-// naming returns the part of a request that names the service. The default
+// newServiceRequest returns the part of a request that names the service. The default
 // namespace has an empty name in the config service and is "public" in the
 // naming service.
-func (c *cluster) naming() serviceRequest {
+func (c *cluster) newServiceRequest() serviceRequest {
 	ns := c.namespace
 	if ns == "" {
 		ns = "public"

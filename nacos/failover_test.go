@@ -114,7 +114,7 @@ func TestAnotherClusterAfterFailover(t *testing.T) {
 			}
 			r := beginAt(t, fakeConfig(a, b)).Slots.(*registry)
 			v := taken(t, r, 3)
-			spare := heldIn(r.configs.(*cluster).held)
+			spare := heldIn(r.configs.(*cluster).heldRegistry)
 			spare.Free = true
 			if _, ok, err := r.Put(within30s(t), 4, spare, ""); !ok { // a holder creates slots for others
 				t.Fatal(err)
@@ -173,7 +173,7 @@ func TestWipeUnderALiveHolder(t *testing.T) {
 	s := fakenacos.Start(t, fakenacos.Modern)
 	r := beginAt(t, fakeConfig(s)).Slots.(*registry)
 	v := taken(t, r, 3)
-	registry := r.configs.(*cluster).held
+	registry := r.configs.(*cluster).heldRegistry
 	for range 2 {
 		s.Wipe()
 		var (
@@ -198,7 +198,7 @@ func TestAnotherClusterWhereNothingIsHeld(t *testing.T) {
 	a, b := fakenacos.Start(t, fakenacos.Modern), fakenacos.Start(t, fakenacos.Modern)
 	r := beginAt(t, fakeConfig(a, b)).Slots.(*registry)
 	v := taken(t, r, 3)
-	given := heldIn(r.configs.(*cluster).held)
+	given := heldIn(r.configs.(*cluster).heldRegistry)
 	given.Free = true
 	if _, ok, err := r.Put(within30s(t), 3, given, v); !ok {
 		t.Fatal(err)
@@ -242,20 +242,20 @@ func TestTwoClustersInOneList(t *testing.T) {
 	}
 }
 
-// sick is a node that, while it is ill, accepts connections, compares, and
+// brokenServer is a node that, while it is ill, accepts connections, compares, and
 // answers every other request with an error: no leader, no database.
-type sick struct {
+type brokenServer struct {
 	pb.UnimplementedRequestServer
 	pb.UnimplementedBiRequestStreamServer
 	asked atomic.Int64
 }
 
-func (*sick) RequestBiStream(st pb.BiRequestStream_RequestBiStreamServer) error {
+func (*brokenServer) RequestBiStream(st pb.BiRequestStream_RequestBiStreamServer) error {
 	<-st.Context().Done()
 	return nil
 }
 
-func (s *sick) Request(_ context.Context, in *pb.Payload) (*pb.Payload, error) {
+func (s *brokenServer) Request(_ context.Context, in *pb.Payload) (*pb.Payload, error) {
 	body := map[string]any{"resultCode": 200, "success": true}
 	switch kind := in.GetMetadata().GetType(); {
 	case strings.HasSuffix(kind, "CheckRequest"):
@@ -269,15 +269,15 @@ func (s *sick) Request(_ context.Context, in *pb.Payload) (*pb.Payload, error) {
 	return &pb.Payload{Metadata: &pb.Metadata{Type: "R"}, Body: &anypb.Any{Value: b}}, err
 }
 
-// besideASickServer returns a cluster that begins at a server that answers only
+// startWithBrokenServer returns a cluster that begins at a server that answers only
 // with errors.
-func besideASickServer(t *testing.T, s *fakenacos.Server) (*cluster, *sick) {
+func startWithBrokenServer(t *testing.T, s *fakenacos.Server) (*cluster, *brokenServer) {
 	t.Helper()
 	lis, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, ill := grpc.NewServer(), &sick{}
+	g, ill := grpc.NewServer(), &brokenServer{}
 	pb.RegisterRequestServer(g, ill)
 	pb.RegisterBiRequestStreamServer(g, ill)
 	go g.Serve(lis)
@@ -289,12 +289,12 @@ func besideASickServer(t *testing.T, s *fakenacos.Server) (*cluster, *sick) {
 
 func TestSickServerIsLeft(t *testing.T) {
 	s := fakenacos.Start(t, fakenacos.Modern)
-	c, ill := besideASickServer(t, s)
-	err := c.publish(within30s(t), "d", "text", noSum())
-	if !api.IsCode(err, api.Failed) || ill.asked.Load() != 1 || s.Publishes() != 0 {
+	c, ill := startWithBrokenServer(t, s)
+	err := c.publish(within30s(t), "d", "text", unusedSum())
+	if !api.HasCode(err, api.Failed) || ill.asked.Load() != 1 || s.Publishes() != 0 {
 		t.Errorf("a write went on to another server: %v, %d, %d", err, ill.asked.Load(), s.Publishes())
 	}
-	if err := c.publish(within30s(t), "d", "text", noSum()); err != nil {
+	if err := c.publish(within30s(t), "d", "text", unusedSum()); err != nil {
 		t.Errorf("the next one, with one of two servers well: %v", err)
 	}
 }
@@ -302,12 +302,12 @@ func TestSickServerIsLeft(t *testing.T) {
 // TestSickNamingIsNoReason: registrations need more nodes than leases do, so their
 // errors do not end a link.
 func TestSickNamingIsNoReason(t *testing.T) {
-	c, _ := besideASickServer(t, fakenacos.Start(t, fakenacos.Modern))
+	c, _ := startWithBrokenServer(t, fakenacos.Start(t, fakenacos.Modern))
 	before, err := c.connection(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.register(within30s(t), api.Instance{}); !api.IsCode(err, api.Failed) {
+	if err := c.register(within30s(t), api.Instance{}); !api.HasCode(err, api.Failed) {
 		t.Fatal(err)
 	}
 	if after, err := c.connection(t.Context()); after != before {

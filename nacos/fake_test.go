@@ -109,7 +109,7 @@ func takeSlot(t *testing.T, r *registry) error {
 
 // doc returns a document that has not been used.
 func doc() worker.Doc {
-	return worker.Doc{Nonce: noSum(), HighWater: time.UnixMilli(time.Now().UnixMilli())}
+	return worker.Doc{Nonce: unusedSum(), HighWater: time.UnixMilli(time.Now().UnixMilli())}
 }
 
 func TestPut(t *testing.T) {
@@ -124,7 +124,7 @@ func TestPut(t *testing.T) {
 	if _, ok, err := r.Put(ctx, 7, doc(), ""); ok || err != nil {
 		t.Errorf("upon an existing slot taken for missing: %v, %v", ok, err)
 	}
-	if _, ok, err := r.Put(ctx, 7, doc(), worker.Version(noSum())); ok || err != nil {
+	if _, ok, err := r.Put(ctx, 7, doc(), worker.Version(unusedSum())); ok || err != nil {
 		t.Errorf("upon another version: %v, %v", ok, err)
 	}
 	if d, got, err := r.Get(ctx, 7); err != nil || got != v || d != first {
@@ -160,7 +160,7 @@ func TestPut(t *testing.T) {
 func TestUnreadableDocument(t *testing.T) {
 	s := fakenacos.Start(t, fakenacos.Modern)
 	r := mustOpenFake(t, fakeConfig(s))
-	if err := r.configs.publish(t.Context(), api.DocumentID(r.service, 1), "edited by hand", noSum()); err != nil {
+	if err := r.configs.publish(t.Context(), api.DocumentID(r.service, 1), "edited by hand", unusedSum()); err != nil {
 		t.Fatal(err)
 	}
 	if _, v, err := r.Get(t.Context(), 1); err == nil || v != "" {

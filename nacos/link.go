@@ -30,7 +30,7 @@ type link struct {
 	conn     *grpc.ClientConn
 	requests pb.RequestClient
 	cancel   context.CancelFunc
-	gone     chan struct{} // closed when the stream has ended
+	ended    chan struct{} // closed when the stream has ended
 }
 
 // connect opens a link and returns it when the server has accepted it.
@@ -44,19 +44,19 @@ func connect(ctx context.Context, target string, conf *tls.Config, namespace str
 		return nil, err
 	}
 	life, cancel := context.WithCancel(context.Background())
-	l := &link{target: target, conn: conn, requests: pb.NewRequestClient(conn), cancel: cancel, gone: make(chan struct{})}
-	if err := l.introduce(ctx, life, namespace); err != nil {
+	l := &link{target: target, conn: conn, requests: pb.NewRequestClient(conn), cancel: cancel, ended: make(chan struct{})}
+	if err := l.handshake(ctx, life, namespace); err != nil {
 		l.close()
 		return nil, err
 	}
 	return l, nil
 }
 
-func (l *link) introduce(ctx, life context.Context, namespace string) error {
+func (l *link) handshake(ctx, life context.Context, namespace string) error {
 	open := false
 	defer func() {
 		if !open {
-			close(l.gone)
+			close(l.ended)
 		}
 	}()
 	// The stream outlives ctx, but ctx limits the wait for a server that
@@ -84,11 +84,11 @@ func (l *link) introduce(ctx, life context.Context, namespace string) error {
 	for {
 		var health status
 		err := l.call(ctx, "HealthCheckRequest", nil, internalRequest{"internal"}, &health)
-		if !api.IsCode(err, api.Unregistered) {
+		if !api.HasCode(err, api.Unregistered) {
 			return err
 		}
 		select {
-		case <-l.gone:
+		case <-l.ended:
 			return errors.New("the server ended the stream")
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -100,7 +100,7 @@ func (l *link) introduce(ctx, life context.Context, namespace string) error {
 // listen answers the server's requests on the stream: checks of the connection,
 // and the request to change to another server, which ends the link.
 func (l *link) listen(stream pb.BiRequestStream_RequestBiStreamClient) {
-	defer close(l.gone)
+	defer close(l.ended)
 	defer l.cancel()
 	for {
 		in, err := stream.Recv()
@@ -158,7 +158,7 @@ func (l *link) call(ctx context.Context, kind string, headers map[string]string,
 func (l *link) close() {
 	l.cancel()
 	_ = l.conn.Close() // fails only if it is already closed
-	<-l.gone
+	<-l.ended
 }
 
 func payload(kind string, headers map[string]string, body any) (*pb.Payload, error) {

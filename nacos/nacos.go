@@ -145,11 +145,11 @@ func (s services) source(ctx context.Context, cfg Config) (worker.Source, error)
 		s.close()
 		return worker.Source{}, err
 	}
-	r := &registry{configs: s.configs, service: cfg.Service, servers: cfg.String(), written: make(map[int]written)}
+	r := &registry{configs: s.configs, service: cfg.Service, servers: cfg.String(), written: make(map[int]writtenVersions)}
 	src := worker.Source{Slots: r, Name: cfg.name(), Inserts: true, Time: s.time, Close: s.close}
 	if s.names != nil {
 		p := &presence{names: s.names, slots: r, self: cfg.Instance, log: cfg.Logger}
-		src.Last, src.OnChange = p.last, p.onChange
+		src.Last, src.OnChange = p.lastWorker, p.onChange
 	}
 	return src, nil
 }

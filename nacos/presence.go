@@ -37,7 +37,7 @@ type presence struct {
 	self  Instance
 	log   *slog.Logger
 
-	listed bool // may be in the list; guarded by onChange being called one at a time
+	mayBeListed bool // may be in the list; guarded by onChange being called one at a time
 }
 
 // firstPort is the port of worker id 0 if none is configured: servers try to
@@ -52,7 +52,7 @@ func (p *presence) instance(id int, d worker.Doc) api.Instance {
 		InstanceID: strconv.Itoa(id),
 		IP:         p.self.IP, Port: cmp.Or(p.self.Port, firstPort+id), ClusterName: p.self.Cluster,
 		Weight: 1, Healthy: true, Enabled: true, Metadata: p.self.Metadata,
-	}.With(map[string]string{
+	}.WithMetadata(map[string]string{
 		metaGenerator: "snowflake",
 		metaWorker:    strconv.Itoa(id),
 		metaNonce:     d.Nonce,
@@ -66,11 +66,11 @@ func (p *presence) onChange(ctx context.Context, id int, d worker.Doc, held bool
 	in := p.instance(id, d)
 	switch {
 	case held:
-		if p.show(ctx, in); p.listed {
-			p.tidy(ctx, in)
+		if p.show(ctx, in); p.mayBeListed {
+			p.removeDead(ctx, in)
 		}
-	case p.listed:
-		p.listed = false
+	case p.mayBeListed:
+		p.mayBeListed = false
 		if err := p.remove(ctx, in); err != nil {
 			p.log.Warn("leafsql: Nacos still lists this process as the holder of a worker id that it has released", "worker_id", id, "err", err)
 		}
@@ -86,7 +86,7 @@ func (p *presence) show(ctx context.Context, in api.Instance) {
 	}
 	warned := false
 	for pause := time.Second; ; pause = min(2*pause, 30*time.Second) {
-		p.listed = true // may be in the list even after an error
+		p.mayBeListed = true // may be in the list even after an error
 		err := p.names.register(ctx, in)
 		if err == nil {
 			return
@@ -110,25 +110,25 @@ func (p *presence) remove(ctx context.Context, in api.Instance) error {
 		return err
 	}
 	for _, o := range list {
-		if nonce := o.Metadata[metaNonce]; o.At(in) && nonce != "" && nonce != in.Metadata[metaNonce] {
+		if nonce := o.Metadata[metaNonce]; o.SameAddress(in) && nonce != "" && nonce != in.Metadata[metaNonce] {
 			return nil
 		}
 	}
 	return p.names.deregister(ctx, in)
 }
 
-// tidyEvery is the average time between two searches of a holder for entries of
+// tidyInterval is the average time between two searches of a holder for entries of
 // dead processes.
-const tidyEvery = 10 * time.Minute
+const tidyInterval = 10 * time.Minute
 
-// tidy removes entries of dead processes, at intervals until ctx ends. Holders
+// removeDead removes entries of dead processes, at intervals until ctx ends. Holders
 // form a ring, by worker id: each one checks the next entry, and continues with
 // the following ones as long as it removes.
-func (p *presence) tidy(ctx context.Context, in api.Instance) {
+func (p *presence) removeDead(ctx context.Context, in api.Instance) {
 	self := workerOf(in)
 	for {
 		list, err := p.names.list(ctx)
-		if err == nil && !slices.ContainsFunc(list, in.At) {
+		if err == nil && !slices.ContainsFunc(list, in.SameAddress) {
 			p.show(ctx, in) // the entry was removed by hand
 		}
 		slices.SortFunc(list, func(a, b api.Instance) int {
@@ -136,14 +136,14 @@ func (p *presence) tidy(ctx context.Context, in api.Instance) {
 			return cmp.Compare(after(a), after(b))
 		})
 		for _, o := range list {
-			if o.At(in) || workerOf(o) < 0 {
+			if o.SameAddress(in) || workerOf(o) < 0 {
 				continue
 			}
-			if !p.dead(ctx, o) || p.names.deregister(ctx, o) != nil {
+			if !p.isDead(ctx, o) || p.names.deregister(ctx, o) != nil {
 				break
 			}
 		}
-		if !api.Sleep(ctx, tidyEvery/2+rand.N(tidyEvery)) {
+		if !api.Sleep(ctx, tidyInterval/2+rand.N(tidyInterval)) {
 			return
 		}
 	}
@@ -161,17 +161,17 @@ func workerOf(in api.Instance) int {
 	return n
 }
 
-// dead reports whether the holder of an entry has released or lost the slot, or
+// isDead reports whether the holder of an entry has released or lost the slot, or
 // its bound has been over long enough for the slot to be taken.
-func (p *presence) dead(ctx context.Context, in api.Instance) bool {
+func (p *presence) isDead(ctx context.Context, in api.Instance) bool {
 	d, _, err := p.slots.Get(ctx, workerOf(in))
 	return err == nil && (d.Free || d.Nonce != in.Metadata[metaNonce] || time.Since(d.HighWater) > 3*time.Minute)
 }
 
-// last implements worker.Source's Last: it returns the worker id at this
+// lastWorker implements worker.Source's Last: it returns the worker id at this
 // process's address in the list. A process without a configured port has no
 // such address.
-func (p *presence) last(ctx context.Context) (int, bool) {
+func (p *presence) lastWorker(ctx context.Context) (int, bool) {
 	if p.self.Port == 0 {
 		return 0, false
 	}

@@ -30,10 +30,10 @@ type configs interface {
 	// ready waits until there is such a server.
 	ready(ctx context.Context) error
 
-	// hold records that a slot is held in a registry up to a time: until then,
+	// setHeld records that a slot is held in a registry up to a time: until then,
 	// servers of new connections have to show that registry. A zero time means
 	// that the slot is free.
-	hold(slot int, registry string, upTo time.Time)
+	setHeld(slot int, registry string, upTo time.Time)
 }
 
 // registry implements worker.Slots with the config service's compare-and-set.
@@ -43,23 +43,23 @@ type registry struct {
 	servers string // for errors
 
 	mu      sync.Mutex
-	proven  bool            // a server refused the md5 that a write had replaced
-	written map[int]written // the last acknowledged write to each slot
+	proven  bool                    // a server refused the md5 that a write had replaced
+	written map[int]writtenVersions // the last acknowledged write to each slot
 }
 
-// written has the versions from before our last write that reads may still return.
-type written struct {
+// writtenVersions has the versions from before our last write that reads may still return.
+type writtenVersions struct {
 	before []worker.Version // versions that our writes replaced
 	last   time.Time
 }
 
-// noSum returns an md5 that no text has. It is never blank: with a blank one
+// unusedSum returns an md5 that no text has. It is never blank: with a blank one
 // the server would overwrite any text.
-func noSum() string { return string(api.Version(rand.Text())) }
+func unusedSum() string { return string(api.VersionOf(rand.Text())) }
 
-// visible is the longest time until reads show a write; 1.2 s has been
+// visibilityDelay is the longest time until reads show a write; 1.2 s has been
 // measured.
-const visible = 3 * time.Second
+const visibilityDelay = 3 * time.Second
 
 // Get implements worker.Slots. If a read does not show our last write yet, Get
 // repeats it for a while: the next write would fail otherwise.
@@ -69,7 +69,7 @@ func (r *registry) Get(ctx context.Context, slot int) (worker.Doc, worker.Versio
 		r.mu.Lock()
 		w, wrote := r.written[slot]
 		r.mu.Unlock()
-		stale := wrote && time.Since(w.last) < visible && slices.Contains(w.before, v)
+		stale := wrote && time.Since(w.last) < visibilityDelay && slices.Contains(w.before, v)
 		if err != nil || !stale || !api.Sleep(ctx, 20*time.Millisecond) {
 			return d, v, err
 		}
@@ -80,7 +80,7 @@ func (r *registry) get(ctx context.Context, slot int) (worker.Doc, worker.Versio
 	if err := r.configs.ready(ctx); err != nil {
 		return worker.Doc{}, "", err
 	}
-	return api.Slot(api.DocumentID(r.service, slot), func(id string) (string, bool, error) { return r.configs.query(ctx, id) })
+	return api.ReadSlot(api.DocumentID(r.service, slot), func(id string) (string, bool, error) { return r.configs.query(ctx, id) })
 }
 
 // Put implements worker.Slots. Servers accept any md5 for a missing document.
@@ -89,30 +89,30 @@ func (r *registry) Put(ctx context.Context, slot int, d worker.Doc, expected wor
 		return "", false, &worker.NotWrittenError{Err: err}
 	}
 	id, text := api.DocumentID(r.service, slot), d.Encode()
-	if err := r.configs.publish(ctx, id, text, cmp.Or(string(expected), noSum())); err != nil {
+	if err := r.configs.publish(ctx, id, text, cmp.Or(string(expected), unusedSum())); err != nil {
 		return "", false, putError(err)
 	}
-	r.wrote(slot, expected)
-	if err := r.prove(ctx, id, text, expected); err != nil {
+	r.recordWrite(slot, expected)
+	if err := r.proveWrites(ctx, id, text, expected); err != nil {
 		return "", false, err
 	}
 	switch {
 	case slot == worker.RegistrySlot:
 	case d.Free:
-		r.configs.hold(slot, "", time.Time{})
+		r.configs.setHeld(slot, "", time.Time{})
 	default:
-		r.configs.hold(slot, d.Registry, d.HighWater)
+		r.configs.setHeld(slot, d.Registry, d.HighWater)
 	}
-	return api.Version(text), true, nil
+	return api.VersionOf(text), true, nil
 }
 
-// wrote records the version that a write has replaced, and keeps a few earlier
+// recordWrite records the version that a write has replaced, and keeps a few earlier
 // ones.
-func (r *registry) wrote(slot int, over worker.Version) {
+func (r *registry) recordWrite(slot int, over worker.Version) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	before := append(r.written[slot].before, over)
-	r.written[slot] = written{before: slices.Clone(before[max(0, len(before)-4):]), last: time.Now()}
+	r.written[slot] = writtenVersions{before: slices.Clone(before[max(0, len(before)-4):]), last: time.Now()}
 }
 
 // putError returns the error of Put for a publish that failed: nil if the
@@ -120,7 +120,7 @@ func (r *registry) wrote(slot int, over worker.Version) {
 func putError(err error) error {
 	_, login := errors.AsType[*api.LoginError](err)
 	switch e, answered := errors.AsType[*api.ServerError](err); {
-	case answered && api.CasMissed(e):
+	case answered && api.IsCASMismatch(e):
 		return nil
 	case login, api.IsUnsent(err), answered && e.Code == api.NoHandler:
 		return &worker.NotWrittenError{Err: err}

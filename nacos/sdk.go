@@ -45,7 +45,7 @@ func clientNamespace(client configClient) (string, error) {
 	}
 	cfg, err := c.GetClientConfig()
 	if err != nil {
-		return "", fromClient(err)
+		return "", wrapClientError(err)
 	}
 	if cfg.NamespaceId == "public" {
 		return "", &worker.UnusableError{Err: errors.New(`leafsql: Nacos: the ConfigClient's NamespaceId is "public", which Nacos 2 keeps apart from the default namespace; leave NamespaceId empty, and see "Worker ids from Nacos" in docs/operations.md before changing a client that is in use`)}
@@ -89,30 +89,30 @@ func (s *sdkConfig) ready(ctx context.Context) error {
 	return err
 }
 
-// hold implements configs. It does nothing, as the server that the client uses is
+// setHeld implements configs. It does nothing, as the server that the client uses is
 // unknown.
-func (s *sdkConfig) hold(int, string, time.Time) {}
+func (s *sdkConfig) setHeld(int, string, time.Time) {}
 
-// sdkReads is the pause before a refused read is repeated: the SDK refuses more
+// sdkReadPause is the pause before a refused read is repeated: the SDK refuses more
 // than five reads of one document a second.
-const sdkReads = 210 * time.Millisecond
+const sdkReadPause = 210 * time.Millisecond
 
 func (s *sdkConfig) query(ctx context.Context, id string) (string, bool, error) {
 	for {
-		text, err := within(ctx, func() (string, error) {
+		text, err := callWithin(ctx, func() (string, error) {
 			return s.client.GetConfig(vo.ConfigParam{DataId: id, Group: s.group})
 		})
 		if err == nil || err.Error() != "ConfigQueryRequest is limited" {
-			return text, text != "", fromClient(err)
+			return text, text != "", wrapClientError(err)
 		}
-		if !api.Sleep(ctx, sdkReads) {
-			return "", false, fromClient(err)
+		if !api.Sleep(ctx, sdkReadPause) {
+			return "", false, wrapClientError(err)
 		}
 	}
 }
 
-// fromClient returns an error of an application's client as a *clientError.
-func fromClient(err error) error {
+// wrapClientError returns an error of an application's client as a *clientError.
+func wrapClientError(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -123,13 +123,13 @@ func fromClient(err error) error {
 // As no text is used twice, a repetition writes nothing, but a refusal may be
 // that of the repetition, and proves nothing.
 func (s *sdkConfig) publish(ctx context.Context, id, text, md5 string) error {
-	ok, err := within(ctx, func() (bool, error) {
+	ok, err := callWithin(ctx, func() (bool, error) {
 		return s.client.PublishConfig(vo.ConfigParam{DataId: id, Group: s.group, Content: text, CasMd5: md5, Type: "json"})
 	})
 	if !ok && err == nil {
 		err = errors.New("the server gave no reason for the refusal")
 	}
-	return fromClient(err)
+	return wrapClientError(err)
 }
 
 // sdkNaming is the naming service through an application's client.
@@ -139,7 +139,7 @@ type sdkNaming struct {
 }
 
 func (s *sdkNaming) register(ctx context.Context, in api.Instance) error {
-	_, err := within(ctx, func() (bool, error) {
+	_, err := callWithin(ctx, func() (bool, error) {
 		return s.client.RegisterInstance(vo.RegisterInstanceParam{
 			ServiceName: s.service, GroupName: s.group, ClusterName: in.ClusterName,
 			Ip: in.IP, Port: uint64(in.Port), Weight: in.Weight, Enable: true, Healthy: true,
@@ -150,7 +150,7 @@ func (s *sdkNaming) register(ctx context.Context, in api.Instance) error {
 }
 
 func (s *sdkNaming) deregister(ctx context.Context, in api.Instance) error {
-	_, err := within(ctx, func() (bool, error) {
+	_, err := callWithin(ctx, func() (bool, error) {
 		return s.client.DeregisterInstance(vo.DeregisterInstanceParam{
 			ServiceName: s.service, GroupName: s.group, Cluster: in.ClusterName, Ip: in.IP, Port: uint64(in.Port),
 		})
@@ -161,7 +161,7 @@ func (s *sdkNaming) deregister(ctx context.Context, in api.Instance) error {
 // list reads the list from the server each time: after a subscription, the SDK
 // would return a cached list.
 func (s *sdkNaming) list(ctx context.Context) ([]api.Instance, error) {
-	hosts, err := within(ctx, func() ([]model.Instance, error) {
+	hosts, err := callWithin(ctx, func() ([]model.Instance, error) {
 		defer s.client.Unsubscribe(&vo.SubscribeParam{ServiceName: s.service, GroupName: s.group})
 		return s.client.SelectAllInstances(vo.SelectAllInstancesParam{ServiceName: s.service, GroupName: s.group})
 	})
@@ -174,9 +174,9 @@ func (s *sdkNaming) list(ctx context.Context) ([]api.Instance, error) {
 	return list, err
 }
 
-// within returns the result of a call that accepts no context, or an error when
+// callWithin returns the result of a call that accepts no context, or an error when
 // ctx ends. The call itself continues until the SDK's own timeout.
-func within[T any](ctx context.Context, call func() (T, error)) (T, error) {
+func callWithin[T any](ctx context.Context, call func() (T, error)) (T, error) {
 	type result struct {
 		v   T
 		err error

@@ -25,7 +25,7 @@ func onFake(t testing.TB, faults fakenacos.Faults) workertest.Fixture {
 	s := fakenacos.Start(t, fakenacos.Modern)
 	s.Fault(func(f *fakenacos.Faults) { *f = faults })
 	cfg := fakeConfig(s)
-	hand := hand{addr: cfg.Servers[0].http(), service: "kit"}
+	hand := instanceEditor{addr: cfg.Servers[0].http(), service: "kit"}
 	return workertest.Fixture{
 		Unreliable: faults != fakenacos.Faults{},
 		Open: func(ctx context.Context) (worker.Source, error) {
@@ -56,7 +56,7 @@ func testRules(t *testing.T, s *nacostest.Server) {
 // onServer returns a fixture that does not disturb the server, as other tests use
 // it.
 func onServer(s *nacostest.Server, service string) workertest.Fixture {
-	hand := hand{addr: s.Addr(), service: service}
+	hand := instanceEditor{addr: s.Addr(), service: service}
 	return workertest.Fixture{
 		Open: func(ctx context.Context) (worker.Source, error) {
 			open, err := openDSN(s.Addr(), worker.Options{"Service": service})
@@ -70,14 +70,16 @@ func onServer(s *nacostest.Server, service string) workertest.Fixture {
 	}
 }
 
-// hand changes a service's documents as people do, over the HTTP API, and
+// instanceEditor changes a service's documents as people do, over the HTTP API, and
 // repeats a change if it got no answer.
-type hand struct{ addr, service string }
+type instanceEditor struct{ addr, service string }
 
-func (h hand) remove(slot int) error  { return h.change(http.MethodDelete, slot, "") }
-func (h hand) corrupt(slot int) error { return h.change(http.MethodPost, slot, "edited by hand") }
+func (h instanceEditor) remove(slot int) error { return h.change(http.MethodDelete, slot, "") }
+func (h instanceEditor) corrupt(slot int) error {
+	return h.change(http.MethodPost, slot, "edited by hand")
+}
 
-func (h hand) change(method string, slot int, content string) error {
+func (h instanceEditor) change(method string, slot int, content string) error {
 	form := url.Values{"group": {"DEFAULT_GROUP"}, "dataId": {h.service + ".worker." + strconv.Itoa(slot)}}
 	if content != "" {
 		form.Set("content", content)

@@ -86,7 +86,7 @@ func long() driver.Stats {
 // page serves statistics in which ids are issued continuously.
 func page(t testing.TB, of func() driver.Stats) *httptest.Server {
 	p := &Page{title: "shop on app-1"}
-	began := time.Now().Add(-span)
+	began := time.Now().Add(-historySpan)
 	stats := func(now time.Time) driver.Stats {
 		s := of()
 		for i := range s.Tags {
@@ -96,7 +96,7 @@ func page(t testing.TB, of func() driver.Stats) *httptest.Server {
 		return s
 	}
 	p.stats = func() (driver.Stats, error) { return stats(time.Now()), nil }
-	for at := began; at.Before(time.Now()); at = at.Add(every) {
+	for at := began; at.Before(time.Now()); at = at.Add(noteInterval) {
 		p.history.note(at, stats(at).Tags)
 	}
 	server := httptest.NewServer(p)
@@ -160,7 +160,7 @@ func TestRenewed(t *testing.T) {
 	if len(seen.Console) > 0 || m == nil {
 		t.Fatalf("%q\n%s", seen.Console, seen.DOM)
 	}
-	if n, _ := strconv.Atoi(m[1]); n < int(2*span/every)/2+3 { // requests of the page itself
+	if n, _ := strconv.Atoi(m[1]); n < int(2*historySpan/noteInterval)/2+3 { // requests of the page itself
 		t.Errorf("after 9 s the page shows look %d", n)
 	}
 }

@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	every  = 2 * time.Second // between two notes
-	span   = 2 * time.Minute // time that the charts show
-	lately = 10 * time.Second
+	noteInterval = 2 * time.Second // between two notes
+	historySpan  = 2 * time.Minute // time that the charts show
+	rateWindow   = 10 * time.Second
 )
 
 // A history records how many ids of each tag were issued, at the times of
@@ -33,14 +33,14 @@ func (h *history) note(now time.Time, tags []driver.TagStats) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	old := 0
-	for old < len(h.notes) && now.Sub(h.notes[old].at) > span {
+	for old < len(h.notes) && now.Sub(h.notes[old].at) > historySpan {
 		old++
 	}
 	// With very many tags or requests, the charts are shorter.
-	old = max(old, len(h.notes)+1-min(int(2*span/every), max(6, 100_000/max(1, len(tags)))))
+	old = max(old, len(h.notes)+1-min(int(2*historySpan/noteInterval), max(6, 100_000/max(1, len(tags)))))
 	h.notes = append(h.notes[:0:0], h.notes[old:]...)
 
-	pause := every / 2
+	pause := noteInterval / 2
 	if len(h.notes) == 1 {
 		pause = firstLook
 	}
@@ -65,7 +65,7 @@ func (h *history) recent() bool {
 // total stands for all tags.
 const total = "\x00"
 
-func (n note) of(tag string) int64 {
+func (n note) idsOf(tag string) int64 {
 	if tag == total {
 		return n.all
 	}
@@ -81,7 +81,7 @@ func (h *history) rate(tag string) float64 {
 		return 0
 	}
 	from := last - 1
-	for from > 0 && h.notes[last].at.Sub(h.notes[from].at) < lately {
+	for from > 0 && h.notes[last].at.Sub(h.notes[from].at) < rateWindow {
 		from--
 	}
 	return rate(h.notes[from], h.notes[last], tag)
@@ -89,7 +89,7 @@ func (h *history) rate(tag string) float64 {
 
 func rate(a, b note, tag string) float64 {
 	// The number of ids starts at 0 for a tag that was closed and opened again.
-	return max(0, float64(b.of(tag)-a.of(tag))/b.at.Sub(a.at).Seconds())
+	return max(0, float64(b.idsOf(tag)-a.idsOf(tag))/b.at.Sub(a.at).Seconds())
 }
 
 // busy returns how many ids were issued in the time of the notes, by tag.
@@ -115,7 +115,7 @@ type chart struct {
 }
 
 // Top returns the label of the upper edge.
-func (c chart) Top() string { return perSecond(c.Most) }
+func (c chart) Top() string { return formatRate(c.Most) }
 
 func (h *history) chart(tag string, width, height int) chart {
 	h.mu.Lock()
@@ -131,7 +131,7 @@ func (h *history) chart(tag string, width, height int) chart {
 		c.Most = max(c.Most, rates[i])
 	}
 	x := func(at time.Time) float64 {
-		ago := h.notes[n-1].at.Sub(at).Seconds() / span.Seconds()
+		ago := h.notes[n-1].at.Sub(at).Seconds() / historySpan.Seconds()
 		return math.Round(max(0, 1-ago) * float64(width))
 	}
 	y := func(r float64) float64 {

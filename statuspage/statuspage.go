@@ -55,10 +55,10 @@ func Of(stats func() (driver.Stats, error), title string) *Page {
 // Run records how many ids are issued, until ctx ends. Without it the charts cover only
 // the times of requests.
 func (p *Page) Run(ctx context.Context) {
-	tick := time.NewTicker(every)
+	tick := time.NewTicker(noteInterval)
 	defer tick.Stop()
 	for {
-		p.look(time.Now())
+		p.readStats(time.Now())
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
@@ -67,8 +67,8 @@ func (p *Page) Run(ctx context.Context) {
 	}
 }
 
-// look reads the statistics and records them.
-func (p *Page) look(now time.Time) (driver.Stats, error) {
+// readStats reads the statistics and records them.
+func (p *Page) readStats(now time.Time) (driver.Stats, error) {
 	s, err := p.stats()
 	if err == nil {
 		p.history.note(now, s.Tags)
@@ -88,14 +88,14 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the page can only be read", http.StatusMethodNotAllowed)
 		return
 	}
-	s, err := p.look(time.Now())
+	s, err := p.readStats(time.Now())
 	if err == nil && !p.history.recent() {
 		select {
 		case <-time.After(firstLook):
 		case <-r.Context().Done():
 			return
 		}
-		s, err = p.look(time.Now())
+		s, err = p.readStats(time.Now())
 	}
 	texts, document := chinese.Texts(nil), english
 	if readsChinese(r) {

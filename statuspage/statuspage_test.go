@@ -142,7 +142,7 @@ func TestFilter(t *testing.T) {
 	}
 	wants(t, text(get(t, of(many()), "/?tag=nosuch")), "None whose name holds “nosuch”")
 	var s driver.Stats
-	for range most + 7 {
+	for range maxRows + 7 {
 		s.Tags = append(s.Tags, tag("t", 1, 1))
 	}
 	wants(t, text(get(t, of(s), "/")), "7 more tags and tables are not shown")
@@ -174,7 +174,7 @@ func TestRates(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 			get(t, p, "/")
 		}
-		if n := len(p.history.notes); n > int(2*span/every) || p.history.rate("a") < 999 || p.history.rate("a") > 1001 {
+		if n := len(p.history.notes); n > int(2*historySpan/noteInterval) || p.history.rate("a") < 999 || p.history.rate("a") > 1001 {
 			t.Errorf("%d notes, %f a second", n, p.history.rate("a"))
 		}
 		// A counter that is reset is no negative rate.
@@ -199,7 +199,7 @@ func TestRun(t *testing.T) {
 		}}
 		ctx := t.Context()
 		go p.Run(ctx)
-		time.Sleep(2 * span)
+		time.Sleep(2 * historySpan)
 		c := p.history.chart("a", 120, 28)
 		if c.Most != 10 || c.Top() != "10" || c.Line != "M0 30V1H122V30" {
 			t.Errorf("%+v", c)
@@ -212,7 +212,7 @@ func TestChart(t *testing.T) {
 	var h history
 	at := time.Now()
 	for i, ids := range []int64{0, 0, 200, 300, 300} {
-		h.note(at.Add(time.Duration(i)*every), []driver.TagStats{{Tag: "a", Stats: segment.Stats{IDs: ids}}})
+		h.note(at.Add(time.Duration(i)*noteInterval), []driver.TagStats{{Tag: "a", Stats: segment.Stats{IDs: ids}}})
 	}
 	if c := h.chart("a", 120, 28); c.Most != 100 || c.Line != "M112 30V27H114V1H116V14H118V27H122V30" {
 		t.Errorf("%+v", c)
@@ -240,7 +240,7 @@ func TestOrder(t *testing.T) {
 	if len(order) != 200 || !slices.Equal(order[:5], []string{"150", "130", "120", "000", "001"}) || tags[0].Tag != "order_items_000" {
 		t.Error(order)
 	}
-	if n := strings.Count(page, "<svg"); n != 1+charted {
+	if n := strings.Count(page, "<svg"); n != 1+maxCharts {
 		t.Errorf("%d charts", n)
 	}
 	if find := strings.Index(page, "Find a tag"); find < 0 || find > strings.Index(page, "<h2>Tags") || find > strings.Index(page, "order_items_000") {
@@ -259,7 +259,7 @@ func TestSize(t *testing.T) {
 		s.Tags = append(s.Tags, x)
 	}
 	p := of(s)
-	for at := time.Now().Add(-span); at.Before(time.Now()); at = at.Add(every) {
+	for at := time.Now().Add(-historySpan); at.Before(time.Now()); at = at.Add(noteInterval) {
 		for i := range s.Tags {
 			s.Tags[i].IDs += r.Int64N(100_000)
 		}
@@ -316,7 +316,7 @@ func TestManyWrong(t *testing.T) {
 	}
 	w := get(t, of(s), "/")
 	wants(t, text(w), "200 to look at", "And 190 more: the rows below say why.")
-	if n := strings.Count(w.Body.String(), "<dt>Tag "); n != listed {
+	if n := strings.Count(w.Body.String(), "<dt>Tag "); n != maxListed {
 		t.Error(n)
 	}
 }
@@ -376,17 +376,17 @@ func TestWords(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		0: "0 s ago", 90 * time.Second: "90 s ago", -54 * time.Second: "in 54 s", 10 * time.Minute: "10 min ago", 5 * time.Hour: "5 h ago", 72 * time.Hour: "3 days ago",
 	} {
-		if got := relative(nil, now.Add(-d), now); got != want {
+		if got := formatRelative(nil, now.Add(-d), now); got != want {
 			t.Errorf("%v: %q", d, got)
 		}
 	}
 	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", -1234567: "-1,234,567", 1<<63 - 1: "9,223,372,036,854,775,807"} {
-		if got := number(n); got != want {
+		if got := formatNumber(n); got != want {
 			t.Errorf("%d: %q", n, got)
 		}
 	}
 	for r, want := range map[float64]string{0: "0", 0.34: "0.3", 9.96: "10.0", 12.4: "12", 12345.6: "12,346"} {
-		if got := perSecond(r); got != want {
+		if got := formatRate(r); got != want {
 			t.Errorf("%f: %q", r, got)
 		}
 	}

@@ -25,7 +25,7 @@ type view struct {
 	Rate   string
 	More   pageextra.More
 	Chart  chart
-	Wrong  []wrong
+	Wrong  []problem
 	Looks  int // number of problems
 	Worker *workerView
 	Tags   []tagView
@@ -43,8 +43,8 @@ type view struct {
 	now   time.Time
 }
 
-// A wrong is a problem that needs attention.
-type wrong struct{ What, Why string }
+// A problem needs attention.
+type problem struct{ What, Why string }
 
 type tagView struct {
 	driver.TagStats
@@ -68,28 +68,28 @@ type workerView struct {
 	Offset string // difference of the clocks
 }
 
-// listed is the largest number of problems shown above the tags. The rows of tags show theirs too.
-const listed = 10
+// maxListed is the largest number of problems shown above the tags. The rows of tags show theirs too.
+const maxListed = 10
 
-// charted is the number of tags with a chart: the first ones, which are those with errors and the
+// maxCharts is the number of tags with a chart: the first ones, which are those with errors and the
 // busiest.
-const charted = 50
+const maxCharts = 50
 
-// most is the largest number of tags and tables on one page.
-const most = 500
+// maxRows is the largest number of tags and tables on one page.
+const maxRows = 500
 
-// refusedLately is the time for which a refused statement is shown as a problem.
-const refusedLately = 5 * time.Minute
+// refusalAge is the time for which a refused statement is shown as a problem.
+const refusalAge = 5 * time.Minute
 
 func newView(p *Page, texts chinese.Texts, s driver.Stats, err error, now time.Time) *view {
 	say := texts.Sprintf
 	h := &p.history
 	v := &view{
-		Title: p.title, About: "leafsql " + version.Of(), Links: p.Links, Now: stamp(now), Err: err, Rate: perSecond(h.rate(total)), Chart: h.chart(total, 600, 80),
+		Title: p.title, About: "leafsql " + version.Of(), Links: p.Links, Now: formatTime(now), Err: err, Rate: formatRate(h.rate(total)), Chart: h.chart(total, 600, 80),
 		Layout: snowflake.Leaf, texts: texts, now: now,
 	}
 	if !p.began.IsZero() {
-		v.About += say(", up for %s", lasting(texts, now.Sub(p.began)))
+		v.About += say(", up for %s", formatDuration(texts, now.Sub(p.began)))
 	}
 	if p.Server != "" {
 		v.About += say(", ids of %s", p.Server)
@@ -97,17 +97,17 @@ func newView(p *Page, texts chinese.Texts, s driver.Stats, err error, now time.T
 	if p.More != nil {
 		v.More = p.More()
 		for _, why := range v.More.Wrong {
-			v.Wrong = append(v.Wrong, wrong{texts.Text(v.More.Title), texts.Text(why)})
+			v.Wrong = append(v.Wrong, problem{texts.Text(v.More.Title), texts.Text(why)})
 		}
 	}
 	if w := s.Worker; w != nil {
 		v.Layout = w.Layout
-		v.Worker = &workerView{WorkerStats: *w, Offset: offset(texts, w.ClockOffset)}
+		v.Worker = &workerView{WorkerStats: *w, Offset: formatOffset(texts, w.ClockOffset)}
 		if !w.Limit.IsZero() {
-			v.Worker.Until = stamp(w.Limit) + " (" + relative(texts, w.Limit, now) + ")"
+			v.Worker.Until = formatTime(w.Limit) + " (" + formatRelative(texts, w.Limit, now) + ")"
 		}
 		if w.Err != nil {
-			v.Wrong = append(v.Wrong, wrong{say("Worker id"), w.Err.Error()})
+			v.Wrong = append(v.Wrong, problem{say("Worker id"), w.Err.Error()})
 		}
 	}
 	issued, tags := h.busy(), slices.Clone(s.Tags)
@@ -123,23 +123,23 @@ func newView(p *Page, texts chinese.Texts, s driver.Stats, err error, now time.T
 	for _, t := range tags {
 		v.IDs += t.IDs
 		size := t.Current.End - t.Current.Start
-		v.Tags = append(v.Tags, tagView{TagStats: t, Rate: perSecond(h.rate(t.Tag)), Used: size - t.Left, Size: size})
+		v.Tags = append(v.Tags, tagView{TagStats: t, Rate: formatRate(h.rate(t.Tag)), Used: size - t.Left, Size: size})
 		if t.Err != nil {
-			v.Wrong = append(v.Wrong, wrong{say("Tag %s, %s ids left", t.Tag, number(t.Remaining)), t.Err.Error()})
+			v.Wrong = append(v.Wrong, problem{say("Tag %s, %s ids left", t.Tag, formatNumber(t.Remaining)), t.Err.Error()})
 		}
 	}
 	for _, t := range s.Tables {
-		if now.Sub(t.LastRefused) < refusedLately {
+		if now.Sub(t.LastRefused) < refusalAge {
 			name := say("Statements whose table is not known")
 			if t.Name != "" {
 				name = say("Table %s", t.Name)
 			}
-			v.Wrong = append(v.Wrong, wrong{say("%s, refused %s", name, relative(texts, t.LastRefused, now)), t.LastRefusal})
+			v.Wrong = append(v.Wrong, problem{say("%s, refused %s", name, formatRelative(texts, t.LastRefused, now)), t.LastRefusal})
 		}
 	}
 	v.Tables = s.Tables
 	v.Looks = len(v.Wrong)
-	v.Wrong = v.Wrong[:min(v.Looks, listed)]
+	v.Wrong = v.Wrong[:min(v.Looks, maxListed)]
 	return v
 }
 
@@ -150,22 +150,22 @@ func (v *view) filter(part string, h *history) {
 	tags, tables := v.Tags, v.Tables
 	v.Tags, v.Tables = nil, nil
 	for _, t := range tags {
-		if len(v.Tags) < most && holds(t.Tag, part) {
-			if len(v.Tags) < charted {
+		if len(v.Tags) < maxRows && containsFold(t.Tag, part) {
+			if len(v.Tags) < maxCharts {
 				t.Chart = h.chart(t.Tag, 120, 28)
 			}
 			v.Tags = append(v.Tags, t)
 		}
 	}
 	for _, t := range tables {
-		if len(v.Tables) < most && holds(t.Name, part) {
+		if len(v.Tables) < maxRows && containsFold(t.Name, part) {
 			v.Tables = append(v.Tables, t)
 		}
 	}
 	v.Hidden = len(tags) - len(v.Tags) + len(tables) - len(v.Tables)
 }
 
-func holds(name, part string) bool {
+func containsFold(name, part string) bool {
 	return strings.Contains(strings.ToLower(name), strings.ToLower(part))
 }
 
@@ -190,22 +190,22 @@ func (v *view) decode(id string, w *driver.WorkerStats) {
 		v.NoID = v.texts.Sprintf("an id of the layout %s cannot be %d", v.Layout, n)
 		return
 	}
-	v.Decoded = &decoded{parts, stamp(parts.Time)}
+	v.Decoded = &decoded{parts, formatTime(parts.Time)}
 }
 
 // Others returns the number of problems that the page does not list.
 func (v *view) Others() int { return v.Looks - len(v.Wrong) }
 
 // Number formats n with separators of thousands.
-func (v *view) Number(n int64) string { return number(n) }
+func (v *view) Number(n int64) string { return formatNumber(n) }
 
 // Ago formats how long ago t was.
-func (v *view) Ago(t time.Time) string { return relative(v.texts, t, v.now) }
+func (v *view) Ago(t time.Time) string { return formatRelative(v.texts, t, v.now) }
 
 // Stamp formats a time.
-func (v *view) Stamp(t time.Time) string { return stamp(t) }
+func (v *view) Stamp(t time.Time) string { return formatTime(t) }
 
-func offset(texts chinese.Texts, d time.Duration) string {
+func formatOffset(texts chinese.Texts, d time.Duration) string {
 	switch d = d.Round(time.Millisecond); {
 	case d > 0:
 		return texts.Sprintf("%s ahead of the registry's", d)
@@ -215,7 +215,7 @@ func offset(texts chinese.Texts, d time.Duration) string {
 	return texts.Sprintf("no difference known")
 }
 
-func number(n int64) string {
+func formatNumber(n int64) string {
 	s := strconv.FormatInt(n, 10)
 	sign := ""
 	if n < 0 {
@@ -227,24 +227,24 @@ func number(n int64) string {
 	return sign + s
 }
 
-func perSecond(rate float64) string {
+func formatRate(rate float64) string {
 	if rate > 0 && rate < 10 {
 		return strconv.FormatFloat(rate, 'f', 1, 64)
 	}
-	return number(int64(math.Round(rate)))
+	return formatNumber(int64(math.Round(rate)))
 }
 
-func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.000 MST") }
+func formatTime(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.000 MST") }
 
-func relative(texts chinese.Texts, t, now time.Time) string {
+func formatRelative(texts chinese.Texts, t, now time.Time) string {
 	if d := now.Sub(t); d >= 0 {
-		return texts.Sprintf("%s ago", lasting(texts, d))
+		return texts.Sprintf("%s ago", formatDuration(texts, d))
 	}
-	return texts.Sprintf("in %s", lasting(texts, t.Sub(now)))
+	return texts.Sprintf("in %s", formatDuration(texts, t.Sub(now)))
 }
 
-// lasting formats a duration in its largest fitting unit.
-func lasting(texts chinese.Texts, d time.Duration) string {
+// formatDuration formats a duration in its largest fitting unit.
+func formatDuration(texts chinese.Texts, d time.Duration) string {
 	switch {
 	case d > 48*time.Hour:
 		return texts.Sprintf("%d days", d/(24*time.Hour))

@@ -90,15 +90,15 @@ func Open(cfg Config) (worker.Source, error) {
 	}
 	client, err := clientv3.New(clientv3.Config{
 		Endpoints: endpoints, Username: cfg.Username, Password: cfg.Password, TLS: cfg.TLS,
-		DialTimeout:          loginTime, // for logins, which would wait forever otherwise
+		DialTimeout:          loginTimeout, // for logins, which would wait forever otherwise
 		DialKeepAliveTime:    10 * time.Second,
-		DialKeepAliveTimeout: callTime,
+		DialKeepAliveTimeout: callTimeout,
 		MaxUnaryRetries:      1, // attempts: no write is sent twice
-		DialOptions:          []grpc.DialOption{grpc.WithConnectParams(connecting)},
+		DialOptions:          []grpc.DialOption{grpc.WithConnectParams(connectParams)},
 		Logger:               zap.NewNop(),
 	})
 	if errors.Is(err, context.DeadlineExceeded) {
-		err = fmt.Errorf("no answer to the login within %v, check the address, leafEtcdTLS and leafEtcdCA: %w", loginTime, err)
+		err = fmt.Errorf("no answer to the login within %v, check the address, leafEtcdTLS and leafEtcdCA: %w", loginTimeout, err)
 	}
 	if err != nil {
 		return worker.Source{}, fmt.Errorf("leafsql: etcd %s: %w", strings.Join(cfg.Servers, ","), err)
@@ -114,23 +114,23 @@ func Open(cfg Config) (worker.Source, error) {
 }
 
 const (
-	loginTime = 5 * time.Second
+	loginTimeout = 5 * time.Second
 
-	// callTime is the timeout of one call. A server whose leader has died would answer after
+	// callTimeout is the timeout of one call. A server whose leader has died would answer after
 	// 7 s, and a frozen one never. After the timeout another server is tried.
-	callTime = 2 * time.Second
+	callTimeout = 2 * time.Second
 )
 
-// connecting suits servers that are starting or frozen. By default gRPC waits 20 s for a server that accepts the connection and
-// sends nothing, and up to two minutes between attempts.
-var connecting = grpc.ConnectParams{
+// connectParams suits servers that are starting or frozen. By default gRPC waits 20 s for a server that accepts
+// the connection and sends nothing, and up to two minutes between attempts.
+var connectParams = grpc.ConnectParams{
 	Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 3 * time.Second},
 	MinConnectTimeout: 3 * time.Second,
 }
 
 // identity returns the cluster's id. The registry's own document is the random key.
 func (r *registry) identity(ctx context.Context) (string, error) {
-	resp, err := r.ask(ctx, r.key(worker.RegistrySlot))
+	resp, err := r.read(ctx, r.key(worker.RegistrySlot))
 	if err != nil {
 		return "", err
 	}

@@ -38,7 +38,7 @@ func onCluster(t *testing.T, kit kit) {
 		client := config(c.Nodes[:]...)
 		client.Username, client.Password, client.TLS = "root", "secret", c.ClientConfig().TLS
 		client.Prefix = fmt.Sprintf("kit%d", parts.Add(1))
-		hand := hand{c.ClientConfig(), client.Prefix}
+		hand := keyEditor{c.ClientConfig(), client.Prefix}
 		return workertest.Fixture{
 			Open:   func(context.Context) (worker.Source, error) { return Open(client) },
 			Outage: 20 * time.Second,
@@ -84,7 +84,7 @@ func config(servers ...*etcdtest.Server) (c Config) {
 
 func (p *pair) fixture(t testing.TB) workertest.Fixture {
 	cfg := Config{Servers: []string{p.proxy.Addr()}, Prefix: fmt.Sprintf("kit%d", p.parts.Add(1))}
-	hand := hand{p.server.ClientConfig(), cfg.Prefix}
+	hand := keyEditor{p.server.ClientConfig(), cfg.Prefix}
 	return workertest.Fixture{
 		Open:   func(context.Context) (worker.Source, error) { return Open(cfg) },
 		Outage: 20 * time.Second,
@@ -114,8 +114,8 @@ func (p *pair) fixture(t testing.TB) workertest.Fixture {
 	}
 }
 
-// hand changes a registry's keys as operators do.
-type hand struct {
+// keyEditor changes a registry's keys as operators do.
+type keyEditor struct {
 	cfg    clientv3.Config
 	prefix string
 }
@@ -131,23 +131,23 @@ func do(cfg clientv3.Config, what func(context.Context, *clientv3.Client) error)
 	return what(ctx, c)
 }
 
-func (h hand) wipe() error {
+func (h keyEditor) wipe() error {
 	return do(h.cfg, func(ctx context.Context, c *clientv3.Client) error {
 		_, err := c.Delete(ctx, h.prefix+"/", clientv3.WithPrefix())
 		return err
 	})
 }
 
-func (h hand) key(slot int) string { return (&registry{prefix: h.prefix}).key(slot) }
+func (h keyEditor) key(slot int) string { return (&registry{prefix: h.prefix}).key(slot) }
 
-func (h hand) remove(slot int) error {
+func (h keyEditor) remove(slot int) error {
 	return do(h.cfg, func(ctx context.Context, c *clientv3.Client) error {
 		_, err := c.Delete(ctx, h.key(slot))
 		return err
 	})
 }
 
-func (h hand) corrupt(slot int) error {
+func (h keyEditor) corrupt(slot int) error {
 	return do(h.cfg, func(ctx context.Context, c *clientv3.Client) error {
 		_, err := c.Put(ctx, h.key(slot), "edited by hand")
 		return err
@@ -156,7 +156,7 @@ func (h hand) corrupt(slot int) error {
 
 // copyTo copies the keys and values; restore makes a server hold exactly
 // these.
-func (h hand) copyTo(to clientv3.Config) (restore func() error, err error) {
+func (h keyEditor) copyTo(to clientv3.Config) (restore func() error, err error) {
 	var was *clientv3.GetResponse
 	err = do(h.cfg, func(ctx context.Context, c *clientv3.Client) (err error) {
 		was, err = c.Get(ctx, h.prefix+"/", clientv3.WithPrefix())

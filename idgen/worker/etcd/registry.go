@@ -34,7 +34,7 @@ func version(revision int64, text string) worker.Version {
 // Get implements worker.Slots.
 func (r *registry) Get(ctx context.Context, slot int) (worker.Doc, worker.Version, error) {
 	key := r.key(slot)
-	resp, err := r.ask(ctx, key)
+	resp, err := r.read(ctx, key)
 	if err != nil || len(resp.Kvs) == 0 {
 		return worker.Doc{}, "", err
 	}
@@ -46,14 +46,14 @@ func (r *registry) Get(ctx context.Context, slot int) (worker.Doc, worker.Versio
 	return d, version(resp.Kvs[0].ModRevision, text), nil
 }
 
-// ask makes a linearizable read of a key. If a server does not answer, it reads from another
+// read makes a linearizable read of a key. If a server does not answer, it reads from another
 // one.
-func (r *registry) ask(ctx context.Context, key string) (resp *clientv3.GetResponse, err error) {
+func (r *registry) read(ctx context.Context, key string) (resp *clientv3.GetResponse, err error) {
 	for range len(r.client.Endpoints()) + 1 {
-		attempt, cancel := context.WithTimeout(ctx, callTime)
+		attempt, cancel := context.WithTimeout(ctx, callTimeout)
 		resp, err = r.client.Get(attempt, key)
 		cancel()
-		if err == nil || ctx.Err() != nil || denied(err) {
+		if err == nil || ctx.Err() != nil || isDenied(err) {
 			break
 		}
 	}
@@ -75,7 +75,7 @@ func (r *registry) Put(ctx context.Context, slot int, d worker.Doc, expected wor
 			clientv3.Compare(clientv3.Value(key), "=", was),
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTime)
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	resp, err := r.client.Txn(ctx).If(is...).Then(clientv3.OpPut(key, text)).Commit()
 	if errors.Is(err, rpctypes.ErrInvalidAuthToken) || errors.Is(err, rpctypes.ErrAuthOldRevision) {
@@ -83,7 +83,7 @@ func (r *registry) Put(ctx context.Context, slot int, d worker.Doc, expected wor
 		resp, err = r.client.Txn(ctx).If(is...).Then(clientv3.OpPut(key, text)).Commit()
 	}
 	switch {
-	case denied(err):
+	case isDenied(err):
 		return "", false, &worker.NotWrittenError{Err: err}
 	case err != nil:
 		return "", false, err
@@ -93,7 +93,7 @@ func (r *registry) Put(ctx context.Context, slot int, d worker.Doc, expected wor
 	return version(resp.Header.Revision, text), true, nil
 }
 
-// denied reports whether err means that the user lacks a right, on any server.
-func denied(err error) bool {
+// isDenied reports whether err means that the user lacks a right, on any server.
+func isDenied(err error) bool {
 	return errors.Is(err, rpctypes.ErrPermissionDenied) || errors.Is(err, rpctypes.ErrUserEmpty)
 }

@@ -78,7 +78,7 @@ func openSpec(address string, _ worker.Options) (func(context.Context) (worker.S
 func Open(db *sql.DB, cfg Config) worker.Source {
 	table := cmp.Or(cfg.Table, "leaf_worker")
 	s := &slots{
-		db: db, table: quote.Table(table), create: cfg.Create, turn: semaphore.NewWeighted(1),
+		db: db, table: quote.Table(table), create: cfg.Create, requestLock: semaphore.NewWeighted(1),
 		name: cmp.Or(cfg.Name, "MySQL") + ", table " + table, log: cmp.Or(cfg.Logger, slog.Default()),
 	}
 	return worker.Source{
@@ -86,7 +86,7 @@ func Open(db *sql.DB, cfg Config) worker.Source {
 		Name:     s.name,
 		Identity: s.identity,
 		Time:     s.time,
-		Last:     s.last,
+		Last:     s.lastWorker,
 	}
 }
 
@@ -106,8 +106,8 @@ func (e *tableError) Unwrap() error { return e.Err }
 // Hint returns the hint. With this method package worker adds no hint.
 func (e *tableError) Hint() string { return e.Fix }
 
-// explained adds hints to errors for which there is one.
-func (s *slots) explained(err error) error {
+// explain adds hints to errors for which there is one.
+func (s *slots) explain(err error) error {
 	switch {
 	case servererr.Is(err, servererr.LoginDenied, servererr.SocketLoginDenied):
 		return &tableError{s.table, "correct the user and password in the DSN", err}
@@ -131,22 +131,22 @@ func (s *slots) explained(err error) error {
 func (s *slots) identity(ctx context.Context) (string, error) {
 	server, err := serverid.Of(ctx, s.db)
 	if err != nil {
-		return "", s.explained(err)
+		return "", s.explain(err)
 	}
 	expression := cmp.Or(server.Identity, "'unknown'")
 	for {
 		var autocommit bool
 		var identity string
 		var now int64
-		switch err := s.ask(ctx, "@@autocommit, "+expression+", UNIX_TIMESTAMP()", &autocommit, &identity, &now); {
+		switch err := s.queryValues(ctx, "@@autocommit, "+expression+", UNIX_TIMESTAMP()", &autocommit, &identity, &now); {
 		case err != nil:
-			return "", s.explained(err)
+			return "", s.explain(err)
 		case !autocommit:
 			return "", errAutocommit
 		}
 		_, start, loses := strings.Cut(identity, " started at ")
 		if loses {
-			s.warn.Do(func() {
+			s.warnOnce.Do(func() {
 				s.log.Warn("leafsql: this server may lose its last commits in a crash, so after each restart of it a starting process waits for its worker id; set innodb_flush_log_at_trx_commit=1, and sync_binlog=1 if it has a binlog", "registry", s.name)
 			})
 		}
@@ -160,16 +160,16 @@ func (s *slots) identity(ctx context.Context) (string, error) {
 	}
 }
 
-// ask reads values with FOR UPDATE, so that proxies send the query to the primary.
-func (s *slots) ask(ctx context.Context, what string, into ...any) error {
+// queryValues reads values with FOR UPDATE, so that proxies send the query to the primary.
+func (s *slots) queryValues(ctx context.Context, what string, into ...any) error {
 	return s.db.QueryRowContext(ctx, "SELECT "+what+" FOR UPDATE").Scan(into...)
 }
 
-// last returns the worker id that a process of this host returned last, as
+// lastWorker returns the worker id that a process of this host returned last, as
 // far as a read shows. If several were returned within some seconds, it chooses one of them at random, so
 // that processes that start together choose different ones. The nonce of a slot that was
 // used has 32 characters.
-func (s *slots) last(ctx context.Context) (slot int, ok bool) {
+func (s *slots) lastWorker(ctx context.Context) (slot int, ok bool) {
 	host, err := os.Hostname()
 	if err != nil {
 		return 0, false

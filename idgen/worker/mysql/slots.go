@@ -23,31 +23,31 @@ import (
 // row as one text. Statements are texts without arguments, so that each takes one
 // round trip and nothing is prepared.
 type slots struct {
-	db     *sql.DB
-	table  string // quoted
-	create bool
-	name   string // name of the registry
-	log    *slog.Logger
-	warn   sync.Once // for the warning that commits may be lost
+	db       *sql.DB
+	table    string // quoted
+	create   bool
+	name     string // name of the registry
+	log      *slog.Logger
+	warnOnce sync.Once // for the warning that commits may be lost
 
 	// turn, with a weight of 1, is held by each request, so that a search, which reads many slots concurrently,
 	// uses one connection and not all that the server has.
-	turn *semaphore.Weighted
+	requestLock *semaphore.Weighted
 }
 
 // withTable calls do, and again if it had to create the table.
 func (s *slots) withTable(ctx context.Context, do func() error) error {
-	if s.turn.Acquire(ctx, 1) != nil {
+	if s.requestLock.Acquire(ctx, 1) != nil {
 		return context.Cause(ctx)
 	}
-	defer s.turn.Release(1)
+	defer s.requestLock.Release(1)
 	err := do()
 	if s.create && servererr.Is(err, servererr.NoSuchTable) {
 		if _, err = s.db.ExecContext(ctx, schema.LeafWorker(s.table)); err == nil {
 			err = do()
 		}
 	}
-	return s.explained(err)
+	return s.explain(err)
 }
 
 // Get implements worker.Slots.
@@ -83,7 +83,7 @@ func (s *slots) read(ctx context.Context, slot int) (worker.Doc, worker.Version,
 	case found == 0:
 		return worker.Doc{}, "", nil
 	case found > 1: // two processes could hold one row each
-		return worker.Doc{}, "", s.several(slot, found)
+		return worker.Doc{}, "", s.duplicateRowsError(slot, found)
 	}
 	d.HighWater = time.UnixMilli(hw)
 	text := d.Encode()
@@ -125,13 +125,13 @@ func (s *slots) Put(ctx context.Context, slot int, d worker.Doc, expected worker
 	case rows == 0:
 		return "", false, nil
 	case rows > 1:
-		return "", false, s.several(slot, rows)
+		return "", false, s.duplicateRowsError(slot, rows)
 	}
 	return worker.Version(text), true, nil
 }
 
-// several returns the error for a table with a key that is not unique.
-func (s *slots) several(slot int, rows int64) error {
+// duplicateRowsError returns the error for a table with a key that is not unique.
+func (s *slots) duplicateRowsError(slot int, rows int64) error {
 	return &tableError{s.table, "delete all but the row with the highest hw, and make worker_id the primary key", fmt.Errorf("it has %d rows for worker_id %d", rows, slot)}
 }
 

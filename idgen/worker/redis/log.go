@@ -19,28 +19,28 @@ import (
 // application sets its own logger (redis.SetLogger), a quiet one drops these lines, and
 // writes the lines of other clients as go-redis does.
 func init() {
-	redis.SetLogger(quiet{log.New(os.Stderr, "redis: ", log.LstdFlags|log.Lshortfile)})
+	redis.SetLogger(quietLogger{log.New(os.Stderr, "redis: ", log.LstdFlags|log.Lshortfile)})
 }
 
-type quiet struct{ others *log.Logger }
+type quietLogger struct{ others *log.Logger }
 
-func (q quiet) Printf(_ context.Context, format string, args ...any) {
+func (q quietLogger) Printf(_ context.Context, format string, args ...any) {
 	line := fmt.Sprintf(format, args...)
-	if !slices.ContainsFunc(args, isOurs) && !(sentinels.Load() && strings.Contains(line, "sentinel")) {
+	if !slices.ContainsFunc(args, isDialError) && !(usesSentinels.Load() && strings.Contains(line, "sentinel")) {
 		q.others.Output(3, line) // with the place in go-redis
 	}
 }
 
-// sentinels is true if a source in this process has used Sentinels. Their lines do not name
+// usesSentinels is true if a source in this process has used Sentinels. Their lines do not name
 // their client.
-var sentinels atomic.Bool
+var usesSentinels atomic.Bool
 
 // A dialError is the error of a connection that this package tried to open.
 type dialError struct{ error }
 
 func (e dialError) Unwrap() error { return e.error }
 
-func isOurs(arg any) bool {
+func isDialError(arg any) bool {
 	err, ok := arg.(error)
 	if !ok {
 		return false
@@ -51,8 +51,8 @@ func isOurs(arg any) bool {
 
 type dialer = func(ctx context.Context, network, address string) (net.Conn, error)
 
-// marked returns a dialer that wraps the errors of dial in dialErrors.
-func marked(dial dialer) dialer {
+// markErrors returns a dialer that wraps the errors of dial in dialErrors.
+func markErrors(dial dialer) dialer {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		c, err := dial(ctx, network, address)
 		if err != nil {

@@ -41,8 +41,8 @@ func (l *lines) String() string {
 // place in the code.
 func TestQuiet(t *testing.T) {
 	var out lines
-	redis.SetLogger(quiet{log.New(&out, "redis: ", log.Lshortfile)})
-	t.Cleanup(func() { redis.SetLogger(quiet{log.Default()}) })
+	redis.SetLogger(quietLogger{log.New(&out, "redis: ", log.Lshortfile)})
+	t.Cleanup(func() { redis.SetLogger(quietLogger{log.Default()}) })
 	nowhere := func() string {
 		port, err := freeport.Find()
 		if err != nil {

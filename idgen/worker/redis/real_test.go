@@ -38,7 +38,7 @@ func calls(tb testing.TB, client redis.UniversalClient) func(command string) int
 	if err != nil {
 		tb.Fatal(err)
 	}
-	stats := fields(text)
+	stats := parseInfo(text)
 	return func(command string) int {
 		n, _, _ := strings.Cut(strings.TrimPrefix(stats["cmdstat_"+command], "calls="), ",")
 		v, _ := strconv.Atoi(n)

@@ -162,7 +162,7 @@ func Open(cfg Config) (worker.Source, error) {
 		Addrs: cfg.Servers, MasterName: cfg.Master, IsClusterMode: cfg.Cluster,
 		Username: cfg.Username, Password: cfg.Password, SentinelUsername: cfg.SentinelUsername, SentinelPassword: cfg.SentinelPassword,
 		DB: cfg.Database, TLSConfig: cfg.TLS,
-		Dialer: marked(redis.NewDialer(&redis.Options{DialTimeout: 4 * answerTime, TLSConfig: cfg.TLS})),
+		Dialer: markErrors(redis.NewDialer(&redis.Options{DialTimeout: 4 * answerTime, TLSConfig: cfg.TLS})),
 
 		MaxRetries: -1, DialerRetries: 1, // nothing is sent twice; the keeper retries
 		ContextTimeoutEnabled: true, DialTimeout: 4 * answerTime, ReadTimeout: answerTime,
@@ -171,7 +171,7 @@ func Open(cfg Config) (worker.Source, error) {
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	})
 	if cfg.Master != "" {
-		sentinels.Store(true)
+		usesSentinels.Store(true)
 	}
 	r := &registry{client: client, cfg: cfg}
 	r.replicas.Store(int64(max(cfg.Replicas, 0)))

@@ -17,10 +17,10 @@ import (
 
 // registry implements worker.Slots on keys. Their versions are their texts.
 type registry struct {
-	client   redis.UniversalClient
-	cfg      Config
-	replicas atomic.Int64 // number of replicas that must have a write before it counts
-	policy   sync.Once    // for the check of maxmemory-policy
+	client     redis.UniversalClient
+	cfg        Config
+	replicas   atomic.Int64 // number of replicas that must have a write before it counts
+	policyOnce sync.Once    // for the check of maxmemory-policy
 }
 
 // key returns the key of a slot's document. A cluster chooses the node by the part in braces.
@@ -48,15 +48,15 @@ func (r *registry) explain(err error) error {
 	}
 	switch {
 	case redis.IsAuthError(err):
-		return r.unusable("it denies the login, correct leafRedisUsername and leafRedisPassword: %w", err)
+		return r.unusableError("it denies the login, correct leafRedisUsername and leafRedisPassword: %w", err)
 	case redis.IsPermissionError(err):
-		return r.unusable("its user lacks a right, grant those that the package's documentation lists: %w", err)
+		return r.unusableError("its user lacks a right, grant those that the package's documentation lists: %w", err)
 	}
 	return fmt.Errorf("%s: %w", r.cfg.String(), err)
 }
 
-// unusable returns the UnusableError for a server that can't be the registry.
-func (r *registry) unusable(reason string, args ...any) error {
+// unusableError returns the UnusableError for a server that can't be the registry.
+func (r *registry) unusableError(reason string, args ...any) error {
 	return &worker.UnusableError{Err: fmt.Errorf("leafsql: %s: "+reason, append([]any{r.cfg.String()}, args...)...)}
 }
 
@@ -99,7 +99,7 @@ func (r *registry) Put(ctx context.Context, slot int, d worker.Doc, expected wor
 		wait *redis.IntCmd
 	)
 	if want > 0 {
-		wait = redis.NewIntCmd(ctx, "wait", want, within(ctx).Milliseconds())
+		wait = redis.NewIntCmd(ctx, "wait", want, replicaTimeout(ctx).Milliseconds())
 		pipe.Process(ctx, wait)
 	}
 	pipe.Exec(ctx) // each command has its own error
@@ -130,8 +130,9 @@ func isAnswer(err error) bool {
 	return ok
 }
 
-// within returns how long to wait for replicas: half of the remaining time, so that the answer arrives in time.
-func within(ctx context.Context) time.Duration {
+// replicaTimeout returns how long to wait for replicas: half of the remaining time, so that the answer arrives
+// in time.
+func replicaTimeout(ctx context.Context) time.Duration {
 	d := time.Second
 	if until, ok := ctx.Deadline(); ok {
 		d = min(d, time.Until(until)/2)
@@ -149,31 +150,31 @@ func (r *registry) identity(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", r.explain(err)
 	}
-	info := fields(text)
+	info := parseInfo(text)
 	switch {
 	case info["role"] == "slave":
 		return "", fmt.Errorf("%s: the server is a replica; use the address of the primary, or of Sentinels with leafRedisMaster", r.cfg.String())
 	case info["master_replid"] == "":
-		return "", r.unusable("INFO has no master_replid, which is needed to detect fail-overs; use Redis 4 or later, without a proxy")
+		return "", r.unusableError("INFO has no master_replid, which is needed to detect fail-overs; use Redis 4 or later, without a proxy")
 	}
 	if n, _ := strconv.Atoi(info["connected_slaves"]); n > 0 && r.cfg.Replicas == 0 {
 		r.replicas.Store(1) // it stays 1, since a primary that was cut off loses its replicas
 	}
-	r.policy.Do(func() { r.checkPolicy(ctx, node) })
+	r.policyOnce.Do(func() { r.checkPolicy(ctx, node) })
 	return info["master_replid"], nil
 }
 
 // checkPolicy logs a warning for a server that may evict documents.
 func (r *registry) checkPolicy(ctx context.Context, node redis.Cmdable) {
 	text, err := node.Info(ctx, "memory").Result()
-	if p := fields(text)["maxmemory_policy"]; err == nil && p != "" && p != "noeviction" {
+	if p := parseInfo(text)["maxmemory_policy"]; err == nil && p != "" && p != "noeviction" {
 		r.cfg.Logger.Warn("leafsql: this Redis may evict keys, and after the eviction of a worker id's document processes wait for minutes; set maxmemory-policy to noeviction",
 			"registry", r.cfg.String(), "maxmemory_policy", p)
 	}
 }
 
-// fields returns the fields of an INFO answer.
-func fields(info string) map[string]string {
+// parseInfo returns the fields of an INFO answer.
+func parseInfo(info string) map[string]string {
 	m := make(map[string]string)
 	for line := range strings.Lines(info) {
 		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {

@@ -19,26 +19,26 @@ import (
 type servers struct {
 	cfg Config
 
-	mu     sync.Mutex
-	now    *conn // current connection; nil: none yet, or it was given up
-	closed bool
-	ending sync.WaitGroup // connections that are being closed
+	mu      sync.Mutex
+	inUse   *conn // current connection; nil: none yet, or it was given up
+	closed  bool
+	closing sync.WaitGroup // connections that are being closed
 }
 
 // conn is one connection and its state.
 type conn struct {
 	*zk.Conn
-	up    chan struct{} // closed when it has a session
-	since time.Time     // start of the session; set before up is closed
-	end   func()        // gives it up; may be called several times
+	ready  chan struct{} // closed when it has a session
+	since  time.Time     // start of the session; set before ready is closed
+	giveUp func()        // gives it up; may be called several times
 
 	mu     sync.Mutex
 	epoch  string // epoch of the registry, "" if unknown
-	leaves *leaves
+	leaves *javaLeaves
 }
 
-// session is the timeout of sessions. Nothing depends on it.
-const session = 10 * time.Second
+// sessionTimeout is the timeout of sessions. Nothing depends on it.
+const sessionTimeout = 10 * time.Second
 
 var (
 	errClosed      = errors.New("leafsql: the ZooKeeper source of worker ids was closed")
@@ -52,7 +52,7 @@ func (s *servers) connection(ctx context.Context) (*conn, error) {
 		return nil, err
 	}
 	select {
-	case <-c.up:
+	case <-c.ready:
 		return c, nil
 	case <-ctx.Done():
 		return nil, fmt.Errorf("leafsql: %s: cannot connect: %w", s.cfg, context.Cause(ctx))
@@ -65,38 +65,38 @@ func (s *servers) current() (*conn, error) {
 	switch {
 	case s.closed:
 		return nil, errClosed
-	case s.now != nil:
-		return s.now, nil
+	case s.inUse != nil:
+		return s.inUse, nil
 	}
-	c, r := &conn{up: make(chan struct{})}, &rotation{}
+	c, r := &conn{ready: make(chan struct{})}, &rotation{}
 	ready := make(chan struct{}) // c.end is set
 	defer close(ready)
 	had := false
 	var err error
-	c.Conn, _, err = zk.Connect(s.cfg.Servers, session, zk.WithHostProvider(r), zk.WithDialer(r.dial), zk.WithLogger(log.New(io.Discard, "", 0)), zk.WithEventCallback(func(e zk.Event) {
+	c.Conn, _, err = zk.Connect(s.cfg.Servers, sessionTimeout, zk.WithHostProvider(r), zk.WithDialer(r.dial), zk.WithLogger(log.New(io.Discard, "", 0)), zk.WithEventCallback(func(e zk.Event) {
 		switch {
 		case e.Type != zk.EventSession:
 		case e.State == zk.StateHasSession && !had:
 			had = true
 			go func() { <-ready; s.login(c) }()
 		case e.State == zk.StateDisconnected && had:
-			r.over.Store(true)
-			go func() { <-ready; c.end() }()
+			r.interrupted.Store(true)
+			go func() { <-ready; c.giveUp() }()
 		}
 	}))
 	if err != nil {
 		return nil, fmt.Errorf("leafsql: %s: %w", s.cfg, err)
 	}
-	c.end = sync.OnceFunc(func() {
+	c.giveUp = sync.OnceFunc(func() {
 		s.mu.Lock()
-		if s.now == c {
-			s.now = nil
+		if s.inUse == c {
+			s.inUse = nil
 		}
-		s.ending.Add(1)
+		s.closing.Add(1)
 		s.mu.Unlock()
-		go func() { defer s.ending.Done(); c.Close() }()
+		go func() { defer s.closing.Done(); c.Close() }()
 	})
-	s.now = c
+	s.inUse = c
 	return c, nil
 }
 
@@ -104,25 +104,25 @@ func (s *servers) current() (*conn, error) {
 // resolve all of them first, without a timeout. A server drops connections if many arrive together, so the first retries are
 // soon.
 type rotation struct {
-	servers []string
-	tried   int
-	hurry   *time.Timer // ends an attempt without a session
-	over    atomic.Bool // the connection was interrupted, and the client must not reconnect
+	servers      []string
+	tried        int
+	attemptTimer *time.Timer // ends an attempt without a session
+	interrupted  atomic.Bool // the connection was interrupted, and the client must not reconnect
 }
 
-// short is the number of rounds with a short timeout.
-const short = 3
+// shortRounds is the number of rounds with a short timeout.
+const shortRounds = 3
 
 func (r *rotation) Init(servers []string) error { r.servers = servers; return nil }
 func (r *rotation) Len() int                    { return len(r.servers) }
-func (r *rotation) Connected()                  { r.hurry.Stop() }
+func (r *rotation) Connected()                  { r.attemptTimer.Stop() }
 
 // Next returns the next server, and whether the client has to wait a second first.
 func (r *rotation) Next() (server string, again bool) {
 	server = r.servers[r.tried%len(r.servers)]
 	begins := r.tried%len(r.servers) == 0
 	r.tried++
-	return server, begins && r.round() >= short
+	return server, begins && r.round() >= shortRounds
 }
 
 func (r *rotation) round() int { return (r.tried - 1) / len(r.servers) }
@@ -131,18 +131,18 @@ func (r *rotation) round() int { return (r.tried - 1) / len(r.servers) }
 // no session, such as a starting or frozen one.
 func (r *rotation) dial(network, address string, _ time.Duration) (net.Conn, error) {
 	patience, most := 3*time.Second, 3*time.Second
-	if r.round() < short {
+	if r.round() < shortRounds {
 		patience, most = 300*time.Millisecond, time.Second
 	}
 	var c net.Conn
 	err := errInterrupted
-	if !r.over.Load() {
+	if !r.interrupted.Load() {
 		c, err = net.DialTimeout(network, address, patience)
 	}
 	if err == nil {
-		r.hurry = time.AfterFunc(most, func() { c.Close() })
+		r.attemptTimer = time.AfterFunc(most, func() { c.Close() })
 	}
-	if err != nil && r.round() < short {
+	if err != nil && r.round() < shortRounds {
 		time.Sleep(20 * time.Millisecond) // the connection was refused at once
 	}
 	return c, err
@@ -152,24 +152,24 @@ func (r *rotation) dial(network, address string, _ time.Duration) (net.Conn, err
 func (s *servers) login(c *conn) {
 	if s.cfg.Username != "" {
 		if err := c.AddAuth("digest", []byte(s.cfg.Username+":"+s.cfg.Password)); err != nil {
-			c.end()
+			c.giveUp()
 			return
 		}
 	}
 	c.since = time.Now()
-	close(c.up)
+	close(c.ready)
 }
 
 // close ends all connections.
 func (s *servers) close() error {
 	s.mu.Lock()
 	s.closed = true
-	c := s.now
+	c := s.inUse
 	s.mu.Unlock()
 	if c != nil {
-		c.end()
+		c.giveUp()
 	}
-	s.ending.Wait()
+	s.closing.Wait()
 	return nil
 }
 
@@ -189,7 +189,7 @@ func call[T any](ctx context.Context, c *conn, f func() (T, error)) (T, error) {
 	case a := <-answered:
 		return a.v, a.err
 	case <-ctx.Done():
-		c.end()
+		c.giveUp()
 		var none T
 		return none, context.Cause(ctx)
 	}

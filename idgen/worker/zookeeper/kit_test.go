@@ -30,7 +30,7 @@ func fixture(t testing.TB, cfg Config) workertest.Fixture {
 		if err != nil {
 			return err
 		}
-		epoch, err := r.epoch(ctx, c, true)
+		epoch, err := r.readEpoch(ctx, c, true)
 		if err != nil {
 			return err
 		}
@@ -40,12 +40,12 @@ func fixture(t testing.TB, cfg Config) workertest.Fixture {
 		Open: func(context.Context) (worker.Source, error) { return Open(cfg) },
 		Remove: func(slot int) error {
 			return change(func(ctx context.Context, r *registry, c *conn, epoch string) error {
-				return c.Delete(r.node(epoch, slot), -1)
+				return c.Delete(r.nodePath(epoch, slot), -1)
 			})
 		},
 		Corrupt: func(slot int) error {
 			return change(func(ctx context.Context, r *registry, c *conn, epoch string) error {
-				_, err := c.Set(r.node(epoch, slot), []byte("edited by hand"), -1)
+				_, err := c.Set(r.nodePath(epoch, slot), []byte("edited by hand"), -1)
 				return err
 			})
 		},

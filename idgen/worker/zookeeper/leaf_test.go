@@ -90,7 +90,7 @@ func TestBesideJavaLeaf(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			if n := k.Status().Worker; n < reserve {
+			if n := k.Status().Worker; n < reservedCount {
 				t.Errorf("worker id %d, which is for Java Leaf", n)
 			}
 			has(k.Status().Worker, "a keeper")
@@ -105,8 +105,8 @@ func TestAllAreJavaLeafs(t *testing.T) {
 	cfg := Config{Servers: []string{zktest.Start(t, zktest.Config{}).Addr}, Name: "shop"}
 	l := leaf(t, cfg, 1)
 	defer l.Stop()
-	_, err := keepBeside(t, cfg, 0, worker.Config{Workers: reserve + 1})
-	if e, ok := errors.AsType[*worker.UnavailableError](err); !ok || e.Reason != "taken" || !strings.Contains(err.Error(), fmt.Sprintf("all %d worker ids", reserve+1)) {
+	_, err := keepBeside(t, cfg, 0, worker.Config{Workers: reservedCount + 1})
+	if e, ok := errors.AsType[*worker.UnavailableError](err); !ok || e.Reason != "taken" || !strings.Contains(err.Error(), fmt.Sprintf("all %d worker ids", reservedCount+1)) {
 		t.Error(err)
 	}
 }
@@ -129,7 +129,7 @@ func TestJavaLeafComesToAWorkerID(t *testing.T) {
 		t.Fatalf("worker id %d", n)
 	}
 	c := client(t, cfg)
-	for n := range had - reserve + 1 { // until the worker id is among the reserved numbers
+	for n := range had - reservedCount + 1 { // until the worker id is among the reserved numbers
 		if _, err := c.Create("/snowflake/shop/forever/10.0.1.1:"+fmt.Sprint(n+1)+"-", nil, zk.FlagSequence, zk.WorldACL(zk.PermAll)); err != nil {
 			t.Fatal(err)
 		}
@@ -162,16 +162,16 @@ func TestJavaLeafThatHasGone(t *testing.T) {
 	}
 	defer src.Close()
 	r := src.Slots.(*registry)
-	r.absence = time.Millisecond
+	r.absenceLimit = time.Millisecond
 	leasetest.Eventually(t, "it has gone", func() bool { return time.Since(absent) > 10*time.Millisecond })
 	d, v, err := r.Get(t.Context(), number)
-	if err != nil || d.Free || d.Registry != "" || v == taken {
+	if err != nil || d.Free || d.Registry != "" || v == takenVersion {
 		t.Fatalf("%+v at %q, %v", d, v, err)
 	}
 	mine := worker.Doc{Nonce: "n", HighWater: time.UnixMilli(time.Now().UnixMilli()), Owner: "test"}
 
 	// A process that has not read its node, or has not found that it has gone, does not get its number.
-	for _, v := range []worker.Version{"", taken} {
+	for _, v := range []worker.Version{"", takenVersion} {
 		if _, ok, err := r.Put(t.Context(), number, mine, v); ok || err != nil {
 			t.Errorf("at %q: %v, %v", v, ok, err)
 		}

@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 // client returns a plain client for reading and changing nodes.
 func client(tb testing.TB, cfg Config) *zk.Conn {
 	tb.Helper()
-	c, _, err := zk.Connect(cfg.Servers, session, zk.WithLogger(log.New(io.Discard, "", 0)))
+	c, _, err := zk.Connect(cfg.Servers, sessionTimeout, zk.WithLogger(log.New(io.Discard, "", 0)))
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -18,27 +18,27 @@ import (
 
 // registry implements worker.Slots on nodes and their versions.
 type registry struct {
-	cfg     Config
-	servers *servers
-	absence time.Duration // 0: the constant absence
+	cfg          Config
+	servers      *servers
+	absenceLimit time.Duration // 0: the constant absenceLimit
 }
 
 // version is the content of a slot's Version. It contains the epoch because versions of nodes are small numbers, which repeat in a
 // registry that was wiped.
 type version struct {
-	epoch string // "" for a missing node
-	n     int32
-	leaf  string // the node of a Java Leaf that has gone; "": there is none
-	leafN int32  // version of leaf
+	epoch       string // "" for a missing node
+	nodeVersion int32
+	leaf        string // the node of a Java Leaf that has gone; "": there is none
+	leafVersion int32  // version of leaf
 }
 
 func (v version) text() worker.Version {
 	s := ""
 	if v.epoch != "" {
-		s = v.epoch + "/" + strconv.Itoa(int(v.n))
+		s = v.epoch + "/" + strconv.Itoa(int(v.nodeVersion))
 	}
 	if v.leaf != "" {
-		s += "|" + strconv.Itoa(int(v.leafN)) + "|" + v.leaf
+		s += "|" + strconv.Itoa(int(v.leafVersion)) + "|" + v.leaf
 	}
 	return worker.Version(s)
 }
@@ -48,26 +48,26 @@ func parseVersion(s worker.Version) (v version, ok bool) {
 	var err, errLeaf error
 	if own != "" {
 		v.epoch, own, _ = strings.Cut(own, "/")
-		v.n, err = number(own)
+		v.nodeVersion, err = parseInt32(own)
 	}
 	if leaf != "" {
 		var n string
 		n, v.leaf, _ = strings.Cut(leaf, "|")
-		v.leafN, errLeaf = number(n)
+		v.leafVersion, errLeaf = parseInt32(n)
 	}
 	return v, err == nil && errLeaf == nil
 }
 
-func number(s string) (int32, error) {
+func parseInt32(s string) (int32, error) {
 	n, err := strconv.ParseInt(s, 10, 32)
 	return int32(n), err
 }
 
-// taken is the version of a worker id that a Java Leaf has. No put at this version succeeds.
-const taken worker.Version = "java-leaf"
+// takenVersion is the version of a worker id that a Java Leaf has. No put at this version succeeds.
+const takenVersion worker.Version = "java-leaf"
 
-// node returns the path of a slot's document.
-func (r *registry) node(epoch string, slot int) string {
+// nodePath returns the path of a slot's document.
+func (r *registry) nodePath(epoch string, slot int) string {
 	if slot == worker.RegistrySlot {
 		return path.Join(r.cfg.folder(), epoch, "registry")
 	}
@@ -82,8 +82,8 @@ func (r *registry) explain(err error) error {
 	return fmt.Errorf("%s: %w", r.cfg, err)
 }
 
-// epoch returns the registry's epoch, "" if there is none.
-func (r *registry) epoch(ctx context.Context, c *conn, again bool) (string, error) {
+// readEpoch returns the registry's epoch, "" if there is none.
+func (r *registry) readEpoch(ctx context.Context, c *conn, again bool) (string, error) {
 	c.mu.Lock()
 	epoch := c.epoch
 	c.mu.Unlock()
@@ -107,8 +107,8 @@ func (r *registry) epoch(ctx context.Context, c *conn, again bool) (string, erro
 	return epoch, nil
 }
 
-// begin creates the registry's folders, if no other process does, and returns the epoch.
-func (r *registry) begin(ctx context.Context, c *conn) (string, error) {
+// createFolders creates the registry's folders, if no other process does, and returns the epoch.
+func (r *registry) createFolders(ctx context.Context, c *conn) (string, error) {
 	parent := ""
 	for name := range strings.SplitSeq(strings.Trim(path.Dir(r.cfg.folder()), "/"), "/") {
 		parent += "/" + name // Java Leaf uses these too
@@ -124,7 +124,7 @@ func (r *registry) begin(ctx context.Context, c *conn) (string, error) {
 	if err != nil && !errors.Is(err, zk.ErrNodeExists) {
 		return "", err
 	}
-	return r.epoch(ctx, c, true)
+	return r.readEpoch(ctx, c, true)
 }
 
 // acl returns the access rights of new nodes.
@@ -141,9 +141,9 @@ func (r *registry) Get(ctx context.Context, slot int) (worker.Doc, worker.Versio
 	if err != nil {
 		return worker.Doc{}, "", err
 	}
-	d, v, err := r.own(ctx, c, slot)
+	d, v, err := r.readOwn(ctx, c, slot)
 	if err == nil && slot != worker.RegistrySlot {
-		return r.beside(ctx, c, slot, d, v)
+		return r.mergeLeaf(ctx, c, slot, d, v)
 	}
 	if err != nil {
 		return worker.Doc{}, "", r.explain(err)
@@ -151,10 +151,10 @@ func (r *registry) Get(ctx context.Context, slot int) (worker.Doc, worker.Versio
 	return d, v.text(), nil
 }
 
-// own returns the document in this library's node of a slot.
-func (r *registry) own(ctx context.Context, c *conn, slot int) (worker.Doc, version, error) {
+// readOwn returns the document in this library's node of a slot.
+func (r *registry) readOwn(ctx context.Context, c *conn, slot int) (worker.Doc, version, error) {
 	for again := false; ; again = true {
-		epoch, err := r.epoch(ctx, c, again)
+		epoch, err := r.readEpoch(ctx, c, again)
 		if err != nil || epoch == "" {
 			return worker.Doc{}, version{}, err
 		}
@@ -163,7 +163,7 @@ func (r *registry) own(ctx context.Context, c *conn, slot int) (worker.Doc, vers
 			stat *zk.Stat
 		}
 		got, err := call(ctx, c, func() (content, error) {
-			text, stat, err := c.Get(r.node(epoch, slot))
+			text, stat, err := c.Get(r.nodePath(epoch, slot))
 			return content{text, stat}, err
 		})
 		switch {
@@ -176,33 +176,33 @@ func (r *registry) own(ctx context.Context, c *conn, slot int) (worker.Doc, vers
 		}
 		var d worker.Doc
 		if err := d.Decode(string(got.text)); err != nil {
-			return worker.Doc{}, version{}, fmt.Errorf("node %s: %w", r.node(epoch, slot), err)
+			return worker.Doc{}, version{}, fmt.Errorf("node %s: %w", r.nodePath(epoch, slot), err)
 		}
-		return d, version{epoch: epoch, n: got.stat.Version}, nil
+		return d, version{epoch: epoch, nodeVersion: got.stat.Version}, nil
 	}
 }
 
-// beside returns a slot's document after taking Java Leaf's nodes into account.
-func (r *registry) beside(ctx context.Context, c *conn, slot int, d worker.Doc, v version) (worker.Doc, worker.Version, error) {
-	l, err := r.leaves(ctx, c)
+// mergeLeaf returns a slot's document after taking Java Leaf's nodes into account.
+func (r *registry) mergeLeaf(ctx context.Context, c *conn, slot int, d worker.Doc, v version) (worker.Doc, worker.Version, error) {
+	l, err := r.readLeaves(ctx, c)
 	if err != nil {
 		return worker.Doc{}, "", r.explain(err)
 	}
-	if l.reserved(slot) {
-		return held("the next Java Leaf that starts"), taken, nil
+	if l.isReserved(slot) {
+		return heldDoc("the next Java Leaf that starts"), takenVersion, nil
 	}
 	node, ok := l.nodes[slot]
 	if !ok {
 		return d, v.text(), nil
 	}
-	rep, err := r.report(ctx, c, node)
+	rep, err := r.readReport(ctx, c, node)
 	switch {
 	case errors.Is(err, zk.ErrNoNode): // the node was just deleted
-		return held("Java Leaf " + node), taken, nil
+		return heldDoc("Java Leaf " + node), takenVersion, nil
 	case err != nil:
 		return worker.Doc{}, "", r.explain(err)
-	case time.Since(rep.at) < cmp.Or(r.absence, absence):
-		return held("Java Leaf " + node), taken, nil
+	case time.Since(rep.at) < cmp.Or(r.absenceLimit, absenceLimit):
+		return heldDoc("Java Leaf " + node), takenVersion, nil
 	}
 	// The Java Leaf has gone. Its history is unknown.
 	if v.epoch == "" {
@@ -211,7 +211,7 @@ func (r *registry) beside(ctx context.Context, c *conn, slot int, d worker.Doc, 
 	if d.HighWater.Before(rep.at) {
 		d.HighWater = rep.at
 	}
-	d.Registry, v.leaf, v.leafN = "", node, rep.version
+	d.Registry, v.leaf, v.leafVersion = "", node, rep.version
 	if d.IsInitial() || d.Free {
 		d.Nonce, d.Free = "java-leaf", false // the slot can be taken if necessary, but is not prepared for others
 	}
@@ -229,17 +229,17 @@ func (r *registry) Put(ctx context.Context, slot int, d worker.Doc, expected wor
 		return "", false, &worker.NotWrittenError{Err: err}
 	}
 	if slot != worker.RegistrySlot {
-		l, err := r.leaves(ctx, c)
+		l, err := r.readLeaves(ctx, c)
 		switch {
 		case err != nil:
 			return "", false, &worker.NotWrittenError{Err: r.explain(err)}
-		case l.reserved(slot) || l.nodes[slot] != v.leaf:
+		case l.isReserved(slot) || l.nodes[slot] != v.leaf:
 			return "", false, nil
 		}
 	}
-	epoch, err := r.epoch(ctx, c, false)
+	epoch, err := r.readEpoch(ctx, c, false)
 	if err == nil && epoch == "" && v.epoch == "" {
-		epoch, err = r.begin(ctx, c)
+		epoch, err = r.createFolders(ctx, c)
 	}
 	switch {
 	case err != nil:
@@ -248,7 +248,7 @@ func (r *registry) Put(ctx context.Context, slot int, d worker.Doc, expected wor
 		return "", false, nil
 	}
 	after := version{epoch: epoch}
-	after.n, err = r.write(ctx, c, r.node(epoch, slot), []byte(d.Encode()), v)
+	after.nodeVersion, err = r.write(ctx, c, r.nodePath(epoch, slot), []byte(d.Encode()), v)
 	switch {
 	case err == nil:
 		return after.text(), true, nil
@@ -270,20 +270,20 @@ func (r *registry) write(ctx context.Context, c *conn, node string, text []byte,
 	}
 	if v.leaf == "" {
 		return call(ctx, c, func() (int32, error) {
-			stat, err := c.Set(node, text, v.n)
+			stat, err := c.Set(node, text, v.nodeVersion)
 			if err != nil {
 				return 0, err
 			}
 			return stat.Version, nil
 		})
 	}
-	gone := &zk.DeleteRequest{Path: path.Join(r.cfg.forever(), v.leaf), Version: v.leafN}
+	gone := &zk.DeleteRequest{Path: path.Join(r.cfg.forever(), v.leaf), Version: v.leafVersion}
 	if v.epoch == "" {
 		_, err := multi(ctx, c, gone, &zk.CreateRequest{Path: node, Data: text, Acl: r.acl()})
 		return 0, err
 	}
-	_, err = multi(ctx, c, gone, &zk.SetDataRequest{Path: node, Data: text, Version: v.n})
-	return v.n + 1, err
+	_, err = multi(ctx, c, gone, &zk.SetDataRequest{Path: node, Data: text, Version: v.nodeVersion})
+	return v.nodeVersion + 1, err
 }
 
 // time returns the clock of the leading server, from the timestamp of a write to a node that has no other purpose.
@@ -292,7 +292,7 @@ func (r *registry) time(ctx context.Context) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, err
 	}
-	epoch, err := r.epoch(ctx, c, false)
+	epoch, err := r.readEpoch(ctx, c, false)
 	if err == nil && epoch == "" {
 		err = errors.New("leafsql: the registry does not exist yet")
 	}

@@ -49,12 +49,12 @@ func TestConfigShowsNoSecrets(t *testing.T) {
 }
 
 func TestVersions(t *testing.T) {
-	for _, v := range []version{{}, {epoch: "e", n: 7}, {leaf: "10.0.0.1:8080-0000000003", leafN: 9}, {"e", 7, "a|b-1", 0}} {
+	for _, v := range []version{{}, {epoch: "e", nodeVersion: 7}, {leaf: "10.0.0.1:8080-0000000003", leafVersion: 9}, {"e", 7, "a|b-1", 0}} {
 		if got, ok := parseVersion(v.text()); !ok || got != v {
 			t.Errorf("%+v: %q, %+v", v, v.text(), got)
 		}
 	}
-	for _, s := range []worker.Version{taken, "e", "e/", "/", "|", "|x|n", "e/99999999999"} {
+	for _, s := range []worker.Version{takenVersion, "e", "e/", "/", "|", "|x|n", "e/99999999999"} {
 		if v, ok := parseVersion(s); ok && s != "|" {
 			t.Errorf("%q: %+v", s, v)
 		}

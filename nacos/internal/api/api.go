@@ -31,12 +31,14 @@ type Instance struct {
 	Metadata    map[string]string `json:"metadata"`
 }
 
-// At reports whether both instances have the same ip:port, which identifies an
+// SameAddress reports whether both instances have the same ip:port, which identifies an
 // instance of a service.
-func (in Instance) At(other Instance) bool { return in.IP == other.IP && in.Port == other.Port }
+func (in Instance) SameAddress(other Instance) bool {
+	return in.IP == other.IP && in.Port == other.Port
+}
 
-// With returns a copy of the instance with more metadata.
-func (in Instance) With(more map[string]string) Instance {
+// WithMetadata returns a copy of the instance with more metadata.
+func (in Instance) WithMetadata(more map[string]string) Instance {
 	m := make(map[string]string, len(in.Metadata)+len(more))
 	maps.Copy(m, in.Metadata)
 	maps.Copy(m, more)
@@ -64,12 +66,12 @@ func (e *ServerError) Error() string {
 	return fmt.Sprintf("%s was refused: %d %s", e.Request, e.Code, e.Message)
 }
 
-// CasMissed reports whether err is a failed comparison. Servers have no
+// IsCASMismatch reports whether err is a failed comparison. Servers have no
 // separate code for it.
-func CasMissed(err error) bool { return strings.Contains(err.Error(), "Cas publish fail") }
+func IsCASMismatch(err error) bool { return strings.Contains(err.Error(), "Cas publish fail") }
 
-// IsCode reports whether err is a ServerError with that code.
-func IsCode(err error, code int) bool {
+// HasCode reports whether err is a ServerError with that code.
+func HasCode(err error, code int) bool {
 	e, ok := errors.AsType[*ServerError](err)
 	return ok && e.Code == code
 }
@@ -89,31 +91,31 @@ func (e *LoginError) Error() string {
 	return fmt.Sprintf("leafsql: Nacos at %s denies access to user %q: %s; check leafNacosUsername, leafNacosPassword and the user's rights on the namespace", e.Server, e.User, e.Message)
 }
 
-// Denied returns the *worker.UnusableError for a server that refused a login with a
+// DeniedError returns the *worker.UnusableError for a server that refused a login with a
 // message. It wraps a *LoginError. user is "" if none is configured.
-func Denied(server, user, message string) error {
+func DeniedError(server, user, message string) error {
 	return &worker.UnusableError{Err: &LoginError{Server: server, User: user, Message: message}}
 }
 
-// Newer is the hint for servers that are too old.
-const Newer = "; use Nacos 2.3 or later, or another source of worker ids for all processes"
+// NewerHint is the hint for servers that are too old.
+const NewerHint = "; use Nacos 2.3 or later, or another source of worker ids for all processes"
 
-// Unusable returns the *worker.UnusableError for servers that cannot be a registry
+// UnusableError returns the *worker.UnusableError for servers that cannot be a registry
 // of worker ids; the reason ends with the hint.
-func Unusable(servers, reason string) error {
+func UnusableError(servers, reason string) error {
 	return &worker.UnusableError{Err: fmt.Errorf("leafsql: Nacos at %s can't hold worker ids: %s", servers, reason)}
 }
 
-// Unsent wraps the error of a request that was certainly not carried out.
-type Unsent struct{ Err error }
+// UnsentError wraps the error of a request that was certainly not carried out.
+type UnsentError struct{ Err error }
 
-func (e Unsent) Error() string { return e.Err.Error() }
+func (e UnsentError) Error() string { return e.Err.Error() }
 
 // Unwrap returns Err.
-func (e Unsent) Unwrap() error { return e.Err }
+func (e UnsentError) Unwrap() error { return e.Err }
 
 // IsUnsent reports whether a request was certainly not carried out.
 func IsUnsent(err error) bool {
-	_, ok := errors.AsType[Unsent](err)
+	_, ok := errors.AsType[UnsentError](err)
 	return ok
 }

@@ -19,15 +19,15 @@ func DocumentID(service string, slot int) string {
 	return service + ".worker." + strconv.Itoa(slot)
 }
 
-// Version returns the md5 of a document's text.
-func Version(text string) worker.Version {
+// VersionOf returns the md5 of a document's text.
+func VersionOf(text string) worker.Version {
 	h := md5.Sum([]byte(text))
 	return worker.Version(hex.EncodeToString(h[:]))
 }
 
-// Slot reads a slot for worker.Slots' Get. query returns a document's text. The error
+// ReadSlot reads a slot for worker.Slots' Get. query returns a document's text. The error
 // is query's, or Decode's for a text that is not a document.
-func Slot(id string, query func(id string) (text string, found bool, err error)) (worker.Doc, worker.Version, error) {
+func ReadSlot(id string, query func(id string) (text string, found bool, err error)) (worker.Doc, worker.Version, error) {
 	text, found, err := query(id)
 	if err != nil || !found {
 		return worker.Doc{}, "", err
@@ -36,7 +36,7 @@ func Slot(id string, query func(id string) (text string, found bool, err error))
 	if err := d.Decode(text); err != nil {
 		return worker.Doc{}, "", fmt.Errorf("config %s: %w", id, err)
 	}
-	return d, Version(text), nil
+	return d, VersionOf(text), nil
 }
 
 // Sleep waits for d and returns true, or false if ctx ends earlier.

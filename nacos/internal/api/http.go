@@ -22,21 +22,21 @@ type HTTP struct {
 	user     string
 	password string
 
-	turn    *semaphore.Weighted // a mutex that respects contexts, for the fields below
-	next    int                 // the server to log in at: the last one that worked
-	current string              // the token
-	renew   time.Time           // time at which to request another token
-	expires time.Time
+	loginLock *semaphore.Weighted // a mutex that respects contexts, for the fields below
+	next      int                 // the server to log in at: the last one that worked
+	token     string              // the token
+	renewAt   time.Time           // time at which to request another token
+	expires   time.Time
 }
 
-// loginRest is the pause after a failed login while the token is still valid.
-const loginRest = 10 * time.Second
+// loginPause is the pause after a failed login while the token is still valid.
+const loginPause = 10 * time.Second
 
 // NewHTTP returns a client for servers, which are URLs with the context path.
 // user is "" if they need none. The caller closes the client.
 func NewHTTP(servers []string, conf *tls.Config, user, password string) *HTTP {
 	return &HTTP{
-		bases: servers, user: user, password: password, turn: semaphore.NewWeighted(1),
+		bases: servers, user: user, password: password, loginLock: semaphore.NewWeighted(1),
 		client: &http.Client{
 			Timeout: RequestTime,
 			Transport: &http.Transport{
@@ -69,25 +69,25 @@ func (h *HTTP) Token(ctx context.Context) (string, error) {
 	if h.user == "" {
 		return "", nil
 	}
-	if h.turn.Acquire(ctx, 1) != nil {
+	if h.loginLock.Acquire(ctx, 1) != nil {
 		return "", context.Cause(ctx)
 	}
-	defer h.turn.Release(1)
+	defer h.loginLock.Release(1)
 	now := time.Now()
-	good := h.current != "" && now.Before(h.expires)
-	if good && now.Before(h.renew) {
-		return h.current, nil
+	good := h.token != "" && now.Before(h.expires)
+	if good && now.Before(h.renewAt) {
+		return h.token, nil
 	}
 	var failed []error
 	for range h.bases {
 		err := h.login(ctx, h.bases[h.next])
 		if err == nil {
-			return h.current, nil
+			return h.token, nil
 		}
 		h.next = (h.next + 1) % len(h.bases)
 		if good {
-			h.renew = now.Add(loginRest)
-			return h.current, nil
+			h.renewAt = now.Add(loginPause)
+			return h.token, nil
 		}
 		if failed = append(failed, err); ctx.Err() != nil {
 			break
@@ -96,13 +96,13 @@ func (h *HTTP) Token(ctx context.Context) (string, error) {
 	return "", errors.Join(failed...)
 }
 
-// Forget discards a token that a server refused.
-func (h *HTTP) Forget(token string) {
-	h.turn.Acquire(context.Background(), 1) // does not fail
-	if h.current == token {
-		h.current = ""
+// ForgetToken discards a token that a server refused.
+func (h *HTTP) ForgetToken(token string) {
+	h.loginLock.Acquire(context.Background(), 1) // does not fail
+	if h.token == token {
+		h.token = ""
 	}
-	h.turn.Release(1)
+	h.loginLock.Release(1)
 }
 
 // login requests a token from one server, and leaves time for the others. The
@@ -132,14 +132,14 @@ func (h *HTTP) login(ctx context.Context, base string) error {
 	message := fmt.Sprintf("HTTP %d %s", resp.StatusCode, excerpt(body))
 	switch {
 	case refusesLogin(resp.StatusCode, message):
-		return Denied(resp.Request.URL.Host, h.user, message)
+		return DeniedError(resp.Request.URL.Host, h.user, message)
 	case resp.StatusCode != http.StatusOK:
 		return fmt.Errorf("logging in to Nacos: %s: %s", base, message)
 	case json.Unmarshal(body, &r) != nil || r.AccessToken == "":
 		return fmt.Errorf("logging in to Nacos: %s: no token in the answer", base) // without the answer, which may hold a token
 	}
 	life := time.Duration(r.TokenTTL) * time.Second
-	h.current, h.renew, h.expires = r.AccessToken, time.Now().Add(life*4/5), time.Now().Add(life)
+	h.token, h.renewAt, h.expires = r.AccessToken, time.Now().Add(life*4/5), time.Now().Add(life)
 	return nil
 }
 
@@ -225,7 +225,7 @@ func (h *HTTP) Call(ctx context.Context, method, base, path string, form url.Val
 	for again := false; ; again = true {
 		token, err := h.Token(ctx)
 		if err != nil {
-			return nil, Unsent{err}
+			return nil, UnsentError{err}
 		}
 		if token != "" {
 			form.Set("accessToken", token)
@@ -237,9 +237,9 @@ func (h *HTTP) Call(ctx context.Context, method, base, path string, form url.Val
 		case resp.StatusCode == http.StatusOK:
 			return body, nil
 		case resp.StatusCode == http.StatusForbidden && token != "" && !again:
-			h.Forget(token)
+			h.ForgetToken(token)
 		case resp.StatusCode == http.StatusForbidden:
-			return nil, Denied(resp.Request.URL.Host, h.user, excerpt(body))
+			return nil, DeniedError(resp.Request.URL.Host, h.user, excerpt(body))
 		default:
 			return nil, &ServerError{Request: path, Code: resp.StatusCode, Message: excerpt(body)}
 		}

@@ -55,7 +55,7 @@ func TestLoginPastAServerThatHangs(t *testing.T) {
 		if err != nil {
 			return fmt.Errorf("with one of three servers: %w", err)
 		}
-		h.Forget(token) // the next login begins at the server that worked last
+		h.ForgetToken(token) // the next login begins at the server that worked last
 		ctx, cancel = context.WithTimeout(t.Context(), 900*time.Millisecond)
 		defer cancel()
 		if _, err = h.Token(ctx); err != nil {
@@ -90,17 +90,17 @@ func TestTokenThatCantBeRenewed(t *testing.T) {
 				t.Fatal(err)
 			}
 			login := h.bases
-			h.bases, h.renew = []string{baseOf(port), "http://127.0.0.1:1"}, time.Now()
+			h.bases, h.renewAt = []string{baseOf(port), "http://127.0.0.1:1"}, time.Now()
 			began := time.Now()
 			for range 2 {
 				if err := token(); err != nil {
 					t.Errorf("the token is good for hours still: %v", err)
 				}
 			}
-			if h.renew.Before(began.Add(loginRest)) {
+			if h.renewAt.Before(began.Add(loginPause)) {
 				t.Error("every request tries to log in")
 			}
-			h.renew, h.expires = time.Now(), time.Now()
+			h.renewAt, h.expires = time.Now(), time.Now()
 			if err := token(); err == nil {
 				t.Error("a token was used after its end")
 			}
@@ -178,9 +178,9 @@ func TestErrors(t *testing.T) {
 		err  error
 		want string
 	}{
-		{Denied("n1:9848", "", "no"), "leafsql: Nacos at n1:9848 requires a login: no; set leafNacosUsername and leafNacosPassword"},
-		{Denied("n1:8848", "u", "no"), `leafsql: Nacos at n1:8848 denies access to user "u": no; check leafNacosUsername, leafNacosPassword and the user's rights on the namespace`},
-		{Unusable("n1:8848", "it is 2.0"+Newer), "leafsql: Nacos at n1:8848 can't hold worker ids: it is 2.0; use Nacos 2.3 or later, or another source of worker ids for all processes"},
+		{DeniedError("n1:9848", "", "no"), "leafsql: Nacos at n1:9848 requires a login: no; set leafNacosUsername and leafNacosPassword"},
+		{DeniedError("n1:8848", "u", "no"), `leafsql: Nacos at n1:8848 denies access to user "u": no; check leafNacosUsername, leafNacosPassword and the user's rights on the namespace`},
+		{UnusableError("n1:8848", "it is 2.0"+NewerHint), "leafsql: Nacos at n1:8848 can't hold worker ids: it is 2.0; use Nacos 2.3 or later, or another source of worker ids for all processes"},
 	} {
 		if got := tt.err.Error(); got != tt.want {
 			t.Errorf("%s, want %s", got, tt.want)
@@ -189,8 +189,8 @@ func TestErrors(t *testing.T) {
 			t.Errorf("%v is tried again at once", tt.err)
 		}
 	}
-	err := fmt.Errorf("x: %w", Unsent{io.EOF})
-	if !IsUnsent(err) || !errors.Is(err, io.EOF) || IsUnsent(io.EOF) || !IsCode(fmt.Errorf("x: %w", &ServerError{Code: 300}), Missing) {
+	err := fmt.Errorf("x: %w", UnsentError{io.EOF})
+	if !IsUnsent(err) || !errors.Is(err, io.EOF) || IsUnsent(io.EOF) || !HasCode(fmt.Errorf("x: %w", &ServerError{Code: 300}), Missing) {
 		t.Error("what an error is")
 	}
 }

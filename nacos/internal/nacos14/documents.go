@@ -23,7 +23,7 @@ func (r *registry) Get(ctx context.Context, slot int) (worker.Doc, worker.Versio
 		return r.read(ctx, slot)
 	}
 	r.mu.Lock()
-	mine, ours := r.mine, r.ours
+	mine, ours := r.ownID, r.ownNonce
 	r.mu.Unlock()
 	if slot != mine {
 		return worker.Doc{}, "", fmt.Errorf("it is not the instance id, %d", mine)
@@ -36,7 +36,7 @@ func (r *registry) Get(ctx context.Context, slot int) (worker.Doc, worker.Versio
 }
 
 func (r *registry) read(ctx context.Context, slot int) (worker.Doc, worker.Version, error) {
-	return api.Slot(r.id(slot), func(id string) (string, bool, error) { return r.query(ctx, r.HTTP.Servers()[0], id) })
+	return api.ReadSlot(r.id(slot), func(id string) (string, bool, error) { return r.query(ctx, r.HTTP.Servers()[0], id) })
 }
 
 // Put implements worker.Slots as well as possible without compare-and-set: the
@@ -45,7 +45,7 @@ func (r *registry) read(ctx context.Context, slot int) (worker.Doc, worker.Versi
 // do this at once both see the later text, so one of them gives up.
 func (r *registry) Put(ctx context.Context, slot int, d worker.Doc, expected worker.Version) (worker.Version, bool, error) {
 	if slot != worker.RegistrySlot {
-		if err := r.owns(ctx, slot); err != nil {
+		if err := r.checkOwner(ctx, slot); err != nil {
 			return "", false, &worker.NotWrittenError{Err: err}
 		}
 	}
@@ -59,7 +59,7 @@ func (r *registry) Put(ctx context.Context, slot int, d worker.Doc, expected wor
 	}
 	if !d.Free {
 		r.mu.Lock()
-		r.ours = d.Nonce
+		r.ownNonce = d.Nonce
 		r.mu.Unlock()
 	}
 	text := d.Encode()
@@ -81,7 +81,7 @@ func (r *registry) Put(ctx context.Context, slot int, d worker.Doc, expected wor
 	if err != nil {
 		return "", false, err
 	}
-	return r.confirm(ctx, slot, api.Version(text), expected)
+	return r.confirm(ctx, slot, api.VersionOf(text), expected)
 }
 
 // changeTime is the time for which a document that changes hands is left alone.
@@ -95,7 +95,7 @@ func (r *registry) confirm(ctx context.Context, slot int, ver, over worker.Versi
 	for _, base := range r.HTTP.Servers() {
 		for {
 			now, found, err := r.query(ctx, base, r.id(slot))
-			switch seen := api.Version(now); {
+			switch seen := api.VersionOf(now); {
 			case err != nil:
 				return "", false, err
 			case found && seen != ver && seen != over:
@@ -112,14 +112,14 @@ func (r *registry) confirm(ctx context.Context, slot int, ver, over worker.Versi
 	return ver, true, nil
 }
 
-// owns returns an error unless the slot is this process's instance id.
-func (r *registry) owns(ctx context.Context, slot int) error {
+// checkOwner returns an error unless the slot is this process's instance id.
+func (r *registry) checkOwner(ctx context.Context, slot int) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.in.IP == "" || slot != r.mine {
+	if r.registration.IP == "" || slot != r.ownID {
 		return errors.New("the instance id is not registered")
 	}
-	return r.check(ctx)
+	return r.checkRegistration(ctx)
 }
 
 func (r *registry) id(slot int) string { return api.DocumentID(r.Service, slot) }
@@ -127,7 +127,7 @@ func (r *registry) id(slot int) string { return api.DocumentID(r.Service, slot) 
 // query reads a config document from one server.
 func (r *registry) query(ctx context.Context, base, id string) (text string, found bool, err error) {
 	body, err := r.HTTP.Call(ctx, http.MethodGet, base, "/v1/cs/configs", r.configForm(id))
-	if api.IsCode(err, http.StatusNotFound) {
+	if api.HasCode(err, http.StatusNotFound) {
 		return "", false, nil
 	}
 	return string(body), err == nil, err
@@ -180,16 +180,16 @@ func (r *registry) register(ctx context.Context, in api.Instance) error {
 	form.Set("enabled", "true")
 	form.Set("healthy", "true")
 	form.Set("metadata", string(meta))
-	return r.any(ctx, http.MethodPost, form)
+	return r.sendToAny(ctx, http.MethodPost, form)
 }
 
 func (r *registry) deregister(ctx context.Context, in api.Instance) error {
-	return r.any(ctx, http.MethodDelete, r.instanceForm(in))
+	return r.sendToAny(ctx, http.MethodDelete, r.instanceForm(in))
 }
 
-// any sends a request about an instance to one server after the other until one
+// sendToAny sends a request about an instance to one server after the other until one
 // answers.
-func (r *registry) any(ctx context.Context, method string, form url.Values) error {
+func (r *registry) sendToAny(ctx context.Context, method string, form url.Values) error {
 	var failed []error
 	for _, base := range r.HTTP.Servers() {
 		_, err := r.HTTP.Call(ctx, method, base, "/v1/ns/instance", form)

@@ -39,15 +39,15 @@ type Config struct {
 // Open returns the source. It returns a worker.UnusableError for servers older than
 // 1.4.1.
 func Open(cfg Config) (worker.Source, error) {
-	if older(cfg.Version) {
+	if isOlder(cfg.Version) {
 		cfg.HTTP.Close()
-		return worker.Source{}, api.Unusable(cfg.Servers, "it is version "+cfg.Version+", whose instance ids change when an instance registers again"+api.Newer)
+		return worker.Source{}, api.UnusableError(cfg.Servers, "it is version "+cfg.Version+", whose instance ids change when an instance registers again"+api.NewerHint)
 	}
 	return newRegistry(cfg).source(), nil
 }
 
-// older reports whether a version is from before 1.4.1.
-func older(version string) bool {
+// isOlder reports whether a version is from before 1.4.1.
+func isOlder(version string) bool {
 	var a, b, c int
 	fmt.Sscanf(version, "%d.%d.%d", &a, &b, &c)
 	return cmp.Or(cmp.Compare(a, 1), cmp.Compare(b, 4), cmp.Compare(c, 1)) < 0
@@ -56,16 +56,16 @@ func older(version string) bool {
 // registry implements worker.Slots with one usable slot: that of the instance id.
 type registry struct {
 	Config
-	settle time.Duration // time until a registration is expected in all lists; 5 s
+	listDelay time.Duration // time until a registration is expected in all lists; 5 s
 
-	mu   sync.Mutex
-	in   api.Instance   // the registration; IP "" if there is none
-	mine int            // its id, or unsettled
-	kept []api.Instance // other registrations, kept so that their ids are not given again
-	ours string         // the nonce last written into a slot that is held
+	mu                sync.Mutex
+	registration      api.Instance   // the registration; IP "" if there is none
+	ownID             int            // its id, or noID
+	keptRegistrations []api.Instance // other registrations, kept so that their ids are not given again
+	ownNonce          string         // the nonce last written into a slot that is held
 }
 
-const unsettled = -1
+const noID = -1
 
 // Times after which other instances' registrations and slots are dealt with.
 const (
@@ -82,7 +82,7 @@ const (
 )
 
 func newRegistry(cfg Config) *registry {
-	return &registry{Config: cfg, settle: settleTime, mine: unsettled}
+	return &registry{Config: cfg, listDelay: settleTime, ownID: noID}
 }
 
 func (r *registry) source() worker.Source {
@@ -96,34 +96,34 @@ func (r *registry) source() worker.Source {
 func (r *registry) instanceID(ctx context.Context) (int, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	id, err := r.unique(ctx)
+	id, err := r.findUnique(ctx)
 	if err != nil && ctx.Err() == nil {
 		r.Logger.Info("leafsql: Nacos has not given this process its own instance id yet", "err", err)
 	}
 	return id, err == nil
 }
 
-func (r *registry) unique(ctx context.Context) (int, error) {
-	port := cmp.Or(r.Self.Port, anyPort())
+func (r *registry) findUnique(ctx context.Context) (int, error) {
+	port := cmp.Or(r.Self.Port, randomPort())
 	for try := 0; ; try++ {
-		if r.in.IP == "" {
-			r.in, r.mine = r.instance(port), unsettled
+		if r.registration.IP == "" {
+			r.registration, r.ownID = r.instance(port), noID
 		}
 		why, err := r.verify(ctx)
 		if err != nil {
 			return 0, err
 		}
 		if why == "" {
-			return r.mine, r.dropKept(ctx)
+			return r.ownID, r.dropKept(ctx)
 		}
-		if r.in.IP != "" {
-			if err := r.deregister(ctx, r.in); err != nil {
+		if r.registration.IP != "" {
+			if err := r.deregister(ctx, r.registration); err != nil {
 				return 0, err
 			}
 		}
-		r.in, r.mine, port = api.Instance{}, unsettled, anyPort()
+		r.registration, r.ownID, port = api.Instance{}, noID, randomPort()
 		// Others that got the same id retry too: spread the attempts.
-		pause := time.Duration(rand.Int64N(int64(min(2<<min(try, 4), 16)) * int64(r.settle) / 5))
+		pause := time.Duration(rand.Int64N(int64(min(2<<min(try, 4), 16)) * int64(r.listDelay) / 5))
 		r.Logger.Info("leafsql: this process registers with Nacos again to get another instance id", "reason", why, "pause", pause.String())
 		if !api.Sleep(ctx, pause) {
 			return 0, fmt.Errorf("%s: %w", why, context.Cause(ctx))
@@ -133,11 +133,11 @@ func (r *registry) unique(ctx context.Context) (int, error) {
 
 // dropKept removes the registrations that were kept to reserve their ids.
 func (r *registry) dropKept(ctx context.Context) error {
-	for len(r.kept) > 0 {
-		if err := r.deregister(ctx, r.kept[0]); err != nil {
+	for len(r.keptRegistrations) > 0 {
+		if err := r.deregister(ctx, r.keptRegistrations[0]); err != nil {
 			return err
 		}
-		r.kept = r.kept[1:]
+		r.keptRegistrations = r.keptRegistrations[1:]
 	}
 	return nil
 }
@@ -145,59 +145,59 @@ func (r *registry) dropKept(ctx context.Context) error {
 // verify registers this instance if necessary, and checks that no other one has
 // its id. why is the reason against the id, "" if there is none.
 func (r *registry) verify(ctx context.Context) (why string, err error) {
-	if r.mine == unsettled {
-		id, why, err := r.enrol(ctx)
+	if r.ownID == noID {
+		id, why, err := r.registerUnique(ctx)
 		if err != nil || why != "" {
 			return why, err
 		}
-		if why = r.occupied(ctx, id); why != "" {
+		if why = r.occupiedReason(ctx, id); why != "" {
 			// The process that wrote the document is no longer in the list; it
 			// may have been this one. Keep the registration: otherwise the server
 			// would give the same id again.
-			r.kept, r.in = append(r.kept, r.in), api.Instance{}
+			r.keptRegistrations, r.registration = append(r.keptRegistrations, r.registration), api.Instance{}
 			return why, nil
 		}
-		r.mine = id
-		r.bury(ctx)
+		r.ownID = id
+		r.removeEnded(ctx)
 		return "", nil
 	}
-	id, found, why, err := r.look(ctx, r.in)
+	id, found, why, err := r.checkID(ctx, r.registration)
 	switch {
 	case err != nil || why != "":
 		return why, err
-	case !found || id != r.mine:
-		return fmt.Sprintf("instance id %d is no longer in every server's list", r.mine), nil
+	case !found || id != r.ownID:
+		return fmt.Sprintf("instance id %d is no longer in every server's list", r.ownID), nil
 	}
-	return r.occupied(ctx, r.mine), nil
+	return r.occupiedReason(ctx, r.ownID), nil
 }
 
-// anyPort returns a random port for a registration: instances with an equal
+// randomPort returns a random port for a registration: instances with an equal
 // ip:port would be the same.
-func anyPort() int { return 10000 + rand.IntN(50000) }
+func randomPort() int { return 10000 + rand.IntN(50000) }
 
 func (r *registry) instance(port int) api.Instance {
 	in := r.Self
 	in.Port, in.Weight, in.Healthy, in.Enabled = port, 1, true, true
-	return in.With(map[string]string{metaGenerator: "snowflake", metaOwner: strconv.Itoa(os.Getpid())})
+	return in.WithMetadata(map[string]string{metaGenerator: "snowflake", metaOwner: strconv.Itoa(os.Getpid())})
 }
 
-// enrol registers and waits until all servers agree, twice, on an id that only
+// registerUnique registers and waits until all servers agree, twice, on an id that only
 // this instance has. why is the reason against the id, "" if there is none.
-func (r *registry) enrol(ctx context.Context) (id int, why string, err error) {
+func (r *registry) registerUnique(ctx context.Context) (id int, why string, err error) {
 	for range 4 { // acknowledged registrations may never show
 		// Each attempt gets a new time: since an attempt that did not show, another
 		// instance may have verified this id and use it.
-		r.in.Metadata[metaSince] = strconv.FormatInt(time.Now().UnixMilli(), 10)
-		if err := r.register(ctx, r.in); err != nil {
+		r.registration.Metadata[metaSince] = strconv.FormatInt(time.Now().UnixMilli(), 10)
+		if err := r.register(ctx, r.registration); err != nil {
 			return 0, "", err
 		}
-		if !api.Sleep(ctx, r.settle) {
+		if !api.Sleep(ctx, r.listDelay) {
 			return 0, "", context.Cause(ctx)
 		}
 		var found bool
 		for look := range 2 {
 			var now int
-			now, found, why, err = r.look(ctx, r.in)
+			now, found, why, err = r.checkID(ctx, r.registration)
 			if err != nil || why != "" {
 				return 0, why, err
 			}
@@ -206,7 +206,7 @@ func (r *registry) enrol(ctx context.Context) (id int, why string, err error) {
 				break
 			}
 			id = now
-			if !api.Sleep(ctx, r.settle/5) {
+			if !api.Sleep(ctx, r.listDelay/5) {
 				return 0, "", context.Cause(ctx)
 			}
 		}
@@ -217,9 +217,9 @@ func (r *registry) enrol(ctx context.Context) (id int, why string, err error) {
 	return 0, "the registration is not in the server's list", nil
 }
 
-// look reads every server's list. why is set if another instance has the id and
+// checkID reads every server's list. why is set if another instance has the id and
 // precedence: the earlier registration keeps the id.
-func (r *registry) look(ctx context.Context, in api.Instance) (id int, found bool, why string, err error) {
+func (r *registry) checkID(ctx context.Context, in api.Instance) (id int, found bool, why string, err error) {
 	for i, base := range r.HTTP.Servers() {
 		list, err := r.list(ctx, base)
 		if err != nil {
@@ -227,7 +227,7 @@ func (r *registry) look(ctx context.Context, in api.Instance) (id int, found boo
 		}
 		at, n := -1, 0
 		for _, o := range list {
-			if o.At(in) {
+			if o.SameAddress(in) {
 				n++
 				if at, err = idOf(o); err != nil {
 					return 0, false, "", err
@@ -239,7 +239,7 @@ func (r *registry) look(ctx context.Context, in api.Instance) (id int, found boo
 		}
 		id = at
 		for _, o := range list {
-			if oid, err := idOf(o); err == nil && oid == id && !o.At(in) && before(o, in) {
+			if oid, err := idOf(o); err == nil && oid == id && !o.SameAddress(in) && precedes(o, in) {
 				return 0, true, fmt.Sprintf("instance id %d was also given to %s:%d", id, o.IP, o.Port), nil
 			}
 		}
@@ -247,15 +247,15 @@ func (r *registry) look(ctx context.Context, in api.Instance) (id int, found boo
 	return id, true, "", nil
 }
 
-// before reports whether a comes before b in an order that all instances agree on. The older registration comes first,
-// as it may be in use already.
-func before(a, b api.Instance) bool {
-	return cmp.Or(cmp.Compare(since(a), since(b)), strings.Compare(a.IP, b.IP), cmp.Compare(a.Port, b.Port)) < 0
+// precedes reports whether a comes before b in an order that all instances agree on. The older registration
+// comes first, as it may be in use already.
+func precedes(a, b api.Instance) bool {
+	return cmp.Or(cmp.Compare(registeredAt(a), registeredAt(b)), strings.Compare(a.IP, b.IP), cmp.Compare(a.Port, b.Port)) < 0
 }
 
-// since returns the time of a registration in Unix ms, by the instance's own
+// registeredAt returns the time of a registration in Unix ms, by the instance's own
 // clock, or 0 if unknown.
-func since(in api.Instance) int64 {
+func registeredAt(in api.Instance) int64 {
 	ms, err := strconv.ParseInt(in.Metadata[metaSince], 10, 64)
 	if err != nil {
 		return 0
@@ -274,12 +274,12 @@ func idOf(in api.Instance) (int, error) {
 	return id, nil
 }
 
-// occupied returns a reason if the slot's document is held and its bound is not
+// occupiedReason returns a reason if the slot's document is held and its bound is not
 // over: by a process that crashed, or by one with the same id. It returns ""
 // otherwise.
-func (r *registry) occupied(ctx context.Context, id int) (why string) {
+func (r *registry) occupiedReason(ctx context.Context, id int) (why string) {
 	d, ver, err := r.read(ctx, id)
-	if err != nil || ver == "" || !inUse(d) || d.Nonce == r.ours {
+	if err != nil || ver == "" || !inUse(d) || d.Nonce == r.ownNonce {
 		return ""
 	}
 	return fmt.Sprintf("worker id %d is held by %s", id, d.Owner)
@@ -290,9 +290,9 @@ func inUse(d worker.Doc) bool {
 	return !d.Free && time.Now().Before(d.HighWater.Add(boundRest))
 }
 
-// bury removes the registrations of processes that ended long ago, so that
+// removeEnded removes the registrations of processes that ended long ago, so that
 // their ids can be given again.
-func (r *registry) bury(ctx context.Context) {
+func (r *registry) removeEnded(ctx context.Context) {
 	list, err := r.list(ctx, r.HTTP.Servers()[0])
 	if err != nil {
 		return
@@ -300,7 +300,7 @@ func (r *registry) bury(ctx context.Context) {
 	old := time.Now().Add(-deadAfter).UnixMilli()
 	for _, in := range list {
 		id, err := idOf(in)
-		if err != nil || since(in) == 0 || since(in) > old || in.At(r.in) {
+		if err != nil || registeredAt(in) == 0 || registeredAt(in) > old || in.SameAddress(r.registration) {
 			continue
 		}
 		if d, ver, err := r.read(ctx, id); err == nil && ver != "" && time.Since(d.HighWater) > boundRest {
@@ -309,8 +309,8 @@ func (r *registry) bury(ctx context.Context) {
 	}
 }
 
-// check returns an error unless the registration still exists, with its id.
-func (r *registry) check(ctx context.Context) error {
+// checkRegistration returns an error unless the registration still exists, with its id.
+func (r *registry) checkRegistration(ctx context.Context) error {
 	for _, base := range r.HTTP.Servers() {
 		list, err := r.list(ctx, base)
 		if err != nil {
@@ -318,16 +318,16 @@ func (r *registry) check(ctx context.Context) error {
 		}
 		found := false
 		for _, o := range list {
-			if !o.At(r.in) {
+			if !o.SameAddress(r.registration) {
 				continue
 			}
-			if id, err := idOf(o); err != nil || id != r.mine {
-				return fmt.Errorf("the instance id is now %q, and was %d before", o.InstanceID, r.mine)
+			if id, err := idOf(o); err != nil || id != r.ownID {
+				return fmt.Errorf("the instance id is now %q, and was %d before", o.InstanceID, r.ownID)
 			}
 			found = true
 		}
 		if !found {
-			return fmt.Errorf("the instance %s:%d is no longer in the list", r.in.IP, r.in.Port)
+			return fmt.Errorf("the instance %s:%d is no longer in the list", r.registration.IP, r.registration.Port)
 		}
 	}
 	return nil
@@ -347,9 +347,9 @@ func (r *registry) onChange(ctx context.Context, id int, _ worker.Doc, held bool
 func (r *registry) leave(ctx context.Context, id int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.in.IP != "" && (r.mine == id || id == unsettled) {
-		r.kept = append(r.kept, r.in)
-		r.in, r.mine = api.Instance{}, unsettled
+	if r.registration.IP != "" && (r.ownID == id || id == noID) {
+		r.keptRegistrations = append(r.keptRegistrations, r.registration)
+		r.registration, r.ownID = api.Instance{}, noID
 	}
 	if err := r.dropKept(ctx); err != nil {
 		r.Logger.Warn("leafsql: Nacos still lists this process as the holder of a worker id that it has released", "err", err)
@@ -359,7 +359,7 @@ func (r *registry) leave(ctx context.Context, id int) {
 func (r *registry) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
-	r.leave(ctx, unsettled)
+	r.leave(ctx, noID)
 	r.HTTP.Close()
 	return nil
 }

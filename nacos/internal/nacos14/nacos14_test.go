@@ -37,7 +37,7 @@ func quick(t *testing.T, s *fakenacos.Server) *registry { return quickAt(t, addr
 func quickAt(t *testing.T, address string) *registry {
 	t.Helper()
 	r := newRegistry(configAt(address, "", ""))
-	r.settle = 500 * time.Millisecond
+	r.listDelay = 500 * time.Millisecond
 	t.Cleanup(func() { r.close() })
 	return r
 }
@@ -53,7 +53,7 @@ func within30s(t *testing.T) context.Context {
 func named(ctx context.Context, r *registry) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.unique(ctx)
+	return r.findUnique(ctx)
 }
 
 // doc returns a document that has not been used.
@@ -84,7 +84,7 @@ func TestRegistrations(t *testing.T) {
 	)
 	for range 16 {
 		l := quick(t, s)
-		l.settle = 2 * time.Second // for a machine on which all of this is slow
+		l.listDelay = 2 * time.Second // for a machine on which all of this is slow
 		wg.Go(func() {
 			id, err := named(untilUnique(t), l)
 			if err != nil {
@@ -123,8 +123,8 @@ func TestOccupied(t *testing.T) {
 	for _, in := range s.Instances(fakeService) {
 		ids = append(ids, in.InstanceID)
 	}
-	if a.mine != 1 || b.mine != 2 || strings.Join(ids, " ") != "1 2" {
-		t.Errorf("worker ids %d and %d; instances %v", a.mine, b.mine, ids)
+	if a.ownID != 1 || b.ownID != 2 || strings.Join(ids, " ") != "1 2" {
+		t.Errorf("worker ids %d and %d; instances %v", a.ownID, b.ownID, ids)
 	}
 }
 
@@ -135,7 +135,7 @@ func TestRegisteredLate(t *testing.T) {
 	s := fakenacos.Start(t, fakenacos.Legacy)
 	s.Fault(func(f *fakenacos.Faults) { f.SameID = 1 })
 	a, b := quick(t, s), quick(t, s)
-	a.in, a.mine = a.instance(1), unsettled
+	a.registration, a.ownID = a.instance(1), noID
 	time.Sleep(2 * time.Millisecond) // registrations have a time in ms
 	if _, err := named(within30s(t), b); err != nil {
 		t.Fatal(err)
@@ -143,7 +143,7 @@ func TestRegisteredLate(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
 	if id, err := named(ctx, a); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("worker id %d, %v, and %d is another's", id, err, b.mine)
+		t.Errorf("worker id %d, %v, and %d is another's", id, err, b.ownID)
 	}
 }
 
@@ -159,7 +159,7 @@ func TestDocuments(t *testing.T) {
 	if _, ok, err := b.Put(t.Context(), slot, doc(), ""); ok || !leasetest.NotWritten(err) {
 		t.Errorf("Put without an instance: %v, %v", ok, err)
 	}
-	b.in, b.mine = a.in, a.mine // as in a copy of the virtual machine
+	b.registration, b.ownID = a.registration, a.ownID // as in a copy of the virtual machine
 	initial := worker.Doc{Nonce: "initial", Free: true}
 	v, ok, err := a.Put(within30s(t), slot, initial, "")
 	if !ok {
@@ -191,14 +191,14 @@ func TestDocuments(t *testing.T) {
 	}
 	restore := s.Copy()
 	s.Wipe()
-	if err := a.register(t.Context(), a.in); err != nil {
+	if err := a.register(t.Context(), a.registration); err != nil {
 		t.Fatal(err)
 	}
 	if _, ok, _ := a.Put(within30s(t), slot, doc(), now); ok {
 		t.Error("Put upon a document that was wiped was told true")
 	}
 	restore()
-	if err := a.deregister(t.Context(), a.in); err != nil {
+	if err := a.deregister(t.Context(), a.registration); err != nil {
 		t.Fatal(err)
 	}
 	if _, ok, err := a.Put(within30s(t), slot, doc(), now); ok || !leasetest.NotWritten(err) {
@@ -257,7 +257,7 @@ func TestCredentials(t *testing.T) {
 	}
 	r := newRegistry(configOf(s, "u", "p"))
 	defer r.close()
-	r.settle = 10 * time.Millisecond
+	r.listDelay = 10 * time.Millisecond
 	if _, err := named(within30s(t), r); err != nil {
 		t.Error(err)
 	}
@@ -270,7 +270,7 @@ func TestCredentials(t *testing.T) {
 func TestVersions(t *testing.T) {
 	t.Parallel()
 	for version, want := range map[string]bool{"1.4.0": true, "1.4.1": false, "1.4.8": false, "1.1.4": true, "": true} {
-		if got := older(version); got != want {
+		if got := isOlder(version); got != want {
 			t.Errorf("%q is older than 1.4.1: %v", version, got)
 		}
 	}

@@ -104,7 +104,7 @@ func TestWrittenLate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.in, b.mine = a.in, a.mine
+	b.registration, b.ownID = a.registration, a.ownID
 	v, ok, err := a.Put(within30s(t), id, worker.Doc{Nonce: "initial", Free: true}, "")
 	if !ok {
 		t.Fatal(err)
