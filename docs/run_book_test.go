@@ -188,7 +188,7 @@ func (r *runBook) twoPrimaries() {
 	runSQL(t, r.hosts, "-- on db1\nINSERT INTO orders VALUES (-7, 'of db1', 1);\n")
 	var output string
 	for _, b := range readPage(t, haPage).blocks {
-		if b.sub != "Two servers took writes" {
+		if b.sub != "Split brain: two servers accepted writes" {
 			continue
 		}
 		t.Logf("%s:%d", haPage, b.line)
