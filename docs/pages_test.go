@@ -167,6 +167,19 @@ func TestExamples(t *testing.T) {
 	}
 }
 
+// TestFrontPagesAreShort: the pages that new readers open first have a page's length. Details belong to docs.
+func TestFrontPagesAreShort(t *testing.T) {
+	for file, most := range map[string]int64{"../README.md": 9 << 10, "../ARCHITECTURE.md": 14 << 10, "../CONTRIBUTING.md": 8 << 10} {
+		info, err := os.Stat(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Size() > most {
+			t.Errorf("%s has %d bytes, want at most %d", file, info.Size(), most)
+		}
+	}
+}
+
 // TestBenchmarks: the benchmarks in benchmarks.md exist.
 func TestBenchmarks(t *testing.T) {
 	for _, m := range regexp.MustCompile("`(Benchmark\\w+)` in (\\./[\\w/]+)").FindAllStringSubmatch(readPage(t, "benchmarks.md").text, -1) {
