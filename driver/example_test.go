@@ -13,7 +13,7 @@ import (
 	"github.com/leafsql/leafsql/driver"
 )
 
-// The quick start of the README.
+// Insert two rows and read their ids, as in the README.
 func Example() {
 	db, err := sql.Open("mysql-leaf", "app:secret@tcp(127.0.0.1:3306)/shop?leafTables=orders&leafCreate=true")
 	if err != nil {
