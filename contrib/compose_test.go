@@ -54,7 +54,7 @@ func TestCompose(t *testing.T) {
 	}
 	cmd.Env = append(cmd.Env, "LEAFSQL_LISTEN=127.0.0.1:0",
 		"LEAFSQL_DSN="+strings.Replace(*leafsql.Environment["LEAFSQL_DSN"], "mariadb:3306", shop(t, composeSQL(t)), 1))
-	serves(t, cmd, "")
+	checkServe(t, cmd, "")
 
 	service := project.Services["proxy"]
 	c := core.Container{Args: service.Command}
@@ -63,8 +63,8 @@ func TestCompose(t *testing.T) {
 			t.Errorf("%s: %+v", flag, p)
 		}
 	}
-	cmd = proxied(t, c, "", "", "")
+	cmd = proxyCommand(t, c, "", "", "")
 	server := shop(t, composeSQL(t))
 	cmd.Env = append(cmd.Env, "LEAFSQL_DSN="+strings.Replace(*service.Environment["LEAFSQL_DSN"], "mariadb:3306", server, 1))
-	fills(t, cmd, "")
+	checkProxy(t, cmd, "")
 }

@@ -35,8 +35,9 @@ func (s *store) buildah(args ...string) string {
 	return strings.TrimSpace(run(s.t, "", "buildah", append(slices.Clone(s.flags), args...)...))
 }
 
-// golang builds a replacement for the image golang: a shell, certificates, and this machine's Go, which is mounted.
-func (s *store) golang() (volumes []string) {
+// buildGoImage builds a replacement for the image golang: a shell, certificates, and this machine's Go, which is
+// mounted.
+func (s *store) buildGoImage() (volumes []string) {
 	s.t.Helper()
 	shell := "/bin/sh"
 	files := []string{shell, "/etc/ssl/certs/ca-certificates.crt"}
@@ -69,8 +70,8 @@ func (s *store) build(name string, args ...string) (container string) {
 	return s.buildah("from", "--pull-never", name)
 }
 
-// inside returns a command that runs in the root file system of an image, as a user without rights.
-func inside(t *testing.T, root string, args ...string) *exec.Cmd {
+// commandInImage returns a command that runs in the root file system of an image, as a user without rights.
+func commandInImage(t *testing.T, root string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
 	cmd.Dir, cmd.Env = "/", []string{"PATH=/"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: root, Credential: &syscall.Credential{Uid: 65532, Gid: 65532}}
@@ -81,7 +82,7 @@ func inside(t *testing.T, root string, args ...string) *exec.Cmd {
 // release, and certificates. The program and the demo run in it without other files.
 func TestImage(t *testing.T) {
 	archive, s := release(t), newStore(t)
-	volumes := s.golang()
+	volumes := s.buildGoImage()
 	root := s.buildah("mount", s.build("leafsql", append(slices.Clone(volumes), "--build-arg", "VERSION="+version)...))
 	var files []string
 	filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -111,13 +112,13 @@ func TestImage(t *testing.T) {
 	if c := image.OCIv1.Config; c.User != "65532:65532" || fmt.Sprint(c.Entrypoint, c.Cmd) != "[/leafsql] [help]" || c.ExposedPorts["8080/tcp"] == nil {
 		t.Errorf("%+v", c)
 	}
-	if out, err := inside(t, root, "/leafsql", "version").CombinedOutput(); err != nil || !strings.HasPrefix(string(out), "leafsql "+version) {
+	if out, err := commandInImage(t, root, "/leafsql", "version").CombinedOutput(); err != nil || !strings.HasPrefix(string(out), "leafsql "+version) {
 		t.Errorf("%v %s", err, out)
 	}
 	// The image has no time zones but those in the program.
-	cmd := inside(t, root, "/leafsql", "serve", "-listen", "127.0.0.1:0", "-token", "a-long-secret")
+	cmd := commandInImage(t, root, "/leafsql", "serve", "-listen", "127.0.0.1:0", "-token", "a-long-secret")
 	cmd.Env = append(cmd.Env, "LEAFSQL_DSN=app:secret@tcp("+shop(t, allocSQL)+")/shop?loc=Asia%2FShanghai")
-	serves(t, cmd, "a-long-secret")
+	checkServe(t, cmd, "a-long-secret")
 
 	demo := s.build("demo", append(slices.Clone(volumes), "--target", "demo")...)
 	s.t.Log(s.buildah("run", "--env", "LEAFSQL_DSN=demo:secret@tcp("+shop(t, composeSQL(t))+")/", demo, "--", "/quickstart", "-orders", "200", "-processes", "2"))

@@ -33,8 +33,8 @@ const version = "v9.8.7-test"
 
 // made builds the release for this platform and unpacks it.
 var (
-	folder string
-	made   = sync.OnceValue(func() (err error) {
+	folder        string
+	releaseFolder = sync.OnceValue(func() (err error) {
 		if folder, err = os.MkdirTemp("", "leafsql-packages-"); err != nil {
 			return err
 		}
@@ -50,7 +50,7 @@ var (
 // release returns a folder with the files of make release, and the archive unpacked.
 func release(t *testing.T) string {
 	t.Helper()
-	if err := made(); err != nil {
+	if err := releaseFolder(); err != nil {
 		t.Fatal(err)
 	}
 	return folder
@@ -105,12 +105,12 @@ func shop(t *testing.T, script string) (addr string) {
 // A daemon is a command that logs its addresses.
 type daemon struct {
 	*exec.Cmd
-	log  io.Reader
-	said bytes.Buffer // its log so far
+	log    io.Reader
+	output bytes.Buffer // its log so far
 }
 
-// listens starts a command, and returns the ports from those lines of its log that contain the given texts.
-func listens(t *testing.T, cmd *exec.Cmd, texts ...string) (d *daemon, ports []string) {
+// startDaemon starts a command, and returns the ports from those lines of its log that contain the given texts.
+func startDaemon(t *testing.T, cmd *exec.Cmd, texts ...string) (d *daemon, ports []string) {
 	t.Helper()
 	d = &daemon{Cmd: cmd}
 	var err error
@@ -121,10 +121,10 @@ func listens(t *testing.T, cmd *exec.Cmd, texts ...string) (d *daemon, ports []s
 		t.Fatal(err)
 	}
 	ports = make([]string, len(texts))
-	lines := bufio.NewScanner(io.TeeReader(d.log, &d.said))
+	lines := bufio.NewScanner(io.TeeReader(d.log, &d.output))
 	for slices.Contains(ports, "") {
 		if !lines.Scan() {
-			t.Fatalf("it does not say where it listens\n%s", d.said.String())
+			t.Fatalf("it does not say where it listens\n%s", d.output.String())
 		}
 		for i, text := range texts {
 			if m := regexp.MustCompile(text + `.*\baddress\W{1,3}(?:http://)?[^\s",]*:(\d+)`).FindStringSubmatch(lines.Text()); m != nil {
@@ -139,16 +139,16 @@ func listens(t *testing.T, cmd *exec.Cmd, texts ...string) (d *daemon, ports []s
 func (d *daemon) end(t *testing.T) {
 	t.Helper()
 	d.Process.Signal(syscall.SIGTERM)
-	io.Copy(&d.said, d.log)
+	io.Copy(&d.output, d.log)
 	if err := d.Wait(); err != nil {
-		t.Errorf("%v\n%s", err, d.said.String())
+		t.Errorf("%v\n%s", err, d.output.String())
 	}
 }
 
-// serves starts leafsql serve, and sends the requests of probes and clients. The address is in its log.
-func serves(t *testing.T, cmd *exec.Cmd, token string) {
+// checkServe starts leafsql serve, and sends the requests of probes and clients. The address is in its log.
+func checkServe(t *testing.T, cmd *exec.Cmd, token string) {
 	t.Helper()
-	d, ports := listens(t, cmd, "serving ids")
+	d, ports := startDaemon(t, cmd, "serving ids")
 	get := func(path string) (body string, status int) {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -162,7 +162,7 @@ func serves(t *testing.T, cmd *exec.Cmd, token string) {
 		}
 		res, err := http.DefaultClient.Do(req)
 		if err != nil {
-			t.Fatalf("%v\n%s", err, d.said.String())
+			t.Fatalf("%v\n%s", err, d.output.String())
 		}
 		defer res.Body.Close()
 		text, err := io.ReadAll(res.Body)
@@ -173,7 +173,7 @@ func serves(t *testing.T, cmd *exec.Cmd, token string) {
 	}
 	for path, want := range map[string]string{"/healthz": "ok\n", "/readyz": "ready\n", "/api/segment/get/orders": "1"} {
 		if body, status := get(path); body != want || status != 200 {
-			t.Errorf("%s: %d %q, want %q\n%s", path, status, body, want, d.said.String())
+			t.Errorf("%s: %d %q, want %q\n%s", path, status, body, want, d.output.String())
 		}
 	}
 	if body, _ := get("/metrics"); !strings.Contains(body, `leafsql_build_info{`) {
@@ -189,7 +189,7 @@ CREATE USER app IDENTIFIED BY 'secret';
 GRANT SELECT, UPDATE ON shop.leaf_alloc TO app;
 `
 
-func temp(t *testing.T, name, content string) string {
+func writeTemp(t *testing.T, name, content string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), name)
 	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {

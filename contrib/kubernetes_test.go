@@ -34,14 +34,15 @@ var update = flag.Bool("update", false, "write kubernetes/leafsql.yaml and proxy
 
 const chart = "helm/leafsql"
 
-// rendered returns the objects that Helm makes of the chart with some values, in the order of the files' names.
-func rendered(t *testing.T, release string, values map[string]any) (string, error) {
+// renderChart returns the objects that Helm makes of the chart with some values, in the order of the files'
+// names.
+func renderChart(t *testing.T, release string, values map[string]any) (string, error) {
 	t.Helper()
-	return renderedOn(t, "v1.30.0", release, values)
+	return renderChartOn(t, "v1.30.0", release, values)
 }
 
-// renderedOn is like rendered, for a version of Kubernetes.
-func renderedOn(t *testing.T, kubernetes, release string, values map[string]any) (string, error) {
+// renderChartOn is like renderChart, for a version of Kubernetes.
+func renderChartOn(t *testing.T, kubernetes, release string, values map[string]any) (string, error) {
 	t.Helper()
 	version, err := common.ParseKubeVersion(kubernetes)
 	if err != nil {
@@ -101,7 +102,7 @@ func decode(t *testing.T, text string) (objects []any) {
 	return objects
 }
 
-func one[T any](t *testing.T, objects []any) T {
+func onlyObject[T any](t *testing.T, objects []any) T {
 	t.Helper()
 	for _, o := range objects {
 		if found, ok := o.(T); ok {
@@ -113,14 +114,15 @@ func one[T any](t *testing.T, objects []any) T {
 	return none
 }
 
-// fits checks that objects match: selectors find the pods, ports exist, there are probes, and the pod has no rights.
-func fits(t *testing.T, objects []any, pod core.PodTemplateSpec, selector *meta.LabelSelector) {
+// checkObjects checks that objects match: selectors find the pods, ports exist, there are probes, and the pod
+// has no rights.
+func checkObjects(t *testing.T, objects []any, pod core.PodTemplateSpec, selector *meta.LabelSelector) {
 	t.Helper()
 	selects := func(s *meta.LabelSelector, of map[string]string) bool {
 		found, err := meta.LabelSelectorAsSelector(s)
 		return err == nil && !found.Empty() && found.Matches(labels.Set(of))
 	}
-	service, budget, monitor := one[*core.Service](t, objects), one[*policy.PodDisruptionBudget](t, objects), one[*monitoring.ServiceMonitor](t, objects)
+	service, budget, monitor := onlyObject[*core.Service](t, objects), onlyObject[*policy.PodDisruptionBudget](t, objects), onlyObject[*monitoring.ServiceMonitor](t, objects)
 	if !selects(selector, pod.Labels) || !selects(&meta.LabelSelector{MatchLabels: service.Spec.Selector}, pod.Labels) || !selects(budget.Spec.Selector, pod.Labels) || !selects(&monitor.Spec.Selector, service.Labels) {
 		t.Error("a selector does not find the pods")
 	}
@@ -132,11 +134,11 @@ func fits(t *testing.T, objects []any, pod core.PodTemplateSpec, selector *meta.
 		service.Spec.Ports[0].TargetPort != intstr.FromString(port) || monitor.Spec.Endpoints[0].Port != service.Spec.Ports[0].Name {
 		t.Error("a port is not there")
 	}
-	locked(t, pod)
+	checkRestricted(t, pod)
 }
 
-// locked checks that Kubernetes' profile "restricted" admits a pod, and that its files are read-only.
-func locked(t *testing.T, pod core.PodTemplateSpec) {
+// checkRestricted checks that Kubernetes' profile "restricted" admits a pod, and that its files are read-only.
+func checkRestricted(t *testing.T, pod core.PodTemplateSpec) {
 	t.Helper()
 	p, c := pod.Spec.SecurityContext, pod.Spec.Containers[0].SecurityContext
 	if !*p.RunAsNonRoot || *p.RunAsUser == 0 || p.SeccompProfile.Type != core.SeccompProfileTypeRuntimeDefault || *c.AllowPrivilegeEscalation || !*c.ReadOnlyRootFilesystem ||
@@ -156,11 +158,11 @@ func TestChart(t *testing.T) {
 	for _, values := range []map[string]any{{"replicaCount": 3}, {"image": map[string]any{"repository": ""}}, {"drain": "10"},
 		{"podDisruptionBudget": map[string]any{"minAvailable": 1, "maxUnavailable": 1}}, {"podDisruptionBudget": map[string]any{"unhealthyPodEvictionPolicy": "AlwaysAllow"}},
 		{"command": "init"}, {"command": "proxy"}} {
-		if text, err := rendered(t, "leafsql", values); err == nil {
+		if text, err := renderChart(t, "leafsql", values); err == nil {
 			t.Errorf("%v makes\n%s", values, text)
 		}
 	}
-	if text, err := renderedOn(t, "v1.29.9", "leafsql", map[string]any{"command": "proxy", "tls": "tls"}); err == nil {
+	if text, err := renderChartOn(t, "v1.29.9", "leafsql", map[string]any{"command": "proxy", "tls": "tls"}); err == nil {
 		t.Errorf("Kubernetes 1.29 gets a preStop that it does not know:\n%s", text)
 	}
 	monitored := map[string]any{"enabled": true, "labels": map[string]any{"release": "prometheus"}}
@@ -172,15 +174,15 @@ func TestChart(t *testing.T) {
 		{"serviceMonitor": monitored, "command": "proxy", "tls": "tls"},
 		{"serviceMonitor": monitored, "command": "proxy", "args": []any{"-insecure"}, "drain": "30s", "nodeSelector": map[string]any{"disk": "ssd"}},
 	} {
-		text, err := rendered(t, "leafsql", values)
+		text, err := renderChart(t, "leafsql", values)
 		if err != nil {
 			t.Fatal(err)
 		}
 		objects := decode(t, text)
-		d := one[*apps.Deployment](t, objects)
-		fits(t, objects, d.Spec.Template, d.Spec.Selector)
+		d := onlyObject[*apps.Deployment](t, objects)
+		checkObjects(t, objects, d.Spec.Template, d.Spec.Selector)
 		pod := d.Spec.Template.Spec
-		drain, grace := drains(t, pod.Containers[0].Args), time.Duration(*pod.TerminationGracePeriodSeconds)*time.Second
+		drain, grace := drainTime(t, pod.Containers[0].Args), time.Duration(*pod.TerminationGracePeriodSeconds)*time.Second
 		unready := time.Duration(pod.Containers[0].ReadinessProbe.PeriodSeconds*pod.Containers[0].ReadinessProbe.FailureThreshold) * time.Second
 		if drain <= unready || grace < drain+25*time.Second {
 			t.Errorf("it drains for %v, is not ready after %v, and is killed after %v", drain, unready, grace)
@@ -211,7 +213,7 @@ func TestValues(t *testing.T) {
 	}
 }
 
-func drains(t *testing.T, args []string) time.Duration {
+func drainTime(t *testing.T, args []string) time.Duration {
 	t.Helper()
 	for _, arg := range args {
 		if text, ok := strings.CutPrefix(arg, "-drain="); ok {
@@ -231,7 +233,7 @@ func drains(t *testing.T, args []string) time.Duration {
 func manifest(t *testing.T, file, what, before, release string, values map[string]any) (text string) {
 	t.Helper()
 	values["serviceMonitor"] = map[string]any{"enabled": true}
-	text, err := rendered(t, release, values)
+	text, err := renderChart(t, release, values)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -254,23 +256,23 @@ func manifest(t *testing.T, file, what, before, release string, values map[strin
 func TestManifests(t *testing.T) {
 	text := manifest(t, "kubernetes/leafsql.yaml", "leafsql serve for two pods",
 		"kubectl create secret generic leafsql --from-env-file=leafsql.env, with lines dsn=app:…@tcp(db:3306)/shop and token=…", "leafsql", map[string]any{})
-	d := one[*apps.Deployment](t, decode(t, text))
+	d := onlyObject[*apps.Deployment](t, decode(t, text))
 	c := d.Spec.Template.Spec.Containers[0]
 	cmd := exec.CommandContext(t.Context(), filepath.Join(release(t), "leafsql"), append(slices.Clone(c.Args), "-listen=127.0.0.1:0", "-drain=0s")...)
 	cmd.Env = os.Environ()
 	for _, v := range c.Env {
 		cmd.Env = append(cmd.Env, v.Name+"="+map[string]string{"dsn": "app:secret@tcp(" + shop(t, allocSQL) + ")/shop", "token": "a-long-secret"}[v.ValueFrom.SecretKeyRef.Key])
 	}
-	serves(t, cmd, "a-long-secret")
+	checkServe(t, cmd, "a-long-secret")
 
 	objects := decode(t, string(read(t, "kubernetes/application.yaml")))
-	set := one[*apps.StatefulSet](t, objects)
-	fits(t, objects, set.Spec.Template, set.Spec.Selector)
-	if set.Spec.ServiceName != one[*core.Service](t, objects).Name || set.Spec.VolumeClaimTemplates[0].Name != set.Spec.Template.Spec.Containers[0].VolumeMounts[0].Name {
+	set := onlyObject[*apps.StatefulSet](t, objects)
+	checkObjects(t, objects, set.Spec.Template, set.Spec.Selector)
+	if set.Spec.ServiceName != onlyObject[*core.Service](t, objects).Name || set.Spec.VolumeClaimTemplates[0].Name != set.Spec.Template.Spec.Containers[0].VolumeMounts[0].Name {
 		t.Error("the StatefulSet names what is not there")
 	}
-	job := one[*batch.Job](t, decode(t, string(read(t, "kubernetes/init.yaml"))))
-	locked(t, job.Spec.Template)
+	job := onlyObject[*batch.Job](t, decode(t, string(read(t, "kubernetes/init.yaml"))))
+	checkRestricted(t, job.Spec.Template)
 	in := exec.CommandContext(t.Context(), filepath.Join(release(t), "leafsql"), job.Spec.Template.Spec.Containers[0].Args...)
 	in.Env = append(os.Environ(), "DSN=admin:secret@tcp("+shop(t, "CREATE DATABASE shop; CREATE TABLE shop.orders (id BIGINT PRIMARY KEY); CREATE USER admin IDENTIFIED BY 'secret'; GRANT ALL ON shop.* TO admin")+")/shop?leafTables=orders")
 	if out, err := in.CombinedOutput(); err != nil {

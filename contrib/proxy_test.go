@@ -34,17 +34,17 @@ GRANT SELECT, UPDATE ON leafsql.* TO leaf;
 GRANT SELECT, INSERT ON shop.orders TO app;
 `
 
-// fills starts leafsql proxy, and inserts a row through it as app. The address is in its log.
-func fills(t *testing.T, cmd *exec.Cmd, parameters string) {
+// checkProxy starts leafsql proxy, and inserts a row through it as app. The address is in its log.
+func checkProxy(t *testing.T, cmd *exec.Cmd, parameters string) {
 	t.Helper()
-	d, ports := listens(t, cmd, "taking clients", "page and metrics")
+	d, ports := startDaemon(t, cmd, "taking clients", "page and metrics")
 	db, err := sql.Open("mysql", "app:secret@tcp(127.0.0.1:"+ports[0]+")/shop?timeout=1m"+parameters)
 	if err != nil {
-		t.Fatalf("%v\n%s", err, d.said.String())
+		t.Fatalf("%v\n%s", err, d.output.String())
 	}
 	res, err := db.Exec("INSERT INTO orders (customer) VALUES ('ann')")
 	if err != nil {
-		t.Fatalf("%v\n%s", err, d.said.String())
+		t.Fatalf("%v\n%s", err, d.output.String())
 	}
 	if id, err := res.LastInsertId(); id != 1 || err != nil {
 		t.Errorf("the row got %d %v", id, err)
@@ -54,7 +54,7 @@ func fills(t *testing.T, cmd *exec.Cmd, parameters string) {
 	for path, want := range map[string]string{"/healthz": "ok\n", "/readyz": "ready\n", "/metrics": `leafsql_proxy_statements_filled_total{db_name="proxy"} 1`} {
 		res, err := client.Get("http://127.0.0.1:" + ports[1] + path)
 		if err != nil {
-			t.Fatalf("%v\n%s", err, d.said.String())
+			t.Fatalf("%v\n%s", err, d.output.String())
 		}
 		if body, err := io.ReadAll(res.Body); err != nil || res.StatusCode != 200 || !strings.Contains(string(body), want) {
 			t.Errorf("%s: %d %v\n%s", path, res.StatusCode, err, body)
@@ -64,8 +64,8 @@ func fills(t *testing.T, cmd *exec.Cmd, parameters string) {
 	d.end(t)
 }
 
-// proxied returns the command that a container of leafsql proxy runs, with addresses of the test.
-func proxied(t *testing.T, c core.Container, server, certFile, keyFile string) *exec.Cmd {
+// proxyCommand returns the command that a container of leafsql proxy runs, with addresses of the test.
+func proxyCommand(t *testing.T, c core.Container, server, certFile, keyFile string) *exec.Cmd {
 	t.Helper()
 	var args []string
 	for i, arg := range c.Args {
@@ -101,10 +101,10 @@ func TestProxyManifests(t *testing.T) {
 			"# kubectl create secret tls leafsql-proxy --cert=tls.crt --key=tls.key, for the name leafsql-proxy",
 		"leafsql-proxy", map[string]any{"command": "proxy", "tls": "leafsql-proxy"})
 	objects := decode(t, text)
-	d := one[*apps.Deployment](t, objects)
-	fits(t, objects, d.Spec.Template, d.Spec.Selector)
+	d := onlyObject[*apps.Deployment](t, objects)
+	checkObjects(t, objects, d.Spec.Template, d.Spec.Selector)
 	c := d.Spec.Template.Spec.Containers[0]
-	ports := one[*core.Service](t, objects).Spec.Ports
+	ports := onlyObject[*core.Service](t, objects).Spec.Ports
 	if i := slices.IndexFunc(ports, func(p core.ServicePort) bool { return p.Port == 3306 }); i < 0 || ports[i].TargetPort.StrVal != c.Ports[1].Name ||
 		!slices.Contains(c.Args, "-listen=:3306") || c.Ports[1].ContainerPort != 3306 {
 		t.Errorf("programs do not reach it: %+v", ports)
@@ -112,15 +112,15 @@ func TestProxyManifests(t *testing.T) {
 	if v := d.Spec.Template.Spec.Volumes; len(v) != 1 || v[0].Secret.SecretName != "leafsql-proxy" || c.VolumeMounts[0].Name != v[0].Name || !slices.Contains(c.Args, "-cert="+c.VolumeMounts[0].MountPath+"/tls.crt") {
 		t.Errorf("%+v", v)
 	}
-	if drain, grace, before := drains(t, c.Args), time.Duration(*d.Spec.Template.Spec.TerminationGracePeriodSeconds)*time.Second, time.Duration(c.Lifecycle.PreStop.Sleep.Seconds)*time.Second; before+drain+15*time.Second >= grace {
+	if drain, grace, before := drainTime(t, c.Args), time.Duration(*d.Spec.Template.Spec.TerminationGracePeriodSeconds)*time.Second, time.Duration(c.Lifecycle.PreStop.Sleep.Seconds)*time.Second; before+drain+15*time.Second >= grace {
 		t.Errorf("it takes clients for %v and drains for %v, and is killed after %v", before, drain, grace)
 	}
 	_, certFile, keyFile := selfsigned.Files(t)
-	fills(t, proxied(t, c, shop(t, proxySQL), certFile, keyFile), "&tls=preferred")
+	checkProxy(t, proxyCommand(t, c, shop(t, proxySQL), certFile, keyFile), "&tls=preferred")
 
-	app := one[*apps.Deployment](t, decode(t, string(read(t, "kubernetes/proxy-sidecar.yaml"))))
+	app := onlyObject[*apps.Deployment](t, decode(t, string(read(t, "kubernetes/proxy-sidecar.yaml"))))
 	pod := app.Spec.Template
-	locked(t, pod)
+	checkRestricted(t, pod)
 	side := pod.Spec.InitContainers[0]
 	if *side.RestartPolicy != core.ContainerRestartPolicyAlways {
 		t.Error("it is no sidecar")
@@ -131,13 +131,13 @@ func TestProxyManifests(t *testing.T) {
 	}
 	alone := *pod.DeepCopy()
 	alone.Spec.Containers = pod.Spec.InitContainers
-	locked(t, alone)
+	checkRestricted(t, alone)
 	for _, probe := range []*core.Probe{side.StartupProbe, side.LivenessProbe, side.ReadinessProbe} {
 		if probe.HTTPGet.Port.StrVal != side.Ports[0].Name || !slices.Contains(side.Args, ":9307") || side.Ports[0].ContainerPort != 9307 {
 			t.Errorf("%+v", probe.HTTPGet)
 		}
 	}
-	fills(t, proxied(t, side, shop(t, proxySQL), "", ""), "")
+	checkProxy(t, proxyCommand(t, side, shop(t, proxySQL), "", ""), "")
 
 	// The page shows its main lines.
 	whole, page := string(read(t, "kubernetes/proxy-sidecar.yaml")), string(read(t, "../docs/proxy.md"))

@@ -15,18 +15,18 @@ import (
 // TestUnit: systemd reads the units without a warning, and rates the services as well confined.
 func TestUnit(t *testing.T) {
 	for _, name := range []string{"leafsql.service", "leafsql-proxy.service"} {
-		t.Run(name, func(t *testing.T) { verify(t, name) })
+		t.Run(name, func(t *testing.T) { verifyUnit(t, name) })
 	}
 }
 
-func verify(t *testing.T, name string) {
+func verifyUnit(t *testing.T, name string) {
 	text := string(read(t, "systemd/"+name))
 	const program = "/usr/local/bin/leafsql"
 	if strings.Count(text, "="+program+" ") != 1 {
 		t.Fatal("it starts no " + program)
 	}
 	// systemd requires the program.
-	unit := temp(t, name, strings.Replace(text, "="+program+" ", "="+filepath.Join(release(t), "leafsql")+" ", 1))
+	unit := writeTemp(t, name, strings.Replace(text, "="+program+" ", "="+filepath.Join(release(t), "leafsql")+" ", 1))
 	if out, err := exec.CommandContext(t.Context(), "systemd-analyze", "verify", unit).CombinedOutput(); err != nil || len(out) > 0 {
 		t.Errorf("%v\n%s", err, out)
 	}
@@ -53,7 +53,7 @@ func TestProxyUnit(t *testing.T) {
 	}
 	cmd := exec.Command(filepath.Join(release(t), "leafsql"), append(strings.Fields(start[1]), strings.Fields(settings["LEAFSQL_PROXY"])...)...)
 	cmd.Env = append(os.Environ(), "LEAFSQL_DSN="+settings["LEAFSQL_DSN"])
-	fills(t, cmd, "")
+	checkProxy(t, cmd, "")
 
 	stop := regexp.MustCompile(`(?m)^TimeoutStopSec=(\d+)$`).FindStringSubmatch(text)
 	drain := regexp.MustCompile(`-drain (\S+)`).FindStringSubmatch(start[1])

@@ -17,8 +17,8 @@ type file struct {
 	content []byte
 }
 
-// tarball and zipped pack files into one folder, without user names and times.
-func tarball(folder string, files []file) ([]byte, error) {
+// packTar and packZip pack files into one folder, without user names and times.
+func packTar(folder string, files []file) ([]byte, error) {
 	var out bytes.Buffer
 	z, _ := gzip.NewWriterLevel(&out, gzip.BestCompression)
 	t := tar.NewWriter(z)
@@ -34,7 +34,7 @@ func tarball(folder string, files []file) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-func zipped(folder string, files []file) ([]byte, error) {
+func packZip(folder string, files []file) ([]byte, error) {
 	var out bytes.Buffer
 	z := zip.NewWriter(&out)
 	for _, f := range files {

@@ -89,20 +89,20 @@ func (r *release) make(platforms []string) (err error) {
 		if err != nil {
 			return err
 		}
-		files, err := r.contents(program, common)
+		files, err := r.programFiles(program, common)
 		if err != nil {
 			return err
 		}
 		name := fmt.Sprintf("leafsql_%s_%s_%s", r.version, goos, goarch)
-		pack, suffix := tarball, ".tar.gz"
+		pack, suffix := packTar, ".tar.gz"
 		if goos == "windows" {
-			pack, suffix = zipped, ".zip"
+			pack, suffix = packZip, ".zip"
 		}
 		archive, err := pack(name, files)
 		if err != nil {
 			return err
 		}
-		bill, err := r.bill(program)
+		bill, err := r.billOfMaterials(program)
 		if err != nil {
 			return err
 		}
@@ -124,9 +124,9 @@ func (r *release) build(goos, goarch string) (program string, err error) {
 	return program, err
 }
 
-// bill returns the bill of materials of a program. In it, the modules of this tree, which replace each
-// other in go.mod, have their own names and the release's version.
-func (r *release) bill(program string) ([]byte, error) {
+// billOfMaterials returns the bill of materials of a program. In it, the modules of this tree, which replace
+// each other in go.mod, have their own names and the release's version.
+func (r *release) billOfMaterials(program string) ([]byte, error) {
 	text, err := r.output(r.tree, nil, "go", "run", sbom, "bin", "-json", "-std", "-noserial", "-notimestamp", "-version", r.version, program)
 	text = regexp.MustCompile(`\.\./\.\.((?:/\w+)*)`).ReplaceAll(text, []byte(module+"$1"))
 	return bytes.ReplaceAll(text, []byte("(devel)"), []byte(r.version)), err
@@ -148,8 +148,8 @@ func (r *release) completions() (files []file, err error) {
 	return files, nil
 }
 
-// contents returns the program, and the licences of the modules linked into it.
-func (r *release) contents(program string, common []file) ([]file, error) {
+// programFiles returns the program, and the licences of the modules linked into it.
+func (r *release) programFiles(program string, common []file) ([]file, error) {
 	text, err := os.ReadFile(program)
 	if err != nil {
 		return nil, err
@@ -171,19 +171,19 @@ func (r *release) contents(program string, common []file) ([]file, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := licence(&licences, dep.Path+" "+dep.Version, at.Dir); err != nil {
+		if err := writeLicence(&licences, dep.Path+" "+dep.Version, at.Dir); err != nil {
 			return nil, err
 		}
 	}
 	goroot, err := r.output(r.tree, nil, "go", "env", "GOROOT")
 	if err == nil {
-		err = licence(&licences, "Go "+info.GoVersion, strings.TrimSpace(string(goroot)))
+		err = writeLicence(&licences, "Go "+info.GoVersion, strings.TrimSpace(string(goroot)))
 	}
 	return append([]file{{filepath.Base(program), 0o755, text}, {"LICENSES-OF-DEPENDENCIES", 0o644, licences.Bytes()}}, common...), err
 }
 
-// licence writes the licences and notices in a module's folder.
-func licence(w io.Writer, of, folder string) error {
+// writeLicence writes the licences and notices in a module's folder.
+func writeLicence(w io.Writer, of, folder string) error {
 	found := false
 	entries, err := os.ReadDir(folder)
 	for _, e := range entries {

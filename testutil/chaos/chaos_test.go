@@ -40,15 +40,15 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A size has the numbers of a run.
-type size struct {
+// A runSize has the numbers of a run.
+type runSize struct {
 	processes, rows, batch int
 	rate                   int // rows per second and process without disturbances
 	lease                  time.Duration
 }
 
-// pause returns the time from one statement of a writer's goroutine to the next.
-func (s size) pause() time.Duration {
+// statementPause returns the time from one statement of a writer's goroutine to the next.
+func (s runSize) statementPause() time.Duration {
 	return time.Second * time.Duration(goroutines*s.batch) / time.Duration(s.rate)
 }
 
@@ -59,8 +59,8 @@ type registryRun struct {
 	table *sql.DB
 }
 
-// start starts a registry and the writers.
-func start(t *testing.T, name string, s size) *registryRun {
+// startRun starts a registry and the writers.
+func startRun(t *testing.T, name string, s runSize) *registryRun {
 	r := &registryRun{run: newRun(t, fmt.Sprintf("registry %s, %d writers of %d rows, leases of %v, layout %s", name, s.processes, s.rows, s.lease, layout))}
 	dsn := mysqltest.Database(t)
 	db, err := sql.Open("mysql", dsn)
@@ -76,15 +76,15 @@ func start(t *testing.T, name string, s size) *registryRun {
 	if strings.Contains(dsn, "?") {
 		separator = "&"
 	}
-	r.hire(s.processes, s.rows, trade{
-		life: func(m *member, left int) *exec.Cmd {
+	r.startCrew(s.processes, s.rows, writerFuncs{
+		startLife: func(m *member, left int) *exec.Cmd {
 			return goProgram(writerEnv, order{
 				DSN: fmt.Sprintf("%s%sleafTables=events:id:snowflake&leafSnowflake=%s&leafLease=%v&%s",
 					dsn, separator, layout, s.lease, r.reg.params(r.reg.halves[m.number%2])),
-				Process: m.number, Life: m.lives, Batch: s.batch, Pause: s.pause(), Rows: left,
+				Process: m.number, Life: m.lives, Batch: s.batch, Pause: s.statementPause(), Rows: left,
 			})
 		},
-		heard: func(_ *member, line string) (int, error) {
+		readLine: func(_ *member, line string) (int, error) {
 			n, err := strconv.Atoi(line)
 			if err != nil {
 				return 0, errors.New(line)
@@ -95,56 +95,56 @@ func start(t *testing.T, name string, s size) *registryRun {
 	return r
 }
 
-// outage kills a node of the registry, which may be the only one, calls meanwhile, and
+// interruptNode kills a node of the registry, which may be the only one, calls meanwhile, and
 // starts the node again after the time away.
-func (r *registryRun) outage(node int, away time.Duration, meanwhile func()) {
+func (r *registryRun) interruptNode(node int, away time.Duration, meanwhile func()) {
 	n := r.reg.nodes[node]
 	n.kill()
-	r.note("registry killed -9", fmt.Sprintf("node %d, for %v and its boot", node, away))
+	r.countDisturbance("registry killed -9", fmt.Sprintf("node %d, for %v and its boot", node, away))
 	meanwhile()
-	r.nap(away)
+	r.sleep(away)
 	n.start()
-	r.say("the node is back")
+	r.logEvent("the node is back")
 }
 
-// setBack restores an older copy of the registry, as documented: two minutes
+// restoreOlderState restores an older copy of the registry, as documented: two minutes
 // after all writers were cut off. All leases have ended by then, so no writer
 // issues ids. The nodes of a cluster are started again one by one.
-func (r *registryRun) setBack() {
+func (r *registryRun) restoreOlderState() {
 	for _, h := range r.reg.halves {
 		h.each((*netfault.Proxy).Down)
 	}
-	r.note("registry set back to an older copy", "two minutes from now")
+	r.countDisturbance("registry set back to an older copy", "two minutes from now")
 	if len(r.reg.nodes) == 1 {
-		r.outage(0, 2*time.Minute, r.reg.setBack)
+		r.interruptNode(0, 2*time.Minute, r.reg.restoreState)
 	} else {
-		r.nap(2 * time.Minute)
-		r.reg.setBack()
+		r.sleep(2 * time.Minute)
+		r.reg.restoreState()
 		for i := range r.reg.nodes {
-			r.outage(i, 0, func() {})
+			r.interruptNode(i, 0, func() {})
 		}
 	}
 	for _, h := range r.reg.halves {
-		h.each(r.up)
+		h.each(r.healProxy)
 	}
-	r.say("the older copy is in use")
+	r.logEvent("the older copy is in use")
 }
 
-// up ends all disturbances of a proxy.
-func (r *registryRun) up(p *netfault.Proxy) {
+// healProxy ends all disturbances of a proxy.
+func (r *registryRun) healProxy(p *netfault.Proxy) {
 	p.Heal()
 	if err := p.Up(); err != nil {
 		r.Error(err)
 	}
 }
 
-// halfway disturbs the proxies of one half of the writers for the duration d.
-func (r *registryRun) halfway(what string, half int, d time.Duration, spoil func(*netfault.Proxy)) {
-	r.note(what, fmt.Sprintf("half %d for %v", half, d))
+// disturbHalf disturbs the proxies of one half of the writers for the duration d.
+func (r *registryRun) disturbHalf(what string, half int, d time.Duration, spoil func(*netfault.Proxy)) {
+	r.countDisturbance(what, fmt.Sprintf("half %d for %v", half, d))
 	h := r.reg.halves[half]
 	h.each(spoil)
-	r.nap(d)
-	h.each(r.up)
+	r.sleep(d)
+	h.each(r.healProxy)
 }
 
 // finish waits until all rows are inserted, queries the database for duplicates, and reports the figures.
@@ -152,15 +152,15 @@ func (r *registryRun) finish() {
 	r.wait()
 	f := r.count()
 	r.report(
-		figure{"registry", r.reg.name},
-		figure{"processes", len(r.crew.members)},
-		figure{"rows acknowledged", r.crew.acknowledged()},
-		figure{"rows in the table", f.rows},
-		figure{"distinct ids", f.distinct},
-		figure{"DUPLICATES", f.rows - f.distinct},
-		figure{"worker ids used", f.workers},
-		figure{"lives × worker ids (the leases that wrote)", f.terms},
-		figure{"statements refused, no id to be had", r.crew.refused()},
+		reportLine{"registry", r.reg.name},
+		reportLine{"processes", len(r.crew.members)},
+		reportLine{"rows acknowledged", r.crew.acknowledged()},
+		reportLine{"rows in the table", f.rows},
+		reportLine{"distinct ids", f.distinct},
+		reportLine{"DUPLICATES", f.rows - f.distinct},
+		reportLine{"worker ids used", f.workers},
+		reportLine{"lives × worker ids (the leases that wrote)", f.terms},
+		reportLine{"statements refused, no id to be had", r.crew.refused()},
 	)
 }
 
@@ -188,74 +188,74 @@ const layout = "41-5-12@1288834974657"
 
 func TestStormChaos(t *testing.T) {
 	if *full == "" {
-		quick(t)
+		runShort(t)
 		return
 	}
 	for name := range strings.SplitSeq(*full, ",") {
-		t.Run(name, func(t *testing.T) { long(t, name) })
+		t.Run(name, func(t *testing.T) { runLong(t, name) })
 	}
 }
 
-// quick plays a run for daily use: one crash of the registry, one crash of a
+// runShort plays a run for daily use: one crash of the registry, one crash of a
 // writer, and one writer stopped for longer than its lease.
-func quick(t *testing.T) {
-	r := start(t, string(nacostest.V3), size{processes: 4, rows: 5_000, batch: 10, rate: 200, lease: 6 * time.Second})
-	r.nap(3 * time.Second)
+func runShort(t *testing.T) {
+	r := startRun(t, string(nacostest.V3), runSize{processes: 4, rows: 5_000, batch: 10, rate: 200, lease: 6 * time.Second})
+	r.sleep(3 * time.Second)
 	var stopped sync.WaitGroup
-	stopped.Go(func() { r.stop(9 * time.Second) })
-	r.nap(2 * time.Second)
-	r.outage(0, 0, r.kill)
+	stopped.Go(func() { r.pauseWriter(9 * time.Second) })
+	r.sleep(2 * time.Second)
+	r.interruptNode(0, 0, r.killWriter)
 	stopped.Wait()
 	r.finish()
 }
 
-// long plays the run of make chaos. A writer is killed every few seconds, and others
+// runLong plays the run of make chaos. A writer is killed every few seconds, and others
 // are stopped for longer than their lease. Meanwhile the registry has one fault
 // after another.
-func long(t *testing.T, name string) {
+func runLong(t *testing.T, name string) {
 	const lease = 30 * time.Second // with shorter leases no documents are put back after a wipe
-	r := start(t, name, size{processes: *processes, rows: *rows, batch: 100, rate: 1000, lease: lease})
+	r := startRun(t, name, runSize{processes: *processes, rows: *rows, batch: 100, rate: 1000, lease: lease})
 	var all sync.WaitGroup
 	all.Go(func() {
-		for r.nap(r.between(2*time.Second, 8*time.Second)) && !r.calm() {
-			r.kill()
+		for r.sleep(r.randomDuration(2*time.Second, 8*time.Second)) && !r.isNearlyDone() {
+			r.killWriter()
 		}
 	})
 	for range 3 {
 		all.Go(func() {
-			for r.nap(r.between(time.Second, 8*time.Second)) && !r.calm() {
-				r.stop(r.between(lease+time.Second, 4*lease))
+			for r.sleep(r.randomDuration(time.Second, 8*time.Second)) && !r.isNearlyDone() {
+				r.pauseWriter(r.randomDuration(lease+time.Second, 4*lease))
 			}
 		})
 	}
 	black := func(p *netfault.Proxy) { p.Drop(netfault.Both) }
 	last := len(r.reg.nodes) - 1
-	r.nap(20 * time.Second)
-	r.outage(0, 5*time.Second, func() {
-		if r.reg.older != nil {
-			r.reg.older()
+	r.sleep(20 * time.Second)
+	r.interruptNode(0, 5*time.Second, func() {
+		if r.reg.copyState != nil {
+			r.reg.copyState()
 		}
 	})
-	r.nap(15 * time.Second)
-	r.halfway("partition, packets lost", 0, 25*time.Second, black)
-	r.nap(5 * time.Second)
-	r.halfway("partition, answers lost", 1, 15*time.Second, func(p *netfault.Proxy) { p.Drop(netfault.ToClient) })
-	r.halfway("connections refused", 0, 8*time.Second, (*netfault.Proxy).Down)
-	r.halfway("answers late by 1.5 s", 1, 15*time.Second, func(p *netfault.Proxy) { p.Delay(netfault.ToClient, 1500*time.Millisecond) })
-	r.nap(5 * time.Second)
-	if r.reg.setBack != nil {
-		r.setBack()
+	r.sleep(15 * time.Second)
+	r.disturbHalf("partition, packets lost", 0, 25*time.Second, black)
+	r.sleep(5 * time.Second)
+	r.disturbHalf("partition, answers lost", 1, 15*time.Second, func(p *netfault.Proxy) { p.Drop(netfault.ToClient) })
+	r.disturbHalf("connections refused", 0, 8*time.Second, (*netfault.Proxy).Down)
+	r.disturbHalf("answers late by 1.5 s", 1, 15*time.Second, func(p *netfault.Proxy) { p.Delay(netfault.ToClient, 1500*time.Millisecond) })
+	r.sleep(5 * time.Second)
+	if r.reg.restoreState != nil {
+		r.restoreOlderState()
 	}
 	if r.reg.lose != nil {
-		r.note("registry "+r.reg.lose(), "with everybody at work")
+		r.countDisturbance("registry "+r.reg.lose(), "with everybody at work")
 	}
 	for range 3 {
-		r.nap(r.between(10*time.Second, 50*time.Second))
+		r.sleep(r.randomDuration(10*time.Second, 50*time.Second))
 		r.reg.wipe()
-		r.note("registry wiped", "with everybody at work")
+		r.countDisturbance("registry wiped", "with everybody at work")
 	}
-	r.nap(30 * time.Second)
-	r.outage(last, 5*time.Second, func() {})
+	r.sleep(30 * time.Second)
+	r.interruptNode(last, 5*time.Second, func() {})
 	r.finish()
 	all.Wait()
 }

@@ -21,19 +21,19 @@ import (
 // A crew is a set of writers. A writer that is killed is started again until it
 // has inserted all of its rows.
 type crew struct {
-	trade
+	writerFuncs
 	members []*member
 	rows    int // rows of each writer
 	wg      sync.WaitGroup
 }
 
-// A trade has the functions that start writers and read their output.
-type trade struct {
-	life func(m *member, left int) *exec.Cmd // returns the command for one life of a writer that still has to insert left rows
+// A writerFuncs has the functions that start writers and read their output.
+type writerFuncs struct {
+	startLife func(m *member, left int) *exec.Cmd // returns the command for one life of a writer that still has to insert left rows
 
-	// heard is called with each line that a writer prints, by one goroutine per writer. It returns the number of rows that the
-	// line acknowledges, or the error of a statement that got no ids or failed otherwise.
-	heard func(m *member, line string) (rows int, err error)
+	// readLine is called with each line that a writer prints, by one goroutine per writer. It returns the number
+	// of rows that the line acknowledges, or the error of a statement that got no ids or failed otherwise.
+	readLine func(m *member, line string) (rows int, err error)
 }
 
 // A member is one writer through all its lives.
@@ -41,17 +41,17 @@ type member struct {
 	number       int
 	acknowledged atomic.Int64
 	refused      atomic.Int64 // statements that got no ids, or failed otherwise
-	caught       atomic.Bool  // the writer is being killed or stopped
+	isDisturbed  atomic.Bool  // the writer is being killed or stopped
 
-	mu      sync.Mutex
-	running *os.Process // nil between two lives
-	lives   int
-	why     string // the last refusal
+	mu        sync.Mutex
+	running   *os.Process // nil between two lives
+	lives     int
+	lastError string // the last refusal
 }
 
-// hire starts a crew of writers with a number of rows each.
-func hire(ctx context.Context, t *testing.T, writers, rows int, does trade) *crew {
-	c := &crew{trade: does, rows: rows}
+// startCrew starts a crew of writers with a number of rows each.
+func startCrew(ctx context.Context, t *testing.T, writers, rows int, does writerFuncs) *crew {
+	c := &crew{writerFuncs: does, rows: rows}
 	for i := range writers {
 		m := &member{number: i}
 		c.members = append(c.members, m)
@@ -59,7 +59,7 @@ func hire(ctx context.Context, t *testing.T, writers, rows int, does trade) *cre
 			runtime.LockOSThread() // Pdeathsig is sent when the thread that forked ends
 			for ctx.Err() == nil && m.acknowledged.Load() < int64(rows) {
 				life := m.lives
-				if err := c.live(ctx, m); err != nil && ctx.Err() == nil {
+				if err := c.runLife(ctx, m); err != nil && ctx.Err() == nil {
 					t.Errorf("writer %d, life %d: %v", i, life, err)
 					return
 				}
@@ -69,9 +69,9 @@ func hire(ctx context.Context, t *testing.T, writers, rows int, does trade) *cre
 	return c
 }
 
-// live runs one life of a writer, from its start to its end or a kill, which is not an error.
-func (c *crew) live(ctx context.Context, m *member) error {
-	cmd := c.life(m, c.rows-int(m.acknowledged.Load()))
+// runLife runs one life of a writer, from its start to its end or a kill, which is not an error.
+func (c *crew) runLife(ctx context.Context, m *member) error {
+	cmd := c.startLife(m, c.rows-int(m.acknowledged.Load()))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	var complaint lastBytes
 	cmd.Stderr = &complaint
@@ -93,12 +93,12 @@ func (c *crew) live(ctx context.Context, m *member) error {
 		if err != nil {
 			break // a line that was cut off by a kill acknowledges no rows
 		}
-		n, err := c.heard(m, strings.TrimSuffix(line, "\n"))
+		n, err := c.readLine(m, strings.TrimSuffix(line, "\n"))
 		m.acknowledged.Add(int64(n))
 		if err != nil {
 			m.refused.Add(1)
 			m.mu.Lock()
-			m.why = err.Error()
+			m.lastError = err.Error()
 			m.mu.Unlock()
 		}
 	}
@@ -126,7 +126,7 @@ func (m *member) signal(s syscall.Signal) bool {
 func (m *member) lastRefusal() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.why
+	return m.lastError
 }
 
 // acknowledged returns the number of acknowledged rows of all writers.

@@ -17,8 +17,8 @@ import (
 // programEnv is the environment variable that makes the test binary run as the Go program.
 const programEnv = "LEAFSQL_CHAOS_PROGRAM"
 
-// perStatement is the number of rows of most statements.
-const perStatement = 20
+// rowsPerStatement is the number of rows of most statements.
+const rowsPerStatement = 20
 
 // A goWriter is the writer in Go.
 type goWriter struct{ writer, next, left int }
@@ -58,17 +58,17 @@ func (w *goWriter) write(port string) error {
 		return err
 	}
 	defer db.Close()
-	one, err := db.Prepare(insertOf(1))
+	one, err := db.Prepare(insertText(1))
 	if err != nil {
 		return err
 	}
-	several, err := db.Prepare(insertOf(perStatement))
+	several, err := db.Prepare(insertText(rowsPerStatement))
 	if err != nil {
 		return err
 	}
 	for i := 0; w.left > 0; i++ {
 		var acknowledged string
-		rows := perStatement
+		rows := rowsPerStatement
 		switch i % 8 {
 		case 0:
 			rows = 1
@@ -93,8 +93,8 @@ func (w *goWriter) write(port string) error {
 	return nil
 }
 
-// insertOf returns an INSERT for preparing.
-func insertOf(rows int) string {
+// insertText returns an INSERT for preparing.
+func insertText(rows int) string {
 	return "INSERT INTO orders (writer, n) VALUES (?, ?)" + strings.Repeat(", (?, ?)", rows-1)
 }
 
@@ -105,7 +105,7 @@ func (w *goWriter) transaction(db *sql.DB, one *sql.Stmt) (acknowledged string, 
 		return "", err
 	}
 	defer tx.Rollback()
-	first, err := w.text(tx, perStatement)
+	first, err := w.text(tx, rowsPerStatement)
 	if err != nil {
 		return "", err
 	}
@@ -125,7 +125,7 @@ func (w *goWriter) text(db interface {
 	for n := first; n < w.next; n++ {
 		values = append(values, fmt.Sprintf("(%d, %d)", w.writer, n))
 	}
-	return said(rows, first)(db.Exec("INSERT INTO orders (writer, n) VALUES " + strings.Join(values, ", ")))
+	return acknowledge(rows, first)(db.Exec("INSERT INTO orders (writer, n) VALUES " + strings.Join(values, ", ")))
 }
 
 // prepared inserts rows with a prepared statement.
@@ -135,7 +135,7 @@ func (w *goWriter) prepared(insert *sql.Stmt, rows int) (acknowledged string, er
 	for n := first; n < w.next; n++ {
 		args = append(args, w.writer, n)
 	}
-	return said(rows, first)(insert.Exec(args...))
+	return acknowledge(rows, first)(insert.Exec(args...))
 }
 
 // take reserves the numbers of the next rows and returns the first one.
@@ -144,8 +144,8 @@ func (w *goWriter) take(rows int) (first int) {
 	return w.next - rows
 }
 
-// said returns a function that makes the line that acknowledges a statement from its result.
-func said(rows, first int) func(sql.Result, error) (string, error) {
+// acknowledge returns a function that makes the line that acknowledges a statement from its result.
+func acknowledge(rows, first int) func(sql.Result, error) (string, error) {
 	return func(result sql.Result, err error) (string, error) {
 		if err != nil {
 			return "", err

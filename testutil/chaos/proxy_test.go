@@ -36,7 +36,7 @@ func TestStormProxy(t *testing.T) {
 			var all sync.WaitGroup
 			again := func(lo, hi time.Duration, kill func()) {
 				all.Go(func() {
-					for pause := lo; r.nap(pause) && !r.calm(); pause = r.between(lo, hi) {
+					for pause := lo; r.sleep(pause) && !r.isNearlyDone(); pause = r.randomDuration(lo, hi) {
 						kill()
 					}
 				})
@@ -48,7 +48,7 @@ func TestStormProxy(t *testing.T) {
 			again(1500*time.Millisecond, 8*time.Second, r.killServer)
 			r.wait()
 			all.Wait()
-			r.judge()
+			r.compareRows()
 		})
 	}
 }
@@ -58,14 +58,14 @@ type proxyRun struct {
 	*run
 	server  *mysqltest.Server
 	proxies [2]*process.Process
-	ledgers []ledger // by writer
-	pauses  pauses   // pauses of all writers together, while the server is up
+	ledgers []ledger   // by writer
+	pauses  pauseTimer // pauses of all writers together, while the server is up
 }
 
 // startProxies starts the server, the proxies and the programs.
 func startProxies(t *testing.T, kind mysqltest.Kind) *proxyRun {
 	installed, err := process.Cache("clients")
-	check(t, err)
+	mustSucceed(t, err)
 	made := t.TempDir()
 	compile(t, made, installed)
 	writers := 0
@@ -94,7 +94,7 @@ func startProxies(t *testing.T, kind mysqltest.Kind) *proxyRun {
 	var ports [len(r.proxies)]string
 	for i := range r.proxies {
 		port, err := freeport.Find()
-		check(t, err)
+		mustSucceed(t, err)
 		ports[i] = strconv.Itoa(port)
 		addr := net.JoinHostPort("127.0.0.1", ports[i])
 		r.proxies[i], err = process.New(process.Config{
@@ -108,23 +108,23 @@ func startProxies(t *testing.T, kind mysqltest.Kind) *proxyRun {
 				return err
 			},
 		})
-		check(t, err)
+		mustSucceed(t, err)
 		t.Cleanup(func() { r.proxies[i].Finish(t) })
-		check(t, r.proxies[i].Start())
+		mustSucceed(t, r.proxies[i].Start())
 	}
 	r.ledgers = make([]ledger, writers)
 	host, _, err := net.SplitHostPort(r.server.Addr())
-	check(t, err)
+	mustSucceed(t, err)
 	each := (*proxyRows + writers - 1) / writers
-	r.hire(writers, each, trade{
-		life: func(m *member, left int) *exec.Cmd {
+	r.startCrew(writers, each, writerFuncs{
+		startLife: func(m *member, left int) *exec.Cmd {
 			cmd := programOf(m.number).command(made, installed, kind)
 			cmd.Env = append(os.Environ(), append(cmd.Env, "DB_HOST="+host, "DB_PORTS="+strings.Join(ports[:], ","), "DB_USER=app",
-				"DB_PASSWORD=a secret", "DB_NAME=shop", fmt.Sprint("WRITER=", m.number), fmt.Sprint("NEXT=", m.lives*perLife), fmt.Sprint("LEFT=", left))...)
+				"DB_PASSWORD=a secret", "DB_NAME=shop", fmt.Sprint("WRITER=", m.number), fmt.Sprint("NEXT=", m.lives*numbersPerLife), fmt.Sprint("LEFT=", left))...)
 			return cmd
 		},
-		heard: func(m *member, line string) (int, error) {
-			rows, err := r.ledgers[m.number].note(line)
+		readLine: func(m *member, line string) (int, error) {
+			rows, err := r.ledgers[m.number].recordLine(line)
 			if rows > 0 {
 				r.pauses.end()
 			}
@@ -134,8 +134,8 @@ func startProxies(t *testing.T, kind mysqltest.Kind) *proxyRun {
 	return r
 }
 
-// perLife is more than the numbers that a writer uses in one life.
-const perLife = 1_000_000_000
+// numbersPerLife is more than the numbers that a writer uses in one life.
+const numbersPerLife = 1_000_000_000
 
 // killWriter kills a random writer, like a crash, if it has not finished. The writer is started again at once. All writers have the
 // same chance to be killed, so that a slow starter is not killed again and again at the end.
@@ -144,7 +144,7 @@ func (r *proxyRun) killWriter() {
 	m := r.crew.members[r.random.IntN(len(r.crew.members))]
 	r.mu.Unlock()
 	if m.signal(syscall.SIGKILL) {
-		r.note("writer killed -9", fmt.Sprintf("%d, in %s", m.number, programOf(m.number).language))
+		r.countDisturbance("writer killed -9", fmt.Sprintf("%d, in %s", m.number, programOf(m.number).language))
 	}
 }
 
@@ -153,7 +153,7 @@ func (r *proxyRun) killProxy(i int) {
 	if err := r.proxies[i].Kill9(); err != nil {
 		r.Error(err)
 	}
-	r.note("proxy killed -9", fmt.Sprint(i))
+	r.countDisturbance("proxy killed -9", fmt.Sprint(i))
 	if err := r.proxies[i].Start(); err != nil {
 		r.Error(err)
 	}
@@ -165,18 +165,18 @@ func (r *proxyRun) killServer() {
 		r.Error(err)
 	}
 	r.pauses.end()
-	away := r.between(0, 2*time.Second)
-	r.note("server killed -9", fmt.Sprintf("for %v and its boot", away.Round(time.Millisecond)))
-	r.nap(away)
+	away := r.randomDuration(0, 2*time.Second)
+	r.countDisturbance("server killed -9", fmt.Sprintf("for %v and its boot", away.Round(time.Millisecond)))
+	r.sleep(away)
 	if err := r.server.Launch(); err != nil {
 		r.Error(err)
 	}
 	r.pauses.skip()
-	r.say("the server is back")
+	r.logEvent("the server is back")
 }
 
-// judge compares the results that the programs received with the stored rows, and prints the figures.
-func (r *proxyRun) judge() {
+// compareRows compares the results that the programs received with the stored rows, and prints the figures.
+func (r *proxyRun) compareRows() {
 	for _, what := range []string{"writer killed -9", "proxy killed -9", "server killed -9"} {
 		if r.counts[what] == 0 {
 			r.Errorf("no %s: with more rows it would not be over before", what)
@@ -184,21 +184,21 @@ func (r *proxyRun) judge() {
 	}
 	for _, p := range r.proxies {
 		log, err := os.ReadFile(p.Dir() + "/log")
-		check(r.T, err)
+		mustSucceed(r.T, err)
 		if fault := "ended because of a bug in leafsql"; strings.Contains(string(log), fault) {
 			r.Errorf("a session of a proxy %s", fault)
 		}
 	}
 	db, err := sql.Open("mysql", r.server.DSN("shop"))
-	check(r.T, err)
+	mustSucceed(r.T, err)
 	defer db.Close()
 	var stored, ids, numbers, invalid int64
-	check(r.T, db.QueryRow("SELECT COUNT(*), COUNT(DISTINCT id), COUNT(DISTINCT writer, n), COUNT(IF(id < 1, 1, NULL)) FROM orders").
+	mustSucceed(r.T, db.QueryRow("SELECT COUNT(*), COUNT(DISTINCT id), COUNT(DISTINCT writer, n), COUNT(IF(id < 1, 1, NULL)) FROM orders").
 		Scan(&stored, &ids, &numbers, &invalid))
 	if ids != stored || numbers != stored || invalid != 0 {
 		r.Errorf("%d rows have %d distinct ids, and are %d rows that programs sent; %d ids are below 1", stored, ids, numbers, invalid)
 	}
-	lost := r.lost(db)
+	lost := r.countLost(db)
 	if lost > 0 {
 		r.Errorf("%d acknowledged rows are not there under the id that the program was told", lost)
 	}
@@ -208,35 +208,35 @@ func (r *proxyRun) judge() {
 		}
 	}
 	version, err := r.server.Version()
-	check(r.T, err)
+	mustSucceed(r.T, err)
 	r.report(
-		figure{"server", version},
-		figure{"rows acknowledged", r.crew.acknowledged()},
-		figure{"rows a second", fmt.Sprintf("%.0f", float64(r.crew.acknowledged())/r.took.Seconds())},
-		figure{"rows in the table", stored},
-		figure{"unacknowledged among them", stored - r.crew.acknowledged() + int64(lost)},
-		figure{"distinct ids", ids},
-		figure{"DUPLICATES", stored - ids},
-		figure{"ACKNOWLEDGED AND LOST", lost},
-		figure{"longest time without one, server up", r.pauses.longest.Round(time.Millisecond)},
+		reportLine{"server", version},
+		reportLine{"rows acknowledged", r.crew.acknowledged()},
+		reportLine{"rows a second", fmt.Sprintf("%.0f", float64(r.crew.acknowledged())/r.took.Seconds())},
+		reportLine{"rows in the table", stored},
+		reportLine{"unacknowledged among them", stored - r.crew.acknowledged() + int64(lost)},
+		reportLine{"distinct ids", ids},
+		reportLine{"DUPLICATES", stored - ids},
+		reportLine{"ACKNOWLEDGED AND LOST", lost},
+		reportLine{"longest time without one, server up", r.pauses.longest.Round(time.Millisecond)},
 	)
-	r.Log(r.byLanguage())
+	r.Log(r.formatByLanguage())
 }
 
-// lost returns the number of acknowledged rows that are not stored with the id that their program received.
-func (r *proxyRun) lost(db *sql.DB) (lost int) {
+// countLost returns the number of acknowledged rows that are not stored with the id that their program received.
+func (r *proxyRun) countLost(db *sql.DB) (lost int) {
 	type row struct{ writer, n int64 }
 	stored := make(map[int64]row)
 	rows, err := db.Query("SELECT id, writer, n FROM orders")
-	check(r.T, err)
+	mustSucceed(r.T, err)
 	defer rows.Close()
 	for rows.Next() {
 		var id int64
 		var s row
-		check(r.T, rows.Scan(&id, &s.writer, &s.n))
+		mustSucceed(r.T, rows.Scan(&id, &s.writer, &s.n))
 		stored[id] = s
 	}
-	check(r.T, rows.Err())
+	mustSucceed(r.T, rows.Err())
 	for writer := range r.ledgers {
 		for _, s := range r.ledgers[writer].statements {
 			for i := range int64(s.rows) {
@@ -251,8 +251,9 @@ func (r *proxyRun) lost(db *sql.DB) (lost int) {
 	return lost
 }
 
-// byLanguage returns a table with the results of each language's programs, and the numbers of errors by error number.
-func (r *proxyRun) byLanguage() string {
+// formatByLanguage returns a table with the results of each language's programs, and the numbers of errors by
+// error number.
+func (r *proxyRun) formatByLanguage() string {
 	var b strings.Builder
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "\nlanguage\tprograms\tlives\tstatements\trows\trows/s\tlongest without OK\terrors\t")

@@ -23,13 +23,13 @@ import (
 type registry struct {
 	name   string
 	nodes  []node
-	halves [2]half
-	open   func(half) (worker.Source, error)
-	params func(half) string // returns the parameters of a writer's DSN for the registry
+	halves [2]proxyHalf
+	open   func(proxyHalf) (worker.Source, error)
+	params func(proxyHalf) string // returns the parameters of a writer's DSN for the registry
 
-	// older makes a copy of the registry's data for setBack, which restores it. A single
+	// copyState makes a copy of the registry's data for restoreState, which restores it. A single
 	// server has to be stopped for both. If nil, the registry is not set back.
-	older, setBack func()
+	copyState, restoreState func()
 
 	// lose makes the registry lose its last writes or all data while writers run. If nil, there is no such loss.
 	lose func() (what string)
@@ -41,11 +41,11 @@ type registry struct {
 // A node is one server of a registry. After a kill, start starts it again.
 type node struct{ kill, start func() }
 
-// A half has the proxies to all servers for one half of the writers.
-type half []*netfault.Proxy
+// A proxyHalf has the proxies to all servers for one half of the writers.
+type proxyHalf []*netfault.Proxy
 
-// through starts proxies to the servers for both halves.
-func (r *registry) through(t *testing.T, servers ...string) {
+// addProxies starts proxies to the servers for both halves.
+func (r *registry) addProxies(t *testing.T, servers ...string) {
 	for i := range r.halves {
 		for _, addr := range servers {
 			r.halves[i] = append(r.halves[i], netfault.Start(t, addr))
@@ -64,7 +64,7 @@ func (r *registry) switchTo(server string) {
 }
 
 // addrs returns the proxies' addresses.
-func (h half) addrs() (addrs []string) {
+func (h proxyHalf) addrs() (addrs []string) {
 	for _, p := range h {
 		addrs = append(addrs, p.Addr())
 	}
@@ -72,7 +72,7 @@ func (h half) addrs() (addrs []string) {
 }
 
 // each calls do with every proxy of the half.
-func (h half) each(do func(*netfault.Proxy)) {
+func (h proxyHalf) each(do func(*netfault.Proxy)) {
 	for _, p := range h {
 		do(p)
 	}
@@ -104,16 +104,16 @@ const workers = 32
 func nacosServer(t *testing.T, r *registry) {
 	s := nacostest.Start(t, nacostest.Version(r.name), nacostest.Options{})
 	var dir string
-	r.older = func() { dir = s.Snapshot(t) }
-	r.setBack = func() { s.Restore(t, dir) }
+	r.copyState = func() { dir = s.Snapshot(t) }
+	r.restoreState = func() { s.Restore(t, dir) }
 	r.wipe = func() { s.Kill9(); s.Wipe(t); s.Restart(t) }
-	r.nacos(t, s)
+	r.addNacos(t, s)
 }
 
 // nacosCluster starts three Nacos servers on one database.
 func nacosCluster(t *testing.T, r *registry) {
 	dsn := mysqltest.Database(t)
-	r.older, r.setBack = tables(t, dsn)
+	r.copyState, r.restoreState = tableStates(t, dsn)
 	nodes := nacostest.StartCluster(t, dsn).Nodes[:]
 	r.wipe = func() { // each node has a copy of the table
 		for _, s := range nodes {
@@ -124,16 +124,16 @@ func nacosCluster(t *testing.T, r *registry) {
 			s.Restart(t)
 		}
 	}
-	r.nacos(t, nodes...)
+	r.addNacos(t, nodes...)
 }
 
-// nacos starts two proxies for each server, for HTTP and for gRPC, and sets open and params.
-func (r *registry) nacos(t *testing.T, servers ...*nacostest.Server) {
+// addNacos starts two proxies for each server, for HTTP and for gRPC, and sets open and params.
+func (r *registry) addNacos(t *testing.T, servers ...*nacostest.Server) {
 	for _, s := range servers {
 		r.nodes = append(r.nodes, node{s.Kill9, func() { s.Restart(t) }})
-		r.through(t, s.Addr(), s.GRPCAddr())
+		r.addProxies(t, s.Addr(), s.GRPCAddr())
 	}
-	address := func(h half) string {
+	address := func(h proxyHalf) string {
 		var ways []string
 		for way := range slices.Chunk(h.addrs(), 2) {
 			_, port, err := net.SplitHostPort(way[1])
@@ -144,19 +144,19 @@ func (r *registry) nacos(t *testing.T, servers ...*nacostest.Server) {
 		}
 		return strings.Join(ways, ",")
 	}
-	r.open = func(h half) (worker.Source, error) {
+	r.open = func(h proxyHalf) (worker.Source, error) {
 		open, err := openThrough(address(h), nil)
 		if err != nil {
 			return worker.Source{}, err
 		}
 		return open(t.Context())
 	}
-	r.params = func(h half) string { return "leafWorker=" + source + "(" + address(h) + ")" }
+	r.params = func(h proxyHalf) string { return "leafWorker=" + source + "(" + address(h) + ")" }
 }
 
-// tables returns older and setBack for nodes that store their configs in a
+// tableStates returns copyState and restoreState for nodes that store their configs in a
 // database.
-func tables(t *testing.T, dsn string) (older, setBack func()) {
+func tableStates(t *testing.T, dsn string) (copyState, restoreState func()) {
 	do := func(statements ...string) {
 		db, err := sql.Open("mysql", dsn)
 		if err != nil {

@@ -40,28 +40,28 @@ func newRun(t *testing.T, what string) *run {
 	return &run{T: t, ctx: ctx, over: over, end: end, random: rand.New(rand.NewPCG(seed, 0)), counts: make(map[string]int)}
 }
 
-// hire starts the clock and a crew of writers with a number of rows each.
-func (r *run) hire(writers, rows int, t trade) {
+// startCrew starts the clock and a crew of writers with a number of rows each.
+func (r *run) startCrew(writers, rows int, t writerFuncs) {
 	r.began = time.Now()
-	r.crew = hire(r.ctx, r.T, writers, rows, t)
+	r.crew = startCrew(r.ctx, r.T, writers, rows, t)
 }
 
-// note logs and counts a disturbance.
-func (r *run) note(what, detail string) {
+// countDisturbance logs and counts a disturbance.
+func (r *run) countDisturbance(what, detail string) {
 	r.mu.Lock()
 	r.counts[what]++
 	r.mu.Unlock()
-	r.say(what + ": " + detail)
+	r.logEvent(what + ": " + detail)
 }
 
-// say logs an event with the time and the number of acknowledged rows.
-func (r *run) say(what string) {
+// logEvent logs an event with the time and the number of acknowledged rows.
+func (r *run) logEvent(what string) {
 	r.Logf("%6.1f s %8d rows  %s", time.Since(r.began).Seconds(), r.crew.acknowledged(), what)
 }
 
-// nap sleeps for d, at most until the run ends. It returns false if the run has ended, because all rows are inserted or its
-// time is over.
-func (r *run) nap(d time.Duration) bool {
+// sleep sleeps for d, at most until the run ends. It returns false if the run has ended, because all rows are
+// inserted or its time is over.
+func (r *run) sleep(d time.Duration) bool {
 	select {
 	case <-time.After(d):
 		return true
@@ -70,55 +70,58 @@ func (r *run) nap(d time.Duration) bool {
 	}
 }
 
-// calm reports whether over 90 % of the rows are acknowledged, so that the writers are not disturbed any more.
-func (r *run) calm() bool { return r.crew.acknowledged() > int64(len(r.crew.members)*r.crew.rows*9/10) }
+// isNearlyDone reports whether over 90 % of the rows are acknowledged, so that the writers are not disturbed any
+// more.
+func (r *run) isNearlyDone() bool {
+	return r.crew.acknowledged() > int64(len(r.crew.members)*r.crew.rows*9/10)
+}
 
-// between returns a random duration from lo to hi.
-func (r *run) between(lo, hi time.Duration) time.Duration {
+// randomDuration returns a random duration from lo to hi.
+func (r *run) randomDuration(lo, hi time.Duration) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return lo + time.Duration(r.random.Int64N(int64(hi-lo)))
 }
 
-// victim returns a random writer that has not finished and is not already caught, nil if there
-// is none. The caller has to reset caught afterwards.
-func (r *run) victim() *member {
+// pickWriter returns a random writer that has not finished and is not already disturbed, nil if there
+// is none. The caller has to reset isDisturbed afterwards.
+func (r *run) pickWriter() *member {
 	r.mu.Lock()
 	order := r.random.Perm(len(r.crew.members))
 	r.mu.Unlock()
 	for _, i := range order {
 		m := r.crew.members[i]
-		if m.acknowledged.Load() < int64(r.crew.rows) && m.caught.CompareAndSwap(false, true) {
+		if m.acknowledged.Load() < int64(r.crew.rows) && m.isDisturbed.CompareAndSwap(false, true) {
 			return m
 		}
 	}
 	return nil
 }
 
-// kill kills one writer, like a crash. The writer is started again at once.
-func (r *run) kill() {
-	m := r.victim()
+// killWriter kills one writer, like a crash. The writer is started again at once.
+func (r *run) killWriter() {
+	m := r.pickWriter()
 	if m == nil {
 		return
 	}
-	defer m.caught.Store(false)
+	defer m.isDisturbed.Store(false)
 	if m.signal(syscall.SIGKILL) {
-		r.note("writer killed -9", fmt.Sprint(m.number))
+		r.countDisturbance("writer killed -9", fmt.Sprint(m.number))
 	}
 }
 
-// stop stops one writer for d, like a machine that swaps or a virtual machine that is moved.
-func (r *run) stop(d time.Duration) {
-	m := r.victim()
+// pauseWriter stops one writer for d, like a machine that swaps or a virtual machine that is moved.
+func (r *run) pauseWriter(d time.Duration) {
+	m := r.pickWriter()
 	if m == nil {
 		return
 	}
-	defer m.caught.Store(false)
+	defer m.isDisturbed.Store(false)
 	if !m.signal(syscall.SIGSTOP) {
 		return
 	}
-	r.note("writer stopped", fmt.Sprintf("%d for %v", m.number, d.Round(time.Second)))
-	r.nap(d)
+	r.countDisturbance("writer stopped", fmt.Sprintf("%d for %v", m.number, d.Round(time.Second)))
+	r.sleep(d)
 	m.signal(syscall.SIGCONT)
 }
 
@@ -131,7 +134,7 @@ func (r *run) wait() {
 		case <-done:
 			waiting = false
 		case <-time.After(15 * time.Second):
-			r.say("")
+			r.logEvent("")
 		}
 	}
 	r.end()
@@ -143,20 +146,20 @@ func (r *run) wait() {
 	}
 }
 
-// A figure is a line of the table at the end of a run.
-type figure struct {
+// A reportLine is a line of the table at the end of a run.
+type reportLine struct {
 	what  string
 	value any
 }
 
 // report prints the figures and the counts of the disturbances.
-func (r *run) report(figures ...figure) {
+func (r *run) report(figures ...reportLine) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, what := range slices.Sorted(maps.Keys(r.counts)) {
-		figures = append(figures, figure{what, r.counts[what]})
+		figures = append(figures, reportLine{what, r.counts[what]})
 	}
-	figures = append(figures, figure{"time taken", r.took.Round(time.Second)})
+	figures = append(figures, reportLine{"time taken", r.took.Round(time.Second)})
 	var b strings.Builder
 	for _, f := range figures {
 		fmt.Fprintf(&b, "\n   %-42s %12v", f.what, f.value)
