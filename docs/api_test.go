@@ -23,8 +23,8 @@ func TestAPI(t *testing.T) {
 	var lines []string
 	for _, pkg := range goList(t, module+"...") {
 		pkg = strings.TrimPrefix(pkg, module)
-		if !kits.MatchString(pkg) && !strings.Contains("/"+pkg+"/", "/internal/") {
-			lines = append(lines, apiOf(t, pkg, pkg, nil)...)
+		if !testOnly.MatchString(pkg) && !strings.Contains("/"+pkg+"/", "/internal/") {
+			lines = append(lines, listAPI(t, pkg, pkg, nil)...)
 		}
 	}
 	is := strings.Join(lines, "\n") + "\n"
@@ -53,10 +53,10 @@ func TestAPI(t *testing.T) {
 	}
 }
 
-// apiOf lists the exported names of a package, with one line for each function, method,
+// listAPI lists the exported names of a package, with one line for each function, method,
 // type, field or constant. An alias is listed like a type of the package. If aliases is
 // set, dir is the folder of the aliased types, and aliases has their names in pkg.
-func apiOf(t *testing.T, pkg, dir string, aliases map[string]string) (lines []string) {
+func listAPI(t *testing.T, pkg, dir string, aliases map[string]string) (lines []string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("..", dir, "*.go"))
 	if err != nil {
@@ -147,7 +147,7 @@ func apiOf(t *testing.T, pkg, dir string, aliases map[string]string) (lines []st
 		}
 	}
 	for from, names := range elsewhere {
-		lines = append(lines, apiOf(t, pkg, from, names)...)
+		lines = append(lines, listAPI(t, pkg, from, names)...)
 	}
 	slices.Sort(lines)
 	return lines
@@ -161,7 +161,7 @@ func TestEveryFunctionHasAnExample(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, m := range regexp.MustCompile(`(?m)^(\S+): func ([A-Z]\w*)\(`).FindAllStringSubmatch(string(text), -1) {
-		if !declares(t, m[1], "Example"+m[2]) {
+		if !declaresFunc(t, m[1], "Example"+m[2]) {
 			t.Errorf("%s: there is no Example%s", m[1], m[2])
 		}
 	}

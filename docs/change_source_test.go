@@ -41,14 +41,14 @@ func TestChangeOfTheSource(t *testing.T) {
 			operator := shell{hosts: hosts, exports: fmt.Sprintf("export PATH=%s:$PATH NEW_DSN='%s'\n", filepath.Dir(waited), newer)}
 
 			program := events{t: t}
-			program.run(former + "&leafNewRegistry=true")
+			program.insertEvents(former + "&leafNewRegistry=true")
 			operator.run(t, commands)
 			if seconds, err := os.ReadFile(waited); err != nil || string(seconds) != "120\n" {
 				t.Errorf("the page waits %q seconds (%v), want a lease and 60 s: 120", seconds, err)
 			}
-			program.run(newer)
-			program.run(former)
-			program.run(newer)
+			program.insertEvents(newer)
+			program.insertEvents(former)
+			program.insertEvents(newer)
 		})
 	}
 }
@@ -59,8 +59,8 @@ type events struct {
 	highest int64
 }
 
-// run inserts over several connections, ends, and compares the ids with those of the runs before.
-func (e *events) run(dsn string) {
+// insertEvents inserts over several connections, ends, and compares the ids with those of the runs before.
+func (e *events) insertEvents(dsn string) {
 	e.t.Helper()
 	db, err := sql.Open("mysql-leaf", dsn)
 	if err != nil {

@@ -30,9 +30,9 @@ func chinesePages(t *testing.T) map[string]string {
 func TestChinese(t *testing.T) {
 	for file, english := range chinesePages(t) {
 		zh, en := readPage(t, file), readPage(t, english)
-		code := func(b block) string { return b.lang + "\n" + commentless(b.code) }
-		same(t, zh, en, "code block", mapped(zh.blocks, code), mapped(en.blocks, code))
-		same(t, zh, en, "names in a table's first column", mapped(zh.tables, names), mapped(en.tables, names))
+		code := func(b block) string { return b.lang + "\n" + removeComments(b.code) }
+		compareLists(t, zh, en, "code block", mapAll(zh.blocks, code), mapAll(en.blocks, code))
+		compareLists(t, zh, en, "names in a table's first column", mapAll(zh.tables, cellNames), mapAll(en.tables, cellNames))
 	}
 }
 
@@ -108,17 +108,17 @@ func TestChineseTerms(t *testing.T) {
 	}
 }
 
-// same reports the first difference between a page and its English page.
-func same(t *testing.T, zh, en page, what string, got, want []string) {
+// compareLists reports the first difference between a page and its English page.
+func compareLists(t *testing.T, zh, en page, what string, got, want []string) {
 	t.Helper()
 	if !slices.Equal(got, want) {
 		i := firstDifference(got, want)
-		t.Errorf("%s: %s %d is not that of %s:\n%s\nwant\n%s", zh.file, what, i+1, en.file, at(got, i), at(want, i))
+		t.Errorf("%s: %s %d is not that of %s:\n%s\nwant\n%s", zh.file, what, i+1, en.file, itemAt(got, i), itemAt(want, i))
 	}
 }
 
-// commentless removes comments of Go and SQL, which are written in the page's own language.
-func commentless(code string) string {
+// removeComments removes comments of Go and SQL, which are written in the page's own language.
+func removeComments(code string) string {
 	return regexp.MustCompile(`(?m)[ \t]*(//|-- ).*$`).ReplaceAllStringFunc(code, func(c string) string {
 		if strings.HasPrefix(c, "-- on ") { // names the server
 			return c
@@ -127,16 +127,16 @@ func commentless(code string) string {
 	})
 }
 
-// names returns the names in the first cells of a table: their code and the headings of their links. Of a cell that
-// has only words, just the row counts.
-func names(first []string) string {
+// cellNames returns the names in the first cells of a table: their code and the headings of their links. Of a
+// cell that has only words, just the row counts.
+func cellNames(first []string) string {
 	for i, cell := range first {
 		first[i] = strings.Join(regexp.MustCompile("`[^`]*`|leaf[A-Z][A-Za-z]*").FindAllString(cell, -1), " ")
 	}
 	return strings.Join(first, "\n")
 }
 
-func mapped[T any](all []T, f func(T) string) []string {
+func mapAll[T any](all []T, f func(T) string) []string {
 	var out []string
 	for _, v := range all {
 		out = append(out, f(v))
@@ -152,7 +152,7 @@ func firstDifference(a, b []string) int {
 	return i
 }
 
-func at(all []string, i int) string {
+func itemAt(all []string, i int) string {
 	if i < len(all) {
 		return all[i]
 	}

@@ -26,9 +26,9 @@ var largerCircles = map[string]int{}
 
 // TestCircles limits the circles in each package of contributing/imports.md's table of imports, and in those of the command.
 func TestCircles(t *testing.T) {
-	all := rooms(t)
+	all := importRows(t)
 	for _, path := range goList(t, module+"cmd/leafsql/...") {
-		all[strings.TrimPrefix(path, module)] = room{}
+		all[strings.TrimPrefix(path, module)] = importRow{}
 	}
 	args := []string{"-export", "-deps", "-f", "{{.ImportPath}}\t{{.Dir}}\t{{.Export}}\t{{join .GoFiles \" \"}}"}
 	for pkg := range all {
@@ -51,15 +51,15 @@ func TestCircles(t *testing.T) {
 			}
 			files = append(files, f)
 		}
-		uses := usesOf(t, fset, files, deps)
+		uses := findUses(t, fset, files, deps)
 		largest := 0
-		for _, circle := range circles(uses) {
+		for _, circle := range findCircles(uses) {
 			largest = max(largest, len(circle))
 			switch known := largerCircles[pkg]; {
 			case len(circle) > max(known, maxCircle):
-				t.Errorf("%s: %s", pkg, told(circle, uses))
+				t.Errorf("%s: %s", pkg, describeCircle(circle, uses))
 			case len(circle) > maxCircle:
-				t.Logf("%s: %s", pkg, told(circle, uses))
+				t.Logf("%s: %s", pkg, describeCircle(circle, uses))
 			}
 		}
 		if known, ok := largerCircles[pkg]; ok && (largest < known || largest <= maxCircle) {
@@ -96,10 +96,10 @@ func TestCirclesAreFound(t *testing.T) {
 		}
 		files = append(files, f)
 	}
-	uses := usesOf(t, fset, files, nil)
+	uses := findUses(t, fset, files, nil)
 	var got []string
-	for _, circle := range circles(uses) {
-		got = append(got, told(circle, uses))
+	for _, circle := range findCircles(uses) {
+		got = append(got, describeCircle(circle, uses))
 	}
 	want := []string{
 		"2 files use each other in a circle, at most 3 may: back.go two.go" +
@@ -113,13 +113,13 @@ func TestCirclesAreFound(t *testing.T) {
 	}
 }
 
-// arrows has, for each file of a package, the names that it uses from each other
+// fileUses has, for each file of a package, the names that it uses from each other
 // file.
-type arrows map[string]map[string][]string
+type fileUses map[string]map[string][]string
 
-// usesOf returns the functions, methods, variables and constants that the files of a package use from each other. Types
-// and fields do not count: they can be understood without their uses.
-func usesOf(t *testing.T, fset *token.FileSet, files []*ast.File, deps types.Importer) arrows {
+// findUses returns the functions, methods, variables and constants that the files of a package use from each
+// other. Types and fields do not count: they can be understood without their uses.
+func findUses(t *testing.T, fset *token.FileSet, files []*ast.File, deps types.Importer) fileUses {
 	t.Helper()
 	info := types.Info{Uses: make(map[*ast.Ident]types.Object)}
 	pkg, err := (&types.Config{Importer: deps}).Check(files[0].Name.Name, fset, files, &info)
@@ -127,7 +127,7 @@ func usesOf(t *testing.T, fset *token.FileSet, files []*ast.File, deps types.Imp
 		t.Fatal(err)
 	}
 	file := func(p token.Pos) string { return filepath.Base(fset.Position(p).Filename) }
-	uses := make(arrows)
+	uses := make(fileUses)
 	for id, object := range info.Uses {
 		if object.Pkg() != pkg || object.Parent() != nil && object.Parent() != pkg.Scope() { // a method has no parent, and a local name has another one
 			continue
@@ -150,9 +150,9 @@ func usesOf(t *testing.T, fset *token.FileSet, files []*ast.File, deps types.Imp
 	return uses
 }
 
-// circles returns the groups of files that use each other, directly or through
+// findCircles returns the groups of files that use each other, directly or through
 // others.
-func circles(uses arrows) (all [][]string) {
+func findCircles(uses fileUses) (all [][]string) {
 	reached := make(map[string]map[string]bool)
 	var follow func(from, at string)
 	follow = func(from, at string) {
@@ -182,8 +182,8 @@ func circles(uses arrows) (all [][]string) {
 	return all
 }
 
-// told returns the files of a circle, with the names that each uses from the others.
-func told(circle []string, uses arrows) string {
+// describeCircle returns the files of a circle, with the names that each uses from the others.
+func describeCircle(circle []string, uses fileUses) string {
 	text := []string{fmt.Sprintf("%d files use each other in a circle, at most %d may: %s", len(circle), maxCircle, strings.Join(circle, " "))}
 	for _, from := range circle {
 		for _, to := range circle {

@@ -9,7 +9,7 @@ import (
 
 // TestCommand: the flags of each subcommand of leafsql are those in command.md, serve.md and proxy.md.
 func TestCommand(t *testing.T) {
-	program := filepath.Join(tools(t), "leafsql")
+	program := filepath.Join(buildToolsFolder(t), "leafsql")
 	help := func(args ...string) string {
 		out, err := exec.Command(program, args...).Output()
 		if err != nil {
@@ -24,7 +24,7 @@ func TestCommand(t *testing.T) {
 		return names
 	}
 	var shown []string
-	for _, row := range table(t, "command.md", "## Subcommands") {
+	for _, row := range readTable(t, "command.md", "## Subcommands") {
 		name := firsts(row[0], `^\[(\w+)\]`)[0]
 		shown = append(shown, name)
 		file, heading := "command.md", "## "+name
@@ -38,10 +38,10 @@ func TestCommand(t *testing.T) {
 		if name == "completion" { // has no flags
 			continue
 		}
-		for _, row := range table(t, file, heading) {
+		for _, row := range readTable(t, file, heading) {
 			flags = append(flags, firsts(row[0], "^`(-[\\w-]+)`")...)
 		}
-		sameNames(t, file+", "+heading, flags, "leafsql "+name+" -h", firsts(help(name, "-h"), `(?m)^  (-[\w-]+)`))
+		compareNames(t, file+", "+heading, flags, "leafsql "+name+" -h", firsts(help(name, "-h"), `(?m)^  (-[\w-]+)`))
 	}
-	sameNames(t, "command.md", shown, "leafsql help", firsts(help("help"), `(?m)^  (\w+)( |$)`))
+	compareNames(t, "command.md", shown, "leafsql help", firsts(help("help"), `(?m)^  (\w+)( |$)`))
 }

@@ -19,24 +19,24 @@ const (
 // contributing/tests.md name.
 func TestContributing(t *testing.T) {
 	page := rulesPage
-	for _, row := range table(t, page, "## Where to change a rule, and which test covers it") {
-		for _, file := range append(quoted(row[1]), quoted(regexp.MustCompile("`Test\\w+`").ReplaceAllString(row[2], ""))...) {
+	for _, row := range readTable(t, page, "## Where to change a rule, and which test covers it") {
+		for _, file := range append(quotedTexts(row[1]), quotedTexts(regexp.MustCompile("`Test\\w+`").ReplaceAllString(row[2], ""))...) {
 			if _, err := os.Stat(filepath.Join("..", file)); err != nil {
 				t.Errorf("%s: %s: there is no %s", page, row[0], file)
 			}
 		}
-		namesTests(t, page, row[2])
+		checkNamedTests(t, page, row[2])
 	}
 	page = testsPage
 	var storms string
-	for _, row := range table(t, page, "## Storms") {
-		namesTests(t, page, row[0])
-		namesTests(t, page, row[2])
+	for _, row := range readTable(t, page, "## Storms") {
+		checkNamedTests(t, page, row[0])
+		checkNamedTests(t, page, row[2])
 		storms += row[0]
 	}
-	namesEveryStorm(t, page, storms)
-	for _, row := range table(t, page, "## Servers and durations") {
-		for _, folder := range quoted(row[0]) {
+	checkNamedStorms(t, page, storms)
+	for _, row := range readTable(t, page, "## Servers and durations") {
+		for _, folder := range quotedTexts(row[0]) {
 			if _, err := os.Stat(filepath.Join("..", folder)); err != nil && !strings.HasPrefix(folder, "make ") {
 				t.Errorf("%s: there is no %s", page, folder)
 			}
@@ -67,16 +67,16 @@ func TestMakeTargets(t *testing.T) {
 func TestFlags(t *testing.T) {
 	const page = testsPage
 	listed := make(map[string]bool)
-	for _, row := range table(t, page, "## Flags for long runs") {
-		for _, folder := range quoted(row[0]) {
-			for _, example := range quoted(row[1]) {
+	for _, row := range readTable(t, page, "## Flags for long runs") {
+		for _, folder := range quotedTexts(row[0]) {
+			for _, example := range quotedTexts(row[1]) {
 				name, _, _ := strings.Cut(example, " ")
 				listed[folder+" "+name] = true
 			}
 		}
-		for _, folder := range quoted(row[0]) {
-			for _, name := range quoted(row[2]) {
-				if strings.HasPrefix(name, "Test") && !declares(t, folder, name) {
+		for _, folder := range quotedTexts(row[0]) {
+			for _, name := range quotedTexts(row[2]) {
+				if strings.HasPrefix(name, "Test") && !declaresFunc(t, folder, name) {
 					t.Errorf("%s: there is no %s in %s", page, name, folder)
 				}
 			}
@@ -128,22 +128,22 @@ func TestQuick(t *testing.T) {
 	}
 }
 
-// namesTests reports an error unless the tests in a cell of a table are in the
+// checkNamedTests reports an error unless the tests in a cell of a table are in the
 // packages that the cell names.
-func namesTests(t *testing.T, page, cell string) {
+func checkNamedTests(t *testing.T, page, cell string) {
 	t.Helper()
 	for _, m := range regexp.MustCompile("((?:`Test\\w+`(?:, )?)+) in `([^`]+)`").FindAllStringSubmatch(cell, -1) {
-		for _, name := range quoted(m[1]) {
-			if !declares(t, m[2], name) {
+		for _, name := range quotedTexts(m[1]) {
+			if !declaresFunc(t, m[2], name) {
 				t.Errorf("%s: there is no %s in %s", page, name, m[2])
 			}
 		}
 	}
 }
 
-// namesEveryStorm reports an error unless every test of a storm is named, and built only with
+// checkNamedStorms reports an error unless every test of a storm is named, and built only with
 // the tag.
-func namesEveryStorm(t *testing.T, page, named string) {
+func checkNamedStorms(t *testing.T, page, named string) {
 	t.Helper()
 	filepath.WalkDir("..", func(path string, _ fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(path, "_test.go") {
@@ -157,7 +157,7 @@ func namesEveryStorm(t *testing.T, page, named string) {
 		for _, m := range regexp.MustCompile(`(?m)^func (Test\w+)\(t `).FindAllStringSubmatch(string(source), -1) {
 			if storm := strings.HasPrefix(m[1], "TestStorm"); storm != tagged {
 				t.Errorf("%s: %s is a storm by its name: %v; has the tag: %v", path, m[1], storm, tagged)
-			} else if storm && !slices.Contains(quoted(named), m[1]) {
+			} else if storm && !slices.Contains(quotedTexts(named), m[1]) {
 				t.Errorf("%s: the storm %s of %s is not named", page, m[1], path)
 			}
 		}
@@ -165,8 +165,8 @@ func namesEveryStorm(t *testing.T, page, named string) {
 	})
 }
 
-// declares reports whether a test file of a package declares a function.
-func declares(t *testing.T, folder, function string) bool {
+// declaresFunc reports whether a test file of a package declares a function.
+func declaresFunc(t *testing.T, folder, function string) bool {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("..", folder, "*_test.go"))
 	if err != nil {

@@ -35,7 +35,7 @@ func TestDesignNames(t *testing.T) {
 	all := source.String()
 	name := regexp.MustCompile(`^(?:(?:\w+\.)+(\w+)(?:\(.*\))?|([A-Z]+[a-z]\w*))$`)
 	for _, page := range append(pages, "../ARCHITECTURE.md") {
-		for _, q := range quoted(readPage(t, page).text) {
+		for _, q := range quotedTexts(readPage(t, page).text) {
 			if strings.HasSuffix(q, ".go") {
 				if !files[q] {
 					t.Errorf("%s: there is no file %s", page, q)

@@ -25,20 +25,20 @@ const base = "app@tcp(127.0.0.1:3306)/shop"
 // TestOptions: the DSN's options in the code, in dsn.md and in the comments of driver.Config are the same. A new option
 // needs a row in the table and a heading in dsn.md, and its name in the comment of its field in driver.Config.
 func TestOptions(t *testing.T) {
-	known := knownAfter(t, "?leafNoSuchOption=x")
+	known := optionsInError(t, "?leafNoSuchOption=x")
 	fields := configFields(t)
 	var shown, onlyGo []string
-	for _, row := range table(t, "dsn.md", "## Options") {
+	for _, row := range readTable(t, "dsn.md", "## Options") {
 		name := strings.Trim(strings.SplitN(row[0], "]", 2)[0], "[")
 		shown = append(shown, name)
 		if want := "[" + name + "](#" + strings.ToLower(name) + ")"; row[0] != want {
 			t.Errorf("dsn.md: the row of %s links to %s, want %s", name, row[0], want)
 		}
-		if got := quoted(row[3]); name != "leafConfig" && !slices.Equal(got, fields[name]) {
+		if got := quotedTexts(row[3]); name != "leafConfig" && !slices.Equal(got, fields[name]) {
 			t.Errorf("dsn.md: %s is %v of Config; the comments of driver.Config say %v", name, got, fields[name])
 		}
-		if values := quoted(row[1]); strings.Contains(row[1], " or ") {
-			for _, v := range append(values, quoted(row[2])...) {
+		if values := quotedTexts(row[1]); strings.Contains(row[1], " or ") {
+			for _, v := range append(values, quotedTexts(row[2])...) {
 				if _, err := driver.ParseDSN(base + "?" + name + "=" + v); err != nil {
 					t.Errorf("dsn.md says that %s takes %q: %v", name, v, err)
 				}
@@ -50,26 +50,26 @@ func TestOptions(t *testing.T) {
 		if name == "leafSnowflake" || name == "leafWorker" { // "" means the default
 			continue
 		}
-		for _, v := range quoted(row[2]) {
+		for _, v := range quotedTexts(row[2]) {
 			cfg, err := driver.ParseDSN(base + "?" + name + "=" + v)
 			if err != nil || cfg.FormatDSN() != base {
 				t.Errorf("dsn.md says that %q is the default of %s, and it is not: %v", v, name, err)
 			}
 		}
 	}
-	sameNames(t, "dsn.md, Options", shown, "the code", known)
-	sameNames(t, "the comments of driver.Config", slices.Collect(maps.Keys(fields)), "the code", known)
+	compareNames(t, "dsn.md, Options", shown, "the code", known)
+	compareNames(t, "the comments of driver.Config", slices.Collect(maps.Keys(fields)), "the code", known)
 
-	for _, row := range table(t, "dsn.md", "## Settings in Go code only") {
-		onlyGo = append(onlyGo, quoted(row[0])...)
+	for _, row := range readTable(t, "dsn.md", "## Settings in Go code only") {
+		onlyGo = append(onlyGo, quotedTexts(row[0])...)
 	}
-	sameNames(t, "dsn.md, Settings in Go code only", onlyGo, "driver.Config's other fields", append(plainFields(t), "Rule.Generator"))
+	compareNames(t, "dsn.md, Settings in Go code only", onlyGo, "driver.Config's other fields", append(plainFields(t), "Rule.Generator"))
 }
 
 // TestSourceOptions: the options of each source of worker ids are those in dsn.md, and each registered source has a row.
 func TestSourceOptions(t *testing.T) {
 	var sources []string
-	for _, row := range table(t, "dsn.md", "### Sources of worker ids") {
+	for _, row := range readTable(t, "dsn.md", "### Sources of worker ids") {
 		name, _, _ := strings.Cut(strings.Trim(row[0], "`"), "(")
 		sources = append(sources, name)
 		_, err := worker.Lookup(name+"(127.0.0.1)", worker.Options{"NoSuchOption": "x"})
@@ -81,15 +81,15 @@ func TestSourceOptions(t *testing.T) {
 			continue
 		}
 		known, shown := strings.Split(list, ", "), []string(nil)
-		for _, row := range table(t, "dsn.md", "#### Options of "+name) {
+		for _, row := range readTable(t, "dsn.md", "#### Options of "+name) {
 			shown = append(shown, row[0])
 		}
-		sameNames(t, "dsn.md, Options of "+name, shown, "the code", known)
+		compareNames(t, "dsn.md, Options of "+name, shown, "the code", known)
 	}
 	_, err := worker.Lookup("none()", nil)
 	_, registered, _ := strings.Cut(err.Error(), "registered are ")
 	registered, _, _ = strings.Cut(registered, " (")
-	sameNames(t, "dsn.md, Sources of worker ids", sources, "the code", strings.Split(registered, ", "))
+	compareNames(t, "dsn.md, Sources of worker ids", sources, "the code", strings.Split(registered, ", "))
 }
 
 // TestSourceMistakes: a mistake in the options or the address of a source is a ConfigError of sql.Open, which names the
@@ -127,8 +127,8 @@ func TestSourceMistakes(t *testing.T) {
 	}
 }
 
-// knownAfter returns the options that are listed in the error of a wrong DSN.
-func knownAfter(t *testing.T, params string) []string {
+// optionsInError returns the options that are listed in the error of a wrong DSN.
+func optionsInError(t *testing.T, params string) []string {
 	t.Helper()
 	_, err := driver.ParseDSN(base + params)
 	if err == nil {
@@ -148,7 +148,7 @@ func configFields(t *testing.T) map[string][]string {
 	fields := map[string][]string{}
 	for _, f := range configStruct(t) {
 		for _, option := range leafNames(f) {
-			fields[option] = append(fields[option], exported(f)...)
+			fields[option] = append(fields[option], exportedNames(f)...)
 		}
 	}
 	return fields
@@ -159,7 +159,7 @@ func plainFields(t *testing.T) []string {
 	var names []string
 	for _, f := range configStruct(t) {
 		if len(leafNames(f)) == 0 {
-			names = append(names, exported(f)...)
+			names = append(names, exportedNames(f)...)
 		}
 	}
 	return names
@@ -191,7 +191,7 @@ func leafNames(f *ast.Field) []string {
 	return slices.DeleteFunc(slices.Compact(names), func(n string) bool { return f.Names[0].Name == "WorkerOptions" })
 }
 
-func exported(f *ast.Field) []string {
+func exportedNames(f *ast.Field) []string {
 	var names []string
 	for _, n := range f.Names {
 		if n.IsExported() {
@@ -201,8 +201,8 @@ func exported(f *ast.Field) []string {
 	return names
 }
 
-// quoted returns the texts in backquotes.
-func quoted(cell string) []string {
+// quotedTexts returns the texts in backquotes.
+func quotedTexts(cell string) []string {
 	var all []string
 	for _, m := range regexp.MustCompile("`([^`]*)`").FindAllStringSubmatch(cell, -1) {
 		all = append(all, m[1])
@@ -210,8 +210,8 @@ func quoted(cell string) []string {
 	return all
 }
 
-// sameNames compares two lists, in any order.
-func sameNames(t *testing.T, where string, got []string, whence string, want []string) {
+// compareNames compares two lists, in any order.
+func compareNames(t *testing.T, where string, got []string, whence string, want []string) {
 	t.Helper()
 	for _, n := range want {
 		if !slices.Contains(got, n) {

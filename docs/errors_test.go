@@ -40,10 +40,10 @@ func TestErrors(t *testing.T) {
 			}
 		}
 	})
-	for _, row := range table(t, "operations.md", "## Errors") {
-		explained = append(explained, quoted(row[0])...)
+	for _, row := range readTable(t, "operations.md", "## Errors") {
+		explained = append(explained, quotedTexts(row[0])...)
 	}
-	sameNames(t, "operations.md, Errors", explained, "the code", errors)
+	compareNames(t, "operations.md, Errors", explained, "the code", errors)
 }
 
 // TestLogLines: operations.md explains every log line of these packages, serve.md those of the server, and proxy.md
@@ -73,26 +73,26 @@ func logLines(t *testing.T, roots []string, page, heading string) {
 			} else if !ok || !slices.Contains([]string{"Debug", "Info", "Warn", "Error"}, method.Sel.Name) {
 				return true
 			}
-			if line := strings.TrimPrefix(text(call.Args[message], constants), "leafsql: "); line != "" && !slices.Contains(lines, line) {
+			if line := strings.TrimPrefix(constantPrefix(call.Args[message], constants), "leafsql: "); line != "" && !slices.Contains(lines, line) {
 				lines = append(lines, line)
 			}
 			return true
 		})
 	})
-	for _, row := range table(t, page, heading) {
-		explained = append(explained, quoted(row[0])...)
+	for _, row := range readTable(t, page, heading) {
+		explained = append(explained, quotedTexts(row[0])...)
 	}
-	sameNames(t, page+", "+heading, explained, "the code", lines)
+	compareNames(t, page+", "+heading, explained, "the code", lines)
 }
 
-// text returns the constant beginning of an expression.
-func text(e ast.Expr, constants map[string]ast.Expr) string {
+// constantPrefix returns the constant beginning of an expression.
+func constantPrefix(e ast.Expr, constants map[string]ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.BinaryExpr:
-		return text(e.X, constants) + text(e.Y, constants)
+		return constantPrefix(e.X, constants) + constantPrefix(e.Y, constants)
 	case *ast.Ident:
 		if value := constants[e.Name]; value != nil {
-			return text(value, nil)
+			return constantPrefix(value, nil)
 		}
 	case *ast.BasicLit:
 		s, _ := strconv.Unquote(e.Value)

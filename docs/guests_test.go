@@ -22,7 +22,7 @@ import (
 func TestGuests(t *testing.T) {
 	r := newRelease(t)
 	driver := r.guest(t, "driver")
-	for _, row := range table(t, "faq.md", "## What does requiring leafsql raise in my go.mod?") {
+	for _, row := range readTable(t, "faq.md", "## What does requiring leafsql raise in my go.mod?") {
 		pkg := strings.Trim(row[0], "`")
 		t.Run(pkg, func(t *testing.T) {
 			g := r.guest(t, "driver", pkg)
@@ -40,7 +40,7 @@ func TestGuests(t *testing.T) {
 	}
 	t.Run("none of the clients", func(t *testing.T) {
 		for m := range strings.Lines(r.run(t, driver.dir, "go", "list", "-m", "all")) {
-			if !strings.HasPrefix(m, own) && (brings(m, "clients") || brings(m, "zap")) {
+			if !strings.HasPrefix(m, modulePath) && (bringsAlong(m, "clients") || bringsAlong(m, "zap")) {
 				t.Errorf("requiring the driver brings %s", m)
 			}
 		}
@@ -48,14 +48,14 @@ func TestGuests(t *testing.T) {
 	t.Run("install", func(t *testing.T) {
 		bin := t.TempDir()
 		r := &release{version: r.version, env: append(slices.Clip(r.env), "GOBIN="+bin)}
-		r.run(t, bin, "go", "install", own+"/cmd/leafsql@"+r.version)
+		r.run(t, bin, "go", "install", modulePath+"/cmd/leafsql@"+r.version)
 		if said := r.run(t, bin, filepath.Join(bin, "leafsql"), "version"); !strings.Contains(said, r.version) {
 			t.Errorf("leafsql version says %s", said)
 		}
 	})
 }
 
-const own = "github.com/leafsql/leafsql"
+const modulePath = "github.com/leafsql/leafsql"
 
 // A release is a version of this tree that only this test sees.
 type release struct {
@@ -68,8 +68,8 @@ func newRelease(t *testing.T) *release {
 	r := &release{env: append(os.Environ(), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1",
 		"GIT_AUTHOR_NAME=test", "GIT_AUTHOR_EMAIL=test@localhost", "GIT_COMMITTER_NAME=test", "GIT_COMMITTER_EMAIL=test@localhost",
 		"GOFLAGS="+strings.TrimSpace(os.Getenv("GOFLAGS")+" -buildvcs=false -modcacherw"), "GOWORK=off",
-		"GONOSUMDB="+strings.Trim(os.Getenv("GONOSUMDB")+","+own+","+own+"/*", ","))}
-	tree := copied(t)
+		"GONOSUMDB="+strings.Trim(os.Getenv("GONOSUMDB")+","+modulePath+","+modulePath+"/*", ","))}
+	tree := copyTree(t)
 	r.run(t, tree, "git", "init", "-q")
 	if repository := r.run(t, tree, "git", "rev-parse", "--absolute-git-dir"); repository != filepath.Join(tree, ".git") {
 		t.Fatalf("git works on %s, not on the copy", repository)
@@ -94,7 +94,7 @@ func newRelease(t *testing.T) *release {
 	proxy, cache := t.TempDir(), r.run(t, tree, "go", "env", "GOMODCACHE")
 	for _, tag := range r.tags {
 		folder := strings.TrimSuffix(strings.TrimSuffix(tag, r.version), "/")
-		path := strings.TrimSuffix(own+"/"+folder, "/")
+		path := strings.TrimSuffix(modulePath+"/"+folder, "/")
 		var content bytes.Buffer
 		if err := zip.CreateFromVCS(&content, modules.Version{Path: path, Version: r.version}, tree, tag, folder); err != nil {
 			t.Fatal(err)
@@ -118,8 +118,8 @@ func newRelease(t *testing.T) *release {
 	return r
 }
 
-// copied copies this repository's tree to a separate folder and returns the folder.
-func copied(t *testing.T) string {
+// copyTree copies this repository's tree to a separate folder and returns the folder.
+func copyTree(t *testing.T) string {
 	to := t.TempDir()
 	err := filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
 		switch name := entry.Name(); {
@@ -145,31 +145,31 @@ func copied(t *testing.T) string {
 	return to
 }
 
-// A guest is a module outside, with the requirements of its go.mod besides leafsql.
-type guest struct {
+// An outsideModule is a module outside, with the requirements of its go.mod besides leafsql.
+type outsideModule struct {
 	dir      string
 	required []string
 }
 
 // guest creates a module that imports packages of ours.
-func (r *release) guest(t *testing.T, packages ...string) guest {
+func (r *release) guest(t *testing.T, packages ...string) outsideModule {
 	t.Helper()
-	g := guest{dir: t.TempDir()}
+	g := outsideModule{dir: t.TempDir()}
 	mod, code := "module example.com/guest\n\ngo 1.26.0\n", "package guest\n"
 	for _, pkg := range packages {
-		module := own
+		module := modulePath
 		if slices.Contains(r.tags, pkg+"/"+r.version) {
 			module += "/" + pkg
 		}
 		mod += fmt.Sprintf("require %s %s\n", module, r.version)
-		code += fmt.Sprintf("import _ %q\n", own+"/"+pkg)
+		code += fmt.Sprintf("import _ %q\n", modulePath+"/"+pkg)
 	}
 	write(t, filepath.Join(g.dir, "go.mod"), mod)
 	write(t, filepath.Join(g.dir, "guest.go"), code)
 	r.run(t, g.dir, "go", "mod", "tidy")
 	for line := range strings.Lines(r.run(t, g.dir, "go", "mod", "edit", "-print")) {
 		line = strings.TrimSuffix(strings.TrimSpace(strings.TrimPrefix(line, "require ")), " // indirect")
-		if strings.Contains(line, " v") && !strings.HasPrefix(line, own) {
+		if strings.Contains(line, " v") && !strings.HasPrefix(line, modulePath) {
 			g.required = append(g.required, line)
 		}
 	}

@@ -11,32 +11,32 @@ import (
 
 const module = "github.com/leafsql/leafsql/"
 
-// kits matches packages that are only for tests, and cmd, which no package imports:
+// testOnly matches packages that are only for tests, and cmd, which no package imports:
 // they may import everything.
-var kits = regexp.MustCompile(`^(testutil|cmd|docs)(/|$)|/(servertest|inserttest|segmenttest|workertest|leasetest|fakenacos|redistest|etcdtest|zktest|proxytest|javaleaf)$`)
+var testOnly = regexp.MustCompile(`^(testutil|cmd|docs)(/|$)|/(servertest|inserttest|segmenttest|workertest|leasetest|fakenacos|redistest|etcdtest|zktest|proxytest|javaleaf)$`)
 
-// starters matches packages that start servers for tests.
-var starters = regexp.MustCompile(`^testutil/|/(redistest|etcdtest|zktest)$`)
+// serverStarters matches packages that start servers for tests.
+var serverStarters = regexp.MustCompile(`^testutil/|/(redistest|etcdtest|zktest)$`)
 
 // clients are parts of the import paths of clients for servers other than MySQL.
 var clients = []string{"nacos", "redis", "go-zookeeper", "etcd", "grpc", "prometheus"}
 
-// A room is the row of a package in contributing/imports.md's table of imports.
-type room struct{ imports, never []string }
+// An importRow is the row of a package in contributing/imports.md's table of imports.
+type importRow struct{ imports, forbidden []string }
 
-// rooms returns the rows of the table.
-func rooms(t *testing.T) map[string]room {
+// importRows returns the rows of the table.
+func importRows(t *testing.T) map[string]importRow {
 	t.Helper()
-	all := make(map[string]room)
-	for _, cells := range table(t, "contributing/imports.md", "## Imports") {
+	all := make(map[string]importRow)
+	for _, cells := range readTable(t, "contributing/imports.md", "## Imports") {
 		for pkg := range strings.SplitSeq(cells[0], ", ") {
-			all[pkg] = room{list(cells[1]), list(cells[2])}
+			all[pkg] = importRow{splitList(cells[1]), splitList(cells[2])}
 		}
 	}
 	return all
 }
 
-func list(cell string) []string {
+func splitList(cell string) []string {
 	if cell == "–" {
 		return nil
 	}
@@ -47,11 +47,11 @@ func list(cell string) []string {
 // those of our packages that the table allows, and importing driver alone needs few
 // others.
 func TestImports(t *testing.T) {
-	all := rooms(t)
+	all := importRows(t)
 	for _, line := range goList(t, "-f", `{{.ImportPath}}: {{join .Imports " "}}: {{join .Deps " "}}`, module+"...") {
 		cells := strings.Split(line, ": ")
 		pkg := strings.TrimPrefix(cells[0], module)
-		if kits.MatchString(pkg) {
+		if testOnly.MatchString(pkg) {
 			continue
 		}
 		r, ok := all[pkg]
@@ -70,7 +70,7 @@ func TestImports(t *testing.T) {
 			t.Errorf("%s imports %s, and contributing/imports.md's table says %s", pkg, strings.Join(ours, ", "), strings.Join(r.imports, ", "))
 		}
 		for _, dep := range strings.Fields(cells[2]) {
-			if !strings.HasPrefix(dep, module) && slices.ContainsFunc(r.never, func(what string) bool { return brings(dep, what) }) {
+			if !strings.HasPrefix(dep, module) && slices.ContainsFunc(r.forbidden, func(what string) bool { return bringsAlong(dep, what) }) {
 				t.Errorf("%s must not bring along %s", pkg, dep)
 			}
 		}
@@ -80,8 +80,8 @@ func TestImports(t *testing.T) {
 	}
 }
 
-// brings reports whether a package belongs to a word in the table.
-func brings(dep, what string) bool {
+// bringsAlong reports whether a package belongs to a word in the table.
+func bringsAlong(dep, what string) bool {
 	switch what {
 	case "others' code":
 		first, _, _ := strings.Cut(dep, "/")
@@ -98,7 +98,7 @@ func TestTestutilIsForTestsOnly(t *testing.T) {
 	for _, line := range goList(t, "-f", `{{.ImportPath}} {{join .Imports " "}}`, module+"...") {
 		pkg, imports, _ := strings.Cut(line, " ")
 		pkg = strings.TrimPrefix(pkg, module)
-		if starters.MatchString(pkg) {
+		if serverStarters.MatchString(pkg) {
 			continue
 		}
 		for _, i := range strings.Fields(imports) {

@@ -21,34 +21,34 @@ func TestOneToTwo(t *testing.T) {
 	if testing.Short() {
 		kinds = kinds[:1]
 	}
-	tools(t) // before the program runs
+	buildToolsFolder(t) // before the program runs
 	for _, kind := range kinds {
 		all := serversOf(t, kind)
-		all["db0"].Target().Needs(t, "taking AUTO_INCREMENT off a column that a foreign key uses", 100300, 0)
+		all["db0"].Target().SkipUnless(t, "taking AUTO_INCREMENT off a column that a foreign key uses", 100300, 0)
 		hosts := map[string]*mysqltest.Server{"db0": all["db0"], "db1": all["db1"]}
 		for _, prepared := range []string{"An empty schema", "A clone"} {
 			t.Run(string(kind)+"/"+prepared, func(t *testing.T) {
-				o := &oneToTwo{t: t, shell: shell{hosts: hosts}, log: newRequests()}
-				o.play(prepared)
+				o := &oneToTwoRun{t: t, shell: shell{hosts: hosts}, log: newRequests()}
+				o.followPage(prepared)
 			})
 		}
 	}
 }
 
-// A oneToTwo is one run of the page.
-type oneToTwo struct {
+// A oneToTwoRun is one run of the page.
+type oneToTwoRun struct {
 	t *testing.T
 	shell
 	running *program
 	log     *requests
 }
 
-// enough is the number of requests that the program completes between two blocks of
+// requestsPerBlock is the number of requests that the program completes between two blocks of
 // the page.
-const enough = 40
+const requestsPerBlock = 40
 
-// play follows the page, with one of the two ways in which it prepares the second database.
-func (o *oneToTwo) play(prepared string) {
+// followPage follows the page, with one of the two ways in which it prepares the second database.
+func (o *oneToTwoRun) followPage(prepared string) {
 	t := o.t
 	for _, name := range []string{"db0", "db1"} {
 		runSQL(t, o.hosts, "-- on "+name+"\nDROP DATABASE IF EXISTS shop;\nDROP DATABASE IF EXISTS leaf;\nDROP USER IF EXISTS app, admin;\n"+
@@ -70,9 +70,9 @@ func (o *oneToTwo) play(prepared string) {
 		if b.section == "The way back (rollback)" && before.section != b.section {
 			o.verify()
 		}
-		o.log.enter(cmp.Or(b.sub, b.section))
+		o.log.enterStep(cmp.Or(b.sub, b.section))
 		if b.sub == "A clone" && before.sub != b.sub {
-			o.clone()
+			o.copyDatabase()
 		}
 		t.Logf("one-to-two.md:%d", b.line)
 		switch b.lang {
@@ -86,22 +86,22 @@ func (o *oneToTwo) play(prepared string) {
 			t.Fatalf("what is a block of %q?", b.lang)
 		}
 		if o.running != nil {
-			o.running.wait(enough)
+			o.running.awaitRequests(requestsPerBlock)
 		}
 	}
 	o.running.stop()
 	o.running = nil
 	o.verify()
-	o.announced()
+	o.checkAnnouncedErrors()
 }
 
 var setting = regexp.MustCompile(`(?m)^(\w+)='?(.*?)'?$`)
 
 // deploy starts the program with the settings of a block. It ends the running program afterwards, or before it if the
 // page requires that.
-func (o *oneToTwo) deploy(code string, restart bool) {
+func (o *oneToTwoRun) deploy(code string, restart bool) {
 	settings := map[string]string{}
-	for _, m := range setting.FindAllStringSubmatch(addresses(o.hosts, code), -1) {
+	for _, m := range setting.FindAllStringSubmatch(replaceAddresses(o.hosts, code), -1) {
 		settings[m[1]] = m[2]
 	}
 	before := o.running
@@ -111,15 +111,15 @@ func (o *oneToTwo) deploy(code string, restart bool) {
 	}
 	o.running = start(o.t, settings, o.log)
 	if before != nil && !restart {
-		o.running.wait(enough) // both programs are running
+		o.running.awaitRequests(requestsPerBlock) // both programs are running
 		before.stop()
 	}
 }
 
-// announced compares the errors of requests with those on the page.
-func (o *oneToTwo) announced() {
+// checkAnnouncedErrors compares the errors of requests with those on the page.
+func (o *oneToTwoRun) checkAnnouncedErrors() {
 	said := map[string][]string{}
-	for _, row := range table(o.t, "one-to-two.md", "## Requests that fail") {
+	for _, row := range readTable(o.t, "one-to-two.md", "## Requests that fail") {
 		for _, step := range regexp.MustCompile(`\(#([\w-]+)\)`).FindAllStringSubmatch(row[0], -1) {
 			said[step[1]] = append(said[step[1]], row[1])
 		}
@@ -138,7 +138,7 @@ func (o *oneToTwo) announced() {
 
 // verify checks the databases: every acknowledged row is stored exactly once, and rows that belong together are
 // together.
-func (o *oneToTwo) verify() {
+func (o *oneToTwoRun) verify() {
 	t := o.t
 	o.t.Helper()
 	count := open(t, o.hosts["db0"])
@@ -195,22 +195,22 @@ func (o *oneToTwo) verify() {
 		where := " FROM counted.ids WHERE tab = '" + tab + "'"
 		rows, twice, on1 := figure("SELECT COUNT(*)"+where), figure("SELECT COUNT(*) - COUNT(DISTINCT id)"+where), figure("SELECT COUNT(*)"+where+" AND db = 'db1'")
 		t.Logf("%s: %d rows, %d of them on db1, %d ids twice", tab, rows, on1, twice)
-		if twice != 0 || rows != o.log.rows(tab) {
-			t.Errorf("%s: %d ids are there twice; %d rows, and the program was told %d", tab, twice, rows, o.log.rows(tab))
+		if twice != 0 || rows != o.log.expectedRows(tab) {
+			t.Errorf("%s: %d ids are there twice; %d rows, and the program was told %d", tab, twice, rows, o.log.expectedRows(tab))
 		}
 	}
 	if n := figure("SELECT COUNT(*) FROM counted.ids AS part LEFT JOIN counted.ids AS whole ON whole.tab = 'orders' AND whole.id = part.of_order AND whole.db = part.db WHERE whole.id IS NULL"); n != 0 {
 		t.Errorf("%d rows are on another database than their order", n)
 	}
 	must("CREATE TABLE counted.told (id BIGINT PRIMARY KEY)")
-	must("INSERT INTO counted.told VALUES " + o.log.orders())
+	must("INSERT INTO counted.told VALUES " + o.log.orderValues())
 	if n := figure("SELECT COUNT(*) FROM counted.told WHERE id NOT IN (SELECT id FROM counted.ids WHERE tab = 'orders')"); n != 0 {
 		t.Errorf("%d orders are lost", n)
 	}
 }
 
-// clone copies all of db0 to db1, as a replica or a dump does.
-func (o *oneToTwo) clone() {
+// copyDatabase copies all of db0 to db1, as a replica or a dump does.
+func (o *oneToTwoRun) copyDatabase() {
 	t, ctx := o.t, context.Background()
 	var sessions [2]*sql.Conn
 	for i, name := range []string{"db0", "db1"} {

@@ -69,7 +69,7 @@ func readPage(t *testing.T, file string) page {
 	for _, table := range regexp.MustCompile(`(?m)(?:^\|.*\n)+`).FindAllString(p.text+"\n", -1) {
 		var first []string
 		for _, row := range strings.Split(strings.TrimSpace(table), "\n")[2:] {
-			first = append(first, cells(row)[0])
+			first = append(first, splitCells(row)[0])
 		}
 		p.tables = append(p.tables, first)
 	}
@@ -80,8 +80,8 @@ func readPage(t *testing.T, file string) page {
 	return p
 }
 
-// cells splits a row of a table.
-func cells(row string) []string {
+// splitCells splits a row of a table.
+func splitCells(row string) []string {
 	c := strings.Split(strings.Trim(strings.TrimSpace(row), "|"), "|")
 	for i := range c {
 		c[i] = strings.TrimSpace(c[i])
@@ -89,8 +89,8 @@ func cells(row string) []string {
 	return c
 }
 
-// table returns the rows of the table under a heading of a page.
-func table(t *testing.T, file, heading string) [][]string {
+// readTable returns the rows of the table under a heading of a page.
+func readTable(t *testing.T, file, heading string) [][]string {
 	t.Helper()
 	p := readPage(t, file)
 	_, text, found := strings.Cut(p.text, "\n"+heading+"\n")
@@ -100,13 +100,13 @@ func table(t *testing.T, file, heading string) [][]string {
 	}
 	var all [][]string
 	for _, row := range rows[2:] {
-		all = append(all, cells(row))
+		all = append(all, splitCells(row))
 	}
 	return all
 }
 
-// pages returns all Markdown files of the repository.
-func pages(t *testing.T) []string {
+// listPages returns all Markdown files of the repository.
+func listPages(t *testing.T) []string {
 	t.Helper()
 	var files []string
 	for _, pattern := range []string{"../*.md", "*.md", "*/*.md", "../examples/*.md", "../.github/*.md", "../.github/*/*.md"} {
@@ -127,7 +127,7 @@ var (
 
 // TestLinks: the file of a relative link exists, and its heading too.
 func TestLinks(t *testing.T) {
-	for _, file := range pages(t) {
+	for _, file := range listPages(t) {
 		p := readPage(t, file)
 		for _, m := range link.FindAllStringSubmatch(p.text, -1) {
 			if strings.Contains(m[1], "://") {
@@ -183,7 +183,7 @@ func TestFrontPagesAreShort(t *testing.T) {
 // TestBenchmarks: the benchmarks in benchmarks.md exist.
 func TestBenchmarks(t *testing.T) {
 	for _, m := range regexp.MustCompile("`(Benchmark\\w+)` in (\\./[\\w/]+)").FindAllStringSubmatch(readPage(t, "benchmarks.md").text, -1) {
-		if !declares(t, m[2], m[1]) {
+		if !declaresFunc(t, m[2], m[1]) {
 			t.Errorf("benchmarks.md: there is no %s in %s", m[1], m[2])
 		}
 	}

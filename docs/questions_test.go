@@ -35,12 +35,12 @@ var questions = []struct{ english, chinese string }{
 // TestQuestions: the words of each question are in a heading, to which the list of pages links.
 func TestQuestions(t *testing.T) {
 	for _, q := range questions {
-		answered(t, "README.md", q.english)
-		answered(t, "zh-CN/README.md", q.chinese)
+		checkAnswered(t, "README.md", q.english)
+		checkAnswered(t, "zh-CN/README.md", q.chinese)
 	}
 }
 
-func answered(t *testing.T, index, words string) {
+func checkAnswered(t *testing.T, index, words string) {
 	t.Helper()
 	for _, m := range link.FindAllStringSubmatch(readPage(t, index).text, -1) {
 		path, anchor, _ := strings.Cut(m[1], "#")

@@ -30,7 +30,7 @@ func TestRefusals(t *testing.T) {
 		t.Fatalf("what-is-filled.md tells the errors of %d refusals", len(lines))
 	}
 	for _, line := range lines {
-		for _, part := range quoted(strings.ReplaceAll(line[1], "\n ", "")) {
+		for _, part := range quotedTexts(strings.ReplaceAll(line[1], "\n ", "")) {
 			if !strings.Contains(code.String(), part) {
 				t.Errorf("what-is-filled.md: no error of package driver says %q", part)
 			}

@@ -56,12 +56,12 @@ var (
 func TestRights(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		for _, f := range features {
-			t.Run(target.Name+"/"+f.name, func(t *testing.T) { f.try(t, target) })
+			t.Run(target.Name+"/"+f.name, func(t *testing.T) { f.testRights(t, target) })
 		}
 	}
 }
 
-func (f feature) try(t *testing.T, target mysqltest.Target) {
+func (f feature) testRights(t *testing.T, target mysqltest.Target) {
 	dsn := target.Database(t)
 	cfg, err := mysql.ParseDSN(dsn)
 	if err != nil {

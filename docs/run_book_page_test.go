@@ -15,7 +15,7 @@ import (
 // config returns the page's options, with another server_id for each server.
 func (r *runBook) config() mysqltest.Config {
 	var args []string
-	for line := range strings.Lines(r.block("ini " + r.make())) {
+	for line := range strings.Lines(r.block("ini " + r.kindName())) {
 		if name, value, ok := strings.Cut(line, " = "); ok {
 			value, _, _ = strings.Cut(value, "#")
 			args = append(args, "--"+strings.ReplaceAll(name, "_", "-")+"="+strings.TrimSpace(value))
@@ -25,8 +25,8 @@ func (r *runBook) config() mysqltest.Config {
 	return mysqltest.Config{Kind: r.kind, Args: append(args, fmt.Sprintf("--server-id=%d", r.servers))}
 }
 
-// make returns the name of the servers' kind, as blocks of the page have it.
-func (r *runBook) make() string {
+// kindName returns the name of the servers' kind, as blocks of the page have it.
+func (r *runBook) kindName() string {
 	return map[mysqltest.Kind]string{mysqltest.MariaDB: "MariaDB", mysqltest.MySQL: "MySQL"}[r.kind]
 }
 
@@ -45,28 +45,28 @@ func (r *runBook) block(lang string) string {
 	return found[0]
 }
 
-// blocks runs the SQL and the commands under a heading.
-func (r *runBook) blocks(sub string) {
+// runBlocks runs the SQL and the commands under a heading.
+func (r *runBook) runBlocks(sub string) {
 	r.t.Helper()
 	ran := 0
 	for _, b := range readPage(r.t, haPage).blocks {
-		if b.sub != sub || b.lang != "sql" && b.lang != "sql "+r.make() && b.lang != "sh" && b.lang != "haproxy" {
+		if b.sub != sub || b.lang != "sql" && b.lang != "sql "+r.kindName() && b.lang != "sh" && b.lang != "haproxy" {
 			continue
 		}
 		ran++
 		r.t.Logf("%s:%d", haPage, b.line)
 		switch {
 		case b.lang == "haproxy":
-			r.balance(b.code)
+			r.startBalancer(b.code)
 		case b.lang == "sh":
-			r.sh(b.code)
+			r.runShell(b.code)
 		case strings.Contains(b.code, "-- finds none"):
-			r.findsNone(b.code)
+			r.waitForNoRow(b.code)
 		default:
 			if strings.Contains(b.code, "_HOST='db1'") {
 				r.copyToOldPrimary()
 			}
-			r.sql(b.code)
+			r.runSQL(b.code)
 		}
 	}
 	if ran == 0 {
@@ -74,8 +74,8 @@ func (r *runBook) blocks(sub string) {
 	}
 }
 
-// sql runs a block, each part of it on the server that it names.
-func (r *runBook) sql(code string) {
+// runSQL runs a block, each part of it on the server that it names.
+func (r *runBook) runSQL(code string) {
 	r.t.Helper()
 	code = regexp.MustCompile(`(MASTER|SOURCE)_HOST='(\w+)'`).ReplaceAllStringFunc(code, func(found string) string {
 		side, name, _ := strings.Cut(strings.Trim(found, "'"), "_HOST='")
@@ -87,18 +87,19 @@ func (r *runBook) sql(code string) {
 	}
 }
 
-// sh runs commands as an operator types them, and returns their output.
-func (r *runBook) sh(code string) string {
+// runShell runs commands as an operator types them, and returns their output.
+func (r *runBook) runShell(code string) string {
 	r.t.Helper()
-	r.clients()
+	r.writeClientPrograms()
 	s := shell{hosts: r.hosts, exports: r.exports}
 	output := s.run(r.t, strings.ReplaceAll(code, "10.0.0.5:3306", r.front))
 	r.exports = s.exports
 	return output
 }
 
-// clients writes programs mysql and mysqldump for the shell, which connect to the servers by the page's names.
-func (r *runBook) clients() {
+// writeClientPrograms writes programs mysql and mysqldump for the shell, which connect to the servers by the
+// page's names.
+func (r *runBook) writeClientPrograms() {
 	r.t.Helper()
 	writeClients(r.t, r.dir, r.hosts)
 	if r.exports == "" {
@@ -106,18 +107,18 @@ func (r *runBook) clients() {
 	}
 }
 
-// balance starts HAProxy as the page configures it.
-func (r *runBook) balance(config string) {
+// startBalancer starts HAProxy as the page configures it.
+func (r *runBook) startBalancer(config string) {
 	r.t.Helper()
 	haproxytest.Run(r.t, strings.NewReplacer("10.0.0.5:3306", r.front, "10.0.0.11:3306", r.hosts["db0"].Addr(), "10.0.0.12:3306", r.hosts["db1"].Addr(),
 		"/etc/haproxy", r.dir).Replace(config))
 	runSQL(r.t, r.hosts, "-- on db0\n"+fmt.Sprintf(orders, "")+app+admin+fmt.Sprintf(leaf, "shop", "orders")+
 		"CREATE TABLE shop.events (id BIGINT NOT NULL PRIMARY KEY, what VARCHAR(64) NOT NULL);\n")
-	r.sh("leafsql init -new-registry -dsn 'admin:secret@tcp(10.0.0.5:3306)/shop?leafTables=events:id:snowflake'\n")
+	r.runShell("leafsql init -new-registry -dsn 'admin:secret@tcp(10.0.0.5:3306)/shop?leafTables=events:id:snowflake'\n")
 }
 
-// findsNone waits until the replica has applied enough for a query to find no row.
-func (r *runBook) findsNone(code string) {
+// waitForNoRow waits until the replica has applied enough for a query to find no row.
+func (r *runBook) waitForNoRow(code string) {
 	r.t.Helper()
 	name, query, _ := strings.Cut(strings.TrimPrefix(code, "-- on "), "\n")
 	query, _, _ = strings.Cut(query, "; --")
@@ -155,8 +156,8 @@ func (r *runBook) copyToOldPrimary() {
 
 // TestTopologies: each topology of the page has a test that exists, or is marked as not run.
 func TestTopologies(t *testing.T) {
-	for _, row := range table(t, haPage, "## Where to keep leaf_alloc") {
-		if namesTests(t, haPage, row[4]); !strings.Contains(row[4], "`Test") && !strings.HasSuffix(row[4], "not run") {
+	for _, row := range readTable(t, haPage, "## Where to keep leaf_alloc") {
+		if checkNamedTests(t, haPage, row[4]); !strings.Contains(row[4], "`Test") && !strings.HasSuffix(row[4], "not run") {
 			t.Errorf("%s: %s: nothing shows it", haPage, row[0])
 		}
 	}

@@ -31,9 +31,9 @@ func TestRunBook(t *testing.T) {
 	if testing.Short() {
 		kinds = kinds[:1]
 	}
-	tools(t)
+	buildToolsFolder(t)
 	for _, kind := range kinds {
-		t.Run(string(kind), func(t *testing.T) { newRunBook(t, kind).play() })
+		t.Run(string(kind), func(t *testing.T) { newRunBook(t, kind).followPage() })
 	}
 }
 
@@ -80,56 +80,56 @@ func newRunBook(t *testing.T, kind mysqltest.Kind) *runBook {
 	return r
 }
 
-func (r *runBook) play() {
+func (r *runBook) followPage() {
 	t := r.t
-	r.before()
+	r.setUp()
 	for range 3 {
-		r.writes(r.front)
+		r.startWriter(r.front)
 	}
-	r.orders.reach(t, 300)
-	r.asynchronous()
+	r.orders.awaitCount(t, 300)
+	r.testAsynchronous()
 	r.waitFor("db0", fmt.Sprintf("SELECT max_id > %d FROM leaf_alloc WHERE biz_tag = 'orders'", r.row("db1")+1000)) // ranges that the replica lacks
 	const freeWorker = "SELECT registry FROM leaf_worker WHERE worker_id = (SELECT MAX(worker_id) FROM leaf_worker WHERE free = 1)"
 	registry := r.value("db1", freeWorker)
 	r.kill("db0")
-	r.blocks("During")
+	r.runBlocks("During")
 	promoted := time.Now()
-	r.writes(r.front)
-	r.writes(r.front)
-	r.orders.above(t, 1<<36)
+	r.startWriter(r.front)
+	r.startWriter(r.front)
+	r.orders.awaitAbove(t, 1<<36)
 	t.Logf("ids from above the margin %v after the promotion", time.Since(promoted).Round(time.Millisecond))
-	r.after()
+	r.restartOldPrimary()
 	if now := r.value("db1", freeWorker); now == registry {
 		t.Errorf("leafsql init has not begun the wait of worker ids: their registry is %q as before", now)
 	}
 
 	r.hosts["db0"], r.hosts["db1"] = r.hosts["db1"], r.hosts["db0"]
 	r.waitFor("db1", fmt.Sprintf("SELECT max_id >= %d FROM leaf_alloc WHERE biz_tag = 'orders'", r.row("db0"))) // it has the mark
-	r.orders.reach(t, r.orders.count()+100)
+	r.orders.awaitCount(t, r.orders.count()+100)
 	r.kill("db0")
 	before := r.row("db1")
-	r.sh("promoted " + strings.Replace(r.hosts["db1"].Addr(), ":", " ", 1) + "\n")
+	r.runShell("promoted " + strings.Replace(r.hosts["db1"].Addr(), ":", " ", 1) + "\n")
 	if after := r.row("db1"); after < before+1_000_000_000 {
 		t.Errorf("the hook moved the row from %d to %d", before, after)
 	}
-	r.orders.reach(t, r.orders.count()+100)
-	r.twoPrimaries()
+	r.orders.awaitCount(t, r.orders.count()+100)
+	r.testTwoPrimaries()
 }
 
-// before sets the pair up. The tables are those of a program with leafsql 0.1: its rows have no mark.
-func (r *runBook) before() {
+// setUp sets the pair up. The tables are those of a program with leafsql 0.1: its rows have no mark.
+func (r *runBook) setUp() {
 	t := r.t
 	t.Helper()
-	r.blocks("Before")
+	r.runBlocks("Before")
 	status := map[mysqltest.Kind]string{mysqltest.MariaDB: "Rpl_semi_sync_master_status", mysqltest.MySQL: "Rpl_semi_sync_source_status"}[r.kind]
 	if got := r.status("db0", status); got != "ON" {
 		t.Errorf("%s is %s on the primary", status, got)
 	}
 }
 
-// asynchronous stops the replica. With the page's timeout a commit waits for it. With a short timeout the primary turns
-// asynchronous, and the replica lacks every later commit.
-func (r *runBook) asynchronous() {
+// testAsynchronous stops the replica. With the page's timeout a commit waits for it. With a short timeout the
+// primary turns asynchronous, and the replica lacks every later commit.
+func (r *runBook) testAsynchronous() {
 	t := r.t
 	t.Helper()
 	runSQL(t, r.hosts, "-- on db1\nSTOP REPLICA IO_THREAD;\n")
@@ -143,17 +143,17 @@ func (r *runBook) asynchronous() {
 	side := map[mysqltest.Kind]string{mysqltest.MariaDB: "master", mysqltest.MySQL: "source"}[r.kind]
 	runSQL(t, r.hosts, "-- on db0\nSET GLOBAL rpl_semi_sync_"+side+"_timeout = 100;\n")
 	runSQL(t, r.hosts, "-- on db1\nSTART REPLICA IO_THREAD;\n")
-	r.orders.reach(t, r.orders.count()+10) // the waiting commits end
+	r.orders.awaitCount(t, r.orders.count()+10) // the waiting commits end
 	runSQL(t, r.hosts, "-- on db1\nSTOP REPLICA IO_THREAD;\n")
-	r.orders.reach(t, r.orders.count()+100)
+	r.orders.awaitCount(t, r.orders.count()+100)
 	if got := r.status("db0", "Rpl_semi_sync_"+side+"_status"); got != "OFF" {
 		t.Errorf("after the timeout Rpl_semi_sync_%s_status is %s, want OFF", side, got)
 	}
 }
 
-// after restarts the old primary, which accepts no writes, and follows the page from
+// restartOldPrimary restarts the old primary, which accepts no writes, and follows the page from
 // there.
-func (r *runBook) after() {
+func (r *runBook) restartOldPrimary() {
 	t := r.t
 	t.Helper()
 	if err := r.hosts["db0"].Launch(); err != nil {
@@ -168,19 +168,19 @@ func (r *runBook) after() {
 	if _, err := db.Exec(plainInsert); !errors.As(err, &refused) || refused.Number != 1290 {
 		t.Errorf("an INSERT into the old primary: %v, want error 1290", err)
 	}
-	r.blocks("After")
+	r.runBlocks("After")
 }
 
-// twoPrimaries makes both servers accept writes, and follows the page from there.
-func (r *runBook) twoPrimaries() {
+// testTwoPrimaries makes both servers accept writes, and follows the page from there.
+func (r *runBook) testTwoPrimaries() {
 	t := r.t
 	t.Helper()
 	if err := r.hosts["db0"].Launch(); err != nil {
 		t.Fatal(err)
 	}
 	runSQL(t, r.hosts, "-- on db0\nSET GLOBAL read_only = OFF;\n") // by mistake
-	r.writes(r.hosts["db0"].Addr())
-	r.writes(r.hosts["db1"].Addr())
+	r.startWriter(r.hosts["db0"].Addr())
+	r.startWriter(r.hosts["db1"].Addr())
 	for _, name := range []string{"db0", "db1"} {
 		r.waitFor(name, "SELECT COUNT(*) > 50 FROM orders WHERE customer = '"+r.hosts[name].Addr()+"'")
 	}
@@ -193,11 +193,11 @@ func (r *runBook) twoPrimaries() {
 		}
 		t.Logf("%s:%d", haPage, b.line)
 		if b.lang == "sql" {
-			r.sql(b.code)
+			r.runSQL(b.code)
 			r.end()
 			r.run.Wait()
 		} else {
-			output = r.sh(b.code)
+			output = r.runShell(b.code)
 		}
 	}
 	if output != "-7\n" {
@@ -205,7 +205,7 @@ func (r *runBook) twoPrimaries() {
 	}
 	for _, b := range readPage(t, haPage).blocks {
 		if b.sub == "After" && b.lang == "sh" {
-			r.sh(b.code)
+			r.runShell(b.code)
 		}
 	}
 	r.verify()

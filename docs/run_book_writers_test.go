@@ -12,9 +12,9 @@ import (
 	"github.com/leafsql/leafsql/driver"
 )
 
-// writes starts a program that writes through an address until the end. It shares its ranges with no other
+// startWriter starts a program that writes through an address until the end. It shares its ranges with no other
 // program.
-func (r *runBook) writes(addr string) {
+func (r *runBook) startWriter(addr string) {
 	r.t.Helper()
 	r.apps++
 	dsn := fmt.Sprintf("app:secret@tcp(%s)/shop?leafTables=orders,events:id:snowflake&timeout=2s&readTimeout=20s&connectionAttributes=app:%d", addr, r.apps)
@@ -93,13 +93,13 @@ func (o *shopOrders) fail(err error) {
 
 func (o *shopOrders) count() int64 { return o.n.Load() }
 
-func (o *shopOrders) reach(t *testing.T, n int64) {
+func (o *shopOrders) awaitCount(t *testing.T, n int64) {
 	t.Helper()
 	o.await(t, func() bool { return o.count() >= n })
 }
 
-// above waits for an id above a number.
-func (o *shopOrders) above(t *testing.T, n int64) {
+// awaitAbove waits for an id above a number.
+func (o *shopOrders) awaitAbove(t *testing.T, n int64) {
 	t.Helper()
 	o.await(t, func() bool {
 		o.mu.Lock()

@@ -102,34 +102,34 @@ func TestPagesRun(t *testing.T) {
 	}
 }
 
-// durable servers flush their commits, as leafsql check requires.
-var durable = []string{"--innodb-flush-log-at-trx-commit=1"}
+// durableOptions make servers flush their commits, as leafsql check requires.
+var durableOptions = []string{"--innodb-flush-log-at-trx-commit=1"}
 
-var started = map[mysqltest.Kind]map[string]*mysqltest.Server{}
+var startedServers = map[mysqltest.Kind]map[string]*mysqltest.Server{}
 
 // serversOf returns servers of a kind by their names on the pages. All tests use the same ones, which end with the
 // process.
 func serversOf(t *testing.T, kind mysqltest.Kind) map[string]*mysqltest.Server {
 	t.Helper()
-	if started[kind] == nil {
+	if startedServers[kind] == nil {
 		var starting sync.WaitGroup
 		var servers [3]*mysqltest.Server
 		var errs [3]error
 		for i := range servers {
-			starting.Go(func() { servers[i], errs[i] = mysqltest.Start(mysqltest.Config{Kind: kind, Args: durable}) })
+			starting.Go(func() { servers[i], errs[i] = mysqltest.Start(mysqltest.Config{Kind: kind, Args: durableOptions}) })
 		}
 		starting.Wait()
 		if err := errors.Join(errs[:]...); err != nil {
 			t.Fatal(err)
 		}
-		started[kind] = map[string]*mysqltest.Server{"db0": servers[0], "db1": servers[1], "ids": servers[2], "127.0.0.1": servers[0]}
+		startedServers[kind] = map[string]*mysqltest.Server{"db0": servers[0], "db1": servers[1], "ids": servers[2], "127.0.0.1": servers[0]}
 	}
-	return started[kind]
+	return startedServers[kind]
 }
 
 func (s scenario) run(t *testing.T, hosts map[string]*mysqltest.Server, program string) {
 	if s.page == "faq.md" {
-		hosts["db0"].Target().Needs(t, "SKIP LOCKED", 100600, 80000)
+		hosts["db0"].Target().SkipUnless(t, "SKIP LOCKED", 100600, 80000)
 	}
 	for _, name := range []string{"db0", "db1", "ids"} {
 		runSQL(t, hosts, "-- on "+name+"\nDROP DATABASE IF EXISTS shop;\nDROP DATABASE IF EXISTS leaf;\nDROP USER IF EXISTS app, admin;\n")
@@ -274,7 +274,7 @@ func build(t *testing.T, p page) string {
 		}
 		name := fmt.Sprintf("step%d", i)
 		cases += fmt.Sprintf("\tcase %q:\n\t\t%s()\n", fmt.Sprint(i), name)
-		add(name+".go", function(name, b.code))
+		add(name+".go", wrapFunction(name, b.code))
 	}
 	if cases == "" {
 		return "none"
@@ -321,9 +321,9 @@ func main() {
 
 var importNamed = regexp.MustCompile(`import _ "(.*)"`)
 
-// function returns a function with the code of a block, which is a whole program or the body
+// wrapFunction returns a function with the code of a block, which is a whole program or the body
 // of a function.
-func function(name, code string) string {
+func wrapFunction(name, code string) string {
 	if strings.HasPrefix(code, "package main") {
 		return strings.Replace(code, "func main()", "func "+name+"()", 1)
 	}

@@ -30,8 +30,8 @@ var (
 	})
 )
 
-// tools returns a folder with the programs that pages run, leafsql and move.
-func tools(t *testing.T) string {
+// buildToolsFolder returns a folder with the programs that pages run, leafsql and move.
+func buildToolsFolder(t *testing.T) string {
 	t.Helper()
 	if err := buildTools(); err != nil {
 		t.Fatal(err)
@@ -67,8 +67,8 @@ func (s *shell) run(t *testing.T, code string) (output string) {
 		if _, said, ok := strings.Cut(line, "# exit code "); ok {
 			want = strings.TrimSpace(said)
 		}
-		cmd := exec.Command("sh", "-c", addresses(s.hosts, s.exports+line))
-		cmd.Env = append(os.Environ(), "PATH="+tools(t)+":"+os.Getenv("PATH"))
+		cmd := exec.Command("sh", "-c", replaceAddresses(s.hosts, s.exports+line))
+		cmd.Env = append(os.Environ(), "PATH="+buildToolsFolder(t)+":"+os.Getenv("PATH"))
 		out, err := cmd.CombinedOutput()
 		if cmd.ProcessState == nil {
 			t.Fatal(err)
@@ -81,8 +81,8 @@ func (s *shell) run(t *testing.T, code string) (output string) {
 	return output
 }
 
-// addresses replaces the addresses on the page with those of the servers.
-func addresses(hosts map[string]*mysqltest.Server, text string) string {
+// replaceAddresses replaces the addresses on the page with those of the servers.
+func replaceAddresses(hosts map[string]*mysqltest.Server, text string) string {
 	var pairs []string
 	for name, server := range hosts {
 		pairs = append(pairs, name+":3306", server.Addr())

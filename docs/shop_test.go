@@ -65,8 +65,8 @@ func (p *program) stop() {
 	}
 }
 
-// wait waits until n requests have ended.
-func (p *program) wait(n int) {
+// awaitRequests waits until n requests have ended.
+func (p *program) awaitRequests(n int) {
 	for range n {
 		<-p.finished
 	}
@@ -80,9 +80,9 @@ func (p *program) work(n int) {
 		case <-time.After(2 * time.Millisecond): // pause of the shop's customers
 		}
 		p.gate.RLock()
-		p.request(func() error { return p.order(n) })
-		p.request(p.note)
-		p.request(p.read)
+		p.request(func() error { return p.addOrder(n) })
+		p.request(p.addNote)
+		p.request(p.readOrder)
 		p.gate.RUnlock()
 	}
 }
@@ -90,9 +90,9 @@ func (p *program) work(n int) {
 // request repeats requests that ended in a deadlock.
 func (p *program) request(do func() error) {
 	for {
-		began, since := p.log.now(), time.Now()
+		began, since := p.log.currentStep(), time.Now()
 		err := do()
-		p.log.ended(began, time.Since(since), err)
+		p.log.recordEnd(began, time.Since(since), err)
 		select {
 		case p.finished <- struct{}{}:
 		default:
@@ -104,8 +104,8 @@ func (p *program) request(do func() error) {
 	}
 }
 
-// order writes an order of a customer with two items and a note.
-func (p *program) order(customer int) error {
+// addOrder writes an order of a customer with two items and a note.
+func (p *program) addOrder(customer int) error {
 	tx, err := p.dbs[customer%p.shards].Begin()
 	if err != nil {
 		return err
@@ -128,12 +128,12 @@ func (p *program) order(customer int) error {
 	if err := tx.Commit(); err != nil {
 		return err
 	}
-	p.log.told(id, customer)
+	p.log.recordOrder(id, customer)
 	return nil
 }
 
-// note adds a note to an order, in either database.
-func (p *program) note() error {
+// addNote adds a note to an order, in either database.
+func (p *program) addNote() error {
 	return p.find(func(db *sql.DB, id int64) (found bool, err error) {
 		tx, err := db.Begin()
 		if err != nil {
@@ -149,13 +149,13 @@ func (p *program) note() error {
 		if err := tx.Commit(); err != nil {
 			return true, err
 		}
-		p.log.noted()
+		p.log.recordNote()
 		return true, nil
 	})
 }
 
-// read reads an order, in either database.
-func (p *program) read() error {
+// readOrder reads an order, in either database.
+func (p *program) readOrder() error {
 	return p.find(func(db *sql.DB, id int64) (bool, error) {
 		err := db.QueryRow("SELECT id FROM orders WHERE id = ?", id).Scan(&id)
 		return err == nil, err
@@ -164,7 +164,7 @@ func (p *program) read() error {
 
 // find looks for one of the orders, which may be moved meanwhile.
 func (p *program) find(in func(*sql.DB, int64) (bool, error)) error {
-	id, customer := p.log.order()
+	id, customer := p.log.pickOrder()
 	if id == 0 {
 		return nil
 	}
@@ -198,7 +198,7 @@ func newRequests() *requests {
 	return &requests{counts: map[string]map[string]int{}, longest: map[string]time.Duration{}, customers: map[int64]int{}}
 }
 
-func (r *requests) enter(step string) {
+func (r *requests) enterStep(step string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.step = step; r.counts[step] == nil {
@@ -206,13 +206,13 @@ func (r *requests) enter(step string) {
 	}
 }
 
-func (r *requests) now() string {
+func (r *requests) currentStep() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.step
 }
 
-func (r *requests) ended(began string, took time.Duration, err error) {
+func (r *requests) recordEnd(began string, took time.Duration, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.longest[r.step] = max(r.longest[r.step], took)
@@ -228,21 +228,21 @@ func (r *requests) ended(began string, took time.Duration, err error) {
 	r.counts[r.step][outcome]++
 }
 
-func (r *requests) told(id int64, customer int) {
+func (r *requests) recordOrder(id int64, customer int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.ids, r.customers[id] = append(r.ids, id), customer
 	r.notes++
 }
 
-func (r *requests) noted() {
+func (r *requests) recordNote() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.notes++
 }
 
-// order returns one of the acknowledged orders: the last one, or any.
-func (r *requests) order() (id int64, customer int) {
+// pickOrder returns one of the acknowledged orders: the last one, or any.
+func (r *requests) pickOrder() (id int64, customer int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.ids) == 0 {
@@ -255,15 +255,15 @@ func (r *requests) order() (id int64, customer int) {
 	return id, r.customers[id]
 }
 
-// rows returns the number of rows that a table has to have.
-func (r *requests) rows(table string) int {
+// expectedRows returns the number of rows that a table has to have.
+func (r *requests) expectedRows(table string) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return map[string]int{"orders": len(r.ids), "items": 2 * len(r.ids), "notes": r.notes}[table]
 }
 
-// orders returns the orders as rows for VALUES.
-func (r *requests) orders() string {
+// orderValues returns the orders as rows for VALUES.
+func (r *requests) orderValues() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var all []string

@@ -24,7 +24,7 @@ var ways = []struct {
 
 // TestWayOfACachedInsert limits the functions that an INSERT passes, without the pool's calls before and after it.
 func TestWayOfACachedInsert(t *testing.T) {
-	if !calltrace.Inside(t) {
+	if !calltrace.RunInstrumented(t) {
 		return
 	}
 	_, leaf := openNoop(t)
@@ -52,7 +52,7 @@ func TestWayOfACachedInsert(t *testing.T) {
 		for range 200 {
 			run()
 		}
-		passed := calltrace.Passed(run, "ResetSession", "IsValid")
+		passed := calltrace.RecordCalls(run, "ResetSession", "IsValid")
 		var files []string
 		for _, p := range passed {
 			file, _, _ := strings.Cut(p, ":")

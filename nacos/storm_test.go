@@ -146,7 +146,7 @@ func testPaused(t *testing.T, s *nacostest.Server) {
 
 func TestStormLyingServerIsRefused(t *testing.T) {
 	t.Parallel()
-	s := nacostest.Start(t, nacostest.V2Lie, nacostest.Options{})
+	s := nacostest.Start(t, nacostest.V2Unsafe, nacostest.Options{})
 	eventually(t, "that 2.0.4 can't be used, for its compare-and-set", func() bool {
 		k, err := lease(t, spec(s), nil, worker.Config{NewRegistry: true})
 		if err == nil {

@@ -134,7 +134,7 @@ func TestBrowser(t *testing.T) {
 			}
 			t.Run(name+"/"+kind, func(t *testing.T) {
 				t.Parallel()
-				seen := chromiumtest.Look(t, server.URL+"?id=1234567890123456789", w)
+				seen := chromiumtest.OpenPage(t, server.URL+"?id=1234567890123456789", w)
 				keep(t, name+"-"+kind, seen.PNG)
 				if len(seen.Console) > 0 {
 					t.Errorf("the browser complains: %q", seen.Console)
@@ -155,7 +155,7 @@ func TestRenewed(t *testing.T) {
 		s.Tags[0].Step = looks.Add(1)
 		return s
 	})
-	seen := chromiumtest.Look(t, server.URL, chromiumtest.Window{For: 9 * time.Second})
+	seen := chromiumtest.OpenPage(t, server.URL, chromiumtest.Window{For: 9 * time.Second})
 	m := regexp.MustCompile(`data-name="Step">([\d,]+)<`).FindStringSubmatch(seen.DOM)
 	if len(seen.Console) > 0 || m == nil {
 		t.Fatalf("%q\n%s", seen.Console, seen.DOM)
@@ -181,7 +181,7 @@ func TestHostileNames(t *testing.T) {
 	t.Cleanup(server.Close)
 	h := url.QueryEscape(hostile)
 	for _, target := range []string{server.URL, server.URL + "?tag=" + h + "&id=" + h} {
-		seen := chromiumtest.Look(t, target, chromiumtest.Window{})
+		seen := chromiumtest.OpenPage(t, target, chromiumtest.Window{})
 		if len(seen.Console) > 0 {
 			t.Errorf("%s: the browser says %q", target, seen.Console)
 		}
@@ -199,7 +199,7 @@ func TestPolicy(t *testing.T) {
 		fmt.Fprintf(w, `<p>page</p><script>console.log("pwned")</script><style>p{color:red}</style><p style="color:red"><img src=/x onerror="console.log('pwned')"><script src=/x></script>`)
 	}))
 	t.Cleanup(server.Close)
-	seen := chromiumtest.Look(t, server.URL, chromiumtest.Window{})
+	seen := chromiumtest.OpenPage(t, server.URL, chromiumtest.Window{})
 	if len(seen.Console) < 5 {
 		t.Errorf("the browser complains of %d things: %q", len(seen.Console), seen.Console)
 	}

@@ -13,9 +13,9 @@ import (
 
 // TestChinese: every text of the page has a translation.
 func TestChinese(t *testing.T) {
-	shown := append(chinesetest.Shown(t, ".", "say", "Sprintf"), "idle", "searching", "waiting", "holding", "closed")
-	shown = append(shown, chinesetest.Shown(t, "../cmd/leafsql/internal/server", "Text")...) // texts of links
-	shown = append(shown, chinesetest.Shown(t, "../cmd/leafsql/internal/proxyserver", "Text", "Title", "wrong")...)
+	shown := append(chinesetest.CollectTexts(t, ".", "say", "Sprintf"), "idle", "searching", "waiting", "holding", "closed")
+	shown = append(shown, chinesetest.CollectTexts(t, "../cmd/leafsql/internal/server", "Text")...) // texts of links
+	shown = append(shown, chinesetest.CollectTexts(t, "../cmd/leafsql/internal/proxyserver", "Text", "Title", "wrong")...)
 	for _, m := range regexp.MustCompile(`say "([^"]*)"`).FindAllStringSubmatch(body, -1) {
 		shown = append(shown, m[1])
 	}

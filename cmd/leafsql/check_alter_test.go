@@ -100,7 +100,7 @@ func TestCheckAltersForeignKeys(t *testing.T) {
 // a hint with the statement that makes it visible.
 func TestCheckAltersInvisibleKeys(t *testing.T) {
 	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
-		target.Needs(t, "invisible columns", 100303, 80023)
+		target.SkipUnless(t, "invisible columns", 100303, 80023)
 		db := open(t, dsn, allocTable, "CREATE TABLE t (id INT INVISIBLE AUTO_INCREMENT PRIMARY KEY, n INT)", "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('t', 1, 10)")
 		args := []string{"check", "-dsn", dsn + "?leafTables=t"}
 		f := findingOf(t, jsonOf[check.Report](t, exitProblems, args...), "auto-increment", "t")

@@ -13,11 +13,11 @@ import (
 
 // TestChinese: every text of the command has a translation.
 func TestChinese(t *testing.T) {
-	shown := append(chinesetest.Shown(t, ".", "Printf", "Sprintf", "Text", "Table", "names", "way"), chinesetest.Usages(t, ".")...)
-	shown = append(shown, chinesetest.Shown(t, "internal/server", "Sprintf")...)
-	shown = append(shown, chinesetest.Usages(t, "internal/server")...)
-	shown = append(shown, chinesetest.Usages(t, "internal/process")...)
-	shown = append(shown, chinesetest.Shown(t, "internal/check", "sprintf", "translate", "Message", "Fix", "Text", "Sprintf")...)
+	shown := append(chinesetest.CollectTexts(t, ".", "Printf", "Sprintf", "Text", "Table", "names", "way"), chinesetest.CollectUsages(t, ".")...)
+	shown = append(shown, chinesetest.CollectTexts(t, "internal/server", "Sprintf")...)
+	shown = append(shown, chinesetest.CollectUsages(t, "internal/server")...)
+	shown = append(shown, chinesetest.CollectUsages(t, "internal/process")...)
+	shown = append(shown, chinesetest.CollectTexts(t, "internal/check", "sprintf", "translate", "Message", "Fix", "Text", "Sprintf")...)
 	shown = append(shown, "trigger", "routine", "event")
 	for _, c := range commands {
 		shown = append(shown, c.summary)

@@ -80,7 +80,7 @@ func TestMigrateInvisibleKeys(t *testing.T) {
 			}
 			return
 		}
-		target.Needs(t, "invisible columns", 100303, 0)
+		target.SkipUnless(t, "invisible columns", 100303, 0)
 		open(t, dsn, invisible)
 		refusedMigration(t, dsn, []string{"error 4108", "COMMENT 'INVISIBLE'"}, "hidden")
 		_, _, errs := leafsql(t.Context(), "migrate", "-dsn", dsn, "hidden")

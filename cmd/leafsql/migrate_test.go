@@ -279,7 +279,7 @@ func TestMigrateWaits(t *testing.T) {
 // TestMigrateParent: rows of other tables that refer to the key do not prevent a migration.
 func TestMigrateParent(t *testing.T) {
 	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
-		target.Needs(t, "taking AUTO_INCREMENT off a column that a foreign key uses", 100300, 0)
+		target.SkipUnless(t, "taking AUTO_INCREMENT off a column that a foreign key uses", 100300, 0)
 		db := open(t, dsn, "CREATE TABLE orders (id BIGINT AUTO_INCREMENT PRIMARY KEY, n INT)", "INSERT INTO orders (n) VALUES (1)",
 			"CREATE TABLE parts (id BIGINT PRIMARY KEY, o BIGINT, FOREIGN KEY (o) REFERENCES orders (id))", "INSERT INTO parts VALUES (1, 1)")
 		for _, step := range []string{"-do=switch", "-do=drop", "-back", "-do=drop"} {

@@ -14,7 +14,7 @@ import (
 // history.
 func TestVersionedTables(t *testing.T) {
 	target := mysqltest.TargetOf(t, mysqltest.MariaDB)
-	target.Needs(t, "tables with a history", 100304, 0)
+	target.SkipUnless(t, "tables with a history", 100304, 0)
 	dsn := target.Database(t)
 	const versioned = " WITH SYSTEM VERSIONING"
 	db := open(t, dsn, "CREATE TABLE orders (id INT AUTO_INCREMENT PRIMARY KEY, n INT)"+versioned, "INSERT INTO orders (n) VALUES (1), (2)", "UPDATE orders SET n = 3",

@@ -42,7 +42,7 @@ func (p plot) draw(all map[string]figure) (string, error) {
 	y := 34
 	for _, panel := range p.panels {
 		y += line
-		text(&body, "small", 20, y, panel.title)
+		writeText(&body, "small", 20, y, panel.title)
 		top := 0.0
 		sums := make([][]figure, len(panel.bars))
 		for i, b := range panel.bars {
@@ -51,14 +51,14 @@ func (p plot) draw(all map[string]figure) (string, error) {
 				if !found {
 					return "", fmt.Errorf("no figure %q; run make figures", key)
 				}
-				sums[i] = append(sums[i], f.in(panel.unit, key))
+				sums[i] = append(sums[i], f.toUnit(panel.unit, key))
 			}
-			top = max(top, sum(sums[i]).highest)
+			top = max(top, sumFigures(sums[i]).highest)
 		}
 		for i, b := range panel.bars {
 			y += line
-			value := words(sums[i], panel.unit)
-			text(&body, "", 20, y, b.label)
+			value := barLabel(sums[i], panel.unit)
+			writeText(&body, "", 20, y, b.label)
 			x := float64(labels)
 			for part, f := range sums[i] {
 				class := "other"
@@ -69,12 +69,12 @@ func (p plot) draw(all map[string]figure) (string, error) {
 				fmt.Fprintf(&body, "  <rect class=%q x=\"%.1f\" y=\"%d\" width=\"%.1f\" height=\"16\"/>\n", class, x, y-12, length)
 				x += length
 			}
-			if all := sum(sums[i]); all.lowest < all.highest {
+			if all := sumFigures(sums[i]); all.lowest < all.highest {
 				from, to := labels+all.lowest/top*longest, labels+all.highest/top*longest
 				fmt.Fprintf(&body, "  <path class=\"range\" d=\"M%.1f %dH%.1f\"/>\n", from, y-4, to)
 				x = max(x, to)
 			}
-			text(&body, "", int(x)+8, y, value)
+			writeText(&body, "", int(x)+8, y, value)
 			fmt.Fprintf(&said, " %s, %s: %s.", panel.title, b.label, value)
 		}
 		y += 8
@@ -88,40 +88,40 @@ func (p plot) draw(all map[string]figure) (string, error) {
 		fmt.Sprintf("  <text class=\"title\" x=\"20\" y=\"30\">%s</text>\n", html.EscapeString(p.title)) + body.String() + "</svg>\n", nil
 }
 
-func text(to *strings.Builder, class string, x, y int, said string) {
+func writeText(to *strings.Builder, class string, x, y int, label string) {
 	if class != "" {
 		class = ` class="` + class + `"`
 	}
-	fmt.Fprintf(to, "  <text%s x=\"%d\" y=\"%d\">%s</text>\n", class, x, y, html.EscapeString(said))
+	fmt.Fprintf(to, "  <text%s x=\"%d\" y=\"%d\">%s</text>\n", class, x, y, html.EscapeString(label))
 }
 
-// in converts the figure to a panel's unit.
-func (f figure) in(unit, key string) figure {
+// toUnit converts the figure to a panel's unit.
+func (f figure) toUnit(unit, key string) figure {
 	if unit == "ms" && strings.HasSuffix(key, " ns/op") {
 		return figure{f.median / 1e6, f.lowest / 1e6, f.highest / 1e6}
 	}
 	return f
 }
 
-func sum(parts []figure) (all figure) {
+func sumFigures(parts []figure) (all figure) {
 	for _, f := range parts {
 		all = figure{all.median + f.median, all.lowest + f.lowest, all.highest + f.highest}
 	}
 	return all
 }
 
-// words returns the label of a bar: "189 + 137 ns".
-func words(parts []figure, unit string) string {
+// barLabel returns the label of a bar: "189 + 137 ns".
+func barLabel(parts []figure, unit string) string {
 	var all []string
 	for _, f := range parts {
-		all = append(all, number(f.median))
+		all = append(all, formatNumber(f.median))
 	}
 	return strings.TrimSpace(strings.Join(all, " + ") + " " + unit)
 }
 
-// number formats f with one decimal below ten, three significant digits above a thousand, and commas for
+// formatNumber formats f with one decimal below ten, three significant digits above a thousand, and commas for
 // thousands.
-func number(f float64) string {
+func formatNumber(f float64) string {
 	if f < 10 {
 		return strconv.FormatFloat(f, 'f', 1, 64)
 	}

@@ -14,9 +14,9 @@ type figure struct {
 	median, lowest, highest float64
 }
 
-// figures returns the figures of a file in the format of go test -bench, by "package benchmark unit". It ignores the
-// lines about the machine, and the number of cores after a benchmark's name.
-func figures(text string) (map[string]figure, error) {
+// parseFigures returns the figures of a file in the format of go test -bench, by "package benchmark unit". It
+// ignores the lines about the machine, and the number of cores after a benchmark's name.
+func parseFigures(text string) (map[string]figure, error) {
 	runs := map[string][]float64{}
 	folder := ""
 	for line := range strings.Lines(text) {
@@ -48,9 +48,9 @@ func figures(text string) (map[string]figure, error) {
 	return all, nil
 }
 
-// benchmarks returns the names of the benchmarks in plots, by the folder of their
+// benchmarksByFolder returns the names of the benchmarks in plots, by the folder of their
 // package.
-func benchmarks() map[string][]string {
+func benchmarksByFolder() map[string][]string {
 	all := map[string][]string{}
 	for _, p := range plots {
 		for _, panel := range p.panels {
@@ -68,7 +68,7 @@ func benchmarks() map[string][]string {
 	return all
 }
 
-// folders returns the packages of these benchmarks in order.
-func folders(all map[string][]string) []string {
+// sortedFolders returns the packages of these benchmarks in order.
+func sortedFolders(all map[string][]string) []string {
 	return slices.SortedFunc(maps.Keys(all), cmp.Compare[string])
 }

@@ -37,7 +37,7 @@ func run(measured int) error {
 	if err != nil {
 		return err
 	}
-	all, err := figures(string(text))
+	all, err := parseFigures(string(text))
 	if err != nil {
 		return err
 	}
@@ -56,8 +56,8 @@ func run(measured int) error {
 // measure runs the benchmarks, one package after the other.
 func measure(times int) (string, error) {
 	var text strings.Builder
-	all := benchmarks()
-	for _, folder := range folders(all) {
+	all := benchmarksByFolder()
+	for _, folder := range sortedFolders(all) {
 		fmt.Println(folder)
 		test := exec.Command("go", "test", "-C", filepath.Join("..", "..", folder), "-timeout=0", "-run=^$", "-bench=^("+strings.Join(all[folder], "|")+")$",
 			fmt.Sprintf("-count=%d", times), ".")

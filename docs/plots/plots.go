@@ -21,16 +21,16 @@ type bar struct {
 var plots = []plot{
 	{"statement", "One statement: time in the program, with a driver below that does nothing", []panel{
 		{"grey: without leafsql; green: what leafsql adds", "ns", []bar{
-			overhead("INSERT of one row, arguments", "insert_with_arguments"),
-			overhead("… prepared", "insert_with_arguments_prepared"),
-			overhead("… values in the text", "insert_text"),
-			overhead("UPDATE", "update"),
-			overhead("INSERT into another table", "insert_elsewhere"),
+			overheadBar("INSERT of one row, arguments", "insert_with_arguments"),
+			overheadBar("… prepared", "insert_with_arguments_prepared"),
+			overheadBar("… values in the text", "insert_text"),
+			overheadBar("UPDATE", "update"),
+			overheadBar("INSERT into another table", "insert_elsewhere"),
 		}},
 	}},
 	{"rows", "Rows a second into a MariaDB on the same machine", []panel{
-		rows("one row a statement", "rows=1"),
-		rows("100 rows a statement", "rows=100"),
+		rowsPanel("one row a statement", "rows=1"),
+		rowsPanel("100 rows a statement", "rows=100"),
 	}},
 	{"ids", "The next id, from memory", []panel{
 		{"one goroutine", "ns", []bar{
@@ -46,41 +46,41 @@ var plots = []plot{
 	}},
 	{"worker-ids", "How long a process takes to get a worker id", []panel{
 		{"one process, median", "ms", []bar{
-			worker("Redis 7.0", "redis", "Acquire"),
-			worker("MariaDB 10.11", "mysql", "mariadb/Acquire"),
-			worker("etcd 3.4", "etcd", "Acquire"),
-			worker("MySQL 9.7", "mysql", "mysql/Acquire"),
-			worker("ZooKeeper 3.9", "zookeeper", "Acquire"),
+			workerBar("Redis 7.0", "redis", "Acquire"),
+			workerBar("MariaDB 10.11", "mysql", "mariadb/Acquire"),
+			workerBar("etcd 3.4", "etcd", "Acquire"),
+			workerBar("MySQL 9.7", "mysql", "mysql/Acquire"),
+			workerBar("ZooKeeper 3.9", "zookeeper", "Acquire"),
 			{"Nacos 2.3.2", []string{"nacos BenchmarkAcquire/2.3.2 ns/op"}, true},
 			{"Nacos 3.1.0", []string{"nacos BenchmarkAcquire/3.1.0 ns/op"}, true},
 		}},
 		{"64 processes at once, the last of them", "ms", []bar{
-			all64("Redis 7.0", "redis", "SixtyFourAtOnce"),
-			all64("MariaDB 10.11", "mysql", "mariadb/SixtyFourAtOnce"),
-			all64("etcd 3.4", "etcd", "SixtyFourAtOnce"),
-			all64("MySQL 9.7", "mysql", "mysql/SixtyFourAtOnce"),
-			all64("ZooKeeper 3.9", "zookeeper", "SixtyFourAtOnce"),
+			concurrentBar("Redis 7.0", "redis", "SixtyFourAtOnce"),
+			concurrentBar("MariaDB 10.11", "mysql", "mariadb/SixtyFourAtOnce"),
+			concurrentBar("etcd 3.4", "etcd", "SixtyFourAtOnce"),
+			concurrentBar("MySQL 9.7", "mysql", "mysql/SixtyFourAtOnce"),
+			concurrentBar("ZooKeeper 3.9", "zookeeper", "SixtyFourAtOnce"),
 			{"Nacos 2.3.2", []string{"nacos BenchmarkSixtyFourProcesses/2.3.2 max-ms"}, true},
 			{"Nacos 3.1.0", []string{"nacos BenchmarkSixtyFourProcesses/3.1.0 max-ms"}, true},
 		}},
 	}},
 }
 
-func overhead(label, name string) bar {
+func overheadBar(label, name string) bar {
 	return bar{label, []string{"driver BenchmarkOverhead/" + name + " bare-ns", "driver BenchmarkOverhead/" + name + " added-ns"}, true}
 }
 
-func rows(title, name string) panel {
+func rowsPanel(title, name string) panel {
 	of := func(label, who string, ours bool) bar {
 		return bar{label, []string{"driver/servertest BenchmarkServer/" + name + " " + who + "-rows/s"}, ours}
 	}
 	return panel{title, "", []bar{of("AUTO_INCREMENT", "auto", false), of("keys of the program's own", "explicit", false), of("leafsql", "leaf", true)}}
 }
 
-func worker(label, source, name string) bar {
+func workerBar(label, source, name string) bar {
 	return bar{label, []string{"idgen/worker/" + source + " BenchmarkWorker/" + name + " p50-ms"}, true}
 }
 
-func all64(label, source, name string) bar {
+func concurrentBar(label, source, name string) bar {
 	return bar{label, []string{"idgen/worker/" + source + " BenchmarkWorker/" + name + " max-ms"}, true}
 }

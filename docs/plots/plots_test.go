@@ -40,7 +40,7 @@ func TestPictures(t *testing.T) {
 
 // TestBenchmarksAreThere: the benchmarks of make figures exist.
 func TestBenchmarksAreThere(t *testing.T) {
-	for folder, names := range benchmarks() {
+	for folder, names := range benchmarksByFolder() {
 		files, _ := filepath.Glob(filepath.Join("..", "..", folder, "*_test.go"))
 		var source string
 		for _, file := range files {
@@ -55,7 +55,7 @@ func TestBenchmarksAreThere(t *testing.T) {
 }
 
 func TestFigures(t *testing.T) {
-	all, err := figures(`goos: linux
+	all, err := parseFigures(`goos: linux
 pkg: github.com/leafsql/leafsql/driver
 BenchmarkX/a-2   100   30 ns/op   1 allocs/op
 BenchmarkX/a-2   100   10 ns/op   1 allocs/op
@@ -81,7 +81,7 @@ BenchmarkX/a     1   8 ns/op
 		t.Error(all)
 	}
 	for f, want := range map[float64]string{0.84: "0.8", 7: "7.0", 36.4: "36", 189: "189", 27123: "27,100", 1234567: "1,230,000"} {
-		if got := number(f); got != want {
+		if got := formatNumber(f); got != want {
 			t.Errorf("%v is written %s, want %s", f, got, want)
 		}
 	}
@@ -89,7 +89,7 @@ BenchmarkX/a     1   8 ns/op
 
 func read(t *testing.T, file string) map[string]figure {
 	t.Helper()
-	all, err := figures(content(t, file))
+	all, err := parseFigures(content(t, file))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -86,7 +86,7 @@ func TestPlaceholders(t *testing.T) {
 // TestReturning: INSERT … RETURNING returns rows through Query.
 func TestReturning(t *testing.T) {
 	server := mysqltest.TargetOf(t, mysqltest.MariaDB)
-	server.Needs(t, "INSERT … RETURNING", 100500, 0)
+	server.SkipUnless(t, "INSERT … RETURNING", 100500, 0)
 	for _, params := range []string{"", "&interpolateParams=true"} {
 		_, leaf := openOn(t, server.Database(t), "leafTables=t"+params, allocTable, row("t", 10, 1000), tableT)
 		var id int64

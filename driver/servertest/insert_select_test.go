@@ -171,7 +171,7 @@ func TestOrderOfASelectInParentheses(t *testing.T) {
 // TestSelectWithOffsetOnly: MariaDB allows OFFSET without LIMIT.
 func TestSelectWithOffsetOnly(t *testing.T) {
 	server := mysqltest.TargetOf(t, mysqltest.MariaDB)
-	server.Needs(t, "OFFSET … ROWS", 100600, 0)
+	server.SkipUnless(t, "OFFSET … ROWS", 100600, 0)
 	_, leaf := openOn(t, server.Database(t), "leafTables=t", allocTable, row("t", notByUs, 1000), tableT, "CREATE TABLE src (a INT)", "INSERT INTO src VALUES (1), (2), (3)")
 	if id := insertID(t, leaf, "INSERT INTO t (a) SELECT a FROM src ORDER BY a OFFSET 1 ROWS"); id != notByUs {
 		t.Errorf("id %d", id)

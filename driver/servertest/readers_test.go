@@ -15,7 +15,7 @@ import (
 // rows misses no row.
 func TestReadersByID(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
-		server.Needs(t, "SKIP LOCKED", 100600, 80000)
+		server.SkipUnless(t, "SKIP LOCKED", 100600, 80000)
 		for _, c := range []struct {
 			name, auto   string
 			two          bool // one of two writers is another process

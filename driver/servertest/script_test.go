@@ -110,7 +110,7 @@ func playScripts(t *testing.T, scripts []script) {
 }
 
 func (sc *script) run(t *testing.T, target mysqltest.Target) {
-	target.Needs(t, sc.name, sc.since, sc.since)
+	target.SkipUnless(t, sc.name, sc.since, sc.since)
 	want := sc.play(t, target, "mysql", "AUTO_INCREMENT")
 	for _, auto := range []string{"AUTO_INCREMENT", ""} {
 		got := sc.play(t, target, driver.Name, auto)

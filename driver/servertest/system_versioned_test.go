@@ -16,7 +16,7 @@ const versioned = " WITH SYSTEM VERSIONING"
 func mariaDBWithVersions(t *testing.T) mysqltest.Target {
 	t.Helper()
 	server := mysqltest.TargetOf(t, mysqltest.MariaDB)
-	server.Needs(t, "WITH SYSTEM VERSIONING", 100304, 0)
+	server.SkipUnless(t, "WITH SYSTEM VERSIONING", 100304, 0)
 	return server
 }
 

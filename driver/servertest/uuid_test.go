@@ -23,7 +23,7 @@ func TestUUID7(t *testing.T) {
 
 func TestUUID7InTypeUUID(t *testing.T) {
 	server := mysqltest.TargetOf(t, mysqltest.MariaDB)
-	server.Needs(t, "the type UUID", 100700, 0)
+	server.SkipUnless(t, "the type UUID", 100700, 0)
 	fillUUIDs(t, server, "UUID")
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 func TestShop(t *testing.T) {
-	shopdb.Each(t, func(t *testing.T, dsn string) {
+	shopdb.RunOnServers(t, func(t *testing.T, dsn string) {
 		db, err := shop.Open(dsn)
 		if err != nil {
 			t.Fatal(err)
@@ -22,7 +22,7 @@ func TestShop(t *testing.T) {
 		stored := func(cs ...shop.Customer) {
 			t.Helper()
 			for _, c := range cs {
-				shopdb.Want(t, dsn, fmt.Sprintf("SELECT email, name FROM customers WHERE id = %d", c.ID), c.Email+" "+c.Name)
+				shopdb.WantRows(t, dsn, fmt.Sprintf("SELECT email, name FROM customers WHERE id = %d", c.ID), c.Email+" "+c.Name)
 			}
 		}
 
@@ -48,7 +48,7 @@ func TestShop(t *testing.T) {
 		if err := shop.AddAll(ctx, db, &mixed); err != nil {
 			t.Fatal(err)
 		}
-		shopdb.Want(t, dsn, fmt.Sprintf("SELECT email, id - %d FROM customers WHERE email IN ('m1', 'm2', 'm3') ORDER BY email", mixed[0].ID),
+		shopdb.WantRows(t, dsn, fmt.Sprintf("SELECT email, id - %d FROM customers WHERE email IN ('m1', 'm2', 'm3') ORDER BY email", mixed[0].ID),
 			"m1 0", fmt.Sprintf("m2 %d", 9-mixed[0].ID), "m3 1")
 
 		cy := shop.Customer{Email: "cy@x", Name: "Cyrus"}
@@ -86,6 +86,6 @@ func TestShop(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		shopdb.Want(t, dsn, "SELECT name FROM customers WHERE email IN ('map@x', 'raw@x', 'r@x') AND id > 1000 ORDER BY id", "Map", "RAW", "R!")
+		shopdb.WantRows(t, dsn, "SELECT name FROM customers WHERE email IN ('map@x', 'raw@x', 'r@x') AND id > 1000 ORDER BY id", "Map", "RAW", "R!")
 	})
 }

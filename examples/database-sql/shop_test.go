@@ -12,7 +12,7 @@ import (
 )
 
 func TestShop(t *testing.T) {
-	shopdb.Each(t, func(t *testing.T, dsn string) {
+	shopdb.RunOnServers(t, func(t *testing.T, dsn string) {
 		for _, params := range []string{"", "&interpolateParams=true", "&clientFoundRows=true&multiStatements=true"} {
 			t.Run(params, func(t *testing.T) { run(t, dsn, params) })
 		}
@@ -36,7 +36,7 @@ func run(t *testing.T, dsn, params string) {
 	if first < shopdb.FirstCustomer {
 		t.Fatalf("id %d, leaf_alloc starts at %d", first, shopdb.FirstCustomer)
 	}
-	shopdb.Want(t, dsn, "SELECT id = "+str(first)+", email FROM customers", "1 ann@x")
+	shopdb.WantRows(t, dsn, "SELECT id = "+str(first)+", email FROM customers", "1 ann@x")
 
 	batch := []shop.Customer{{Email: "bob@x", Name: "Bob"}, {Email: "cy@x", Name: "Cy"}, {Email: "di@x", Name: "Di"}}
 	if err := shop.AddAll(ctx, db, batch); err != nil {
@@ -46,7 +46,7 @@ func run(t *testing.T, dsn, params string) {
 		if c.ID != first+1+int64(i) {
 			t.Errorf("row %d of the batch: id %d after %d", i, c.ID, first)
 		}
-		shopdb.Want(t, dsn, "SELECT email FROM customers WHERE id = "+str(c.ID), c.Email)
+		shopdb.WantRows(t, dsn, "SELECT email FROM customers WHERE id = "+str(c.ID), c.Email)
 	}
 
 	again := shop.Customer{Email: "cy@x", Name: "Cyrus"}
@@ -59,7 +59,7 @@ func run(t *testing.T, dsn, params string) {
 	if err := shop.Put(ctx, db, &eve); err != nil {
 		t.Fatal(err)
 	}
-	shopdb.Want(t, dsn, "SELECT name FROM customers WHERE id IN ("+str(again.ID)+", "+str(eve.ID)+") ORDER BY id", "Cyrus", "Eve")
+	shopdb.WantRows(t, dsn, "SELECT name FROM customers WHERE id IN ("+str(again.ID)+", "+str(eve.ID)+") ORDER BY id", "Cyrus", "Eve")
 
 	own := []shop.Customer{{Email: "f@x"}, {ID: 7, Email: "g@x"}, {Email: "h@x"}}
 	if err := shop.Import(ctx, db, own); err != nil {
@@ -69,7 +69,7 @@ func run(t *testing.T, dsn, params string) {
 		t.Errorf("import: %+v", own)
 	}
 	for _, c := range own {
-		shopdb.Want(t, dsn, "SELECT email FROM customers WHERE id = "+str(c.ID), c.Email)
+		shopdb.WantRows(t, dsn, "SELECT email FROM customers WHERE id = "+str(c.ID), c.Email)
 	}
 
 	ivy := shop.Customer{Email: "ivy@x", Name: "Ivy"}
@@ -77,7 +77,7 @@ func run(t *testing.T, dsn, params string) {
 	if err != nil || len(orders) != 3 {
 		t.Fatal(orders, err)
 	}
-	shopdb.Want(t, dsn, "SELECT id, total, customer_id = "+str(ivy.ID)+" FROM orders ORDER BY total",
+	shopdb.WantRows(t, dsn, "SELECT id, total, customer_id = "+str(ivy.ID)+" FROM orders ORDER BY total",
 		str(orders[0].First)+" 10 1", str(orders[1].First)+" 20 1", str(orders[2].First)+" 30 1")
 
 	var dup *mysql.MySQLError

@@ -10,7 +10,7 @@ import (
 )
 
 func TestShop(t *testing.T) {
-	shopdb.EachWith(t, shopdb.Alloc, func(t *testing.T, dsn string) {
+	shopdb.RunOnServersWith(t, shopdb.Alloc, func(t *testing.T, dsn string) {
 		db, err := shop.Open(dsn)
 		if err != nil {
 			t.Fatal(err)
@@ -26,11 +26,11 @@ func TestShop(t *testing.T) {
 		stored := func(cs ...*ent.Customer) {
 			t.Helper()
 			for _, c := range cs {
-				shopdb.Want(t, dsn, fmt.Sprintf("SELECT email, name FROM customers WHERE id = %d", c.ID), c.Email+" "+c.Name)
+				shopdb.WantRows(t, dsn, fmt.Sprintf("SELECT email, name FROM customers WHERE id = %d", c.ID), c.Email+" "+c.Name)
 			}
 		}
 		check(db.Schema.Create(ctx))
-		shopdb.Want(t, dsn, "SELECT COUNT(*) FROM information_schema.columns WHERE table_schema = DATABASE() AND extra LIKE '%auto_increment%'", "0")
+		shopdb.WantRows(t, dsn, "SELECT COUNT(*) FROM information_schema.columns WHERE table_schema = DATABASE() AND extra LIKE '%auto_increment%'", "0")
 
 		ann, err := shop.Add(ctx, db, "ann@x", "Ann")
 		check(err)
@@ -64,7 +64,7 @@ func TestShop(t *testing.T) {
 		check(db.Customer.CreateBulk(
 			db.Customer.Create().SetEmail("eve@x").SetName("Eva"),
 			db.Customer.Create().SetEmail("new@x").SetName("New")).OnConflict().UpdateNewValues().Exec(ctx))
-		shopdb.Want(t, dsn, "SELECT name FROM customers WHERE email IN ('eve@x', 'new@x') AND id > 1000 ORDER BY id", "Eva", "New")
+		shopdb.WantRows(t, dsn, "SELECT name FROM customers WHERE email IN ('eve@x', 'new@x') AND id > 1000 ORDER BY id", "Eva", "New")
 
 		tx, err := db.Tx(ctx)
 		check(err)

@@ -69,9 +69,9 @@ an asynchronous replica. On the left the row in leaf_alloc has no mark.
 		time time.Duration // time for inserts after the fail-over
 	}{
 		{"Three programs insert orders.", (*pane).start, time.Second},
-		{"One of them has nothing to do.", (*pane).rest, time.Second},
-		{"The replica of leaf_alloc receives nothing any more.", (*pane).lag, 2 * time.Second},
-		{"They fetch ranges that the replica lacks.", (*pane).lose, time.Second},
+		{"One of them has nothing to do.", (*pane).pauseFirstProgram, time.Second},
+		{"The replica of leaf_alloc receives nothing any more.", (*pane).stopReplication, 2 * time.Second},
+		{"They fetch ranges that the replica lacks.", (*pane).waitForLostRanges, time.Second},
 		{"The primary is killed, the replica takes over. Three more programs start.", (*pane).failOver, 8 * time.Second},
 	} {
 		fmt.Fprintf(out, "%6.1f s  %s\n", time.Since(d.began).Seconds(), act.says)
@@ -119,7 +119,7 @@ func (d *demo) finish(ctx context.Context) error {
 	var twice, refused [2]int64
 	for i, p := range d.panes {
 		var err error
-		if twice[i], err = p.twice(ctx); err != nil {
+		if twice[i], err = p.countDuplicates(ctx); err != nil {
 			return err
 		}
 		refused[i] = p.duplicates.Load()

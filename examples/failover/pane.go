@@ -133,7 +133,7 @@ func (p *pane) insert(db *sql.DB, program int) {
 		}
 		if err == nil {
 			p.orders.Add(1)
-			p.note(result)
+			p.noteFirstID(result)
 		}
 	}
 }
@@ -142,8 +142,8 @@ func (p *pane) insert(db *sql.DB, program int) {
 // ranges.
 const margin = 1 << 36
 
-// note records the time of the first id above the margin.
-func (p *pane) note(result sql.Result) {
+// noteFirstID records the time of the first id above the margin.
+func (p *pane) noteFirstID(result sql.Result) {
 	if at := p.promoted.Load(); at != nil {
 		if id, err := result.LastInsertId(); err == nil && id > margin {
 			p.first.CompareAndSwap(0, max(time.Since(*at).Milliseconds(), 1))
@@ -151,44 +151,44 @@ func (p *pane) note(result sql.Result) {
 	}
 }
 
-// rest stops the inserts of the first program, so that it cannot notice later that leaf_alloc has gone
-// back.
-func (p *pane) rest(context.Context) error {
+// pauseFirstProgram stops the inserts of the first program, so that it cannot notice later that leaf_alloc has
+// gone back.
+func (p *pane) pauseFirstProgram(context.Context) error {
 	p.idle.Store(true)
 	return nil
 }
 
-// lag stops the replication, once the replica has the ranges that the first program
+// stopReplication stops the replication, once the replica has the ranges that the first program
 // fetched.
-func (p *pane) lag(ctx context.Context) error {
-	position, err := ask[string](ctx, p.primary.DSN("ids"), "SELECT @@gtid_binlog_pos")
+func (p *pane) stopReplication(ctx context.Context) error {
+	position, err := queryValue[string](ctx, p.primary.DSN("ids"), "SELECT @@gtid_binlog_pos")
 	if err != nil {
 		return err
 	}
-	if late, err := ask[int](ctx, p.replica.DSN(""), "SELECT MASTER_GTID_WAIT('"+position+"', 60)"); err != nil || late != 0 {
+	if late, err := queryValue[int](ctx, p.replica.DSN(""), "SELECT MASTER_GTID_WAIT('"+position+"', 60)"); err != nil || late != 0 {
 		return fmt.Errorf("the replica does not follow: %d, %w", late, err)
 	}
 	return execute(ctx, p.replica, "STOP SLAVE IO_THREAD")
 }
 
-// lose waits until the primary has issued ranges that the replica lacks.
-func (p *pane) lose(ctx context.Context) error {
+// waitForLostRanges waits until the primary has issued ranges that the replica lacks.
+func (p *pane) waitForLostRanges(ctx context.Context) error {
 	const query = "SELECT max_id FROM leaf_alloc"
-	there, err := ask[int64](ctx, p.replica.DSN("ids"), query)
-	for end := time.Now().Add(patience); err == nil; time.Sleep(50 * time.Millisecond) {
+	there, err := queryValue[int64](ctx, p.replica.DSN("ids"), query)
+	for end := time.Now().Add(fetchTimeout); err == nil; time.Sleep(50 * time.Millisecond) {
 		var here int64
-		if here, err = ask[int64](ctx, p.primary.DSN("ids"), query); err == nil && here >= there+500 {
+		if here, err = queryValue[int64](ctx, p.primary.DSN("ids"), query); err == nil && here >= there+500 {
 			return nil
 		}
 		if time.Now().After(end) {
-			return fmt.Errorf("the row is at %d, and at %d on the replica, after %v", here, there, patience)
+			return fmt.Errorf("the row is at %d, and at %d on the replica, after %v", here, there, fetchTimeout)
 		}
 	}
 	return err
 }
 
-// patience is the timeout for fetched ranges.
-const patience = time.Minute
+// fetchTimeout is the timeout for fetched ranges.
+const fetchTimeout = time.Minute
 
 // failOver kills the primary and makes the replica the new one.
 func (p *pane) failOver(ctx context.Context) error {
@@ -213,9 +213,9 @@ func (p *pane) stop() error {
 	return nil
 }
 
-// twice returns how many ids are in both databases of the shop.
-func (p *pane) twice(ctx context.Context) (int64, error) {
-	return ask[int64](ctx, p.dsns[0], fmt.Sprintf("SELECT COUNT(*) FROM shop_%t_0.orders JOIN shop_%t_1.orders USING (id)", p.marked, p.marked))
+// countDuplicates returns how many ids are in both databases of the shop.
+func (p *pane) countDuplicates(ctx context.Context) (int64, error) {
+	return queryValue[int64](ctx, p.dsns[0], fmt.Sprintf("SELECT COUNT(*) FROM shop_%t_0.orders JOIN shop_%t_1.orders USING (id)", p.marked, p.marked))
 }
 
 // execute runs statements on one connection to a server.
@@ -234,8 +234,8 @@ func execute(ctx context.Context, server *mysqltest.Server, texts ...string) err
 	return nil
 }
 
-// ask reads one value.
-func ask[T any](ctx context.Context, dsn, query string) (value T, err error) {
+// queryValue reads one value.
+func queryValue[T any](ctx context.Context, dsn, query string) (value T, err error) {
 	db, err := sql.Open("mysql", dsn)
 	if err != nil {
 		return value, err

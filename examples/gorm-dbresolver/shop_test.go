@@ -12,9 +12,9 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// each calls fn with a separate database as replica that gets no row: a replica with
+// runWithReplica calls fn with a separate database as replica that gets no row: a replica with
 // an infinite delay.
-func each(t *testing.T, fn func(t *testing.T, primary string, db *gorm.DB)) {
+func runWithReplica(t *testing.T, fn func(t *testing.T, primary string, db *gorm.DB)) {
 	for _, server := range mysqltest.Targets(t) {
 		t.Run(server.Name, func(t *testing.T) {
 			primary, replica := server.Database(t)+"?"+shopdb.Params, server.Database(t)
@@ -36,7 +36,7 @@ func each(t *testing.T, fn func(t *testing.T, primary string, db *gorm.DB)) {
 }
 
 func TestWritesGoToThePrimary(t *testing.T) {
-	each(t, func(t *testing.T, primary string, db *gorm.DB) {
+	runWithReplica(t, func(t *testing.T, primary string, db *gorm.DB) {
 		all := []shop.Customer{{Email: "ann@x", Name: "Ann"}, {Email: "bob@x", Name: "Bob"}}
 		if err := db.Create(&all).Error; err != nil {
 			t.Fatal(err)
@@ -45,7 +45,7 @@ func TestWritesGoToThePrimary(t *testing.T) {
 			if c.ID < shopdb.FirstCustomer {
 				t.Errorf("id %d", c.ID)
 			}
-			shopdb.Want(t, primary, fmt.Sprintf("SELECT email FROM customers WHERE id = %d", c.ID), c.Email)
+			shopdb.WantRows(t, primary, fmt.Sprintf("SELECT email FROM customers WHERE id = %d", c.ID), c.Email)
 		}
 		if err := shop.Rename(db, "ann@x", "Anna"); err != nil {
 			t.Error(err)
@@ -59,14 +59,14 @@ func TestWritesGoToThePrimary(t *testing.T) {
 		if err := db.Exec("INSERT INTO customers (email, name) SELECT 'copy', name FROM customers WHERE id = ?", all[0].ID).Error; err != nil {
 			t.Error(err)
 		}
-		shopdb.Want(t, primary, "SELECT name FROM customers WHERE email = 'copy'", "Anna")
+		shopdb.WantRows(t, primary, "SELECT name FROM customers WHERE email = 'copy'", "Anna")
 	})
 }
 
 // TestTextsThatGoToTheReplica: dbresolver decides by the beginning and the end of a
 // text.
 func TestTextsThatGoToTheReplica(t *testing.T) {
-	each(t, func(t *testing.T, _ string, db *gorm.DB) {
+	runWithReplica(t, func(t *testing.T, _ string, db *gorm.DB) {
 		if err := db.Create(&shop.Customer{Email: "ann@x"}).Error; err != nil {
 			t.Fatal(err)
 		}

@@ -15,8 +15,8 @@ import (
 	"github.com/leafsql/leafsql/examples/internal/shopdb"
 )
 
-func each(t *testing.T, fn func(t *testing.T, dsn string, db *gorm.DB)) {
-	shopdb.EachWith(t, shopdb.Alloc, func(t *testing.T, dsn string) {
+func runOnServers(t *testing.T, fn func(t *testing.T, dsn string, db *gorm.DB)) {
+	shopdb.RunOnServersWith(t, shopdb.Alloc, func(t *testing.T, dsn string) {
 		db, err := shop.Open(dsn)
 		if err != nil {
 			t.Fatal(err)
@@ -38,11 +38,11 @@ func closePool(t *testing.T, db *gorm.DB) {
 	t.Cleanup(func() { pool.Close() })
 }
 
-// stored checks that customers' IDs are those of their rows.
-func stored(t *testing.T, dsn string, cs ...shop.Customer) {
+// checkStored checks that customers' IDs are those of their rows.
+func checkStored(t *testing.T, dsn string, cs ...shop.Customer) {
 	t.Helper()
 	for _, c := range cs {
-		shopdb.Want(t, dsn, fmt.Sprintf("SELECT email, name FROM customers WHERE id = %d", c.ID), c.Email+" "+c.Name)
+		shopdb.WantRows(t, dsn, fmt.Sprintf("SELECT email, name FROM customers WHERE id = %d", c.ID), c.Email+" "+c.Name)
 	}
 }
 
@@ -54,13 +54,13 @@ func check(t *testing.T, err error) {
 }
 
 func TestTablesHaveNoAutoIncrement(t *testing.T) {
-	each(t, func(t *testing.T, dsn string, _ *gorm.DB) {
-		shopdb.Want(t, dsn, "SELECT COUNT(*) FROM information_schema.columns WHERE table_schema = DATABASE() AND extra LIKE '%auto_increment%'", "0")
+	runOnServers(t, func(t *testing.T, dsn string, _ *gorm.DB) {
+		shopdb.WantRows(t, dsn, "SELECT COUNT(*) FROM information_schema.columns WHERE table_schema = DATABASE() AND extra LIKE '%auto_increment%'", "0")
 	})
 }
 
 func TestCreate(t *testing.T) {
-	each(t, func(t *testing.T, dsn string, db *gorm.DB) {
+	runOnServers(t, func(t *testing.T, dsn string, db *gorm.DB) {
 		ann := shop.Customer{Email: "ann@x", Name: "Ann"}
 		check(t, shop.Add(db, &ann))
 		if ann.ID < shopdb.FirstCustomer {
@@ -74,15 +74,15 @@ func TestCreate(t *testing.T) {
 		if cs[4].ID != 8 || cs[5].ID != cs[3].ID+1 {
 			t.Errorf("mixed batch: %+v", cs)
 		}
-		stored(t, dsn, append(cs, ann, own)...)
+		checkStored(t, dsn, append(cs, ann, own)...)
 
 		pointers := []*shop.Customer{{Email: "p1"}, {Email: "p2"}}
 		check(t, db.Create(&pointers).Error)
-		stored(t, dsn, *pointers[0], *pointers[1])
+		checkStored(t, dsn, *pointers[0], *pointers[1])
 
 		row := map[string]any{"email": "map@x", "name": "Map"}
 		check(t, db.Model(&shop.Customer{}).Create(row).Error)
-		shopdb.Want(t, dsn, "SELECT COUNT(*) FROM customers WHERE email = 'map@x' AND id > 1000", "1")
+		shopdb.WantRows(t, dsn, "SELECT COUNT(*) FROM customers WHERE email = 'map@x' AND id > 1000", "1")
 
 		var first shop.Customer
 		check(t, db.Where(shop.Customer{Email: "foc@x"}).Attrs(shop.Customer{Name: "Foc"}).FirstOrCreate(&first).Error)
@@ -92,12 +92,12 @@ func TestCreate(t *testing.T) {
 		check(t, db.Save(&saved).Error) // a key: updates
 		absent := shop.Customer{ID: 9, Email: "nine@x", Name: "Nine"}
 		check(t, db.Save(&absent).Error) // a key without a row: creates
-		stored(t, dsn, first, saved, absent)
+		checkStored(t, dsn, first, saved, absent)
 	})
 }
 
 func TestAssociations(t *testing.T) {
-	each(t, func(t *testing.T, dsn string, db *gorm.DB) {
+	runOnServers(t, func(t *testing.T, dsn string, db *gorm.DB) {
 		ann := shop.Customer{Email: "ann@x", Name: "Ann", Orders: []shop.Order{{Total: 10}, {Total: 20}}}
 		check(t, shop.Add(db, &ann))
 		bob := shop.Order{Total: 30, Customer: &shop.Customer{Email: "bob@x", Name: "Bob"}}
@@ -106,14 +106,14 @@ func TestAssociations(t *testing.T) {
 		ann.Name = "Anna"
 		ann.Orders = append(ann.Orders, shop.Order{Total: 50}, shop.Order{Total: 60}) // new orders after the stored ones
 		check(t, db.Session(&gorm.Session{FullSaveAssociations: true}).Save(&ann).Error)
-		stored(t, dsn, ann, *bob.Customer)
+		checkStored(t, dsn, ann, *bob.Customer)
 		want := []string{}
 		for _, o := range append(ann.Orders, bob) {
 			want = append(want, fmt.Sprint(o.ID, o.CustomerID, o.Total))
 		}
 		// bob's order is older than the ones appended later
 		want[2], want[3], want[4], want[5] = want[5], want[2], want[3], want[4]
-		shopdb.Want(t, dsn, "SELECT id, customer_id, total FROM orders ORDER BY id", want...)
+		shopdb.WantRows(t, dsn, "SELECT id, customer_id, total FROM orders ORDER BY id", want...)
 
 		// Customers and their orders in one batch: one block for each table.
 		cs := []shop.Customer{
@@ -121,21 +121,21 @@ func TestAssociations(t *testing.T) {
 			{Email: "d", Orders: []shop.Order{{Total: 3}}},
 		}
 		check(t, db.Create(&cs).Error)
-		stored(t, dsn, cs...)
+		checkStored(t, dsn, cs...)
 		want = nil
 		for _, c := range cs {
 			for _, o := range c.Orders {
 				want = append(want, fmt.Sprint(o.ID, c.ID, o.Total))
 			}
 		}
-		shopdb.Want(t, dsn, "SELECT id, customer_id, total FROM orders WHERE total < 10 ORDER BY id", want...)
+		shopdb.WantRows(t, dsn, "SELECT id, customer_id, total FROM orders WHERE total < 10 ORDER BY id", want...)
 	})
 }
 
 // TestNewOrdersBeforeStoredOnes: GORM saves the orders in one upsert, in which
 // only some rows have a key.
 func TestNewOrdersBeforeStoredOnes(t *testing.T) {
-	each(t, func(t *testing.T, dsn string, db *gorm.DB) {
+	runOnServers(t, func(t *testing.T, dsn string, db *gorm.DB) {
 		ann := shop.Customer{Email: "ann@x", Name: "Ann", Orders: []shop.Order{{Total: 10}, {Total: 20}}}
 		check(t, shop.Add(db, &ann))
 		ann.Orders = append([]shop.Order{{Total: 1}, {Total: 2}}, ann.Orders...)
@@ -144,12 +144,12 @@ func TestNewOrdersBeforeStoredOnes(t *testing.T) {
 		for _, o := range append(ann.Orders[2:], ann.Orders[:2]...) {
 			want = append(want, fmt.Sprint(o.ID, o.Total))
 		}
-		shopdb.Want(t, dsn, "SELECT id, total FROM orders ORDER BY id", want...)
+		shopdb.WantRows(t, dsn, "SELECT id, total FROM orders ORDER BY id", want...)
 	})
 }
 
 func TestUpsert(t *testing.T) {
-	each(t, func(t *testing.T, dsn string, db *gorm.DB) {
+	runOnServers(t, func(t *testing.T, dsn string, db *gorm.DB) {
 		ann := shop.Customer{Email: "ann@x", Name: "Ann"}
 		check(t, shop.Put(db, &ann))
 		again := shop.Customer{Email: "ann@x", Name: "Anna"}
@@ -157,11 +157,11 @@ func TestUpsert(t *testing.T) {
 		if again.ID != ann.ID {
 			t.Errorf("upsert of an existing row: id %d, want %d", again.ID, ann.ID)
 		}
-		stored(t, dsn, again)
+		checkStored(t, dsn, again)
 
 		fresh := []shop.Customer{{Email: "b"}, {Email: "c"}, {Email: "d"}}
 		check(t, db.Clauses(clause.OnConflict{UpdateAll: true}).Create(&fresh).Error)
-		stored(t, dsn, fresh...)
+		checkStored(t, dsn, fresh...)
 
 		// The email exists and nothing changes: GORM leaves ID 0, unless
 		// clientFoundRows counts the row, or the server has RETURNING.
@@ -172,13 +172,13 @@ func TestUpsert(t *testing.T) {
 		}
 		free := shop.Customer{Email: "free@x", Name: "Free"}
 		check(t, shop.AddNew(db, &free))
-		stored(t, dsn, again, free)
+		checkStored(t, dsn, again, free)
 
 		some := []shop.Customer{{Email: "e"}, {Email: "b"}, {Email: "f"}} // the email of the second one exists
 		check(t, db.Clauses(clause.OnConflict{DoNothing: true}).Create(&some).Error)
 		for _, c := range some {
 			if c.ID != 0 {
-				stored(t, dsn, c)
+				checkStored(t, dsn, c)
 			}
 		}
 		check(t, db.Clauses(clause.Insert{Modifier: "IGNORE"}).Create(&shop.Customer{Email: "ann@x"}).Error)
@@ -186,7 +186,7 @@ func TestUpsert(t *testing.T) {
 }
 
 func TestClientFoundRowsTellsTheIDOfAnUnchangedRow(t *testing.T) {
-	shopdb.EachWith(t, shopdb.Alloc, func(t *testing.T, dsn string) {
+	shopdb.RunOnServersWith(t, shopdb.Alloc, func(t *testing.T, dsn string) {
 		db, err := shop.Open(dsn + "&clientFoundRows=true")
 		check(t, err)
 		closePool(t, db)
@@ -202,14 +202,14 @@ func TestClientFoundRowsTellsTheIDOfAnUnchangedRow(t *testing.T) {
 }
 
 func TestSoftDelete(t *testing.T) {
-	each(t, func(t *testing.T, dsn string, db *gorm.DB) {
+	runOnServers(t, func(t *testing.T, dsn string, db *gorm.DB) {
 		ann := shop.Customer{Email: "ann@x", Name: "Ann"}
 		check(t, shop.Add(db, &ann))
 		check(t, db.Delete(&ann).Error)
 		if err := db.First(&shop.Customer{}, ann.ID).Error; !errors.Is(err, gorm.ErrRecordNotFound) {
 			t.Errorf("a deleted customer is found: %v", err)
 		}
-		stored(t, dsn, ann)
+		checkStored(t, dsn, ann)
 		back := shop.Customer{Email: "ann@x", Name: "Back"}
 		check(t, db.Clauses(clause.OnConflict{DoUpdates: clause.Assignments(map[string]any{"name": "Back", "deleted_at": nil})}).Create(&back).Error)
 		if back.ID != ann.ID {
@@ -220,7 +220,7 @@ func TestSoftDelete(t *testing.T) {
 }
 
 func TestTransactionsAndErrors(t *testing.T) {
-	each(t, func(t *testing.T, dsn string, db *gorm.DB) {
+	runOnServers(t, func(t *testing.T, dsn string, db *gorm.DB) {
 		ann := shop.Customer{Email: "ann@x", Name: "Ann"}
 		err := db.Transaction(func(tx *gorm.DB) error {
 			check(t, shop.Add(tx, &ann))
@@ -238,7 +238,7 @@ func TestTransactionsAndErrors(t *testing.T) {
 			return tx.Exec("INSERT INTO orders (customer_id, total) VALUES (?, ?)", ann.ID, 5).Error
 		})
 		check(t, err)
-		shopdb.Want(t, dsn, "SELECT c.email, o.total FROM orders o JOIN customers c ON c.id = o.customer_id", "ann@x 5")
+		shopdb.WantRows(t, dsn, "SELECT c.email, o.total FROM orders o JOIN customers c ON c.id = o.customer_id", "ann@x 5")
 
 		translating := db.Session(&gorm.Session{})
 		translating.TranslateError = true
@@ -261,19 +261,19 @@ type Mute struct {
 }
 
 func TestOtherKeys(t *testing.T) {
-	shopdb.EachWith(t, nil, func(t *testing.T, dsn string) {
+	shopdb.RunOnServersWith(t, nil, func(t *testing.T, dsn string) {
 		db, err := gorm.Open(mysql.New(mysql.Config{DriverName: driver.Name, DSN: dsn + ",notes,mutes&leafCreate=true"}), &gorm.Config{Logger: logger.Discard})
 		check(t, err)
 		closePool(t, db)
 		check(t, db.AutoMigrate(&Note{}, &Mute{}))
 		notes := []Note{{Text: "a"}, {Text: "b"}}
 		check(t, db.Create(&notes).Error)
-		shopdb.Want(t, dsn, "SELECT id, text FROM notes", fmt.Sprint(notes[0].ID, " a"), fmt.Sprint(notes[1].ID, " b"))
-		shopdb.Want(t, dsn, "SELECT max_id > 2 FROM leaf_alloc WHERE biz_tag = 'notes'", "1") // the ids do not come from AUTO_INCREMENT
+		shopdb.WantRows(t, dsn, "SELECT id, text FROM notes", fmt.Sprint(notes[0].ID, " a"), fmt.Sprint(notes[1].ID, " b"))
+		shopdb.WantRows(t, dsn, "SELECT max_id > 2 FROM leaf_alloc WHERE biz_tag = 'notes'", "1") // the ids do not come from AUTO_INCREMENT
 		mute := Mute{Text: "a"}
 		check(t, db.Create(&mute).Error)
-		shopdb.Want(t, dsn, "SELECT id, text FROM mutes", "1 a") // the key is filled,
-		if mute.ID != 0 {                                        // but GORM does not read the id
+		shopdb.WantRows(t, dsn, "SELECT id, text FROM mutes", "1 a") // the key is filled,
+		if mute.ID != 0 {                                            // but GORM does not read the id
 			t.Errorf("id %d: the caveat in the README is out of date", mute.ID)
 		}
 	})
@@ -281,13 +281,13 @@ func TestOtherKeys(t *testing.T) {
 
 // TestConnection: GORM works with a pool instead of a DSN.
 func TestConnection(t *testing.T) {
-	each(t, func(t *testing.T, dsn string, db *gorm.DB) {
+	runOnServers(t, func(t *testing.T, dsn string, db *gorm.DB) {
 		pool, err := db.DB()
 		check(t, err)
 		own, err := gorm.Open(mysql.New(mysql.Config{Conn: pool}), &gorm.Config{Logger: logger.Discard, SkipDefaultTransaction: true})
 		check(t, err)
 		ann := shop.Customer{Email: "ann@x", Name: "Ann"}
 		check(t, shop.Add(own, &ann))
-		stored(t, dsn, ann)
+		checkStored(t, dsn, ann)
 	})
 }

@@ -33,7 +33,7 @@ const (
 
 func main() {
 	if os.Getenv(goEnv) != "" {
-		if err := orders(); err != nil {
+		if err := writeOrders(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -85,7 +85,7 @@ func run(ctx context.Context, out io.Writer, rows int) error {
 	if err := leaf.write(ctx, out, db, addr, rows); err != nil {
 		return err
 	}
-	if n, err := leaf.duplicates(ctx, db); err != nil || n > 0 {
+	if n, err := leaf.countDuplicates(ctx, db); err != nil || n > 0 {
 		return errors.Join(err, fmt.Errorf("%d ids are there twice", n))
 	}
 	return nil
@@ -146,7 +146,7 @@ func (s shards) write(ctx context.Context, out io.Writer, db *sql.DB, addr strin
 	total := 0
 	for i, p := range programs {
 		var n int
-		if err := db.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+s.both()+" WHERE program = ?", p.name).Scan(&n); err != nil {
+		if err := db.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+s.ordersSQL()+" WHERE program = ?", p.name).Scan(&n); err != nil {
 			return err
 		}
 		if n != rows {
@@ -159,7 +159,7 @@ func (s shards) write(ctx context.Context, out io.Writer, db *sql.DB, addr strin
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	duplicates, err := s.duplicates(ctx, db)
+	duplicates, err := s.countDuplicates(ctx, db)
 	if err != nil {
 		return err
 	}
@@ -167,13 +167,13 @@ func (s shards) write(ctx context.Context, out io.Writer, db *sql.DB, addr strin
 	return nil
 }
 
-// both returns SQL for a table of all orders.
-func (s shards) both() string {
+// ordersSQL returns SQL for a table of all orders.
+func (s shards) ordersSQL() string {
 	return fmt.Sprintf("(SELECT * FROM %s.orders UNION ALL SELECT * FROM %s.orders) AS both_shards", s[0], s[1])
 }
 
-func (s shards) duplicates(ctx context.Context, db *sql.DB) (n int, err error) {
-	err = db.QueryRowContext(ctx, "SELECT COUNT(*) - COUNT(DISTINCT id) FROM "+s.both()).Scan(&n)
+func (s shards) countDuplicates(ctx context.Context, db *sql.DB) (n int, err error) {
+	err = db.QueryRowContext(ctx, "SELECT COUNT(*) - COUNT(DISTINCT id) FROM "+s.ordersSQL()).Scan(&n)
 	return n, err
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// orders writes orders to both shards in turn, and prints how many seconds that took.
-func orders() error {
+// writeOrders writes orders to both shards in turn, and prints how many seconds that took.
+func writeOrders() error {
 	var inserts []*sql.Stmt
 	for shard := range strings.SplitSeq(os.Getenv("SHARDS"), ",") {
 		cfg := mysql.NewConfig()

@@ -8,7 +8,7 @@ import (
 )
 
 func TestShop(t *testing.T) {
-	shopdb.EachWith(t, nil, func(t *testing.T, dsn string) {
+	shopdb.RunOnServersWith(t, nil, func(t *testing.T, dsn string) {
 		for range 2 { // the second time there is nothing to migrate
 			db, err := shop.Open(dsn)
 			if err != nil {
@@ -16,8 +16,8 @@ func TestShop(t *testing.T) {
 			}
 			defer db.Close()
 		}
-		shopdb.Want(t, dsn, "SELECT id, email FROM customers ORDER BY id", "1001 ann@x", "1002 bob@x", "1003 cy@x")
-		shopdb.Want(t, dsn, "SELECT version, dirty FROM schema_migrations", "2 0")
+		shopdb.WantRows(t, dsn, "SELECT id, email FROM customers ORDER BY id", "1001 ann@x", "1002 bob@x", "1003 cy@x")
+		shopdb.WantRows(t, dsn, "SELECT version, dirty FROM schema_migrations", "2 0")
 
 		db, err := shop.Open(dsn)
 		if err != nil {
@@ -32,10 +32,10 @@ func TestShop(t *testing.T) {
 		if err != nil || id <= 1003 {
 			t.Errorf("id %d, %v", id, err)
 		}
-		shopdb.Want(t, dsn, "SELECT country, email FROM customers WHERE id > 1003", "fr di@x")
+		shopdb.WantRows(t, dsn, "SELECT country, email FROM customers WHERE id > 1003", "fr di@x")
 		if err := shop.Down(dsn); err != nil {
 			t.Fatal(err)
 		}
-		shopdb.Want(t, dsn, "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE()", "schema_migrations")
+		shopdb.WantRows(t, dsn, "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE()", "schema_migrations")
 	})
 }

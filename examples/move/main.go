@@ -69,7 +69,7 @@ func move(from, to *sql.DB, where string) (ids []string, err error) {
 		return nil, err
 	}
 	defer source.Rollback()
-	if ids, err = locked(source, where); err != nil || len(ids) == 0 {
+	if ids, err = lockOrders(source, where); err != nil || len(ids) == 0 {
 		return nil, err
 	}
 	target, err := to.BeginTx(ctx, committed)
@@ -77,7 +77,7 @@ func move(from, to *sql.DB, where string) (ids []string, err error) {
 		return nil, err
 	}
 	defer target.Rollback()
-	if err := remove(target, ids); err != nil { // copies of an interrupted move, or of a clone
+	if err := deleteOrders(target, ids); err != nil { // copies of an interrupted move, or of a clone
 		return nil, err
 	}
 	for _, t := range tables {
@@ -88,13 +88,13 @@ func move(from, to *sql.DB, where string) (ids []string, err error) {
 	if err := target.Commit(); err != nil {
 		return nil, err
 	}
-	if err := remove(source, ids); err != nil {
+	if err := deleteOrders(source, ids); err != nil {
 		return nil, err
 	}
 	return ids, source.Commit()
 }
 
-func locked(tx *sql.Tx, where string) (ids []string, err error) {
+func lockOrders(tx *sql.Tx, where string) (ids []string, err error) {
 	rows, err := tx.Query("SELECT id FROM orders WHERE " + where + " ORDER BY id LIMIT 100 FOR UPDATE")
 	if err != nil {
 		return nil, err
@@ -110,7 +110,7 @@ func locked(tx *sql.Tx, where string) (ids []string, err error) {
 	return ids, rows.Err()
 }
 
-func remove(tx *sql.Tx, ids []string) error {
+func deleteOrders(tx *sql.Tx, ids []string) error {
 	for _, t := range slices.Backward(tables) {
 		if _, err := tx.Exec("DELETE FROM " + t.name + " WHERE " + t.order + " IN (" + strings.Join(ids, ",") + ")"); err != nil {
 			return err

@@ -41,7 +41,7 @@ func openAhead(ctx context.Context, dsn string, d time.Duration) (*sql.DB, error
 			return t.Add(-d), err
 		}
 		src.OnChange = func(ctx context.Context, id int, d worker.Doc, held bool) {
-			told(ctx, id, slots.written(d), held)
+			told(ctx, id, slots.shiftAhead(d), held)
 		}
 		return src, nil
 	}
@@ -63,25 +63,25 @@ type aheadSlots struct {
 
 func (a aheadSlots) Get(ctx context.Context, slot int) (worker.Doc, worker.Version, error) {
 	d, v, err := a.Slots.Get(ctx, slot)
-	return a.seen(d), v, err
+	return a.shiftBack(d), v, err
 }
 
 func (a aheadSlots) Put(ctx context.Context, slot int, d worker.Doc, expected worker.Version) (worker.Version, bool, error) {
-	return a.Slots.Put(ctx, slot, a.written(d), expected)
+	return a.Slots.Put(ctx, slot, a.shiftAhead(d), expected)
 }
 
-func (a aheadSlots) seen(d worker.Doc) worker.Doc {
+func (a aheadSlots) shiftBack(d worker.Doc) worker.Doc {
 	d.Owner = strings.Replace(d.Owner, snowflake.Leaf.String(), a.layout.String(), 1)
-	return shifted(d, -a.ahead)
+	return shiftTimes(d, -a.ahead)
 }
 
-func (a aheadSlots) written(d worker.Doc) worker.Doc {
+func (a aheadSlots) shiftAhead(d worker.Doc) worker.Doc {
 	d.Owner = strings.Replace(d.Owner, a.layout.String(), snowflake.Leaf.String(), 1)
-	return shifted(d, a.ahead)
+	return shiftTimes(d, a.ahead)
 }
 
-// shifted shifts the times of a document, and returns one without a time unchanged.
-func shifted(d worker.Doc, by time.Duration) worker.Doc {
+// shiftTimes shifts the times of a document, and returns one without a time unchanged.
+func shiftTimes(d worker.Doc, by time.Duration) worker.Doc {
 	if d.HighWater.UnixMilli() > 0 {
 		d.HighWater = d.HighWater.Add(by)
 	}

@@ -58,7 +58,7 @@ func run(ctx context.Context, out io.Writer) (err error) {
 	s := &stage{scr: newScreen(out)}
 	defer func() { err = errors.Join(err, s.cleanUp()) }()
 	s.scr.printf("%s\n", s.scr.bold("leafsql: three services on Nacos, worker ids on lease"))
-	for _, act := range []func(context.Context) error{s.open, s.crash, s.clock, s.outage, s.close} {
+	for _, act := range []func(context.Context) error{s.open, s.crashService, s.runClockAhead, s.killNacos, s.close} {
 		if err := act(ctx); err != nil {
 			return err
 		}
@@ -73,7 +73,7 @@ func (s *stage) open(ctx context.Context) error {
 	if err := s.build(ctx); err != nil {
 		return err
 	}
-	s.scr.say(
+	s.scr.printLines(
 		fmt.Sprintf("Nacos %s on %s and a database, private and throw-away.", s.nacos.Version, s.console.addr),
 		"Each service registers itself in Nacos and opens its database with",
 		`  sql.Open("mysql-leaf", ".../shop?leafTables=orders:id:snowflake"+`,
@@ -88,31 +88,31 @@ func (s *stage) open(ctx context.Context) error {
 	return s.show(ctx)
 }
 
-// crash kills b, which cannot release its worker id, and starts it at another
+// crashService kills b, which cannot release its worker id, and starts it at another
 // address.
-func (s *stage) crash(ctx context.Context) error {
+func (s *stage) crashService(ctx context.Context) error {
 	s.scr.heading("2. b is killed with -9 and started on another host")
 	before, err := s.leaseOf(ctx, "b")
 	if err != nil {
 		return err
 	}
-	s.dead[s.services["b"].addr] = "b"
+	s.deadServices[s.services["b"].addr] = "b"
 	s.services["b"].kill9()
 	delete(s.services, "b")
 	began := time.Now()
 	if err := s.launch(ctx, "b", "127.0.0.14", 0); err != nil {
 		return err
 	}
-	if _, err := s.customers.first(ctx, "b"); err != nil {
+	if _, err := s.customers.awaitFirstOrder(ctx, "b"); err != nil {
 		return err
 	}
-	s.scr.say(fmt.Sprintf("First order there %.1f s after the start. Worker id %d was not given back:", time.Since(began).Seconds(), before.worker),
+	s.scr.printLines(fmt.Sprintf("First order there %.1f s after the start. Worker id %d was not given back:", time.Since(began).Seconds(), before.worker),
 		"nobody waits for it, as others are free.", "")
 	return s.show(ctx)
 }
 
-// clock runs c with its clock ahead, and then with the right time.
-func (s *stage) clock(ctx context.Context) error {
+// runClockAhead runs c with its clock ahead, and then with the right time.
+func (s *stage) runClockAhead(ctx context.Context) error {
 	s.scr.heading(fmt.Sprintf("3. c's clock is %.0f minutes ahead, and is set back", clockAhead.Minutes()))
 	if err := s.endService("c"); err != nil {
 		return err
@@ -120,7 +120,7 @@ func (s *stage) clock(ctx context.Context) error {
 	if err := s.launch(ctx, "c", "127.0.0.13", clockAhead); err != nil {
 		return err
 	}
-	s.scr.say("The clock of one process can't be set. Instead, each time that c reads or",
+	s.scr.printLines("The clock of one process can't be set. Instead, each time that c reads or",
 		"writes in a lease or puts into an id is shifted: others see no difference.",
 		"As a rule such a process takes no worker id, and says so; this one has",
 		"leafAnyClock=true.", "")
@@ -138,26 +138,26 @@ func (s *stage) clock(ctx context.Context) error {
 	if err := s.launch(ctx, "c", "127.0.0.13", 0); err != nil {
 		return err
 	}
-	if _, err := s.customers.first(ctx, "c"); err != nil {
+	if _, err := s.customers.awaitFirstOrder(ctx, "c"); err != nil {
 		return err
 	}
 	doc, err := s.console.doc(ctx, before.worker)
 	if err != nil {
 		return err
 	}
-	s.scr.say("", "c runs again, with the right clock.",
+	s.scr.printLines("", "c runs again, with the right clock.",
 		fmt.Sprintf("Worker id %d is free, but used up to %s: nobody gets it before.", before.worker, clockTime(doc.HighWater)), "")
 	sleep(ctx, 2*time.Second)
 	return s.show(ctx)
 }
 
-// outage kills Nacos and restarts it.
-func (s *stage) outage(ctx context.Context) error {
+// killNacos kills Nacos and restarts it.
+func (s *stage) killNacos(ctx context.Context) error {
 	s.scr.heading("4. Nacos is killed with -9 and started again")
 	bought, failed, _ := s.customers.sales()
 	began := time.Now()
 	s.nacos.Kill9()
-	err := s.scr.during("Nacos is away, orders go on", func() string {
+	err := s.scr.showDuring("Nacos is away, orders go on", func() string {
 		now, _, _ := s.customers.sales()
 		return fmt.Sprintf("%d orders", now-bought)
 	}, func() error { return s.nacos.Relaunch(ctx) })
@@ -165,9 +165,9 @@ func (s *stage) outage(ctx context.Context) error {
 		return err
 	}
 	nowBought, nowFailed, why := s.customers.sales()
-	s.scr.good(fmt.Sprintf("%d orders while Nacos was away for %.0f s; %d calls failed", nowBought-bought, time.Since(began).Seconds(), nowFailed-failed))
+	s.scr.printSuccess(fmt.Sprintf("%d orders while Nacos was away for %.0f s; %d calls failed", nowBought-bought, time.Since(began).Seconds(), nowFailed-failed))
 	if nowFailed > failed {
-		s.scr.say(wrap(fmt.Sprint("the last because: ", why))...)
+		s.scr.printLines(wrap(fmt.Sprint("the last because: ", why))...)
 	}
 	return ctx.Err()
 }
@@ -181,5 +181,5 @@ func (s *stage) close(ctx context.Context) error {
 			return err
 		}
 	}
-	return s.count(ctx)
+	return s.checkOrders(ctx)
 }

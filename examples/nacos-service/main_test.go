@@ -52,7 +52,7 @@ func TestDemo(t *testing.T) {
 			t.Errorf("line of %d characters: %s", n, line)
 		}
 	}
-	nothingLeft(t)
+	checkCleanedUp(t)
 }
 
 // stopAt cancels a context when a text was written.
@@ -78,13 +78,13 @@ func TestInterruptCleansUp(t *testing.T) {
 			if err := run(ctx, out); err == nil {
 				t.Errorf("no error after an interrupt:\n%s", out)
 			}
-			nothingLeft(t)
+			checkCleanedUp(t)
 		})
 	}
 }
 
-// nothingLeft fails if the demo left a file of its servers or services.
-func nothingLeft(t *testing.T) {
+// checkCleanedUp fails if the demo left a file of its servers or services.
+func checkCleanedUp(t *testing.T) {
 	t.Helper()
 	left, err := filepath.Glob(filepath.Join(os.TempDir(), "*"))
 	if err != nil || len(left) > 0 {

@@ -53,8 +53,8 @@ func (s *screen) dim(text string) string  { return s.paint("2", text) }
 
 func (s *screen) heading(text string) { s.printf("\n%s\n", s.bold(text)) }
 
-// say prints a paragraph, line by line.
-func (s *screen) say(lines ...string) {
+// printLines prints a paragraph, line by line.
+func (s *screen) printLines(lines ...string) {
 	for _, l := range lines {
 		s.printf("%s\n", strings.TrimRight("   "+l, " "))
 	}
@@ -73,8 +73,8 @@ func wrap(text string) (lines []string) {
 	return append(lines, line)
 }
 
-// good prints an outcome.
-func (s *screen) good(text string) {
+// printSuccess prints an outcome.
+func (s *screen) printSuccess(text string) {
 	sign := "✓"
 	if !s.unicode {
 		sign = "ok"
@@ -82,14 +82,14 @@ func (s *screen) good(text string) {
 	s.printf("   %s %s\n", s.paint("32", sign), text)
 }
 
-// during shows that f takes long: seconds that count up in a terminal, and a
+// showDuring shows that f takes long: seconds that count up in a terminal, and a
 // line now and then otherwise. now may return a description of the progress.
-func (s *screen) during(what string, now func() string, f func() error) error {
+func (s *screen) showDuring(what string, now func() string, f func() error) error {
 	every, form, last := 15*time.Second, "   ... %[2]s\n", ""
 	if s.terminal {
 		every, form, last = 200*time.Millisecond, "\r   %s %s\x1b[K", "\r\x1b[K"
 	} else {
-		s.say(what + " ...")
+		s.printLines(what + " ...")
 	}
 	began := time.Now()
 	over := make(chan struct{})

@@ -20,7 +20,7 @@ func TestDuring(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var out bytes.Buffer
 				s := &screen{out: &out, terminal: tt.terminal}
-				if err := s.during("long", func() string { return "busy" }, func() error { time.Sleep(39*time.Second + time.Millisecond); return nil }); err != nil {
+				if err := s.showDuring("long", func() string { return "busy" }, func() error { time.Sleep(39*time.Second + time.Millisecond); return nil }); err != nil {
 					t.Fatal(err)
 				}
 				for _, want := range tt.want {

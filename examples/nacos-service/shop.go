@@ -21,10 +21,10 @@ import (
 // A process is one run of a service.
 type process struct {
 	settings
-	addr  string // host:port
-	cmd   *exec.Cmd
-	stdin io.Closer
-	said  bytes.Buffer // output on its standard error
+	addr   string // host:port
+	cmd    *exec.Cmd
+	stdin  io.Closer
+	output bytes.Buffer // output on its standard error
 }
 
 // launch starts a service and returns when it is registered in Nacos.
@@ -39,7 +39,7 @@ func launch(ctx context.Context, s settings) (*process, error) {
 	}
 	p := &process{settings: s, cmd: exec.Command(self)}
 	p.cmd.Env = append(os.Environ(), serviceEnv+"="+string(text))
-	p.cmd.Stderr = &p.said
+	p.cmd.Stderr = &p.output
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for the demo, which ends the service
 	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func launch(ctx context.Context, s settings) (*process, error) {
 	line := bufio.NewScanner(out)
 	if !line.Scan() {
 		err := p.cmd.Wait()
-		return nil, fmt.Errorf("service %s did not start: %w\n%s", s.Name, cmp.Or(ctx.Err(), err, io.EOF), p.said.Bytes())
+		return nil, fmt.Errorf("service %s did not start: %w\n%s", s.Name, cmp.Or(ctx.Err(), err, io.EOF), p.output.Bytes())
 	}
 	p.addr = line.Text()
 	return p, nil
@@ -67,17 +67,17 @@ func (p *process) kill9() {
 	p.cmd.Wait()
 }
 
-// patience is the timeout of steps that take a few seconds, unless the machine is
+// stepTimeout is the timeout of steps that take a few seconds, unless the machine is
 // busy.
-const patience = 2 * time.Minute
+const stepTimeout = 2 * time.Minute
 
 // end shuts the process down.
 func (p *process) end() error {
 	p.cmd.Process.Signal(syscall.SIGTERM)
-	timer := time.AfterFunc(patience, func() { p.cmd.Process.Kill() })
+	timer := time.AfterFunc(stepTimeout, func() { p.cmd.Process.Kill() })
 	defer timer.Stop()
 	if err := p.cmd.Wait(); err != nil {
-		return fmt.Errorf("service %s: %w\n%s", p.Name, err, p.said.Bytes())
+		return fmt.Errorf("service %s: %w\n%s", p.Name, err, p.output.Bytes())
 	}
 	return nil
 }
@@ -196,15 +196,15 @@ func (c *customers) lastID(service string) int64 {
 	return c.last[service]
 }
 
-// first waits for a service's first order.
-func (c *customers) first(ctx context.Context, service string) (int64, error) {
-	for until := time.Now().Add(patience); ; {
+// awaitFirstOrder waits for a service's first order.
+func (c *customers) awaitFirstOrder(ctx context.Context, service string) (int64, error) {
+	for until := time.Now().Add(stepTimeout); ; {
 		if id := c.lastID(service); id != 0 {
 			return id, nil
 		}
 		if time.Now().After(until) {
 			_, _, why := c.sales()
-			return 0, fmt.Errorf("%s took no order within %v; the last that failed: %w", service, patience, why)
+			return 0, fmt.Errorf("%s took no order within %v; the last that failed: %w", service, stepTimeout, why)
 		}
 		if !sleep(ctx, 20*time.Millisecond) {
 			return 0, ctx.Err()

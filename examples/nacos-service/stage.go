@@ -17,15 +17,15 @@ import (
 
 // A stage has the servers and services of the demo.
 type stage struct {
-	scr       *screen
-	dir       string // folder for the services' SDK
-	nacos     *nacostest.Server
-	console   console
-	database  *mysqltest.Server
-	db        *sql.DB
-	services  map[string]*process
-	dead      map[string]string // names of the killed services, by address
-	customers *customers
+	scr          *screen
+	dir          string // folder for the services' SDK
+	nacos        *nacostest.Server
+	console      console
+	database     *mysqltest.Server
+	db           *sql.DB
+	services     map[string]*process
+	deadServices map[string]string // names of the killed services, by address
+	customers    *customers
 }
 
 // table has no unique key on the id: it would accept a duplicate, and show it.
@@ -36,11 +36,11 @@ const table = `CREATE TABLE orders (
 	KEY (id))`
 
 func (s *stage) build(ctx context.Context) (err error) {
-	s.services, s.dead = make(map[string]*process), make(map[string]string)
+	s.services, s.deadServices = make(map[string]*process), make(map[string]string)
 	if s.dir, err = os.MkdirTemp("", "leafsql-demo-nacos-"); err != nil {
 		return err
 	}
-	err = s.scr.during("Starting Nacos (the first time also fetches it with Maven)", func() string { return "" }, func() (err error) {
+	err = s.scr.showDuring("Starting Nacos (the first time also fetches it with Maven)", func() string { return "" }, func() (err error) {
 		s.nacos, err = nacostest.Launch(ctx, nacostest.V3, nacostest.Options{})
 		return err
 	})
@@ -65,7 +65,7 @@ func (s *stage) build(ctx context.Context) (err error) {
 	if _, err := s.db.ExecContext(ctx, table); err != nil {
 		return err
 	}
-	return s.scr.during("Making the documents of its 1,024 worker ids", func() string { return "" }, func() error {
+	return s.scr.showDuring("Making the documents of its 1,024 worker ids", func() string { return "" }, func() error {
 		return prepare(ctx, s.console.addr)
 	})
 }
@@ -91,7 +91,7 @@ func (s *stage) names() []string { return slices.Sorted(maps.Keys(s.services)) }
 
 // leaseOf waits until Nacos shows the lease of a service.
 func (s *stage) leaseOf(ctx context.Context, name string) (lease, error) {
-	for until := time.Now().Add(patience); ; {
+	for until := time.Now().Add(stepTimeout); ; {
 		all, err := s.console.leases(ctx)
 		if err != nil {
 			return lease{}, err
@@ -100,7 +100,7 @@ func (s *stage) leaseOf(ctx context.Context, name string) (lease, error) {
 			return all[i], nil
 		}
 		if time.Now().After(until) {
-			return lease{}, fmt.Errorf("the worker id of %s does not show in Nacos within %v", name, patience)
+			return lease{}, fmt.Errorf("the worker id of %s does not show in Nacos within %v", name, stepTimeout)
 		}
 		if !sleep(ctx, 100*time.Millisecond) {
 			return lease{}, ctx.Err()
@@ -112,7 +112,7 @@ func (s *stage) leaseOf(ctx context.Context, name string) (lease, error) {
 func (s *stage) show(ctx context.Context) error {
 	serving := make(map[string]string)
 	for _, name := range s.names() {
-		if _, err := s.customers.first(ctx, name); err != nil {
+		if _, err := s.customers.awaitFirstOrder(ctx, name); err != nil {
 			return err
 		}
 		if _, err := s.leaseOf(ctx, name); err != nil {
@@ -128,9 +128,9 @@ func (s *stage) show(ctx context.Context) error {
 	for _, l := range all {
 		name, alive := serving[l.addr]
 		if !alive {
-			name = s.dead[l.addr] + " dead"
+			name = s.deadServices[l.addr] + " dead"
 		}
-		s.scr.say(fmt.Sprintf("%-7s %-17s %9d  %s", name, l.addr, l.worker, until(l.doc.HighWater)))
+		s.scr.printLines(fmt.Sprintf("%-7s %-17s %9d  %s", name, l.addr, l.worker, formatUntil(l.doc.HighWater)))
 	}
 	for _, name := range s.names() {
 		id := s.customers.lastID(name)
@@ -138,19 +138,19 @@ func (s *stage) show(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		s.scr.say(s.scr.dim(fmt.Sprintf("%s gave %d = %s, worker %d, %d", name, id, parts.Time.Format("15:04:05.000"), parts.Worker, parts.Sequence)))
+		s.scr.printLines(s.scr.dim(fmt.Sprintf("%s gave %d = %s, worker %d, %d", name, id, parts.Time.Format("15:04:05.000"), parts.Worker, parts.Sequence)))
 	}
 	return nil
 }
 
 func clockTime(t time.Time) string { return t.Local().Format("15:04:05") }
 
-func until(t time.Time) string {
+func formatUntil(t time.Time) string {
 	return fmt.Sprintf("%s, in %v", clockTime(t), time.Until(t).Round(time.Second))
 }
 
-// count checks the result in the database.
-func (s *stage) count(ctx context.Context) error {
+// checkOrders checks the result in the database.
+func (s *stage) checkOrders(ctx context.Context) error {
 	rows, err := s.db.QueryContext(ctx, "SELECT id >> 12 & 1023 AS worker, MIN(service), COUNT(*), MIN(id), MAX(id) FROM orders GROUP BY worker ORDER BY MIN(service), MIN(id)")
 	if err != nil {
 		return err
@@ -174,7 +174,7 @@ func (s *stage) count(ctx context.Context) error {
 			}
 			times[i] = p.Time.Format("15:04:05.000")
 		}
-		s.scr.say(fmt.Sprintf("%9d  %-7s %7d  %s - %s", worker, service, orders, times[0], times[1]))
+		s.scr.printLines(fmt.Sprintf("%9d  %-7s %7d  %s - %s", worker, service, orders, times[0], times[1]))
 	}
 	if err := rows.Err(); err != nil {
 		return err
@@ -184,14 +184,14 @@ func (s *stage) count(ctx context.Context) error {
 		return err
 	}
 	bought, failed, _ := s.customers.sales()
-	s.scr.say(fmt.Sprintf("Customers have %d orders; %d calls failed and were repeated elsewhere.", bought, failed), "")
+	s.scr.printLines(fmt.Sprintf("Customers have %d orders; %d calls failed and were repeated elsewhere.", bought, failed), "")
 	switch {
 	case orders != ids:
 		return fmt.Errorf("%d duplicate ids among %d orders", orders-ids, orders)
 	case orders < bought:
 		return fmt.Errorf("%d orders are in the database, customers have %d", orders, bought)
 	}
-	s.scr.good(fmt.Sprintf("%d orders, %d different ids, %d duplicates, counted by the database", orders, ids, orders-ids))
+	s.scr.printSuccess(fmt.Sprintf("%d orders, %d different ids, %d duplicates, counted by the database", orders, ids, orders-ids))
 	return nil
 }
 

@@ -23,7 +23,7 @@ func TestShop(t *testing.T) {
 	for name, open := range map[string]func(string, ...otelsql.Option) (*sql.DB, error){"outside": shop.OpenOutside, "inside": shop.OpenInside} {
 		for _, params := range []string{"", "&interpolateParams=true", "&multiStatements=true"} {
 			t.Run(name+params, func(t *testing.T) {
-				shopdb.Each(t, func(t *testing.T, dsn string) {
+				shopdb.RunOnServers(t, func(t *testing.T, dsn string) {
 					spans := tracetest.NewSpanRecorder()
 					provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans))
 					db, err := open(dsn+params, otelsql.WithTracerProvider(provider))
@@ -115,7 +115,7 @@ func run(t *testing.T, dsn string, db *sql.DB) {
 	if err != nil {
 		t.Error(err)
 	}
-	shopdb.Want(t, dsn, fmt.Sprintf("SELECT email, name, IF(email IN ('di', 'eve', 'flo', 'raw'), '-', id - %d) FROM customers ORDER BY email", ann),
+	shopdb.WantRows(t, dsn, fmt.Sprintf("SELECT email, name, IF(email IN ('di', 'eve', 'flo', 'raw'), '-', id - %d) FROM customers ORDER BY email", ann),
 		"ann Ann 0", "bob Bobby 1", "cy Cy 2", "di Di -", "eve Eve -", "flo Flo -", fmt.Sprint("own Own ", 7-ann), "raw Raw -")
 }
 

@@ -25,9 +25,9 @@ type member struct {
 	fetches int64
 }
 
-// hire starts workers: processes of this program with workerEnv set. They end with ctx, with dismiss, or when this
-// process ends and with it their standard input.
-func hire(ctx context.Context, workers int) (*crew, error) {
+// startWorkers starts workers: processes of this program with workerEnv set. They end with ctx, with stop, or
+// when this process ends and with it their standard input.
+func startWorkers(ctx context.Context, workers int) (*crew, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -39,22 +39,22 @@ func hire(ctx context.Context, workers int) (*crew, error) {
 		cmd.Stderr = os.Stderr
 		stdin, err := cmd.StdinPipe()
 		if err != nil {
-			return nil, errors.Join(err, c.dismiss())
+			return nil, errors.Join(err, c.stop())
 		}
 		stdout, err := cmd.StdoutPipe()
 		if err != nil {
-			return nil, errors.Join(err, c.dismiss())
+			return nil, errors.Join(err, c.stop())
 		}
 		if err := cmd.Start(); err != nil {
-			return nil, errors.Join(err, c.dismiss())
+			return nil, errors.Join(err, c.stop())
 		}
 		c.members = append(c.members, &member{cmd: cmd, stdin: stdin, tasks: json.NewEncoder(stdin), notes: bufio.NewScanner(stdout)})
 	}
 	return c, nil
 }
 
-// dismiss ends the workers.
-func (c *crew) dismiss() error {
+// stop ends the workers.
+func (c *crew) stop() error {
 	var errs []error
 	for _, m := range c.members {
 		m.stdin.Close()

@@ -95,75 +95,76 @@ func run(ctx context.Context, out io.Writer, opts options) (err error) {
 		return err
 	}
 	defer page.stop()
-	if err := collide(ctx, scr, srv, plain); err != nil {
+	if err := showCollision(ctx, scr, srv, plain); err != nil {
 		return err
 	}
-	if err := agree(ctx, scr, srv, leaf); err != nil {
+	if err := showAgreement(ctx, scr, srv, leaf); err != nil {
 		return err
 	}
 	scr.printf("   The page of this process: %s\n", page.url)
-	if err := race(ctx, scr, srv, plain, leaf, opts); err != nil {
+	if err := compareDrivers(ctx, scr, srv, plain, leaf, opts); err != nil {
 		return err
 	}
 	scr.printf("\n%s\n", scr.dim(fmt.Sprintf("%.1f seconds in all.", time.Since(start).Seconds())))
 	if opts.stay {
 		scr.printf("The shop goes on.\nThe page of this process: %s %s press Ctrl-C to end\n", page.url, scr.dash())
-		return leaf.goOn(ctx)
+		return leaf.keepRunning(ctx)
 	}
 	return nil
 }
 
-// collide runs the shop in the usual way, and shows why that fails with a second database.
-func collide(ctx context.Context, scr *screen, srv *server, v variant) error {
+// showCollision runs the shop in the usual way, and shows why that fails with a second database.
+func showCollision(ctx context.Context, scr *screen, srv *server, v variant) error {
 	scr.heading("1. Two shards with AUTO_INCREMENT")
 	scr.printf("     sql.Open(%q, \".../shop_a\")\n", v.driverName)
-	if err := v.openForBusiness(ctx, scr, srv.db); err != nil {
+	if err := v.runFirstDay(ctx, scr, srv.db); err != nil {
 		return err
 	}
 	scr.printf("   Merging the shards into one database:\n")
 	switch err := v.merge(ctx, srv.db); {
 	case err == nil:
 		return errors.New("the ids of two AUTO_INCREMENT shards did not collide; is auto_increment_increment set on this server?")
-	case !collides(err):
+	case !isCollision(err):
 		return err
 	default:
-		scr.bad(err.Error())
+		scr.printFailure(err.Error())
 	}
 	return nil
 }
 
-// agree runs the same code with the other driver.
-func agree(ctx context.Context, scr *screen, srv *server, v variant) error {
+// showAgreement runs the same code with the other driver.
+func showAgreement(ctx context.Context, scr *screen, srv *server, v variant) error {
 	scr.heading("2. The same code, another driver name, and no AUTO_INCREMENT")
 	scr.printf("     sql.Open(%q, \".../shop_a?leafCreate=true\"+\n", v.driverName)
 	scr.printf("         \"&leafTables=customers,products,orders,order_items\"+\n")
 	scr.printf("         \"&leafStore=...\") %s\n", scr.dim("// where leaf_alloc is, the same for all shards"))
-	if err := v.openForBusiness(ctx, scr, srv.db); err != nil {
+	if err := v.runFirstDay(ctx, scr, srv.db); err != nil {
 		return err
 	}
 	scr.printf("   Merging the shards into one database:\n")
 	if err := v.merge(ctx, srv.db); err != nil {
 		return err
 	}
-	orders, whole, err := wholeOrders(ctx, srv.db, v.merged)
+	orders, whole, err := countWholeOrders(ctx, srv.db, v.merged)
 	if err != nil {
 		return err
 	}
 	if whole != orders {
 		return fmt.Errorf("only %d of %d merged orders are whole", whole, orders)
 	}
-	scr.good(fmt.Sprintf("%d orders of both shards, each with its customer and all of its items", orders))
+	scr.printSuccess(fmt.Sprintf("%d orders of both shards, each with its customer and all of its items", orders))
 	return nil
 }
 
-// race inserts the same number of orders with either driver, in turns, because the speed of a machine varies.
-func race(ctx context.Context, scr *screen, srv *server, plain, leaf variant, opts options) error {
-	scr.heading(fmt.Sprintf("3. %d processes insert %s orders at once, with each driver", opts.processes, thousands(opts.orders)))
-	crew, err := hire(ctx, opts.processes)
+// compareDrivers inserts the same number of orders with either driver, in turns, because the speed of a machine
+// varies.
+func compareDrivers(ctx context.Context, scr *screen, srv *server, plain, leaf variant, opts options) error {
+	scr.heading(fmt.Sprintf("3. %d processes insert %s orders at once, with each driver", opts.processes, formatThousands(opts.orders)))
+	crew, err := startWorkers(ctx, opts.processes)
 	if err != nil {
 		return err
 	}
-	defer crew.dismiss()
+	defer crew.stop()
 	results := []*result{{variant: plain}, {variant: leaf}}
 	var bars []*bar
 	for _, r := range results {
@@ -201,10 +202,10 @@ func race(ctx context.Context, scr *screen, srv *server, plain, leaf variant, op
 		}
 		fetches := "-"
 		if r.driverName == driver.Name {
-			fetches = thousands(int(crew.fetches()))
+			fetches = formatThousands(int(crew.fetches()))
 		}
-		scr.printf("   "+row+"\n", r.driverName, thousands(rows-r.before), thousands(int(r.bar.rate())), fmt.Sprintf("%s%.0f%%", scr.plusMinus(), 100*r.spread()),
-			fmt.Sprintf("%.2f", r.bar.rate()/bars[0].rate()), fetches, thousands(duplicates))
+		scr.printf("   "+row+"\n", r.driverName, formatThousands(rows-r.before), formatThousands(int(r.bar.rate())), fmt.Sprintf("%s%.0f%%", scr.plusMinus(), 100*r.spread()),
+			fmt.Sprintf("%.2f", r.bar.rate()/bars[0].rate()), fetches, formatThousands(duplicates))
 		switch {
 		case rows-r.before != r.bar.done:
 			return fmt.Errorf("%s: %d orders are there, want %d", r.driverName, rows-r.before, r.bar.done)

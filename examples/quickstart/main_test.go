@@ -55,7 +55,7 @@ func TestDemo(t *testing.T) {
 					t.Errorf("line of %d characters: %s", n, line)
 				}
 			}
-			nothingLeft(t, target.DSN())
+			checkCleanedUp(t, target.DSN())
 		})
 	}
 }
@@ -92,7 +92,7 @@ func TestInterruptCleansUp(t *testing.T) {
 			if err := run(ctx, out, options{dsn: mysqltest.DSN(t), orders: 5000, processes: 2, rounds: 2, patience: time.Hour}); err == nil {
 				t.Errorf("no error after an interrupt:\n%s", out)
 			}
-			nothingLeft(t, mysqltest.DSN(t))
+			checkCleanedUp(t, mysqltest.DSN(t))
 		})
 	}
 }
@@ -132,11 +132,11 @@ func TestBadDSN(t *testing.T) {
 			}
 		})
 	}
-	nothingLeft(t, good)
+	checkCleanedUp(t, good)
 }
 
-// nothingLeft fails if a database of the demo is still there.
-func nothingLeft(t *testing.T, dsn string) {
+// checkCleanedUp fails if a database of the demo is still there.
+func checkCleanedUp(t *testing.T, dsn string) {
 	t.Helper()
 	db, err := sql.Open("mysql", dsn)
 	if err != nil {

@@ -39,8 +39,9 @@ func openSite(ctx context.Context, db *sql.DB, title, address string) (*site, er
 // pause is the time between two days of the shop while the page is open.
 const pause = 500 * time.Millisecond
 
-// goOn keeps the shop open on both shards until ctx ends, which is no error, so that the page has changing figures.
-func (v variant) goOn(ctx context.Context) error {
+// keepRunning keeps the shop open on both shards until ctx ends, which is no error, so that the page has
+// changing figures.
+func (v variant) keepRunning(ctx context.Context) error {
 	tick := time.NewTicker(pause)
 	defer tick.Stop()
 	for {
@@ -50,8 +51,8 @@ func (v variant) goOn(ctx context.Context) error {
 		case <-tick.C:
 		}
 		for i, db := range v.pools {
-			if err := (shop{db}).day(ctx, v.customers[i]...); err != nil && ctx.Err() == nil {
-				return v.blame(i, err)
+			if err := (shop{db}).runDay(ctx, v.customers[i]...); err != nil && ctx.Err() == nil {
+				return v.wrapShardError(i, err)
 			}
 		}
 	}

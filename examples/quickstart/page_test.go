@@ -47,7 +47,7 @@ func TestPageWhileTheDemoRuns(t *testing.T) {
 		t.Fatalf("page %q: %v\n%s", out.url, out.err, out)
 	}
 	wantShop(t, out.page)
-	wantGone(t, out.url)
+	checkUnreachable(t, out.url)
 }
 
 // TestCtrlC: as in a terminal, the shop and its page stay open after the last step. Ctrl-C ends the demo without an
@@ -102,8 +102,8 @@ func TestCtrlC(t *testing.T) {
 	if err := syscall.Kill(-demo.Process.Pid, 0); err != syscall.ESRCH {
 		t.Errorf("a process of the demo is left: %v", err)
 	}
-	wantGone(t, url)
-	nothingLeft(t, mysqltest.DSN(t))
+	checkUnreachable(t, url)
+	checkCleanedUp(t, mysqltest.DSN(t))
 }
 
 var issued = regexp.MustCompile(`<b>[1-9][\d,]*</b> ids issued`)
@@ -124,7 +124,7 @@ func wantShop(t *testing.T, page string) {
 	}
 }
 
-func wantGone(t *testing.T, url string) {
+func checkUnreachable(t *testing.T, url string) {
 	t.Helper()
 	if _, err := get(url); err == nil {
 		t.Errorf("%s still answers", url)

@@ -53,11 +53,11 @@ func (s *screen) dim(text string) string  { return s.paint("2", text) }
 
 func (s *screen) heading(text string) { s.printf("\n%s\n", s.bold(text)) }
 
-// good and bad print an outcome.
-func (s *screen) good(text string) { s.outcome("32", "✓", "ok", text) }
-func (s *screen) bad(text string)  { s.outcome("31", "✗", "FAILS", text) }
+// printSuccess and printFailure print an outcome.
+func (s *screen) printSuccess(text string) { s.printOutcome("32", "✓", "ok", text) }
+func (s *screen) printFailure(text string) { s.printOutcome("31", "✗", "FAILS", text) }
 
-func (s *screen) outcome(code, sign, word, text string) {
+func (s *screen) printOutcome(code, sign, word, text string) {
 	if !s.unicode {
 		sign = word
 	}
@@ -112,7 +112,7 @@ func (s *screen) draw(bars []*bar) {
 	for _, b := range bars {
 		n := b.done * barWidth / max(1, b.total)
 		fmt.Fprintf(&text, "\r   %-10s %s%s %8s orders %8s rows/s\x1b[K\n", b.label,
-			s.paint("32", strings.Repeat(full, n)), s.dim(strings.Repeat(empty, barWidth-n)), thousands(b.done), thousands(int(b.rate())))
+			s.paint("32", strings.Repeat(full, n)), s.dim(strings.Repeat(empty, barWidth-n)), formatThousands(b.done), formatThousands(int(b.rate())))
 	}
 	io.WriteString(s.out, text.String())
 	s.drawn = len(bars)
@@ -130,13 +130,13 @@ func (s *screen) drawLine(bars []*bar) {
 	s.fifths = fifths
 	line := fmt.Sprintf("   %3d %%", fifths*20)
 	for _, b := range bars {
-		line += fmt.Sprintf("   %s %8s rows/s", b.label, thousands(int(b.rate())))
+		line += fmt.Sprintf("   %s %8s rows/s", b.label, formatThousands(int(b.rate())))
 	}
 	fmt.Fprintln(s.out, line)
 }
 
-// thousands returns 1234567 as 1,234,567.
-func thousands(n int) string {
+// formatThousands returns 1234567 as 1,234,567.
+func formatThousands(n int) string {
 	digits := fmt.Sprint(n)
 	for i := len(digits) - 3; i > 0; i -= 3 {
 		digits = digits[:i] + "," + digits[i:]

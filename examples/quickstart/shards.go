@@ -55,20 +55,20 @@ func (v variant) close() {
 	}
 }
 
-// openForBusiness creates the tables of both shards, runs the shop for a day on each, and shows its ids.
-func (v variant) openForBusiness(ctx context.Context, scr *screen, server *sql.DB) error {
+// runFirstDay creates the tables of both shards, runs the shop for a day on each, and shows its ids.
+func (v variant) runFirstDay(ctx context.Context, scr *screen, server *sql.DB) error {
 	for i, db := range v.pools {
 		if err := createTables(ctx, server, v.names[i], v.key); err != nil {
-			return v.blame(i, err)
+			return v.wrapShardError(i, err)
 		}
-		if err := (shop{db}).day(ctx, v.customers[i]...); err != nil {
-			return v.blame(i, err)
+		if err := (shop{db}).runDay(ctx, v.customers[i]...); err != nil {
+			return v.wrapShardError(i, err)
 		}
 		line := fmt.Sprintf("   shard %c   ", 'a'+i)
 		for _, table := range []string{"customers", "orders", "order_items"} {
 			ids, err := idList(ctx, db, table)
 			if err != nil {
-				return v.blame(i, err)
+				return v.wrapShardError(i, err)
 			}
 			line += fmt.Sprintf("%-*s", len(table)+9, table+" "+ids)
 		}
@@ -77,7 +77,7 @@ func (v variant) openForBusiness(ctx context.Context, scr *screen, server *sql.D
 	return nil
 }
 
-func (v variant) blame(shard int, err error) error {
+func (v variant) wrapShardError(shard int, err error) error {
 	return fmt.Errorf("shard %c with driver %s: %w", 'a'+shard, v.driverName, err)
 }
 
@@ -139,8 +139,8 @@ func (v variant) merge(ctx context.Context, db *sql.DB) error {
 	return nil
 }
 
-// wholeOrders counts the merged orders that have their customer, and items that add up to their total.
-func wholeOrders(ctx context.Context, db *sql.DB, database string) (orders, whole int, err error) {
+// countWholeOrders counts the merged orders that have their customer, and items that add up to their total.
+func countWholeOrders(ctx context.Context, db *sql.DB, database string) (orders, whole int, err error) {
 	err = db.QueryRowContext(ctx, strings.ReplaceAll(`SELECT COUNT(*), COALESCE(SUM(total = (
 			SELECT SUM(i.pieces * i.price) FROM $.order_items i JOIN $.products p ON p.id = i.product_id WHERE i.order_id = o.id)
 			AND EXISTS (SELECT * FROM $.customers c WHERE c.id = o.customer_id)), 0)
@@ -148,8 +148,8 @@ func wholeOrders(ctx context.Context, db *sql.DB, database string) (orders, whol
 	return orders, whole, err
 }
 
-// collides reports whether an error means that an id exists already.
-func collides(err error) bool {
+// isCollision reports whether an error means that an id exists already.
+func isCollision(err error) bool {
 	var my *mysql.MySQLError
 	return errors.As(err, &my) && my.Number == 1062
 }

@@ -39,8 +39,8 @@ func (s shop) addCustomers(ctx context.Context, names ...string) (first int64, e
 	return res.LastInsertId()
 }
 
-// receive adds pieces of a product to the stock and returns the product's id, whether it is new or not.
-func (s shop) receive(ctx context.Context, sku string, price, pieces int) (id int64, err error) {
+// addStock adds pieces of a product to the stock and returns the product's id, whether it is new or not.
+func (s shop) addStock(ctx context.Context, sku string, price, pieces int) (id int64, err error) {
 	res, err := s.db.ExecContext(ctx, `INSERT INTO products (sku, price, stock) VALUES (?, ?, ?)
 		ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id), price = VALUES(price), stock = stock + VALUES(stock)`, sku, price, pieces)
 	if err != nil {
@@ -84,22 +84,22 @@ func (s shop) order(ctx context.Context, customer int64, items ...item) (id int6
 	return id, tx.Commit()
 }
 
-// day runs a day of business: customers are added, goods arrive, some of them twice, and every customer
+// runDay runs a day of business: customers are added, goods arrive, some of them twice, and every customer
 // orders.
-func (s shop) day(ctx context.Context, customers ...string) error {
+func (s shop) runDay(ctx context.Context, customers ...string) error {
 	first, err := s.addCustomers(ctx, customers...)
 	if err != nil {
 		return fmt.Errorf("add customers: %w", err)
 	}
-	tea, err := s.receive(ctx, "tea", 700, 10)
+	tea, err := s.addStock(ctx, "tea", 700, 10)
 	if err != nil {
 		return fmt.Errorf("receive goods: %w", err)
 	}
-	cup, err := s.receive(ctx, "cup", 1200, 5)
+	cup, err := s.addStock(ctx, "cup", 1200, 5)
 	if err != nil {
 		return fmt.Errorf("receive goods: %w", err)
 	}
-	again, err := s.receive(ctx, "tea", 750, 10) // an upsert that updates
+	again, err := s.addStock(ctx, "tea", 750, 10) // an upsert that updates
 	if err != nil {
 		return fmt.Errorf("receive goods: %w", err)
 	}

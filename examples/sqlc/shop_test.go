@@ -10,7 +10,7 @@ import (
 )
 
 func TestShop(t *testing.T) {
-	shopdb.Each(t, func(t *testing.T, dsn string) {
+	shopdb.RunOnServers(t, func(t *testing.T, dsn string) {
 		db, err := shop.Open(dsn)
 		if err != nil {
 			t.Fatal(err)
@@ -29,7 +29,7 @@ func TestShop(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, c := range cs {
-			shopdb.Want(t, dsn, fmt.Sprintf("SELECT email FROM customers WHERE id = %d", c.ID), c.Email)
+			shopdb.WantRows(t, dsn, fmt.Sprintf("SELECT email FROM customers WHERE id = %d", c.ID), c.Email)
 		}
 	})
 }

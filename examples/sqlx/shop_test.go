@@ -9,7 +9,7 @@ import (
 )
 
 func TestShop(t *testing.T) {
-	shopdb.Each(t, func(t *testing.T, dsn string) {
+	shopdb.RunOnServers(t, func(t *testing.T, dsn string) {
 		ctx := t.Context()
 		db, err := shop.Open(ctx, dsn)
 		if err != nil {

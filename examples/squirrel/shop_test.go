@@ -11,7 +11,7 @@ import (
 )
 
 func TestShop(t *testing.T) {
-	shopdb.Each(t, func(t *testing.T, dsn string) {
+	shopdb.RunOnServers(t, func(t *testing.T, dsn string) {
 		pool, err := shop.Open(dsn)
 		if err != nil {
 			t.Fatal(err)
@@ -31,7 +31,7 @@ func TestShop(t *testing.T) {
 			at := func(name string) string { return fmt.Sprintf("%s@%d", name, i) }
 			want := func(id int64, email, name string) {
 				t.Helper()
-				shopdb.Want(t, dsn, fmt.Sprintf("SELECT email, name FROM customers WHERE id = %d", id), email+" "+name)
+				shopdb.WantRows(t, dsn, fmt.Sprintf("SELECT email, name FROM customers WHERE id = %d", id), email+" "+name)
 			}
 			ann := must(shop.Add(ctx, db, at("ann"), "Ann"))
 			if ann < shopdb.FirstCustomer {

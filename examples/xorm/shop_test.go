@@ -12,7 +12,7 @@ import (
 )
 
 func TestShop(t *testing.T) {
-	shopdb.Each(t, func(t *testing.T, dsn string) {
+	shopdb.RunOnServers(t, func(t *testing.T, dsn string) {
 		db, err := shop.Open(dsn)
 		if err != nil {
 			t.Fatal(err)
@@ -27,7 +27,7 @@ func TestShop(t *testing.T) {
 		stored := func(cs ...shop.Customer) {
 			t.Helper()
 			for _, c := range cs {
-				shopdb.Want(t, dsn, fmt.Sprintf("SELECT email, name FROM customers WHERE id = %d", c.ID), c.Email+" "+c.Name)
+				shopdb.WantRows(t, dsn, fmt.Sprintf("SELECT email, name FROM customers WHERE id = %d", c.ID), c.Email+" "+c.Name)
 			}
 		}
 
@@ -42,7 +42,7 @@ func TestShop(t *testing.T) {
 		stored(append(each, ann, own)...)
 
 		check(shop.AddAll(db, []shop.Customer{{Email: "c"}, {Email: "d"}, {Email: "e"}}))
-		shopdb.Want(t, dsn, fmt.Sprintf("SELECT email, id - %d FROM customers WHERE email IN ('c', 'd', 'e') ORDER BY id", each[1].ID), "c 1", "d 2", "e 3")
+		shopdb.WantRows(t, dsn, fmt.Sprintf("SELECT email, id - %d FROM customers WHERE email IN ('c', 'd', 'e') ORDER BY id", each[1].ID), "c 1", "d 2", "e 3")
 		var ids []driver.GeneratedIDs
 		ctx := driver.WithGeneratedIDs(t.Context(), &ids)
 		check(shop.AddAll(db.Context(ctx), []shop.Customer{{Email: "f"}, {Email: "g"}}))
@@ -79,6 +79,6 @@ func TestShop(t *testing.T) {
 		})
 		check(err)
 		stored(tx)
-		shopdb.Want(t, dsn, fmt.Sprintf("SELECT email FROM customers WHERE id > %d ORDER BY id", tx.ID), "map@x", "m1", "m2", "b1", "b2", "b3")
+		shopdb.WantRows(t, dsn, fmt.Sprintf("SELECT email FROM customers WHERE id > %d ORDER BY id", tx.ID), "map@x", "m1", "m2", "b1", "b2", "b3")
 	})
 }

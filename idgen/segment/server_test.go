@@ -263,7 +263,7 @@ func TestServerSilent(t *testing.T) {
 					stuck.Store(true)
 				}
 				if stuck.Load() {
-					return netfault.Throw
+					return netfault.Discard
 				}
 				return netfault.Pass
 			})

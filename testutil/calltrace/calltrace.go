@@ -1,9 +1,9 @@
 // Package calltrace lists our functions that a call passes, with their files:
 //
-//	if !calltrace.Inside(t) {
+//	if !calltrace.RunInstrumented(t) {
 //		return
 //	}
-//	passed := calltrace.Passed(func() { db.Exec("INSERT …") }, "ResetSession")
+//	passed := calltrace.RecordCalls(func() { db.Exec("INSERT …") }, "ResetSession")
 //
 // A closure counts as part of the function that it is written in.
 package calltrace
@@ -23,15 +23,15 @@ const (
 	inside = "LEAFSQL_TEST_CALLTRACE" // set in the build with functions that call Enter
 )
 
-// Inside returns false in the build of go test. In this case it has run the calling test once more, in a build in which
-// every function of ours that the test's package uses calls Enter, and reported that outcome as the test's. In that
-// build Inside returns true.
-func Inside(t *testing.T) bool {
+// RunInstrumented returns false in the build of go test. In this case it has run the calling test once more, in
+// a build in which every function of ours that the test's package uses calls Enter, and reported that outcome as
+// the test's. In that build RunInstrumented returns true.
+func RunInstrumented(t *testing.T) bool {
 	t.Helper()
 	if os.Getenv(inside) != "" {
 		return true
 	}
-	again := exec.CommandContext(t.Context(), "go", "test", "-overlay="+overlay(t), "-vet=off", "-count=1", "-v", "-run=^"+t.Name()+"$", ".")
+	again := exec.CommandContext(t.Context(), "go", "test", "-overlay="+writeOverlay(t), "-vet=off", "-count=1", "-v", "-run=^"+t.Name()+"$", ".")
 	again.Env = append(os.Environ(), inside+"=1")
 	out, err := again.CombinedOutput()
 	t.Logf("%s", out)
@@ -42,22 +42,23 @@ func Inside(t *testing.T) bool {
 }
 
 var (
-	tracing atomic.Bool
-	passed  []string // like ignored, only for the goroutine in Passed
-	ignored []string
+	tracing  atomic.Bool
+	recorded []string // like ignored, only for the goroutine in RecordCalls
+	ignored  []string
 )
 
-// Passed runs call and returns the functions that it passes, as file:function, in the order of their first calls. It
-// omits other goroutines, the functions and methods named in without, and the functions that these call.
-func Passed(call func(), without ...string) []string {
-	passed, ignored = nil, without
+// RecordCalls runs call and returns the functions that it passes, as file:function, in the order of their first
+// calls. It omits other goroutines, the functions and methods named in without, and the functions that these
+// call.
+func RecordCalls(call func(), without ...string) []string {
+	recorded, ignored = nil, without
 	tracing.Store(true)
 	defer tracing.Store(false)
 	call()
-	return passed
+	return recorded
 }
 
-// Enter records a function, as file:function. Every function of the build for Inside
+// Enter records a function, as file:function. Every function of the build for RunInstrumented
 // calls it.
 func Enter(function string) {
 	if !tracing.Load() {
@@ -67,9 +68,9 @@ func Enter(function string) {
 	frames := runtime.CallersFrames(callers[:runtime.Callers(2, callers)])
 	for {
 		frame, more := frames.Next()
-		if frame.Function == pkg+".Passed" {
-			if !slices.Contains(passed, function) {
-				passed = append(passed, function)
+		if frame.Function == pkg+".RecordCalls" {
+			if !slices.Contains(recorded, function) {
+				recorded = append(recorded, function)
 			}
 			return
 		}

@@ -26,7 +26,7 @@ func (l *list[T]) add(T) { calltrace.Enter("made/up.go:list.add");}
 
 func one() int { calltrace.Enter("made/up.go:one"); return 1 }
 `
-	got, err := instrumented("made/up.go", []byte(source))
+	got, err := instrument("made/up.go", []byte(source))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func ready()  { Enter("ready"); answer() }
 
 func TestPassed(t *testing.T) {
 	ask()
-	got := Passed(func() {
+	got := RecordCalls(func() {
 		ready()
 		func() { ask() }()
 		ask()
@@ -53,7 +53,7 @@ func TestPassed(t *testing.T) {
 	if want := []string{"ask", "answer"}; !slices.Equal(got, want) {
 		t.Errorf("passed %v, want %v", got, want)
 	}
-	if got := Passed(ready); !slices.Equal(got, []string{"ready", "answer"}) {
+	if got := RecordCalls(ready); !slices.Equal(got, []string{"ready", "answer"}) {
 		t.Errorf("passed %v", got)
 	}
 }

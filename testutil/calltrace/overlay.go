@@ -15,9 +15,9 @@ import (
 	"testing"
 )
 
-// overlay writes our source files of the package in the current directory and of its dependencies, with calls of Enter
-// added, and returns the file that makes go build use them instead.
-func overlay(t *testing.T) string {
+// writeOverlay writes our source files of the package in the current directory and of its dependencies, with
+// calls of Enter added, and returns the file that makes go build use them instead.
+func writeOverlay(t *testing.T) string {
 	t.Helper()
 	const ours = `{{with .Module}}{{if .Main}}{{$root := .Dir}}{{with $}}{{$dir := .Dir}}{{range .GoFiles}}{{$root}}	{{$dir}}	{{.}}{{"\n"}}{{end}}{{end}}{{end}}{{end}}`
 	list, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", ours, ".").Output()
@@ -39,7 +39,7 @@ func overlay(t *testing.T) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		traced, err := instrumented(filepath.ToSlash(name), source)
+		traced, err := instrument(filepath.ToSlash(name), source)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,8 +59,8 @@ func overlay(t *testing.T) string {
 	return replace
 }
 
-// instrumented adds a call of Enter at the beginning of each function of a file. No line moves.
-func instrumented(name string, source []byte) ([]byte, error) {
+// instrument adds a call of Enter at the beginning of each function of a file. No line moves.
+func instrument(name string, source []byte) ([]byte, error) {
 	fset := token.NewFileSet()
 	f, err := parser.ParseFile(fset, name, source, parser.SkipObjectResolution)
 	if err != nil {
@@ -84,14 +84,14 @@ func instrumented(name string, source []byte) ([]byte, error) {
 			insert(f.Name.End(), fmt.Sprintf("; import calltrace %q", pkg))
 			imported = true
 		}
-		insert(fn.Body.Lbrace+1, fmt.Sprintf(" calltrace.Enter(%q);", name+":"+method(fn)))
+		insert(fn.Body.Lbrace+1, fmt.Sprintf(" calltrace.Enter(%q);", name+":"+funcName(fn)))
 	}
 	out.Write(source[written:])
 	return out.Bytes(), nil
 }
 
-// method returns a function's name, with its receiver's type if it is a method.
-func method(fn *ast.FuncDecl) string {
+// funcName returns a function's name, with its receiver's type if it is a method.
+func funcName(fn *ast.FuncDecl) string {
 	if fn.Recv == nil {
 		return fn.Name.Name
 	}

@@ -1,7 +1,7 @@
 // Package chinesetest compares a package's Chinese texts with the texts that the
 // package shows.
 //
-//	chinesetest.Check(t, chinese, append(chinesetest.Shown(t, ".", "say"), columns...))
+//	chinesetest.Check(t, chinese, append(chinesetest.CollectTexts(t, ".", "say"), columns...))
 package chinesetest
 
 import (
@@ -29,7 +29,7 @@ func Check(t *testing.T, texts chinese.Texts, shown []string) {
 		case !ok && !letter.MatchString(verb.ReplaceAllString(english, "")): // has only arguments
 		case !ok:
 			t.Errorf("%q is shown, and has no translation", english)
-		case !maps.Equal(verbs(translation), verbs(english)):
+		case !maps.Equal(formatVerbs(translation), formatVerbs(english)):
 			t.Errorf("%q takes other arguments than %q", translation, english)
 		case strings.HasSuffix(english, "\n") != strings.HasSuffix(translation, "\n"):
 			t.Errorf("%q ends otherwise than %q", translation, english)
@@ -46,8 +46,8 @@ var letter = regexp.MustCompile(`[A-Za-z]`)
 
 var verb = regexp.MustCompile(`%(?:%|[-+# 0-9.]*(?:\[(\d+)\])?([a-z]))`)
 
-// verbs returns the verbs of a format, each with its argument. Their flags, such as a width, may differ.
-func verbs(format string) map[string]bool {
+// formatVerbs returns the verbs of a format, each with its argument. Their flags, such as a width, may differ.
+func formatVerbs(format string) map[string]bool {
 	all := make(map[string]bool)
 	next := 1
 	for _, m := range verb.FindAllStringSubmatch(format, -1) {
@@ -63,15 +63,16 @@ func verbs(format string) map[string]bool {
 	return all
 }
 
-// Shown returns the texts in the code of a folder that are the first string argument of functions and methods of these
-// names, or are assigned to variables and fields of these names. Of a list, it returns every text. Tests do not count.
-func Shown(t *testing.T, folder string, names ...string) (shown []string) {
+// CollectTexts returns the texts in the code of a folder that are the first string argument of functions and
+// methods of these names, or are assigned to variables and fields of these names. Of a list, it returns every
+// text. Tests do not count.
+func CollectTexts(t *testing.T, folder string, names ...string) (shown []string) {
 	t.Helper()
-	texts := func(e ast.Expr) []string { return texts(t, e) }
+	texts := func(e ast.Expr) []string { return constantTexts(t, e) }
 	inspect(t, folder, func(n ast.Node) {
 		switch n := n.(type) {
 		case *ast.CallExpr:
-			if slices.Contains(names, name(n.Fun)) {
+			if slices.Contains(names, exprName(n.Fun)) {
 				for _, arg := range n.Args {
 					if found := texts(arg); len(found) > 0 {
 						shown = append(shown, found...)
@@ -80,12 +81,12 @@ func Shown(t *testing.T, folder string, names ...string) (shown []string) {
 				}
 			}
 		case *ast.KeyValueExpr:
-			if slices.Contains(names, name(n.Key)) {
+			if slices.Contains(names, exprName(n.Key)) {
 				shown = append(shown, texts(n.Value)...)
 			}
 		case *ast.AssignStmt:
 			for i, left := range n.Lhs {
-				if slices.Contains(names, name(left)) {
+				if slices.Contains(names, exprName(left)) {
 					shown = append(shown, texts(n.Rhs[min(i, len(n.Rhs)-1)])...)
 				}
 			}
@@ -94,13 +95,13 @@ func Shown(t *testing.T, folder string, names ...string) (shown []string) {
 	return shown
 }
 
-// Usages returns the texts of the flags that the code of a folder defines.
-func Usages(t *testing.T, folder string) (shown []string) {
+// CollectUsages returns the texts of the flags that the code of a folder defines.
+func CollectUsages(t *testing.T, folder string) (shown []string) {
 	t.Helper()
 	place := map[string]int{"Func": 1, "Bool": 2, "Int": 2, "String": 2, "Duration": 2, "BoolVar": 3, "IntVar": 3, "StringVar": 3, "DurationVar": 3}
 	inspect(t, folder, func(n ast.Node) {
-		if call, ok := n.(*ast.CallExpr); ok && place[name(call.Fun)] > 0 && place[name(call.Fun)] < len(call.Args) {
-			shown = append(shown, texts(t, call.Args[place[name(call.Fun)]])...)
+		if call, ok := n.(*ast.CallExpr); ok && place[exprName(call.Fun)] > 0 && place[exprName(call.Fun)] < len(call.Args) {
+			shown = append(shown, constantTexts(t, call.Args[place[exprName(call.Fun)]])...)
 		}
 	})
 	return shown
@@ -128,22 +129,22 @@ func inspect(t *testing.T, folder string, f func(ast.Node)) {
 	}
 }
 
-// name returns the name of a function, a variable or a field.
-func name(e ast.Expr) string {
+// exprName returns the name of a function, a variable or a field.
+func exprName(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.Ident:
 		return e.Name
 	case *ast.SelectorExpr:
-		if name(e.X) != "fmt" { // fmt writes English
+		if exprName(e.X) != "fmt" { // fmt writes English
 			return e.Sel.Name
 		}
 	}
 	return ""
 }
 
-// texts returns the texts of an expression, which may be a list. A text that is built at run time cannot be
-// translated.
-func texts(t *testing.T, e ast.Expr) (all []string) {
+// constantTexts returns the texts of an expression, which may be a list. A text that is built at run time cannot
+// be translated.
+func constantTexts(t *testing.T, e ast.Expr) (all []string) {
 	if text, ok := constant(e); ok {
 		return []string{text}
 	}
@@ -152,20 +153,20 @@ func texts(t *testing.T, e ast.Expr) (all []string) {
 	case *ast.CompositeLit:
 		elements = e.Elts
 	case *ast.CallExpr:
-		if name(e.Fun) == "append" {
+		if exprName(e.Fun) == "append" {
 			elements = e.Args
 		}
 	case *ast.BinaryExpr:
 		for _, part := range []ast.Expr{e.X, e.Y} {
 			if text, ok := constant(part); !ok {
-				texts(t, part)
+				constantTexts(t, part)
 			} else if letter.MatchString(text) {
 				t.Errorf("%q is part of a text that is put together: give the whole one as a format", text)
 			}
 		}
 	}
 	for _, element := range elements {
-		all = append(all, texts(t, element)...)
+		all = append(all, constantTexts(t, element)...)
 	}
 	return all
 }

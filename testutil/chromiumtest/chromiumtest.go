@@ -1,6 +1,6 @@
 // Package chromiumtest looks at pages in a real browser.
 //
-//	seen := chromiumtest.Look(t, server.URL, chromiumtest.Window{Width: 390, Dark: true})
+//	seen := chromiumtest.OpenPage(t, server.URL, chromiumtest.Window{Width: 390, Dark: true})
 //	// seen.DOM after the page's scripts, seen.Console with the browser's errors, seen.PNG
 //
 // It never skips: without Chromium the test fails with a hint on what to install.
@@ -27,15 +27,15 @@ type Window struct {
 	For           time.Duration // time for the page's scripts, by the page's clock; default 1 s
 }
 
-// Seen is the page as the browser rendered it.
-type Seen struct {
+// Result is the page as the browser rendered it.
+type Result struct {
 	DOM     string
 	Console []string
 	PNG     []byte
 }
 
-// Look opens a page in a browser and returns the result after its scripts ran.
-func Look(t testing.TB, url string, w Window) Seen {
+// OpenPage opens a page in a browser and returns the result after its scripts ran.
+func OpenPage(t testing.TB, url string, w Window) Result {
 	t.Helper()
 	if w.Width == 0 {
 		w.Width = 1280
@@ -58,7 +58,7 @@ func Look(t testing.TB, url string, w Window) Seen {
 	}
 	file := filepath.Join(t.TempDir(), "page.png")
 	dom, log := run(t, append(args, "--dump-dom", "--enable-logging=stderr", "--screenshot="+file, url))
-	seen := Seen{DOM: dom}
+	seen := Result{DOM: dom}
 	for _, m := range regexp.MustCompile(`CONSOLE[:(]\d+\)?\] (.*)`).FindAllStringSubmatch(log, -1) {
 		seen.Console = append(seen.Console, m[1])
 	}

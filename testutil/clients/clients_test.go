@@ -37,30 +37,30 @@ type program struct {
 //go:embed testdata/schema.sql
 var schema string
 
-// play runs programs directly on tables with AUTO_INCREMENT, and through the proxy on the same tables without it. It
-// compares the outputs and the stored rows.
-func play(t *testing.T, programs ...program) {
+// runPrograms runs programs directly on tables with AUTO_INCREMENT, and through the proxy on the same tables
+// without it. It compares the outputs and the stored rows.
+func runPrograms(t *testing.T, programs ...program) {
 	for _, target := range mysqltest.Targets(t) {
 		for _, p := range programs {
 			t.Run(target.Name+"/"+p.name, func(t *testing.T) {
 				t.Parallel()
-				playOn(t, target, p)
+				runProgramOn(t, target, p)
 			})
 		}
 	}
 }
 
-func playOn(t *testing.T, target mysqltest.Target, p program) {
+func runProgramOn(t *testing.T, target mysqltest.Target, p program) {
 	t.Helper()
 	direct, through := target.Database(t), target.Database(t)
-	create(t, direct, "AUTO_INCREMENT")
-	create(t, through, "")
-	user := account(t, target, direct, through)
+	createTables(t, direct, "AUTO_INCREMENT")
+	createTables(t, through, "")
+	user := createAccount(t, target, direct, through)
 	want := p.run(t, direct, address(t, direct), user)
 	got := p.run(t, through, startProxy(t, through, "*"), user)
 	compare(t, want, got)
 	for _, table := range tables() {
-		if want, got := stored(t, direct, table), stored(t, through, table); want != got {
+		if want, got := readStored(t, direct, table), readStored(t, through, table); want != got {
 			t.Errorf("rows of %s\ndirect:\n%s\nthrough the proxy:\n%s", table, want, got)
 		}
 	}
@@ -70,15 +70,15 @@ func compare(t *testing.T, want, got []string) {
 	t.Helper()
 	different := 0
 	for i, j := 0, 0; i < len(want) || j < len(got); {
-		direct, through := at(want, i), at(got, j)
+		direct, through := lineAt(want, i), lineAt(got, j)
 		switch {
-		case direct == through || expected(direct, through):
+		case direct == through || isExpected(direct, through):
 			i, j = i+1, j+1
-		case slices.Contains(more, through):
+		case slices.Contains(proxyOnly, through):
 			j++
 		default:
 			if different++; different <= 10 {
-				t.Errorf("line %d\n direct: %s\nthrough: %s", i+1, shortened(direct), shortened(through))
+				t.Errorf("line %d\n direct: %s\nthrough: %s", i+1, shorten(direct), shorten(through))
 			}
 			i, j = i+1, j+1
 		}
@@ -86,14 +86,14 @@ func compare(t *testing.T, want, got []string) {
 	t.Logf("%d lines, %d different beyond those expected", len(want), different)
 }
 
-func at(lines []string, i int) string {
+func lineAt(lines []string, i int) string {
 	if i < len(lines) {
 		return lines[i]
 	}
 	return "(ended)"
 }
 
-func shortened(line string) string {
+func shorten(line string) string {
 	if len(line) > 2000 {
 		return line[:2000] + "…"
 	}
@@ -103,7 +103,7 @@ func shortened(line string) string {
 // A user is an account of the test, with a password.
 type user struct{ name, password string }
 
-func account(t *testing.T, target mysqltest.Target, dsns ...string) user {
+func createAccount(t *testing.T, target mysqltest.Target, dsns ...string) user {
 	t.Helper()
 	var suffix [4]byte
 	rand.Read(suffix[:])
@@ -111,12 +111,12 @@ func account(t *testing.T, target mysqltest.Target, dsns ...string) user {
 	execute(t, target.DSN(), fmt.Sprintf("CREATE USER %s@'%%' IDENTIFIED BY '%s'", u.name, u.password))
 	t.Cleanup(func() { execute(t, target.DSN(), "DROP USER "+u.name+"@'%'") })
 	for _, dsn := range dsns {
-		execute(t, target.DSN(), fmt.Sprintf("GRANT ALL ON %s.* TO %s@'%%'", parse(t, dsn).DBName, u.name))
+		execute(t, target.DSN(), fmt.Sprintf("GRANT ALL ON %s.* TO %s@'%%'", parseDSN(t, dsn).DBName, u.name))
 	}
 	return u
 }
 
-func create(t *testing.T, dsn, key string) {
+func createTables(t *testing.T, dsn, key string) {
 	t.Helper()
 	for statement := range strings.SplitSeq(strings.TrimSpace(schema), ";\n") {
 		execute(t, dsn, strings.TrimSuffix(strings.ReplaceAll(statement, "{KEY}", key), ";"))
@@ -131,8 +131,8 @@ func tables() (names []string) {
 	return names
 }
 
-// stored returns the rows of a table, with large values replaced by their hashes.
-func stored(t *testing.T, dsn, table string) string {
+// readStored returns the rows of a table, with large values replaced by their hashes.
+func readStored(t *testing.T, dsn, table string) string {
 	t.Helper()
 	var all strings.Builder
 	db := open(t, dsn)
@@ -195,7 +195,7 @@ func (p program) run(t *testing.T, dsn, addr string, u user) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	name := parse(t, dsn).DBName
+	name := parseDSN(t, dsn).DBName
 	cmd := p.command(t)
 	cmd.Env = append(os.Environ(), append(cmd.Env, "DB_HOST="+host, "DB_PORT="+port, "DB_USER="+u.name, "DB_PASSWORD="+u.password,
 		"DB_NAME="+name, "LC_ALL=C.UTF-8", "TZ=UTC")...)
@@ -207,15 +207,15 @@ func (p program) run(t *testing.T, dsn, addr string, u user) []string {
 	defer context.AfterFunc(ctx, func() { cmd.Process.Kill() })()
 	err = cmd.Wait()
 	if err != nil {
-		t.Errorf("%s at %s: %v\n%s", p.name, addr, err, shortened(errors.String()))
+		t.Errorf("%s at %s: %v\n%s", p.name, addr, err, shorten(errors.String()))
 	}
 	text := strings.NewReplacer(name, "DB", port, "PORT").Replace(out.String())
 	return strings.Split(strings.TrimSpace(text), "\n")
 }
 
-func address(t *testing.T, dsn string) string { return parse(t, dsn).Addr }
+func address(t *testing.T, dsn string) string { return parseDSN(t, dsn).Addr }
 
-func parse(t *testing.T, dsn string) *mysql.Config {
+func parseDSN(t *testing.T, dsn string) *mysql.Config {
 	t.Helper()
 	cfg, err := mysql.ParseDSN(dsn)
 	if err != nil {
@@ -224,8 +224,8 @@ func parse(t *testing.T, dsn string) *mysql.Config {
 	return cfg
 }
 
-// parameters adds parameters to a DSN.
-func parameters(dsn, more string) string {
+// addParameters adds parameters to a DSN.
+func addParameters(dsn, more string) string {
 	if strings.Contains(dsn, "?") {
 		return dsn + "&" + more
 	}
@@ -264,8 +264,8 @@ func command(folder, program string, args ...string) func(t *testing.T) *exec.Cm
 	}
 }
 
-// installed returns the folder that install.sh has created for a name.
-func installed(t *testing.T, name string) string {
+// installedFolder returns the folder that install.sh has created for a name.
+func installedFolder(t *testing.T, name string) string {
 	t.Helper()
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -286,7 +286,7 @@ func jdbc(parameters ...string) func(t *testing.T) *exec.Cmd {
 // testdata.
 func java(folder, class string, args ...string) func(t *testing.T) *exec.Cmd {
 	return func(t *testing.T) *exec.Cmd {
-		made := installed(t, folder)
+		made := installedFolder(t, folder)
 		return command(folder, "java", slices.Concat([]string{"-XX:TieredStopAtLevel=1", "-cp", made + "/*:" + made, class}, args)...)(t)
 	}
 }
@@ -294,7 +294,7 @@ func java(folder, class string, args ...string) func(t *testing.T) *exec.Cmd {
 // TestClients has the programs with clients that are packages of the distribution, and
 // those in Java.
 func TestClients(t *testing.T) {
-	play(t,
+	runPrograms(t,
 		program{name: "PHP mysqli", command: command("php", "php", "mysqli.php")},
 		program{name: "PHP mysqli, compressed", command: command("php", "php", "mysqli.php", "compressed")},
 		program{name: "PHP PDO", command: command("php", "php", "pdo.php", "emulated")},

@@ -40,12 +40,12 @@ var differences = []struct {
 	}},
 }
 
-// more are lines that appear only through the proxy.
-var more = []string{
+// proxyOnly are lines that appear only through the proxy.
+var proxyOnly = []string{
 	"Warning (Code 1751): The creation of some temporary tables could not be rolled back.", // from the last of these differences
 }
 
-func expected(direct, through string) bool {
+func isExpected(direct, through string) bool {
 	for _, d := range differences {
 		for _, l := range d.lines {
 			if re := regexp.MustCompile(l.direct); re.MatchString(direct) && re.ReplaceAllString(direct, l.through) == through {

@@ -17,11 +17,11 @@ func TestIncrement(t *testing.T) {
 			t.Parallel()
 			target := mysqltest.Run(t, mysqltest.Config{Kind: kind, Args: []string{"--auto-increment-increment=3"}}).Target()
 			const one = "sessionVariables=auto_increment_increment=1"
-			playOn(t, target, program{name: "MySQL Connector/J", command: jdbc("mysql", one+"&rewriteBatchedStatements=true")})
-			playOn(t, target, program{name: "MariaDB Connector/J", command: jdbc("mariadb", one)})
+			runProgramOn(t, target, program{name: "MySQL Connector/J", command: jdbc("mysql", one+"&rewriteBatchedStatements=true")})
+			runProgramOn(t, target, program{name: "MariaDB Connector/J", command: jdbc("mariadb", one)})
 			dsn := target.Database(t)
-			create(t, dsn, "")
-			lines := program{name: "MySQL Connector/J", command: jdbc("mysql")}.run(t, dsn, startProxy(t, dsn, "*"), account(t, target, dsn))
+			createTables(t, dsn, "")
+			lines := program{name: "MySQL Connector/J", command: jdbc("mysql")}.run(t, dsn, startProxy(t, dsn, "*"), createAccount(t, target, dsn))
 			if !slices.Contains(lines, "three: 3 [2,5,8] []") {
 				t.Errorf("without the variable it names the rows 2, 3 and 4: the pages may leave out sessionVariables\n%q", lines[:4])
 			}

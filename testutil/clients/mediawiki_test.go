@@ -11,10 +11,10 @@ import (
 // TestMediaWiki: users write in a MediaWiki, whose tables have more keys than those that are filled, and refer to each
 // other by ids that the client returns.
 func TestMediaWiki(t *testing.T) {
-	sites(t, func(step string) program {
+	runSite(t, func(step string) program {
 		return program{"MediaWiki, " + step, func(t *testing.T) *exec.Cmd {
 			cmd := command("mediawiki", "bash", "wiki.sh", step)(t)
-			cmd.Env = append(cmd.Env, "MEDIAWIKI="+filepath.Join(installed(t, "mediawiki"), "usr/share/mediawiki"))
+			cmd.Env = append(cmd.Env, "MEDIAWIKI="+filepath.Join(installedFolder(t, "mediawiki"), "usr/share/mediawiki"))
 			return cmd
 		}}
 	}, 250, "actor", "archive", "category", "categorylinks", "comment", "content", "content_models", "externallinks", "ip_changes", "ipblocks",

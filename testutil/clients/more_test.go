@@ -10,14 +10,14 @@ import (
 
 func python(args ...string) func(t *testing.T) *exec.Cmd {
 	return func(t *testing.T) *exec.Cmd {
-		return command("python", filepath.Join(installed(t, "python"), "bin", "python"), args...)(t)
+		return command("python", filepath.Join(installedFolder(t, "python"), "bin", "python"), args...)(t)
 	}
 }
 
 func node(script ...string) func(t *testing.T) *exec.Cmd {
 	return func(t *testing.T) *exec.Cmd {
 		cmd := command("node", "node", script...)(t)
-		cmd.Env = append(cmd.Env, "NODE_PATH="+filepath.Join(installed(t, "node"), "node_modules"))
+		cmd.Env = append(cmd.Env, "NODE_PATH="+filepath.Join(installedFolder(t, "node"), "node_modules"))
 		return cmd
 	}
 }
@@ -25,7 +25,7 @@ func node(script ...string) func(t *testing.T) *exec.Cmd {
 // TestMoreClients has the programs with clients that come from PyPI and npm, and
 // settings that change the client's commands.
 func TestMoreClients(t *testing.T) {
-	play(t,
+	runPrograms(t,
 		program{name: "PHP PDO, found rows", command: command("php", "php", "pdo.php", "found")},
 		program{name: "Python PyMySQL, newest", command: python("dbapi.py", "pymysql")},
 		program{name: "Python mysqlclient", command: python("dbapi.py", "mysqldb")},

@@ -19,10 +19,10 @@ import (
 
 // init adds the programs with clients that are not in the distribution.
 func init() {
-	around["Node"] = func(t *testing.T, snippet, insert string) *exec.Cmd {
+	wrappers["Node"] = func(t *testing.T, snippet, insert string) *exec.Cmd {
 		return node("-e", fmt.Sprintf("const mysql = require('mysql2'); const db = %s; db.query(%q, (err, res) => { if (err) throw err; console.log(res.insertId); db.end() })", snippet, insert))(t)
 	}
-	around["Ruby"] = func(t *testing.T, snippet, insert string) *exec.Cmd {
+	wrappers["Ruby"] = func(t *testing.T, snippet, insert string) *exec.Cmd {
 		return command("ruby", "ruby", "-rmysql2", "-e", fmt.Sprintf("db = %s; db.query(%q); puts db.last_id", snippet, insert))(t)
 	}
 }
@@ -55,7 +55,7 @@ func TestPageHAProxy(t *testing.T) {
 	defer haproxy.Wait()
 	defer haproxy.Process.Kill()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
-		state := states(socket)
+		state := serverStates(socket)
 		if strings.Count(state, ",L7OK,") == 2 {
 			break
 		}
@@ -64,11 +64,11 @@ func TestPageHAProxy(t *testing.T) {
 		}
 	}
 	s.addresses = strings.NewReplacer("3307", fmt.Sprint(port))
-	s.points(t, "PHP", p.snippets(t, "PHP")[0])
+	s.runSnippet(t, "PHP", p.snippets(t, "PHP")[0])
 }
 
-// states returns the states of the servers that HAProxy reports.
-func states(socket string) string {
+// serverStates returns the states of the servers that HAProxy reports.
+func serverStates(socket string) string {
 	c, err := net.Dial("unix", socket)
 	if err != nil {
 		return ""

@@ -63,11 +63,11 @@ func (p page) snippets(t *testing.T, language string) (code []string) {
 	return code
 }
 
-// row is the INSERT in a snippet's program, which prints the id.
-const row = "INSERT INTO orders (customer) VALUES ('%s')"
+// insertRow is the INSERT in a snippet's program, which prints the id.
+const insertRow = "INSERT INTO orders (customer) VALUES ('%s')"
 
-// around has the programs around the page's snippets, by language.
-var around = map[string]func(t *testing.T, snippet, insert string) *exec.Cmd{
+// wrappers has the programs around the page's snippets, by language.
+var wrappers = map[string]func(t *testing.T, snippet, insert string) *exec.Cmd{
 	"PHP": func(t *testing.T, snippet, insert string) *exec.Cmd {
 		return command("php", "php", "-r", fmt.Sprintf("$db = %s; $db->query(%q); echo $db instanceof PDO ? $db->lastInsertId() : $db->insert_id;", snippet, insert))(t)
 	},
@@ -92,10 +92,10 @@ func TestPage(t *testing.T) {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
 			s := newShop(t, kind, p)
-			s.keepsCounters(t)
-			for _, language := range slices.Sorted(maps.Keys(around)) {
+			s.checkCounterRights(t)
+			for _, language := range slices.Sorted(maps.Keys(wrappers)) {
 				for _, snippet := range p.snippets(t, language) {
-					s.points(t, language, snippet)
+					s.runSnippet(t, language, snippet)
 				}
 			}
 		})
@@ -119,9 +119,9 @@ func newShop(t *testing.T, kind mysqltest.Kind, p page) *shopServer {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	server := mysqltest.Run(t, mysqltest.Config{Kind: kind})
-	s := &shopServer{db: open(t, parameters(server.DSN(""), "multiStatements=true")), kind: kind}
+	s := &shopServer{db: open(t, addParameters(server.DSN(""), "multiStatements=true")), kind: kind}
 	t.Cleanup(func() { s.db.Close() })
-	s.run(t, `CREATE DATABASE shop;
+	s.runScript(t, `CREATE DATABASE shop;
 CREATE TABLE shop.orders (id BIGINT NOT NULL PRIMARY KEY, customer VARCHAR(64) NOT NULL);
 CREATE USER admin IDENTIFIED BY 'secret';
 GRANT ALL ON *.* TO admin WITH GRANT OPTION;`)
@@ -132,18 +132,18 @@ GRANT ALL ON *.* TO admin WITH GRANT OPTION;`)
 		cmd.Env = append(os.Environ(), "PATH="+tools+":"+os.Getenv("PATH"))
 		return cmd
 	}
-	s.run(t, p.blocks(t, "## Quick start", "sql")[0])
+	s.runScript(t, p.blocks(t, "## Quick start", "sql")[0])
 	if out, err := shell(shells[0]).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	s.proxy, s.page = started(t, shell(strings.Replace(shells[1], "\nleafsql proxy", "\nexec leafsql proxy -metrics 127.0.0.1:0", 1)))
+	s.proxy, s.page = startListening(t, shell(strings.Replace(shells[1], "\nleafsql proxy", "\nexec leafsql proxy -metrics 127.0.0.1:0", 1)))
 	s.addresses = strings.NewReplacer("3307", s.proxy[strings.LastIndex(s.proxy, ":")+1:])
 	return s
 }
 
-// started starts a command, which has to be leafsql proxy, and returns the addresses at which it listens. It stops the
-// command at the end of the test.
-func started(t *testing.T, cmd *exec.Cmd) (proxy, page string) {
+// startListening starts a command, which has to be leafsql proxy, and returns the addresses at which it listens.
+// It stops the command at the end of the test.
+func startListening(t *testing.T, cmd *exec.Cmd) (proxy, page string) {
 	t.Helper()
 	log, err := cmd.StderrPipe()
 	if err != nil {
@@ -173,15 +173,15 @@ func started(t *testing.T, cmd *exec.Cmd) (proxy, page string) {
 	return "", ""
 }
 
-func (s *shopServer) run(t *testing.T, script string) {
+func (s *shopServer) runScript(t *testing.T, script string) {
 	t.Helper()
 	if _, err := s.db.Exec(script); err != nil {
 		t.Fatalf("%v in\n%s", err, script)
 	}
 }
 
-// keepsCounters reports an error if the application's account may change a counter.
-func (s *shopServer) keepsCounters(t *testing.T) {
+// checkCounterRights reports an error if the application's account may change a counter.
+func (s *shopServer) checkCounterRights(t *testing.T) {
 	t.Helper()
 	app := open(t, "app:secret@tcp("+s.proxy+")/shop")
 	defer app.Close()
@@ -191,9 +191,9 @@ func (s *shopServer) keepsCounters(t *testing.T) {
 	}
 }
 
-// points runs a program that connects to the proxy, inserts a row and prints its
+// runSnippet runs a program that connects to the proxy, inserts a row and prints its
 // id.
-func (s *shopServer) points(t *testing.T, language, snippet string) {
+func (s *shopServer) runSnippet(t *testing.T, language, snippet string) {
 	t.Helper()
 	name := language + " " + snippet[:min(12, len(snippet))]
 	name = strings.ReplaceAll(name, "'", "")
@@ -205,7 +205,7 @@ func (s *shopServer) points(t *testing.T, language, snippet string) {
 		}
 		shown += "?" + wanted
 	}
-	cmd := around[language](t, shown, fmt.Sprintf(row, name))
+	cmd := wrappers[language](t, shown, fmt.Sprintf(insertRow, name))
 	cmd.Env = append(os.Environ(), cmd.Env...)
 	out, err := cmd.Output()
 	if err != nil {

@@ -19,5 +19,5 @@ func TestMain(m *testing.M) {
 // startProxy starts a proxy for the database of a DSN, which fills the given tables, and returns its address.
 func startProxy(t *testing.T, dsn, tables string) string {
 	t.Helper()
-	return proxytest.Start(t, parameters(dsn, "leafTables="+tables+"&leafCreate=true"))
+	return proxytest.Start(t, addParameters(dsn, "leafTables="+tables+"&leafCreate=true"))
 }

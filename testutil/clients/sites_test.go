@@ -11,14 +11,14 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// sites installs one site directly and another through the proxy, drops AUTO_INCREMENT from the second one's tables,
-// and uses both: every output of the program and every row that it stores has to be the same. The steps are install and
-// use.
-func sites(t *testing.T, step func(step string) program, least int, tables ...string) {
+// runSite installs one site directly and another through the proxy, drops AUTO_INCREMENT from the second one's
+// tables, and uses both: every output of the program and every row that it stores has to be the same. The steps
+// are install and use.
+func runSite(t *testing.T, step func(step string) program, least int, tables ...string) {
 	for _, target := range mysqltest.Targets(t) {
 		t.Run(target.Name, func(t *testing.T) {
 			direct, through := target.Database(t), target.Database(t)
-			u := account(t, target, direct, through)
+			u := createAccount(t, target, direct, through)
 			for _, name := range []string{"install", "use"} {
 				want := step(name).run(t, direct, address(t, direct), u)
 				got := step(name).run(t, through, startProxy(t, through, "*"), u)
@@ -29,14 +29,14 @@ func sites(t *testing.T, step func(step string) program, least int, tables ...st
 			}
 			rows := 0
 			for _, table := range tables {
-				want, got := timeless(t, direct, table), timeless(t, through, table)
+				want, got := readTimeless(t, direct, table), readTimeless(t, through, table)
 				if len(want) != len(got) {
 					t.Errorf("%s: %d rows directly, %d through the proxy", table, len(want), len(got))
 					continue
 				}
 				for i := range want {
 					if want[i] != got[i] {
-						t.Errorf("%s\n direct: %s\nthrough: %s", table, shortened(want[i]), shortened(got[i]))
+						t.Errorf("%s\n direct: %s\nthrough: %s", table, shorten(want[i]), shorten(got[i]))
 					}
 				}
 				rows += len(want)
@@ -65,7 +65,7 @@ func dropAutoIncrement(t *testing.T, dsn string) {
 		if err := rows.Scan(&table, &column, &kind); err != nil {
 			t.Fatal(err)
 		}
-		execute(t, parameters(dsn, "sql_mode=''"), fmt.Sprintf("ALTER TABLE `%s` MODIFY `%s` %s NOT NULL", table, column, kind))
+		execute(t, addParameters(dsn, "sql_mode=''"), fmt.Sprintf("ALTER TABLE `%s` MODIFY `%s` %s NOT NULL", table, column, kind))
 		dropped++
 	}
 	if err := rows.Err(); err != nil || dropped == 0 {
@@ -73,8 +73,8 @@ func dropAutoIncrement(t *testing.T, dsn string) {
 	}
 }
 
-// timeless returns the rows of a table of a site, without times and random values.
-func timeless(t *testing.T, dsn, table string) (all []string) {
+// readTimeless returns the rows of a table of a site, without times and random values.
+func readTimeless(t *testing.T, dsn, table string) (all []string) {
 	t.Helper()
 	db := open(t, dsn)
 	defer db.Close()

@@ -19,21 +19,21 @@ import (
 
 // A suite is the test suite of a project.
 type suite struct {
-	name    string
-	command func(t *testing.T, at place) *exec.Cmd
-	result  *regexp.Regexp    // matches a line with a test's name and outcome
-	least   int               // minimum of passed tests
-	differs map[string]string // tests with another outcome through the proxy, by a regular expression, and the reason
+	name      string
+	command   func(t *testing.T, at serverAddr) *exec.Cmd
+	result    *regexp.Regexp    // matches a line with a test's name and outcome
+	minTests  int               // minimum of passed tests
+	differing map[string]string // tests with another outcome through the proxy, by a regular expression, and the reason
 }
 
-// A place is the server for a suite.
-type place struct {
+// A serverAddr is the server for a suite.
+type serverAddr struct {
 	host, port, database string
 	user
 }
 
 var suites = []suite{
-	{"SQLAlchemy", func(t *testing.T, at place) *exec.Cmd {
+	{"SQLAlchemy", func(t *testing.T, at serverAddr) *exec.Cmd {
 		cmd := python("-m", "pytest", "-v", "--color=no", "--dburi",
 			fmt.Sprintf("mysql+pymysql://%s:%s@%s:%s/%s", at.name, strings.ReplaceAll(at.password, " ", "%20"), at.host, at.port, at.database))(t)
 		cmd.Dir = filepath.Join("testdata", "sqlalchemy")
@@ -42,7 +42,7 @@ var suites = []suite{
 		`test_autoincrement_on_insert|test_imv_returning_datatypes|test_insert_w_floats|test_roundtrip_fetch`: "ids go on in a table that was dropped and made again, and these want them from 1",
 		`RowCountTest.*test_basic`: "stores key 0 in a column without AUTO_INCREMENT; a pattern in leafTables fills it",
 	}},
-	{"Django", func(t *testing.T, at place) *exec.Cmd {
+	{"Django", func(t *testing.T, at serverAddr) *exec.Cmd {
 		settings, err := filepath.Abs("testdata/django")
 		if err != nil {
 			t.Fatal(err)
@@ -51,7 +51,7 @@ var suites = []suite{
 			"force_insert_update", "get_or_create", "many_to_many", "model_inheritance", "transactions", "update")(t)
 		cmd.Env = append(cmd.Env, "PYTHONPATH="+settings, "DB_HOST="+at.host, "DB_PORT="+at.port, "DB_USER="+at.name, "DB_PASSWORD="+at.password,
 			"DB_NAME="+at.database)
-		cmd.Dir = filepath.Join(installed(t, "django"), "tests")
+		cmd.Dir = filepath.Join(installedFolder(t, "django"), "tests")
 		return cmd
 	}, regexp.MustCompile(`(?m)^(\w+ \([\w.]+\))(?:\n.*)? \.\.\. (ok|FAIL|ERROR|skipped|expected failure)`), 450, map[string]string{
 		`SqlFlushTests\.test_execute_sql_flush_statements`: "ids go on in a table that was emptied",
@@ -67,7 +67,7 @@ func TestSuites(t *testing.T) {
 		for _, s := range suites {
 			t.Run(target.Name+"/"+s.name, func(t *testing.T) {
 				own := target.Database(t)
-				u := account(t, target)
+				u := createAccount(t, target)
 				execute(t, target.DSN(), fmt.Sprintf("GRANT ALL ON *.* TO %s@'%%'", u.name))
 				want := s.run(t, target, address(t, own), u)
 				got := s.run(t, target, startProxy(t, own, "*.*"), u)
@@ -87,8 +87,8 @@ func TestSuites(t *testing.T) {
 					counts[outcome]++
 				}
 				t.Logf("%v directly, %d different through the proxy beyond %d that are to be", counts, different, expected)
-				if len(got) != len(want) || counts["PASSED"]+counts["ok"] < s.least {
-					t.Errorf("%d tests directly, %d through the proxy; want the same, and at least %d that pass", len(want), len(got), s.least)
+				if len(got) != len(want) || counts["PASSED"]+counts["ok"] < s.minTests {
+					t.Errorf("%d tests directly, %d through the proxy; want the same, and at least %d that pass", len(want), len(got), s.minTests)
 				}
 			})
 		}
@@ -96,7 +96,7 @@ func TestSuites(t *testing.T) {
 }
 
 func (s suite) mayDiffer(test string) bool {
-	for pattern := range s.differs {
+	for pattern := range s.differing {
 		if regexp.MustCompile(pattern).MatchString(test) {
 			return true
 		}
@@ -111,10 +111,10 @@ func (s suite) run(t *testing.T, target mysqltest.Target, addr string, u user) m
 	if err != nil {
 		t.Fatal(err)
 	}
-	database := parse(t, target.Database(t)).DBName
+	database := parseDSN(t, target.Database(t)).DBName
 	execute(t, target.DSN(), "CREATE DATABASE IF NOT EXISTS test_schema") // SQLAlchemy's second database
 	defer execute(t, target.DSN(), "DROP DATABASE test_schema")
-	cmd := s.command(t, place{host, port, database, u})
+	cmd := s.command(t, serverAddr{host, port, database, u})
 	cmd.Env = append(os.Environ(), cmd.Env...)
 	out, err := cmd.CombinedOutput()
 	outcomes := make(map[string]string)

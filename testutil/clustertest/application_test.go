@@ -32,28 +32,29 @@ type application struct {
 
 	mu           sync.Mutex
 	writers      map[int]*writer // by number
-	acknowledged []inserted
+	acknowledged []insertedRow
 	errors       map[string]int
 	promoted     time.Time // when the new primary began to accept writes
 }
 
 // A writer is a process of an application.
 type writer struct {
-	program string
-	process *os.Process
-	end     func()
-	moved   bool // an id above the margin has been acknowledged
+	program  string
+	process  *os.Process
+	end      func()
+	hasMoved bool // an id above the margin has been acknowledged
 }
 
-// An inserted is an acknowledged row.
-type inserted struct {
+// An insertedRow is an acknowledged row.
+type insertedRow struct {
 	writer, n int
 	id        int64
 	at        time.Time
 }
 
-// above is greater than all ids that are fetched before the row is moved up by the margin, and less than all later ones.
-const above = 1 << 36
+// marginStart is greater than all ids that are fetched before the row is moved up by the margin, and less than
+// all later ones.
+const marginStart = 1 << 36
 
 var applicationTables = []string{
 	"CREATE TABLE events (id BIGINT NOT NULL, writer INT NOT NULL, n INT NOT NULL)",
@@ -68,10 +69,10 @@ const foreignRow = "2000000000 leafsql@00112233445566ff 0 0"
 func newApplication(t *testing.T, p *clustertest.Pair, kind mysqltest.Kind, apart bool) *application {
 	t.Helper()
 	const user = "app@'127.0.0.1'"
-	p.Execute(t, p.Primary, "USE ids", leafAlloc, row("shop", 10),
+	p.Execute(t, p.Primary, "USE ids", leafAlloc, insertRow("shop", 10),
 		"INSERT INTO leaf_alloc (biz_tag, max_id, step, description) VALUES ('other', 2000000000, 10, 'leafsql@00112233445566ff 0 0')",
 		"CREATE USER "+user, "GRANT SELECT, UPDATE ON ids.leaf_alloc TO "+user)
-	store := "app@tcp(" + p.Front() + ")/ids"
+	store := "app@tcp(" + p.BalancerAddr() + ")/ids"
 	tables, at := "?leafTables=events:id:segment(shop),orders:id:segment(shop)", ""
 	a := &application{t: t, pair: p, writers: make(map[int]*writer), errors: make(map[string]int)}
 	if apart {
@@ -80,7 +81,7 @@ func newApplication(t *testing.T, p *clustertest.Pair, kind mysqltest.Kind, apar
 	} else {
 		p.Execute(t, p.Primary, append([]string{"USE ids"}, applicationTables...)...)
 		p.Execute(t, p.Primary, "GRANT SELECT, INSERT, DELETE ON ids.events TO "+user, "GRANT SELECT, INSERT, DELETE ON ids.orders TO "+user)
-		at, a.dsn = "root@tcp("+p.Front()+")/ids", store+tables
+		at, a.dsn = "root@tcp("+p.BalancerAddr()+")/ids", store+tables
 	}
 	var err error
 	if a.rows, err = sql.Open("mysql", at); err != nil {
@@ -128,13 +129,13 @@ func (a *application) start(program string) {
 func (a *application) note(number int, w *writer, line string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	r := inserted{writer: number, at: time.Now()}
+	r := insertedRow{writer: number, at: time.Now()}
 	if _, err := fmt.Sscan(line, &r.n, &r.id); err != nil {
 		a.errors[line]++
 		return
 	}
 	a.acknowledged = append(a.acknowledged, r)
-	w.moved = w.moved || r.id > above
+	w.hasMoved = w.hasMoved || r.id > marginStart
 }
 
 // signal sends a process a signal.
@@ -160,20 +161,20 @@ func (a *application) count() int {
 	return len(a.acknowledged)
 }
 
-// moved reports whether each process of a program has an id above the margin.
-func (a *application) moved(program string) bool {
+// hasMoved reports whether each process of a program has an id above the margin.
+func (a *application) hasMoved(program string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, w := range a.writers {
-		if w.program == program && !w.moved {
+		if w.program == program && !w.hasMoved {
 			return false
 		}
 	}
 	return true
 }
 
-// await waits until happened returns true, and fails the test after 2 minutes.
-func (a *application) await(what string, happened func() bool) {
+// waitUntil waits until happened returns true, and fails the test after 2 minutes.
+func (a *application) waitUntil(what string, happened func() bool) {
 	a.t.Helper()
 	for deadline := time.Now().Add(2 * time.Minute); !happened(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
@@ -192,17 +193,17 @@ func (a *application) failOver(before, after string, loses bool) {
 	for range 3 {
 		a.start(before)
 	}
-	a.await("300 rows", func() bool { return a.count() >= 300 })
+	a.waitUntil("300 rows", func() bool { return a.count() >= 300 })
 	if loses {
 		a.signal(0, syscall.SIGSTOP)
 		defer a.signal(0, syscall.SIGCONT)
-		a.pair.Await(a.t)
-		a.pair.Lag(a.t)
-		there, n := number(a.t, a.pair, a.pair.Replica, "shop"), a.count()
-		a.await("ranges that the replica lacks", func() bool {
-			return a.count() >= n+600 && number(a.t, a.pair, a.pair.Primary, "shop") >= there+300
+		a.pair.AwaitReplica(a.t)
+		a.pair.PauseReplication(a.t)
+		there, n := rowNumber(a.t, a.pair, a.pair.Replica, "shop"), a.count()
+		a.waitUntil("ranges that the replica lacks", func() bool {
+			return a.count() >= n+600 && rowNumber(a.t, a.pair, a.pair.Primary, "shop") >= there+300
 		})
-		if a.pair.Waits(a.t) {
+		if a.pair.IsSemiSync(a.t) {
 			a.t.Error("the primary waits for a replica that receives nothing")
 		}
 	}
@@ -218,7 +219,7 @@ func (a *application) failOver(before, after string, loses bool) {
 // An outcome is the comparison of the stored rows with the acknowledged ones.
 type outcome struct {
 	rows        int           // acknowledged rows
-	twice       []int64       // ids that were acknowledged for two rows
+	duplicates  []int64       // ids that were acknowledged for two rows
 	overwritten int           // acknowledged rows that are stored with other values
 	missing     int           // acknowledged rows that are not stored
 	missingNew  int           // missing rows with ids above the margin
@@ -228,7 +229,7 @@ type outcome struct {
 
 func (o outcome) String() string {
 	return fmt.Sprintf("%d rows acknowledged, %d ids twice, %d rows overwritten, %d missing, first new id after %v, %d statements failed",
-		o.rows, len(o.twice), o.overwritten, o.missing, o.first.Round(time.Millisecond), o.failed())
+		o.rows, len(o.duplicates), o.overwritten, o.missing, o.first.Round(time.Millisecond), o.failed())
 }
 
 func (o outcome) failed() (n int) {
@@ -271,7 +272,7 @@ func (a *application) finish() (o outcome) {
 	times := make(map[int64]int)
 	for _, r := range a.acknowledged {
 		if times[r.id]++; times[r.id] == 2 {
-			o.twice = append(o.twice, r.id)
+			o.duplicates = append(o.duplicates, r.id)
 		}
 		table := "orders"
 		if r.n%3 == 0 {
@@ -283,11 +284,11 @@ func (a *application) finish() (o outcome) {
 			o.overwritten++
 		default:
 			o.missing++
-			if r.id > above {
+			if r.id > marginStart {
 				o.missingNew++
 			}
 		}
-		if after := r.at.Sub(a.promoted); r.id > above && (o.first == 0 || after < o.first) {
+		if after := r.at.Sub(a.promoted); r.id > marginStart && (o.first == 0 || after < o.first) {
 			o.first = after
 		}
 	}

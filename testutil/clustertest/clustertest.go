@@ -36,11 +36,11 @@ import (
 // A Cluster is three nodes that all accept writes.
 type Cluster struct {
 	Nodes [3]*mysqltest.Server
-	maker maker
+	maker clusterKind
 }
 
-// A maker has the operations that differ between Galera and Group Replication.
-type maker interface {
+// A clusterKind has the operations that differ between Galera and Group Replication.
+type clusterKind interface {
 	// form forms a cluster from nodes that were never started.
 	form(ctx context.Context, nodes [3]*mysqltest.Server) error
 	// rejoin starts node i, which was killed, and lets it join the cluster again. It may return before the node is a member.
@@ -49,11 +49,11 @@ type maker interface {
 	member(ctx context.Context, node *mysqltest.Server) error
 }
 
-// formTime bounds the start of a cluster and the return of a node on a busy machine.
-const formTime = 4 * time.Minute
+// formTimeout bounds the start of a cluster and the return of a node on a busy machine.
+const formTimeout = 4 * time.Minute
 
 // start starts a cluster that ends with the test.
-func start(t testing.TB, m maker, config func(i int, ports [3]int) mysqltest.Config) *Cluster {
+func start(t testing.TB, m clusterKind, config func(i int, ports [3]int) mysqltest.Config) *Cluster {
 	t.Helper()
 	c := &Cluster{maker: m}
 	port, err := freeport.Find(0, 1, 2, 3, 4, 5)
@@ -67,14 +67,14 @@ func start(t testing.TB, m maker, config func(i int, ports [3]int) mysqltest.Con
 		}
 		t.Cleanup(func() {
 			if t.Failed() {
-				t.Logf("node %d:\n%s", i, tail(c.Nodes[i].Log()))
+				t.Logf("node %d:\n%s", i, lastLines(c.Nodes[i].Log()))
 			}
 			if err := c.Nodes[i].Stop(); err != nil {
 				t.Error(err)
 			}
 		})
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), formTime)
+	ctx, cancel := context.WithTimeout(t.Context(), formTimeout)
 	defer cancel()
 	if err := m.form(ctx, c.Nodes); err != nil {
 		t.Fatal(err)
@@ -86,13 +86,13 @@ func start(t testing.TB, m maker, config func(i int, ports [3]int) mysqltest.Con
 // Await waits until every running node is a member of the cluster and accepts writes.
 func (c *Cluster) Await(t testing.TB) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), formTime)
+	ctx, cancel := context.WithTimeout(t.Context(), formTimeout)
 	defer cancel()
 	for i, n := range c.Nodes {
 		if !n.Running() {
 			continue
 		}
-		if err := until(ctx, func() error { return c.maker.member(ctx, n) }); err != nil {
+		if err := retryUntil(ctx, func() error { return c.maker.member(ctx, n) }); err != nil {
 			t.Fatalf("clustertest: node %d: %v", i, err)
 		}
 	}
@@ -101,7 +101,7 @@ func (c *Cluster) Await(t testing.TB) {
 // Rejoin starts every killed node and waits until all nodes are members.
 func (c *Cluster) Rejoin(t testing.TB) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), formTime)
+	ctx, cancel := context.WithTimeout(t.Context(), formTimeout)
 	defer cancel()
 	var away []int
 	for i, n := range c.Nodes {
@@ -109,7 +109,7 @@ func (c *Cluster) Rejoin(t testing.TB) {
 			away = append(away, i)
 		}
 	}
-	errs := together(len(away), func(k int) error { return c.maker.rejoin(ctx, c.Nodes, away[k]) })
+	errs := runTogether(len(away), func(k int) error { return c.maker.rejoin(ctx, c.Nodes, away[k]) })
 	if errs != nil {
 		t.Fatal(errs)
 	}
@@ -120,7 +120,7 @@ func (c *Cluster) Rejoin(t testing.TB) {
 // database's name.
 func (c *Cluster) Database(t testing.TB, statements ...string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), formTime)
+	ctx, cancel := context.WithTimeout(t.Context(), formTimeout)
 	defer cancel()
 	name := fmt.Sprintf("leafsql_%x", rand.Uint64())
 	all := slices.Concat([]string{"CREATE DATABASE " + name, "USE " + name}, statements, []string{"CREATE TABLE leafsql_last (id INT PRIMARY KEY)"})
@@ -131,7 +131,7 @@ func (c *Cluster) Database(t testing.TB, statements ...string) string {
 		err := run(ctx, n, all...) // on the first node only
 		all = nil
 		if err == nil {
-			err = until(ctx, func() error { return run(ctx, n, "SELECT id FROM "+name+".leafsql_last") })
+			err = retryUntil(ctx, func() error { return run(ctx, n, "SELECT id FROM "+name+".leafsql_last") })
 		}
 		if err != nil {
 			t.Fatalf("clustertest: node %d: %v", i, err)
@@ -160,8 +160,8 @@ func run(ctx context.Context, node *mysqltest.Server, statements ...string) erro
 	return nil
 }
 
-// ask runs a query on the node and returns its only value.
-func ask(ctx context.Context, node *mysqltest.Server, query string) (value string, err error) {
+// queryValue runs a query on the node and returns its only value.
+func queryValue(ctx context.Context, node *mysqltest.Server, query string) (value string, err error) {
 	db, err := sql.Open("mysql", node.DSN(""))
 	if err != nil {
 		return "", err
@@ -171,8 +171,8 @@ func ask(ctx context.Context, node *mysqltest.Server, query string) (value strin
 	return value, err
 }
 
-// until calls ok every 50 ms until it returns nil. If ctx ends first, it returns ok's last error.
-func until(ctx context.Context, ok func() error) error {
+// retryUntil calls ok every 50 ms until it returns nil. If ctx ends first, it returns ok's last error.
+func retryUntil(ctx context.Context, ok func() error) error {
 	for {
 		err := ok()
 		if err == nil {
@@ -186,8 +186,8 @@ func until(ctx context.Context, ok func() error) error {
 	}
 }
 
-// together calls f(0) … f(n-1) concurrently and joins their errors.
-func together(n int, f func(i int) error) error {
+// runTogether calls f(0) … f(n-1) concurrently and joins their errors.
+func runTogether(n int, f func(i int) error) error {
 	errs := make([]error, n)
 	var wg sync.WaitGroup
 	for i := range n {
@@ -197,8 +197,8 @@ func together(n int, f func(i int) error) error {
 	return errors.Join(errs...)
 }
 
-// tail returns the last 15 lines of a log.
-func tail(log string) string {
+// lastLines returns the last 15 lines of a log.
+func lastLines(log string) string {
 	lines := strings.Split(strings.TrimSpace(log), "\n")
 	return strings.Join(lines[max(0, len(lines)-15):], "\n")
 }

@@ -26,11 +26,11 @@ func TestMain(m *testing.M) {
 
 // TestGalera: applications on each node of an undisturbed cluster insert. The next test is the same with Group Replication.
 // The build tag storm adds storms on both.
-func TestGalera(t *testing.T) { play(t, clustertest.Galera(t)) }
+func TestGalera(t *testing.T) { runShop(t, clustertest.Galera(t)) }
 
-func TestGroupReplication(t *testing.T) { play(t, clustertest.GroupReplication(t)) }
+func TestGroupReplication(t *testing.T) { runShop(t, clustertest.GroupReplication(t)) }
 
-func play(t *testing.T, c *clustertest.Cluster) {
+func runShop(t *testing.T, c *clustertest.Cluster) {
 	t.Run("inserts", func(t *testing.T) { newShop(t, c).onEachNode(t) })
 	t.Run("create", func(t *testing.T) { newShopWithoutAlloc(t, c).onEachNode(t) })
 }
@@ -46,7 +46,7 @@ func (s *shop) onEachNode(t *testing.T) {
 	s.verify(t)
 	// The nodes share one identity, so no fetch moved the row up by a margin.
 	db := s.open(t, 0)
-	defer s.closes(t, db)
+	defer s.closeApp(t, db)
 	var maxID int64
 	var description string
 	if err := db.QueryRow("SELECT max_id, description FROM leaf_alloc").Scan(&maxID, &description); err != nil || maxID > 1<<36 || !strings.HasSuffix(description, " 0 0") {
@@ -57,7 +57,7 @@ func (s *shop) onEachNode(t *testing.T) {
 const leafAlloc = "CREATE TABLE leaf_alloc (biz_tag VARCHAR(128) NOT NULL PRIMARY KEY, max_id BIGINT NOT NULL DEFAULT 1, step INT NOT NULL," +
 	" description VARCHAR(256), update_time TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP)"
 
-// row returns the statement that adds a tag's row.
-func row(tag string, step int) string {
+// insertRow returns the statement that adds a tag's row.
+func insertRow(tag string, step int) string {
 	return fmt.Sprintf("INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('%s', 1, %d)", tag, step)
 }

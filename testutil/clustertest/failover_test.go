@@ -34,15 +34,15 @@ func TestFailOver(t *testing.T) {
 			rows := 0
 			for i := range *failovers {
 				t.Run(fmt.Sprintf("%s %s %d", kind, how, i), func(t *testing.T) {
-					a := replicated(t, kind, how, i%2 == 0)
+					a := startReplicated(t, kind, how, i%2 == 0)
 					a.failOver(program, program, true)
-					a.await("new ids for each process", func() bool { return a.moved(program) })
+					a.waitUntil("new ids for each process", func() bool { return a.hasMoved(program) })
 					o := a.finish()
 					t.Log(o)
 					rows += o.rows
 					firsts = append(firsts, o.first)
-					if len(o.twice) > 0 || o.overwritten > 0 || o.missingNew > 0 {
-						t.Errorf("%v; twice: %v", o, o.twice[:min(10, len(o.twice))])
+					if len(o.duplicates) > 0 || o.overwritten > 0 || o.missingNew > 0 {
+						t.Errorf("%v; twice: %v", o, o.duplicates[:min(10, len(o.duplicates))])
 					}
 					if o.first > 5*time.Second { // the goal is 1 s on an idle machine
 						t.Errorf("ids come %v after the new primary takes writes", o.first)
@@ -61,22 +61,22 @@ func TestFailOver(t *testing.T) {
 			}
 		}
 		t.Run(string(kind)+" without the mark", func(t *testing.T) {
-			a := replicated(t, kind, async, true)
+			a := startReplicated(t, kind, async, true)
 			a.pair.Execute(t, a.pair.Primary, "UPDATE ids.leaf_alloc SET description = 'leafsql@off' WHERE biz_tag = 'shop'")
 			a.failOver(program, program, true)
 			n := a.count()
-			a.await("rows after the fail-over", func() bool { return a.count() >= n+3000 })
+			a.waitUntil("rows after the fail-over", func() bool { return a.count() >= n+3000 })
 			o := a.finish()
 			t.Log(o)
-			if len(o.twice) == 0 || o.overwritten == 0 {
+			if len(o.duplicates) == 0 || o.overwritten == 0 {
 				t.Errorf("%v, so the test would find nothing", o)
 			}
 		})
 	}
 }
 
-// replicated starts a pair with a kind of replication, and creates an application's tables.
-func replicated(t *testing.T, kind mysqltest.Kind, how replication, apart bool) *application {
+// startReplicated starts a pair with a kind of replication, and creates an application's tables.
+func startReplicated(t *testing.T, kind mysqltest.Kind, how replication, apart bool) *application {
 	t.Helper()
 	p := clustertest.NewPair(t, kind)
 	switch how {
@@ -94,13 +94,13 @@ func TestFailOverThatLosesNothing(t *testing.T) {
 	program := buildWriter(t, "../..")
 	for _, kind := range mysqltest.Kinds() {
 		t.Run(string(kind), func(t *testing.T) {
-			a := replicated(t, kind, waiting, false)
+			a := startReplicated(t, kind, waiting, false)
 			a.failOver(program, program, false)
-			a.await("new ids for each process", func() bool { return a.moved(program) })
+			a.waitUntil("new ids for each process", func() bool { return a.hasMoved(program) })
 			o := a.finish()
 			t.Log(o)
-			if len(o.twice) > 0 || o.overwritten > 0 || o.missing > 0 {
-				t.Errorf("%v; twice: %v", o, o.twice[:min(10, len(o.twice))])
+			if len(o.duplicates) > 0 || o.overwritten > 0 || o.missing > 0 {
+				t.Errorf("%v; twice: %v", o, o.duplicates[:min(10, len(o.duplicates))])
 			}
 		})
 	}

@@ -69,7 +69,7 @@ const history = "6c656166-7371-11ef-8000-000000000000"
 func (galera) form(ctx context.Context, nodes [3]*mysqltest.Server) error {
 	member := func(i int) string { return fmt.Sprintf("6c65616%d-7371-11ef-8000-00000000000%d", i+1, i+1) }
 	view := fmt.Sprintf("#vwbeg\nview_id: 3 %s 1\nbootstrap: 0\nmember: %s 0\nmember: %s 0\nmember: %s 0\n#vwend\n", member(0), member(0), member(1), member(2))
-	return together(len(nodes), func(i int) error {
+	return runTogether(len(nodes), func(i int) error {
 		for name, text := range map[string]string{
 			"grastate.dat":     "version: 2.1\nuuid: " + history + "\nseqno: 1\nsafe_to_bootstrap: 0\n",
 			"gvwstate.dat":     "my_uuid: " + member(i) + "\n" + view,
@@ -85,13 +85,13 @@ func (galera) form(ctx context.Context, nodes [3]*mysqltest.Server) error {
 
 // rejoin reads the last position from the node's data, so that the other nodes send only the missing transactions.
 func (galera) rejoin(ctx context.Context, nodes [3]*mysqltest.Server, i int) error {
-	out, err := nodes[i].Once("--wsrep-recover")
+	out, err := nodes[i].RunToEnd("--wsrep-recover")
 	if err != nil {
 		return err
 	}
 	_, position, found := strings.Cut(out, "Recovered position: ")
 	if !found {
-		return fmt.Errorf("clustertest: node %d does not say how far it got:\n%s", i, tail(out))
+		return fmt.Errorf("clustertest: node %d does not say how far it got:\n%s", i, lastLines(out))
 	}
 	position, _, _ = strings.Cut(position, "\n")
 	return nodes[i].Launch("--wsrep-start-position=" + strings.TrimSpace(position))
@@ -99,7 +99,7 @@ func (galera) rejoin(ctx context.Context, nodes [3]*mysqltest.Server, i int) err
 
 func (galera) member(ctx context.Context, node *mysqltest.Server) error {
 	const status = "SELECT variable_value FROM information_schema.global_status WHERE variable_name = 'wsrep_ready'"
-	ready, err := ask(ctx, node, status)
+	ready, err := queryValue(ctx, node, status)
 	if err == nil && ready != "ON" {
 		err = errors.New("wsrep_ready is " + ready)
 	}

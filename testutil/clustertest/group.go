@@ -42,14 +42,14 @@ func GroupReplication(t testing.TB) *Cluster {
 type group struct{}
 
 func (g group) form(ctx context.Context, nodes [3]*mysqltest.Server) error {
-	if err := together(len(nodes), func(i int) error { return nodes[i].Launch() }); err != nil {
+	if err := runTogether(len(nodes), func(i int) error { return nodes[i].Launch() }); err != nil {
 		return err
 	}
 	err := run(ctx, nodes[0], "SET GLOBAL group_replication_bootstrap_group=ON", "START GROUP_REPLICATION", "SET GLOBAL group_replication_bootstrap_group=OFF")
 	if err != nil {
 		return err
 	}
-	return together(2, func(i int) error { return g.join(ctx, nodes[i+1]) })
+	return runTogether(2, func(i int) error { return g.join(ctx, nodes[i+1]) })
 }
 
 func (group) join(ctx context.Context, node *mysqltest.Server) error {
@@ -66,16 +66,16 @@ func (g group) rejoin(ctx context.Context, nodes [3]*mysqltest.Server, i int) er
 		return err
 	}
 	expelled := func() error {
-		there, err := ask(ctx, nodes[(i+1)%len(nodes)], "SELECT COUNT(*) FROM performance_schema.replication_group_members WHERE member_port = "+port)
+		there, err := queryValue(ctx, nodes[(i+1)%len(nodes)], "SELECT COUNT(*) FROM performance_schema.replication_group_members WHERE member_port = "+port)
 		if err == nil && there != "0" {
 			err = errors.New("the node that was killed is not expelled")
 		}
 		return err
 	}
-	if err := until(ctx, expelled); err != nil {
+	if err := retryUntil(ctx, expelled); err != nil {
 		return err
 	}
-	return until(ctx, func() error {
+	return retryUntil(ctx, func() error {
 		err := g.join(ctx, nodes[i])
 		if err != nil {
 			err = errors.Join(err, run(ctx, nodes[i], "STOP GROUP_REPLICATION"))
@@ -85,7 +85,7 @@ func (g group) rejoin(ctx context.Context, nodes [3]*mysqltest.Server, i int) er
 }
 
 func (group) member(ctx context.Context, node *mysqltest.Server) error {
-	state, err := ask(ctx, node, "SELECT member_state FROM performance_schema.replication_group_members WHERE member_id = @@server_uuid")
+	state, err := queryValue(ctx, node, "SELECT member_state FROM performance_schema.replication_group_members WHERE member_id = @@server_uuid")
 	if err == nil && state != "ONLINE" {
 		err = errors.New("the member is " + state)
 	}
@@ -112,9 +112,9 @@ func (c *Cluster) MultiPrimary(t testing.TB) {
 // value runs a query on a node and returns its only value.
 func (c *Cluster) value(t testing.TB, node int, query string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), formTime)
+	ctx, cancel := context.WithTimeout(t.Context(), formTimeout)
 	defer cancel()
-	v, err := ask(ctx, c.Nodes[node], query)
+	v, err := queryValue(ctx, c.Nodes[node], query)
 	if err != nil {
 		t.Fatalf("clustertest: node %d: %s: %v", node, query, err)
 	}

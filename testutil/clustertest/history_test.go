@@ -17,8 +17,8 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// number returns the number in the row of a tag on a server.
-func number(t *testing.T, p *clustertest.Pair, s *mysqltest.Server, tag string) int64 {
+// rowNumber returns the number in the row of a tag on a server.
+func rowNumber(t *testing.T, p *clustertest.Pair, s *mysqltest.Server, tag string) int64 {
 	t.Helper()
 	n, err := strconv.ParseInt(p.Query(t, s, "SELECT max_id FROM leaf_alloc WHERE biz_tag = '"+tag+"'"), 10, 64)
 	if err != nil {
@@ -33,28 +33,28 @@ func TestLateEvents(t *testing.T) {
 	for _, kind := range mysqltest.Kinds() {
 		for _, image := range []string{"FULL", "MINIMAL"} {
 			t.Run(string(kind)+" "+image, func(t *testing.T) {
-				p, h := begin(t, kind, "--binlog-row-image="+image)
-				primary, replica := storeOn(t, p.Primary.Addr()), storeOn(t, p.Replica.Addr())
-				p.Lag(t)
+				p, h := startPairWithRow(t, kind, "--binlog-row-image="+image)
+				primary, replica := openStore(t, p.Primary.Addr()), openStore(t, p.Replica.Addr())
+				p.PauseReplication(t)
 				h.fetch(primary, 0)
 				last := h.fetch(primary, 0)
-				p.TakeWrites(t)
-				moved := h.jumps(replica, 0)
-				p.Resume(t)
-				for deadline := time.Now().Add(time.Minute); number(t, p, p.Replica, "a") != last.End; time.Sleep(10 * time.Millisecond) {
+				p.AllowReplicaWrites(t)
+				moved := h.fetchJump(replica, 0)
+				p.ResumeReplication(t)
+				for deadline := time.Now().Add(time.Minute); rowNumber(t, p, p.Replica, "a") != last.End; time.Sleep(10 * time.Millisecond) {
 					if time.Now().After(deadline) {
-						t.Fatalf("the row on the replica is at %d, want %d", number(t, p, p.Replica, "a"), last.End)
+						t.Fatalf("the row on the replica is at %d, want %d", rowNumber(t, p, p.Replica, "a"), last.End)
 					}
 				}
-				h.jumps(storeOn(t, p.Replica.Addr()), 0)
+				h.fetchJump(openStore(t, p.Replica.Addr()), 0)
 				h.fetch(replica, moved.End)
 			})
 		}
 	}
 }
 
-// storeOn returns a store like that of a new process that connects to an address.
-func storeOn(t *testing.T, addr string) *segment.AllocStore {
+// openStore returns a store like that of a new process that connects to an address.
+func openStore(t *testing.T, addr string) *segment.AllocStore {
 	t.Helper()
 	db, err := sql.Open("mysql", "root@tcp("+addr+")/ids")
 	if err != nil {
@@ -71,8 +71,8 @@ func TestReplicaHasTheRow(t *testing.T) {
 	for _, kind := range mysqltest.Kinds() {
 		for _, format := range []string{"ROW", "MIXED", "STATEMENT"} {
 			t.Run(string(kind)+" "+format, func(t *testing.T) {
-				p, _ := begin(t, kind, "--binlog-format="+format)
-				store := storeOn(t, p.Primary.Addr())
+				p, _ := startPairWithRow(t, kind, "--binlog-format="+format)
+				store := openStore(t, p.Primary.Addr())
 				const text = "SELECT CONCAT(max_id, ' ', COALESCE(description, '-')) FROM leaf_alloc WHERE biz_tag = 'a'"
 				for _, spoil := range []string{"", "UPDATE ids.leaf_alloc SET description = 'orders'", "UPDATE ids.leaf_alloc SET description = 'leafsql@00112233445566ff 0 0'", ""} {
 					if spoil != "" {
@@ -81,7 +81,7 @@ func TestReplicaHasTheRow(t *testing.T) {
 					if _, err := store.Fetch(t.Context(), segment.Request{Tag: "a", N: 10, Step: 10}); err != nil {
 						t.Fatal(err)
 					}
-					p.Await(t)
+					p.AwaitReplica(t)
 					if here, there := p.Query(t, p.Primary, text), p.Query(t, p.Replica, text); here != there {
 						t.Errorf("the row is %q, and %q on the replica", here, there)
 					}
@@ -94,7 +94,7 @@ func TestReplicaHasTheRow(t *testing.T) {
 // A history records the fetched ranges, which must not overlap.
 type history struct {
 	*testing.T
-	taken []segment.Range
+	ranges []segment.Range
 }
 
 // fetch fetches a range for a process that has seen the ids below seen.
@@ -104,17 +104,17 @@ func (h *history) fetch(store *segment.AllocStore, seen int64) segment.Range {
 	if err != nil {
 		h.Fatal(err)
 	}
-	for _, o := range h.taken {
+	for _, o := range h.ranges {
 		if r.Start < o.End && o.Start < r.End {
 			h.Errorf("Fetch() = %+v after %+v", r, o)
 		}
 	}
-	h.taken = append(h.taken, r)
+	h.ranges = append(h.ranges, r)
 	return r
 }
 
-// jumps is like fetch, and the row has to be moved up by a margin.
-func (h *history) jumps(store *segment.AllocStore, seen int64) segment.Range {
+// fetchJump is like fetch, and the row has to be moved up by a margin.
+func (h *history) fetchJump(store *segment.AllocStore, seen int64) segment.Range {
 	h.Helper()
 	r := h.fetch(store, seen)
 	if r.Jumped == 0 {
@@ -123,15 +123,15 @@ func (h *history) jumps(store *segment.AllocStore, seen int64) segment.Range {
 	return r
 }
 
-// begin starts a pair with the row of one tag in leaf_alloc.
-func begin(t *testing.T, kind mysqltest.Kind, args ...string) (*clustertest.Pair, *history) {
+// startPairWithRow starts a pair with the row of one tag in leaf_alloc.
+func startPairWithRow(t *testing.T, kind mysqltest.Kind, args ...string) (*clustertest.Pair, *history) {
 	t.Helper()
 	p := clustertest.NewPair(t, kind, args...)
-	store := storeOn(t, p.Primary.Addr())
+	store := openStore(t, p.Primary.Addr())
 	if err := errors.Join(store.Create(t.Context()), store.Ensure(t.Context(), "a", 1, 10)); err != nil {
 		t.Fatal(err)
 	}
-	p.Await(t)
+	p.AwaitReplica(t)
 	return p, &history{T: t}
 }
 
@@ -140,42 +140,42 @@ func begin(t *testing.T, kind mysqltest.Kind, args ...string) (*clustertest.Pair
 func TestFailBack(t *testing.T) {
 	for _, kind := range mysqltest.Kinds() {
 		t.Run(string(kind)+", its data copied from the other server", func(t *testing.T) {
-			p, h := begin(t, kind)
-			first, one, two := p.Primary, storeOn(t, p.Primary.Addr()), storeOn(t, p.Replica.Addr())
+			p, h := startPairWithRow(t, kind)
+			first, one, two := p.Primary, openStore(t, p.Primary.Addr()), openStore(t, p.Replica.Addr())
 			r := h.fetch(one, 0)
-			p.Await(t)
-			p.Lag(t)
+			p.AwaitReplica(t)
+			p.PauseReplication(t)
 			r = h.fetch(one, r.End)
 			p.FailOver(t)
-			h.jumps(two, 0)
+			h.fetchJump(two, 0)
 			if err := first.Launch(); err != nil {
 				t.Fatal(err)
 			}
-			p.CopyAgain(t)
-			p.Lag(t)
+			p.ResyncReplica(t)
+			p.PauseReplication(t)
 			lost := h.fetch(two, 0)
 			p.FailOver(t)
-			if back := h.jumps(one, r.End); back.Start < lost.End {
+			if back := h.fetchJump(one, r.End); back.Start < lost.End {
 				t.Errorf("Fetch() = %+v after %+v", back, lost)
 			}
-			h.fetch(storeOn(t, p.Primary.Addr()), 0)
+			h.fetch(openStore(t, p.Primary.Addr()), 0)
 		})
 		t.Run(string(kind)+", its data as it was", func(t *testing.T) {
-			p, h := begin(t, kind)
-			first, one, both := p.Primary, storeOn(t, p.Primary.Addr()), storeOn(t, p.Front())
+			p, h := startPairWithRow(t, kind)
+			first, one, both := p.Primary, openStore(t, p.Primary.Addr()), openStore(t, p.BalancerAddr())
 			r := h.fetch(one, 0)
-			p.Await(t)
-			p.Lag(t)
+			p.AwaitReplica(t)
+			p.PauseReplication(t)
 			r = h.fetch(one, r.End)
 			p.FailOver(t)
-			met := h.jumps(both, 0)
+			met := h.fetchJump(both, 0)
 			if err := errors.Join(first.Launch(), p.Primary.Kill9()); err != nil {
 				t.Fatal(err)
 			}
-			p.Lead(t, first)
+			p.Promote(t, first)
 			r = h.fetch(one, r.End)
-			h.fetch(storeOn(t, first.Addr()), 0)
-			h.jumps(both, met.End) // the row is below the ids of the other server
+			h.fetch(openStore(t, first.Addr()), 0)
+			h.fetchJump(both, met.End) // the row is below the ids of the other server
 			h.fetch(one, r.End)
 		})
 	}
@@ -186,23 +186,23 @@ func TestFailBack(t *testing.T) {
 func TestTwoFailOversWithinTheLag(t *testing.T) {
 	for _, kind := range mysqltest.Kinds() {
 		t.Run(string(kind), func(t *testing.T) {
-			p, h := begin(t, kind)
-			one, two, second := storeOn(t, p.Primary.Addr()), storeOn(t, p.Replica.Addr()), p.Replica
-			p.Lag(t)
+			p, h := startPairWithRow(t, kind)
+			one, two, second := openStore(t, p.Primary.Addr()), openStore(t, p.Replica.Addr()), p.Replica
+			p.PauseReplication(t)
 			p.AddReplica(t)
 			third := p.Replica
 			h.fetch(one, 0)
-			p.Await(t)
-			p.Lag(t)
+			p.AwaitReplica(t)
+			p.PauseReplication(t)
 			h.fetch(one, 0)
 			p.Replica = second
 			p.FailOver(t)
-			h.jumps(two, 0)
+			h.fetchJump(two, 0)
 			h.fetch(two, 0)
 			p.Replica = third
 			p.FailOver(t)
-			three := storeOn(t, p.Primary.Addr())
-			h.jumps(three, 0)
+			three := openStore(t, p.Primary.Addr())
+			h.fetchJump(three, 0)
 			h.fetch(three, 0)
 		})
 	}
@@ -213,14 +213,14 @@ func TestTwoFailOversWithinTheLag(t *testing.T) {
 func TestRestartOfADurableServer(t *testing.T) {
 	for _, kind := range mysqltest.Kinds() {
 		t.Run(string(kind), func(t *testing.T) {
-			p, h := begin(t, kind)
-			store := storeOn(t, p.Primary.Addr())
+			p, h := startPairWithRow(t, kind)
+			store := openStore(t, p.Primary.Addr())
 			end := h.fetch(store, 0).End
 			for range 3 {
 				if err := errors.Join(p.Primary.Kill9(), p.Primary.Launch()); err != nil {
 					t.Fatal(err)
 				}
-				r := h.fetch(storeOn(t, p.Primary.Addr()), 0)
+				r := h.fetch(openStore(t, p.Primary.Addr()), 0)
 				if r.Start != end || r.Jumped != 0 {
 					t.Errorf("Fetch() = %+v after a restart, want it to start at %d", r, end)
 				}

@@ -21,11 +21,11 @@ import (
 type Pair struct {
 	Primary, Replica *mysqltest.Server
 
-	kind    mysqltest.Kind
-	args    []string
-	servers int
-	proxy   *haproxytest.HAProxy
-	front   string
+	kind         mysqltest.Kind
+	args         []string
+	servers      int
+	proxy        *haproxytest.HAProxy
+	balancerAddr string
 }
 
 // NewPair starts a pair that ends with the test. args are further options of both servers.
@@ -36,16 +36,16 @@ func NewPair(t testing.TB, kind mysqltest.Kind, args ...string) *Pair {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.front = fmt.Sprintf("127.0.0.1:%d", port)
-	p.proxy = haproxytest.Run(t, "listen db\n\tbind "+p.front+"\n\tserver one 127.0.0.1:1")
-	p.Lead(t, p.server(t))
+	p.balancerAddr = fmt.Sprintf("127.0.0.1:%d", port)
+	p.proxy = haproxytest.Run(t, "listen db\n\tbind "+p.balancerAddr+"\n\tserver one 127.0.0.1:1")
+	p.Promote(t, p.server(t))
 	p.Execute(t, p.Primary, "CREATE DATABASE ids")
 	p.AddReplica(t)
 	return p
 }
 
-// Front returns HAProxy's address, which leads to the primary.
-func (p *Pair) Front() string { return p.front }
+// BalancerAddr returns HAProxy's address, which leads to the primary.
+func (p *Pair) BalancerAddr() string { return p.balancerAddr }
 
 // server starts a server with the pair's options and a new server id.
 func (p *Pair) server(t testing.TB) *mysqltest.Server {
@@ -65,12 +65,12 @@ func (p *Pair) server(t testing.TB) *mysqltest.Server {
 func (p *Pair) AddReplica(t testing.TB) {
 	t.Helper()
 	p.Replica = p.server(t)
-	p.Follow(t, p.Replica, p.Primary)
-	p.Await(t)
+	p.Replicate(t, p.Replica, p.Primary)
+	p.AwaitReplica(t)
 }
 
-// Follow makes a server a read-only replica of another one.
-func (p *Pair) Follow(t testing.TB, replica, source *mysqltest.Server) {
+// Replicate makes a server a read-only replica of another one.
+func (p *Pair) Replicate(t testing.TB, replica, source *mysqltest.Server) {
 	t.Helper()
 	host, port, _ := strings.Cut(source.Addr(), ":")
 	texts := []string{
@@ -86,9 +86,9 @@ func (p *Pair) Follow(t testing.TB, replica, source *mysqltest.Server) {
 	p.Execute(t, replica, texts...)
 }
 
-// CopyAgain replaces the rows of the replica's leaf_alloc by those of the primary, and starts replication from that position. The
-// replica keeps its server identity.
-func (p *Pair) CopyAgain(t testing.TB) {
+// ResyncReplica replaces the rows of the replica's leaf_alloc by those of the primary, and starts replication
+// from that position. The replica keeps its server identity.
+func (p *Pair) ResyncReplica(t testing.TB) {
 	t.Helper()
 	const values = "CONCAT_WS(',', QUOTE(biz_tag), max_id, step, QUOTE(description))"
 	rows := p.Query(t, p.Primary, "SELECT GROUP_CONCAT('(', "+values+", ')') FROM leaf_alloc")
@@ -98,12 +98,12 @@ func (p *Pair) CopyAgain(t testing.TB) {
 	}
 	set := "SET GLOBAL " + position + " = '" + p.Query(t, p.Primary, "SELECT "+executed) + "'"
 	p.Execute(t, p.Replica, "USE ids", "TRUNCATE leaf_alloc", "INSERT INTO leaf_alloc (biz_tag, max_id, step, description) VALUES "+rows, reset, set)
-	p.Follow(t, p.Replica, p.Primary)
-	p.Await(t)
+	p.Replicate(t, p.Replica, p.Primary)
+	p.AwaitReplica(t)
 }
 
-// Await waits until the replica has applied all transactions that the primary has committed.
-func (p *Pair) Await(t testing.TB) {
+// AwaitReplica waits until the replica has applied all transactions that the primary has committed.
+func (p *Pair) AwaitReplica(t testing.TB) {
 	t.Helper()
 	name := fmt.Sprintf("ids.sync_%d", time.Now().UnixNano())
 	p.Execute(t, p.Primary, "CREATE TABLE "+name+" (a INT)")
@@ -118,8 +118,8 @@ func (p *Pair) Await(t testing.TB) {
 	}
 }
 
-// Lag stops the replica from receiving events, until Resume.
-func (p *Pair) Lag(t testing.TB) {
+// PauseReplication stops the replica from receiving events, until ResumeReplication.
+func (p *Pair) PauseReplication(t testing.TB) {
 	t.Helper()
 	if p.kind == mysqltest.MariaDB {
 		p.Execute(t, p.Replica, "STOP SLAVE IO_THREAD")
@@ -137,20 +137,20 @@ func (p *Pair) SemiSync(t testing.TB, limit time.Duration) {
 		source, replica = "rpl_semi_sync_master", "rpl_semi_sync_slave"
 	}
 	p.Execute(t, p.Replica, "SET GLOBAL "+replica+"_enabled=1")
-	p.Lag(t)
-	p.Resume(t)
+	p.PauseReplication(t)
+	p.ResumeReplication(t)
 	p.Execute(t, p.Primary, "SET GLOBAL "+source+"_wait_point='AFTER_SYNC'", fmt.Sprintf("SET GLOBAL %s_timeout=%d", source, limit.Milliseconds()),
 		"SET GLOBAL "+source+"_enabled=1")
-	p.Await(t)
-	for deadline := time.Now().Add(time.Minute); !p.Waits(t); time.Sleep(10 * time.Millisecond) {
+	p.AwaitReplica(t)
+	for deadline := time.Now().Add(time.Minute); !p.IsSemiSync(t); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("the primary does not wait for the replica\n%s", p.Primary.Log())
 		}
 	}
 }
 
-// Waits reports whether the primary waits for the replica at each commit.
-func (p *Pair) Waits(t testing.TB) bool {
+// IsSemiSync reports whether the primary waits for the replica at each commit.
+func (p *Pair) IsSemiSync(t testing.TB) bool {
 	t.Helper()
 	const query = "SELECT VARIABLE_VALUE FROM "
 	if p.kind == mysqltest.MariaDB {
@@ -166,7 +166,7 @@ func (p *Pair) FailOver(t testing.TB) time.Time {
 	if err := p.Primary.Kill9(); err != nil {
 		t.Fatal(err)
 	}
-	p.Lag(t)
+	p.PauseReplication(t)
 	p.applyReceived(t)
 	old, promoted := p.Primary, p.Replica
 	texts := []string{"STOP REPLICA", "RESET REPLICA ALL", "SET GLOBAL super_read_only=0", "SET GLOBAL read_only=0"}
@@ -176,7 +176,7 @@ func (p *Pair) FailOver(t testing.TB) time.Time {
 	p.Execute(t, promoted, texts...)
 	at := time.Now()
 	p.Replica = old
-	p.Lead(t, promoted)
+	p.Promote(t, promoted)
 	return at
 }
 
@@ -201,8 +201,9 @@ func (p *Pair) applyReceived(t testing.TB) {
 	}
 }
 
-// Lead makes a server the primary: HAProxy closes the connections to the previous one and forwards to the new one.
-func (p *Pair) Lead(t testing.TB, server *mysqltest.Server) {
+// Promote makes a server the primary: HAProxy closes the connections to the previous one and forwards to the new
+// one.
+func (p *Pair) Promote(t testing.TB, server *mysqltest.Server) {
 	t.Helper()
 	p.Primary = server
 	host, port, _ := strings.Cut(server.Addr(), ":")
@@ -238,8 +239,8 @@ func (p *Pair) Query(t testing.TB, s *mysqltest.Server, query string) (value str
 	return value
 }
 
-// Resume makes the replica receive events again, including the missed ones.
-func (p *Pair) Resume(t testing.TB) {
+// ResumeReplication makes the replica receive events again, including the missed ones.
+func (p *Pair) ResumeReplication(t testing.TB) {
 	t.Helper()
 	if p.kind == mysqltest.MariaDB {
 		p.Execute(t, p.Replica, "START SLAVE IO_THREAD")
@@ -248,8 +249,8 @@ func (p *Pair) Resume(t testing.TB) {
 	p.Execute(t, p.Replica, "START REPLICA IO_THREAD")
 }
 
-// TakeWrites makes the replica accept writes while it replicates, as in a circular replication.
-func (p *Pair) TakeWrites(t testing.TB) {
+// AllowReplicaWrites makes the replica accept writes while it replicates, as in a circular replication.
+func (p *Pair) AllowReplicaWrites(t testing.TB) {
 	t.Helper()
 	if p.kind == mysqltest.MySQL {
 		p.Execute(t, p.Replica, "SET GLOBAL super_read_only=0")

@@ -42,7 +42,7 @@ var shopTables = []string{
 
 func newShop(t *testing.T, c *clustertest.Cluster) *shop {
 	t.Helper()
-	return &shop{cluster: c, clock: stopwatch.Start(t), patience: time.Minute, name: c.Database(t, append(shopTables, leafAlloc, row("t", 5))...)}
+	return &shop{cluster: c, clock: stopwatch.Start(t), patience: time.Minute, name: c.Database(t, append(shopTables, leafAlloc, insertRow("t", 5))...)}
 }
 
 // newShopWithoutAlloc returns a shop without leaf_alloc, which its applications create.
@@ -51,8 +51,8 @@ func newShopWithoutAlloc(t *testing.T, c *clustertest.Cluster) *shop {
 	return &shop{cluster: c, clock: stopwatch.Start(t), patience: time.Minute, name: c.Database(t, shopTables...), params: "&leafCreate=true"}
 }
 
-// late is how much longer than its context an INSERT may take on a busy machine.
-const late = 2 * time.Second
+// insertTolerance is how much longer than its context an INSERT may take on a busy machine.
+const insertTolerance = 2 * time.Second
 
 // open opens an application on a node.
 func (s *shop) open(t testing.TB, node int) *sql.DB {
@@ -75,7 +75,7 @@ func (s *shop) insert(t testing.TB, db *sql.DB, node int, patience time.Duration
 	defer cancel()
 	began := s.clock()
 	_, err := db.ExecContext(ctx, fmt.Sprintf("INSERT INTO t%d (app) VALUES (?)", node), s.apps.Load())
-	if took := s.clock() - began; took > patience+late {
+	if took := s.clock() - began; took > patience+insertTolerance {
 		t.Errorf("an INSERT on node %d took %v, with a context of %v: %v", node, took, patience, err)
 	}
 	if err == nil {
@@ -84,8 +84,8 @@ func (s *shop) insert(t testing.TB, db *sql.DB, node int, patience time.Duration
 	return err
 }
 
-// closes closes an application, which must not wait for a node that does not answer.
-func (s *shop) closes(t testing.TB, db *sql.DB) {
+// closeApp closes an application, which must not wait for a node that does not answer.
+func (s *shop) closeApp(t testing.TB, db *sql.DB) {
 	t.Helper()
 	closed := make(chan struct{})
 	go func() {
@@ -105,7 +105,7 @@ func (s *shop) closes(t testing.TB, db *sql.DB) {
 // insertSome runs one application, which inserts up to 50 rows until end, at least one.
 func (s *shop) insertSome(t testing.TB, node int, end time.Time) {
 	db := s.open(t, node)
-	defer s.closes(t, db)
+	defer s.closeApp(t, db)
 	for i := 0; i == 0 || i < 50 && time.Now().Before(end); i++ {
 		err := s.insert(t, db, node, s.patience)
 		for again := 0; again < 5 && isBehind(err); again++ {

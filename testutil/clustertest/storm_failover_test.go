@@ -22,8 +22,8 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// unmarked has commits without marks by name: version 0.1.0, and a commit shortly before marks.
-var unmarked = map[string]string{"0.1.0": "15675ff8b11eb1ec36bcd765ded1c21221fcd6da", "a commit before marks": "3d7a484cd77c199d33a87410c1ba7e9958ccee4b"}
+// unmarkedCommits has commits without marks by name: version 0.1.0, and a commit shortly before marks.
+var unmarkedCommits = map[string]string{"0.1.0": "15675ff8b11eb1ec36bcd765ded1c21221fcd6da", "a commit before marks": "3d7a484cd77c199d33a87410c1ba7e9958ccee4b"}
 
 // buildOld builds the writer with the code of a commit.
 func buildOld(t *testing.T, commit string) (program string) {
@@ -44,19 +44,19 @@ func buildOld(t *testing.T, commit string) (program string) {
 // TestStormFailOverOfOldVersions: programs without marks issue ids twice in the fail-overs of TestFailOver, with each kind and
 // replication. This shows that TestFailOver would find duplicates.
 func TestStormFailOverOfOldVersions(t *testing.T) {
-	for version, commit := range unmarked {
+	for version, commit := range unmarkedCommits {
 		program := buildOld(t, commit)
 		for _, kind := range mysqltest.Kinds() {
 			for _, how := range []replication{async, fallback} {
 				t.Run(fmt.Sprintf("%s on %s, %s", version, kind, how), func(t *testing.T) {
 					twice, runs, rows, overwritten := 0, max(*failovers/10, 1), 0, 0
 					for range runs {
-						a := replicated(t, kind, how, true)
+						a := startReplicated(t, kind, how, true)
 						a.failOver(program, program, true)
 						n := a.count()
-						a.await("rows after the fail-over", func() bool { return a.count() >= n+3000 })
+						a.waitUntil("rows after the fail-over", func() bool { return a.count() >= n+3000 })
 						o := a.finish()
-						twice, rows, overwritten = twice+len(o.twice), rows+o.rows, overwritten+o.overwritten
+						twice, rows, overwritten = twice+len(o.duplicates), rows+o.rows, overwritten+o.overwritten
 					}
 					t.Logf("%d fail-overs, %d rows, %d ids twice, %d rows overwritten", runs, rows, twice, overwritten)
 					if twice == 0 {
@@ -72,25 +72,25 @@ func TestStormFailOverOfOldVersions(t *testing.T) {
 // and only before a new program has moved the row up. After the old programs are replaced, there are no duplicates.
 func TestStormUpgrade(t *testing.T) {
 	program := buildWriter(t, "../..")
-	for version, commit := range unmarked {
+	for version, commit := range unmarkedCommits {
 		old := buildOld(t, commit)
 		for _, kind := range mysqltest.Kinds() {
 			t.Run(fmt.Sprintf("from %s on %s", version, kind), func(t *testing.T) {
-				a := replicated(t, kind, async, true)
+				a := startReplicated(t, kind, async, true)
 				a.start(program) // it writes the mark
-				a.await("a row of the new program", func() bool { return a.count() > 0 })
+				a.waitUntil("a row of the new program", func() bool { return a.count() > 0 })
 				a.failOver(old, program, true)
-				a.await("new ids for each process", func() bool { return a.moved(program) && a.moved(old) })
+				a.waitUntil("new ids for each process", func() bool { return a.hasMoved(program) && a.hasMoved(old) })
 				before := a.count()
 				a.end(old)
 				for range 3 {
 					a.start(program)
 				}
-				a.await("rows after the upgrade", func() bool { return a.count() >= before+2000 && a.moved(program) })
+				a.waitUntil("rows after the upgrade", func() bool { return a.count() >= before+2000 && a.hasMoved(program) })
 				o := a.finish()
 				t.Log(o)
-				for _, id := range o.twice {
-					if id > above || !a.drewBy(old, id) {
+				for _, id := range o.duplicates {
+					if id > marginStart || !a.hasDrawn(old, id) {
 						t.Errorf("id %d comes twice", id)
 					}
 				}
@@ -108,9 +108,9 @@ func (a *application) end(program string) {
 	}
 }
 
-// drewBy reports whether a process of a program has drawn an id.
-func (a *application) drewBy(program string, id int64) bool {
-	return slices.ContainsFunc(a.acknowledged, func(r inserted) bool { return r.id == id && a.writers[r.writer].program == program })
+// hasDrawn reports whether a process of a program has drawn an id.
+func (a *application) hasDrawn(program string, id int64) bool {
+	return slices.ContainsFunc(a.acknowledged, func(r insertedRow) bool { return r.id == id && a.writers[r.writer].program == program })
 }
 
 // TestStormTwoPrimaries: for a minute a balancer distributes statements to two servers that both accept writes, with and
@@ -119,15 +119,15 @@ func TestStormTwoPrimaries(t *testing.T) {
 	for _, kind := range mysqltest.Kinds() {
 		for _, circular := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, circular %t", kind, circular), func(t *testing.T) {
-				p, _ := begin(t, kind)
+				p, _ := startPairWithRow(t, kind)
 				if circular {
-					p.TakeWrites(t)
-					p.Follow(t, p.Primary, p.Replica)
+					p.AllowReplicaWrites(t)
+					p.Replicate(t, p.Primary, p.Replica)
 					p.Primary, p.Replica = p.Replica, p.Primary
-					p.TakeWrites(t)
+					p.AllowReplicaWrites(t)
 				} else {
-					p.Lag(t)
-					p.TakeWrites(t)
+					p.PauseReplication(t)
+					p.AllowReplicaWrites(t)
 				}
 				port, err := freeport.Find()
 				if err != nil {
@@ -151,7 +151,7 @@ func drawTogether(t *testing.T, dsn string) {
 	)
 	end := time.Now().Add(*storm)
 	for range 6 {
-		db := pool(t, dsn, nil)
+		db := openPool(t, dsn, nil)
 		db.SetMaxIdleConns(0)
 		store := segment.NewAllocStore(db, "leaf_alloc")
 		issued := ids.Recorder()

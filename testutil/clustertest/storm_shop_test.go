@@ -39,8 +39,8 @@ func (s *shop) insertFor(t testing.TB, d time.Duration, apps int, nodes ...int) 
 	wg.Wait()
 }
 
-// insertsGoOn waits until an application on a returned node can insert.
-func (s *shop) insertsGoOn(t testing.TB, db *sql.DB, node int) {
+// waitForInsert waits until an application on a returned node can insert.
+func (s *shop) waitForInsert(t testing.TB, db *sql.DB, node int) {
 	t.Helper()
 	begin := time.Now()
 	for err := s.insert(t, db, node, patience); err != nil; err = s.insert(t, db, node, patience) {
@@ -50,9 +50,9 @@ func (s *shop) insertsGoOn(t testing.TB, db *sql.DB, node int) {
 	}
 }
 
-// noMajority kills two nodes while two applications run on the third: one with ids in memory, and one that has to fetch some. Their
-// INSERTs must fail and Close must return.
-func (s *shop) noMajority(t *testing.T) {
+// testNoMajority kills two nodes while two applications run on the third: one with ids in memory, and one that
+// has to fetch some. Their INSERTs must fail and Close must return.
+func (s *shop) testNoMajority(t *testing.T) {
 	busy, idle := s.open(t, 2), s.open(t, 2)
 	if err := s.insert(t, busy, 2, patience); err != nil {
 		t.Fatal(err)
@@ -74,7 +74,7 @@ func (s *shop) noMajority(t *testing.T) {
 				t.Error("INSERTs go through without a majority")
 			}
 			t.Log(err)
-			s.closes(t, db)
+			s.closeApp(t, db)
 		})
 	}
 	wg.Wait()

@@ -32,16 +32,16 @@ var (
 func TestStormGalera(t *testing.T) {
 	t.Parallel()
 	c := clustertest.Galera(t)
-	storms(t, c)
-	nodesLeave(t, c)
+	runStorms(t, c)
+	testNodesLeave(t, c)
 	t.Run("no majority", func(t *testing.T) {
 		s := newStormShop(t, c)
-		s.noMajority(t)
+		s.testNoMajority(t)
 		c.Rejoin(t)
 		for node := range c.Nodes {
 			db := s.open(t, node)
-			s.insertsGoOn(t, db, node)
-			s.closes(t, db)
+			s.waitForInsert(t, db, node)
+			s.closeApp(t, db)
 		}
 		s.verify(t)
 	})
@@ -50,20 +50,20 @@ func TestStormGalera(t *testing.T) {
 func TestStormGroupReplication(t *testing.T) {
 	t.Parallel()
 	c := clustertest.GroupReplication(t)
-	storms(t, c)
-	t.Run("switch-over", func(t *testing.T) { switchOver(t, c) })
-	nodesLeave(t, c)
-	t.Run("no majority", func(t *testing.T) { newStormShop(t, c).noMajority(t) })
+	runStorms(t, c)
+	t.Run("switch-over", func(t *testing.T) { testSwitchOver(t, c) })
+	testNodesLeave(t, c)
+	t.Run("no majority", func(t *testing.T) { newStormShop(t, c).testNoMajority(t) })
 }
 
-func storms(t *testing.T, c *clustertest.Cluster) {
-	t.Run("fetches", func(t *testing.T) { fetches(t, c) })
-	t.Run("starts", func(t *testing.T) { generatorsStart(t, c) })
-	t.Run("inserts", func(t *testing.T) { inserts(t, c) })
-	t.Run("create", func(t *testing.T) { creates(t, c) })
+func runStorms(t *testing.T, c *clustertest.Cluster) {
+	t.Run("fetches", func(t *testing.T) { testFetches(t, c) })
+	t.Run("starts", func(t *testing.T) { testGeneratorsStart(t, c) })
+	t.Run("inserts", func(t *testing.T) { testInserts(t, c) })
+	t.Run("create", func(t *testing.T) { testCreates(t, c) })
 }
 
-func nodesLeave(t *testing.T, c *clustertest.Cluster) {
+func testNodesLeave(t *testing.T, c *clustertest.Cluster) {
 	thaw := func(t testing.TB, node *mysqltest.Server) {
 		if err := node.Thaw(); err != nil {
 			t.Fatal(err)
@@ -72,21 +72,21 @@ func nodesLeave(t *testing.T, c *clustertest.Cluster) {
 	}
 	rejoin := func(t testing.TB, _ *mysqltest.Server) { c.Rejoin(t) }
 	for i := range *kills {
-		t.Run("node frozen", func(t *testing.T) { nodeAway(t, c, i%3, (*mysqltest.Server).Freeze, thaw) })
-		t.Run("node killed", func(t *testing.T) { nodeAway(t, c, i%3, (*mysqltest.Server).Kill9, rejoin) })
+		t.Run("node frozen", func(t *testing.T) { testNodeAway(t, c, i%3, (*mysqltest.Server).Freeze, thaw) })
+		t.Run("node killed", func(t *testing.T) { testNodeAway(t, c, i%3, (*mysqltest.Server).Kill9, rejoin) })
 	}
 }
 
-// fetches runs four callers on each node, and two that switch to another node with each connection.
-func fetches(t *testing.T, c *clustertest.Cluster) {
-	name := c.Database(t, leafAlloc, row("o", 10))
+// testFetches runs four callers on each node, and two that switch to another node with each connection.
+func testFetches(t *testing.T, c *clustertest.Cluster) {
+	name := c.Database(t, leafAlloc, insertRow("o", 10))
 	var stores []*segment.AllocStore
 	for _, n := range c.Nodes {
-		store := segment.NewAllocStore(pool(t, n.DSN(name), nil), "leaf_alloc")
+		store := segment.NewAllocStore(openPool(t, n.DSN(name), nil), "leaf_alloc")
 		stores = append(stores, store, store, store, store)
 	}
 	for range 2 {
-		db := pool(t, c.Nodes[0].DSN(name), inTurn(c))
+		db := openPool(t, c.Nodes[0].DSN(name), dialInTurn(c))
 		db.SetMaxIdleConns(0)
 		stores = append(stores, segment.NewAllocStore(db, "leaf_alloc"))
 	}
@@ -127,19 +127,20 @@ func fetches(t *testing.T, c *clustertest.Cluster) {
 	failures.report(t)
 }
 
-// generatorsStart starts 18 processes at the same moment, again and again. A process is a pool and a generator here.
-func generatorsStart(t *testing.T, c *clustertest.Cluster) {
+// testGeneratorsStart starts 18 processes at the same moment, again and again. A process is a pool and a
+// generator here.
+func testGeneratorsStart(t *testing.T, c *clustertest.Cluster) {
 	var failures failures
 	var issued, duplicates int64
 	for range *starts {
-		name := c.Database(t, leafAlloc, row("o", 1))
+		name := c.Database(t, leafAlloc, insertRow("o", 1))
 		var ids idcheck.Collector
 		var wg sync.WaitGroup
 		begin := make(chan struct{})
 		for i := range 18 {
 			r := ids.Recorder()
 			wg.Go(func() {
-				db := pool(t, c.Nodes[i%3].DSN(name), nil)
+				db := openPool(t, c.Nodes[i%3].DSN(name), nil)
 				defer db.Close()
 				g := segment.New(segment.NewAllocStore(db, "leaf_alloc"), "o", nil)
 				defer g.Close()
@@ -167,16 +168,16 @@ func generatorsStart(t *testing.T, c *clustertest.Cluster) {
 	failures.report(t)
 }
 
-// inserts runs four applications on each node, which insert into the node's own table with ids of one tag. So no primary key
-// reports a duplicate.
-func inserts(t *testing.T, c *clustertest.Cluster) {
+// testInserts runs four applications on each node, which insert into the node's own table with ids of one tag.
+// So no primary key reports a duplicate.
+func testInserts(t *testing.T, c *clustertest.Cluster) {
 	s := newStormShop(t, c)
 	s.insertFor(t, *storm/2, 4, 0, 1, 2)
 	s.verify(t)
 }
 
-// creates starts twelve applications in a database without leaf_alloc.
-func creates(t *testing.T, c *clustertest.Cluster) {
+// testCreates starts twelve applications in a database without leaf_alloc.
+func testCreates(t *testing.T, c *clustertest.Cluster) {
 	for range 3 {
 		s := newShopWithoutAlloc(t, c)
 		s.patience = patience
@@ -185,15 +186,15 @@ func creates(t *testing.T, c *clustertest.Cluster) {
 	}
 }
 
-// switchOver makes the primary read-only and another node the primary, with a balancer that keeps sessions. leafsql's internal
-// connections must leave the old primary. The application's connections have a lifetime.
-func switchOver(t *testing.T, c *clustertest.Cluster) {
+// testSwitchOver makes the primary read-only and another node the primary, with a balancer that keeps sessions.
+// leafsql's internal connections must leave the old primary. The application's connections have a lifetime.
+func testSwitchOver(t *testing.T, c *clustertest.Cluster) {
 	s := newStormShop(t, c)
 	c.SinglePrimary(t, 0)
 	defer c.MultiPrimary(t)
 	proxy := netfault.Start(t, c.Nodes[0].Addr())
 	db := s.openAt(t, "root@tcp("+proxy.Addr()+")/"+s.name)
-	defer s.closes(t, db)
+	defer s.closeApp(t, db)
 	db.SetConnMaxLifetime(time.Second)
 	for range 20 {
 		if err := s.insert(t, db, 0, patience); err != nil {
@@ -218,14 +219,14 @@ func switchOver(t *testing.T, c *clustertest.Cluster) {
 	s.verify(t)
 }
 
-// nodeAway checks that applications on two nodes continue while the third node is away, and applications on the third node when
-// it is back.
-func nodeAway(t *testing.T, c *clustertest.Cluster, node int, away func(*mysqltest.Server) error, back func(testing.TB, *mysqltest.Server)) {
+// testNodeAway checks that applications on two nodes continue while the third node is away, and applications on
+// the third node when it is back.
+func testNodeAway(t *testing.T, c *clustertest.Cluster, node int, away func(*mysqltest.Server) error, back func(testing.TB, *mysqltest.Server)) {
 	s := newStormShop(t, c)
 	var wg sync.WaitGroup
 	wg.Go(func() { s.insertFor(t, 4*time.Second, 2, (node+1)%3, (node+2)%3) })
 	there := s.open(t, node)
-	defer s.closes(t, there)
+	defer s.closeApp(t, there)
 	for range 20 {
 		if err := s.insert(t, there, node, patience); err != nil {
 			t.Fatal(err)
@@ -241,12 +242,12 @@ func nodeAway(t *testing.T, c *clustertest.Cluster, node int, away func(*mysqlte
 	}
 	wg.Wait()
 	back(t, c.Nodes[node])
-	s.insertsGoOn(t, there, node)
+	s.waitForInsert(t, there, node)
 	s.verify(t)
 }
 
-// pool opens a pool of the same size as the driver's pool for leaf_alloc.
-func pool(t testing.TB, dsn string, dial func(context.Context, string, string) (net.Conn, error)) *sqlx.DB {
+// openPool opens a pool of the same size as the driver's pool for leaf_alloc.
+func openPool(t testing.TB, dsn string, dial func(context.Context, string, string) (net.Conn, error)) *sqlx.DB {
 	t.Helper()
 	cfg, err := mysql.ParseDSN(dsn)
 	if err != nil {
@@ -263,8 +264,8 @@ func pool(t testing.TB, dsn string, dial func(context.Context, string, string) (
 	return db
 }
 
-// inTurn returns a dial function that uses the nodes in turn, like a balancer.
-func inTurn(c *clustertest.Cluster) func(context.Context, string, string) (net.Conn, error) {
+// dialInTurn returns a dial function that uses the nodes in turn, like a balancer.
+func dialInTurn(c *clustertest.Cluster) func(context.Context, string, string) (net.Conn, error) {
 	var turn atomic.Int64
 	return func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, network, c.Nodes[turn.Add(1)%3].Addr())

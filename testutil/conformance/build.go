@@ -20,7 +20,7 @@ const (
 )
 
 //go:embed testdata
-var own embed.FS
+var testFiles embed.FS
 
 // build writes a peer's files into dir, with the registration of "mysql" next
 // to the tests of each of its packages, and compiles them. It returns the test
@@ -39,12 +39,12 @@ func (p peer) build(dir string) (bins []binary, err error) {
 			return nil, err
 		}
 	}
-	if p.own != "" {
-		text, err := own.ReadFile("testdata/" + p.own)
+	if p.ownTests != "" {
+		text, err := testFiles.ReadFile("testdata/" + p.ownTests)
 		if err != nil {
 			return nil, err
 		}
-		if err := os.WriteFile(filepath.Join(tree, p.pkgs[0], p.own), text, 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(tree, p.pkgs[0], p.ownTests), text, 0o644); err != nil {
 			return nil, err
 		}
 	}
@@ -71,7 +71,7 @@ func (p peer) build(dir string) (bins []binary, err error) {
 	}
 	for i, pkg := range p.pkgs {
 		b := binary{pkg: pkg, path: filepath.Join(dir, fmt.Sprintf("%s-%d.test", p.name, i)), tree: tree, folder: filepath.Join(tree, pkg)}
-		if err := p.prepare(b.folder); err != nil {
+		if err := p.addDriver(b.folder); err != nil {
 			return nil, err
 		}
 		if _, err := run(b.folder, "go", "test", "-mod=mod", "-vet=off", "-tags="+p.tags, "-c", ldflag, "-o", b.path, "."); err != nil {
@@ -85,10 +85,10 @@ func (p peer) build(dir string) (bins []binary, err error) {
 // A binary runs the tests of one package, in the package's folder of a tree.
 type binary struct{ pkg, path, tree, folder string }
 
-// prepare drops imports of other databases' drivers from the tests and adds the
+// addDriver drops imports of other databases' drivers from the tests and adds the
 // file that registers "mysql". The file is in the external test package: the
 // internal one cannot import packages that import the package under test.
-func (p peer) prepare(folder string) error {
+func (p peer) addDriver(folder string) error {
 	files, err := filepath.Glob(filepath.Join(folder, "*.go"))
 	if err != nil {
 		return err

@@ -50,7 +50,7 @@ func main() {
 		}
 	}
 	flag.Parse()
-	ok, err := conform(strings.Split(*kinds, ","), flag.Args(), *verbose, *dir)
+	ok, err := runPeers(strings.Split(*kinds, ","), flag.Args(), *verbose, *dir)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "conformance:", err)
 	}
@@ -59,8 +59,8 @@ func main() {
 	}
 }
 
-func conform(kinds, names []string, verbose bool, dir string) (ok bool, err error) {
-	chosen, err := choose(names)
+func runPeers(kinds, names []string, verbose bool, dir string) (ok bool, err error) {
+	chosen, err := selectPeers(names)
 	if err != nil {
 		return false, err
 	}
@@ -89,7 +89,7 @@ func conform(kinds, names []string, verbose bool, dir string) (ok bool, err erro
 		fmt.Printf("%s: built in %.0f s\n", p.name, time.Since(started).Seconds())
 		for _, server := range servers {
 			for _, b := range bins {
-				conforms, err := p.conforms(b, server, verbose)
+				conforms, err := p.compareModes(b, server, verbose)
 				if err != nil {
 					return false, fmt.Errorf("%s: %w", p.name, err)
 				}
@@ -100,9 +100,9 @@ func conform(kinds, names []string, verbose bool, dir string) (ok bool, err erro
 	return ok, nil
 }
 
-// choose returns the peers of these names. Without names it returns those that
+// selectPeers returns the peers of these names. Without names it returns those that
 // are modules.
-func choose(names []string) (chosen []peer, err error) {
+func selectPeers(names []string) (chosen []peer, err error) {
 	for _, p := range peers {
 		if slices.Contains(names, p.name) || len(names) == 0 && p.module != "" {
 			chosen = append(chosen, p)

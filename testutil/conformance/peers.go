@@ -15,7 +15,7 @@ var peers = slices.Concat(libraries, programs)
 type peer struct {
 	name   string
 	module string // with a version if no module of this repository requires it
-	in     string // folder of this repository's module that requires it
+	folder string // folder of this repository's module that requires it
 
 	repository, commit string   // source of a program that is not an importable module
 	sparse             []string // the needed files; empty: all
@@ -23,14 +23,14 @@ type peer struct {
 	pkgs  []string // folders of the tests
 	modes []string // modes of the runs
 
-	init    string   // Go code that runs once the driver "mysql" is registered
-	without []string // other databases' drivers, whose imports are dropped
-	stubs   []string // modules that it requires but that are not compiled here
-	edits   []edit   // other changes of its files
-	own     string   // our test, in testdata, for a program that has none on MySQL
-	tags    string   // build tags of its tests
-	schema  []string // files of its SQL that create its databases before each run
-	tests   string   // tests to run; empty: all
+	init     string   // Go code that runs once the driver "mysql" is registered
+	without  []string // other databases' drivers, whose imports are dropped
+	stubs    []string // modules that it requires but that are not compiled here
+	edits    []edit   // other changes of its files
+	ownTests string   // our test, in testdata, for a program that has none on MySQL
+	tags     string   // build tags of its tests
+	schema   []string // files of its SQL that create its databases before each run
+	tests    string   // tests to run; empty: all
 
 	env  func(s *mysqltest.Server, database string) []string
 	args func(s *mysqltest.Server, database string) []string
@@ -40,13 +40,13 @@ type peer struct {
 
 var libraries = []peer{
 	{
-		name: "go-sql-driver", module: "github.com/go-sql-driver/mysql", in: ".", pkgs: []string{"."}, modes: ofADriver,
+		name: "go-sql-driver", module: "github.com/go-sql-driver/mysql", folder: ".", pkgs: []string{"."}, modes: ofADriver,
 		env: func(s *mysqltest.Server, database string) []string {
 			return []string{"MYSQL_TEST_USER=root", "MYSQL_TEST_ADDR=" + s.Addr(), "MYSQL_TEST_DBNAME=" + database}
 		},
 	},
 	{
-		name: "sqlx", module: "github.com/jmoiron/sqlx", in: ".", pkgs: []string{"."}, modes: ofKeylessTables,
+		name: "sqlx", module: "github.com/jmoiron/sqlx", folder: ".", pkgs: []string{"."}, modes: ofKeylessTables,
 		init:    "sqlx.ConnectAll() // again: the suite's own init came too early",
 		without: []string{"github.com/mattn/go-sqlite3", "github.com/lib/pq"},
 		env: func(s *mysqltest.Server, database string) []string {
@@ -54,7 +54,7 @@ var libraries = []peer{
 		},
 	},
 	{
-		name: "xorm", module: "xorm.io/xorm", in: "examples", pkgs: []string{"tests"}, modes: ofTables,
+		name: "xorm", module: "xorm.io/xorm", folder: "examples", pkgs: []string{"tests"}, modes: ofTables,
 		without: []string{
 			"gitee.com/travelliu/dm", "github.com/jackc/pgx/v5/stdlib", "github.com/lib/pq", "github.com/mattn/go-sqlite3",
 			"github.com/microsoft/go-mssqldb", "github.com/ziutek/mymysql/godrv", "modernc.org/sqlite",
@@ -64,12 +64,12 @@ var libraries = []peer{
 		},
 	},
 	{
-		name: "xorm-adapter", module: "github.com/casbin/xorm-adapter/v3@v3.4.0", in: ".", pkgs: []string{"."}, modes: ofAutoIncrement,
+		name: "xorm-adapter", module: "github.com/casbin/xorm-adapter/v3@v3.4.0", folder: ".", pkgs: []string{"."}, modes: ofAutoIncrement,
 		stubs: []string{"gitee.com/travelliu/dm"},
 		edits: []edit{{"adapter_test.go", `"postgres", "user=postgres password=postgres host=127.0.0.1 port=5432 sslmode=disable"`, `"mysql", "root:@tcp(127.0.0.1:3306)/"`}},
 	},
 	{
-		name: "gorm-adapter", module: "github.com/casbin/gorm-adapter/v3@v3.41.0", in: ".", pkgs: []string{"."}, modes: ofAutoIncrement,
+		name: "gorm-adapter", module: "github.com/casbin/gorm-adapter/v3@v3.41.0", folder: ".", pkgs: []string{"."}, modes: ofAutoIncrement,
 		edits: []edit{
 			{"adapter_test.go", `{"postgres", "user=postgres password=postgres host=127.0.0.1 port=5432 sslmode=disable", nil},`, ""},
 			{"adapter_test.go", `"postgres", "user=postgres password=postgres host=127.0.0.1 port=5432 sslmode=disable")`, `"mysql", "root:@tcp(127.0.0.1:3306)/", "casbin3")`},
@@ -81,7 +81,7 @@ var libraries = []peer{
 		},
 	},
 	{
-		name: "gorp", module: "github.com/go-gorp/gorp/v3@v3.1.0", in: ".", pkgs: []string{"."}, modes: ofAutoIncrement, tags: "integration",
+		name: "gorp", module: "github.com/go-gorp/gorp/v3@v3.1.0", folder: ".", pkgs: []string{"."}, modes: ofAutoIncrement, tags: "integration",
 		without: []string{"github.com/mattn/go-sqlite3", "github.com/lib/pq"},
 		env: func(s *mysqltest.Server, database string) []string {
 			return []string{"GORP_TEST_DIALECT=mysql", "GORP_TEST_DSN=" + s.DSN(database) + "?parseTime=true"}
@@ -89,7 +89,7 @@ var libraries = []peer{
 		args: func(*mysqltest.Server, string) []string { return []string{"-trace=false"} },
 	},
 	{
-		name: "watermill-sql", module: "github.com/ThreeDotsLabs/watermill-sql/v4@v4.1.2", in: ".", pkgs: []string{"pkg/sql"}, tests: "MySQL",
+		name: "watermill-sql", module: "github.com/ThreeDotsLabs/watermill-sql/v4@v4.1.2", folder: ".", pkgs: []string{"pkg/sql"}, tests: "MySQL",
 		modes: ofAutoIncrement[:3], // in the control it waits for messages until the timeout
 		edits: []edit{{"pkg/sql/pubsub_test.go", `conf.DBName = "watermill"`, `conf.DBName = "conformance"`}},
 		args:  func(*mysqltest.Server, string) []string { return []string{"-test.short"} },

@@ -78,19 +78,19 @@ var programs = []peer{
 	},
 	{
 		name: "one-api", repository: "https://github.com/songquanpeng/one-api", commit: "8df4a2670b98266bd287c698243fff327d9748cf", // v0.6.11-alpha.22 and a commit
-		pkgs: []string{"model"}, modes: ofAutoIncrement, own: "one-api_test.go",
+		pkgs: []string{"model"}, modes: ofAutoIncrement, ownTests: "one-api_test.go",
 	},
 	{
 		name: "semaphore", repository: "https://github.com/semaphoreui/semaphore", commit: "d4a27137486d65f963257d06e6b7867b54513e20", // v2.10.32 and 31 commits
-		pkgs: []string{"db/sql"}, modes: ofAutoIncrement, own: "semaphore_test.go", tests: "^TestProjects$",
+		pkgs: []string{"db/sql"}, modes: ofAutoIncrement, ownTests: "semaphore_test.go", tests: "^TestProjects$",
 	},
 	{
 		name: "cloudreve", repository: "https://github.com/cloudreve/Cloudreve", commit: "8fe28897722834f8c3c07df42eff62e9c0920c01", // 4.0.0 and 2 commits
-		pkgs: []string{"inventory"}, modes: ofAutoIncrement, own: "cloudreve_test.go",
+		pkgs: []string{"inventory"}, modes: ofAutoIncrement, ownTests: "cloudreve_test.go",
 	},
 	{
 		name: "alist", repository: "https://github.com/alist-org/alist", commit: "2830575490e72a7afc8fd8e6b790a163b92a13b5", // October 2024
-		pkgs: []string{"internal/db"}, modes: ofAutoIncrement, own: "alist_test.go",
+		pkgs: []string{"internal/db"}, modes: ofAutoIncrement, ownTests: "alist_test.go",
 	},
 	{
 		name: "answer", repository: "https://github.com/apache/answer", commit: "3b9f1370612e690a0b7f230f05e688930db4c6d3", // v2.0.2

@@ -52,9 +52,9 @@ func startProxy(server *mysqltest.Server) (addr string, stop func(), err error) 
 	return l.Addr().String(), func() { p.Close(); connector.Close() }, nil
 }
 
-// told returns the settings of a suite with another address instead of the
+// withAddress returns the settings of a suite with another address instead of the
 // server's.
-func told(settings []string, server, addr string) []string {
+func withAddress(settings []string, server, addr string) []string {
 	if addr == "" {
 		return settings
 	}

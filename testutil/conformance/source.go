@@ -21,7 +21,7 @@ func (p peer) source(root, tree string) error {
 	if p.repository != "" {
 		return p.clone(tree)
 	}
-	out, err := run(filepath.Join(root, p.in), "go", "mod", "download", "-json", p.module)
+	out, err := run(filepath.Join(root, p.folder), "go", "mod", "download", "-json", p.module)
 	if err != nil {
 		return err
 	}

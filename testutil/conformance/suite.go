@@ -37,10 +37,10 @@ var (
 	ofAutoIncrement = []string{"bare", "left", "dropped", "control"}
 )
 
-// conforms runs the tests of one package on one server in all modes, and reports
+// compareModes runs the tests of one package on one server in all modes, and reports
 // whether they conform.
-func (p peer) conforms(b binary, server *mysqltest.Server, verbose bool) (bool, error) {
-	excluded, err := p.excluded()
+func (p peer) compareModes(b binary, server *mysqltest.Server, verbose bool) (bool, error) {
+	excluded, err := p.exclusions()
 	if err != nil {
 		return false, err
 	}
@@ -68,10 +68,10 @@ func (p peer) conforms(b binary, server *mysqltest.Server, verbose bool) (bool, 
 				}
 			}
 		}
-		differ := differing(bare, got, skip)
+		differ := findDifferences(bare, got, skip)
 		fmt.Printf("%s %s: %d passed, %d failed, %d skipped, %d excluded, %d differ, %d errors of mysql-leaf (%s, %.0f s)\n",
 			filepath.Join(p.name, b.pkg), mode, counts["PASS"], counts["FAIL"]+counts["PANIC"], counts["SKIP"], len(skip), len(differ),
-			bytes.Count(log, []byte("\n"+through.Told)), server.Kind(), took)
+			bytes.Count(log, []byte("\n"+through.ErrorPrefix)), server.Kind(), took)
 		if mode == "control" {
 			continue
 		}
@@ -79,16 +79,16 @@ func (p peer) conforms(b binary, server *mysqltest.Server, verbose bool) (bool, 
 			ok = false
 			fmt.Printf("  %s: %s, passes on go-sql-driver\n", name, cmp.Or(got[name], "did not run"))
 			if verbose {
-				fmt.Println(indent(of(log, name)))
+				fmt.Println(indent(testOutput(log, name)))
 			}
 		}
 	}
 	return ok, nil
 }
 
-// differing returns the tests that pass on go-sql-driver and do not pass in
+// findDifferences returns the tests that pass on go-sql-driver and do not pass in
 // got, except those in skip.
-func differing(bare, got outcomes, skip map[string]string) (names []string) {
+func findDifferences(bare, got outcomes, skip map[string]string) (names []string) {
 	for name, before := range bare {
 		if top, _, _ := strings.Cut(name, "/"); before == "PASS" && got[name] != "PASS" && skip[top] == "" {
 			names = append(names, name)
@@ -101,10 +101,10 @@ func differing(bare, got outcomes, skip map[string]string) (names []string) {
 //go:embed excluded.txt
 var exclusions string
 
-// excluded returns the peer's part of excluded.txt: reasons by mode and test.
-func (p peer) excluded() (map[string]map[string]string, error) {
+// exclusions returns the peer's part of excluded.txt: reasons by mode and test.
+func (p peer) exclusions() (map[string]map[string]string, error) {
 	modes := map[string]map[string]string{proxied: {}, "none": {}, "hidden": {}, "filled": {}, "left": {}, "dropped": {}}
-	for _, line := range entries(exclusions) {
+	for _, line := range parseLines(exclusions) {
 		test, reason, ok := strings.Cut(line, " # ")
 		f := strings.Fields(test)
 		if !ok || len(f) != 3 {
@@ -122,8 +122,8 @@ func (p peer) excluded() (map[string]map[string]string, error) {
 	return modes, nil
 }
 
-// entries returns the lines that are neither empty nor a comment.
-func entries(text string) (lines []string) {
+// parseLines returns the lines that are neither empty nor a comment.
+func parseLines(text string) (lines []string) {
 	for line := range strings.Lines(text) {
 		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
 			lines = append(lines, line)
@@ -147,10 +147,10 @@ func (p peer) run(b binary, mode string, server *mysqltest.Server, skip []string
 	var log bytes.Buffer
 	for {
 		database := "conformance"
-		if err := recreate(server, database); err != nil {
+		if err := recreateDatabase(server, database); err != nil {
 			return nil, nil, err
 		}
-		if err := p.make(server, mode, b.tree); err != nil {
+		if err := p.createSchema(server, mode, b.tree); err != nil {
 			return nil, nil, err
 		}
 		addr := ""
@@ -170,7 +170,7 @@ func (p peer) run(b binary, mode string, server *mysqltest.Server, skip []string
 			args = append(args, "-test.skip=^("+strings.Join(skip, "|")+")$")
 		}
 		if p.args != nil {
-			args = append(args, told(p.args(server, database), server.Addr(), addr)...)
+			args = append(args, withAddress(p.args(server, database), server.Addr(), addr)...)
 		}
 		cmd := exec.Command(b.path, args...)
 		cmd.Dir = b.folder
@@ -185,7 +185,7 @@ func (p peer) run(b binary, mode string, server *mysqltest.Server, skip []string
 			cmd.Env = append(cmd.Env, through.EnvAddr+"="+server.Addr())
 		}
 		if p.env != nil {
-			cmd.Env = append(cmd.Env, told(p.env(server, database), server.Addr(), addr)...)
+			cmd.Env = append(cmd.Env, withAddress(p.env(server, database), server.Addr(), addr)...)
 		}
 		out, err := cmd.CombinedOutput()
 		log.Write(out)
@@ -231,9 +231,9 @@ func parse(out []byte) (got outcomes, crashed string) {
 	return got, crashed
 }
 
-// recreate creates an empty database and drops everything that suites have
+// recreateDatabase creates an empty database and drops everything that suites have
 // created. The database is utf8mb4 with the server's own collation.
-func recreate(server *mysqltest.Server, database string) error {
+func recreateDatabase(server *mysqltest.Server, database string) error {
 	db, err := sql.Open("mysql", server.DSN(""))
 	if err != nil {
 		return err
@@ -253,8 +253,8 @@ func recreate(server *mysqltest.Server, database string) error {
 	return err
 }
 
-// make executes the program's SQL files.
-func (p peer) make(server *mysqltest.Server, mode, tree string) error {
+// createSchema executes the program's SQL files.
+func (p peer) createSchema(server *mysqltest.Server, mode, tree string) error {
 	db, err := sql.Open("mysql", server.DSN("")+"?multiStatements=true")
 	if err != nil {
 		return err
@@ -266,7 +266,7 @@ func (p peer) make(server *mysqltest.Server, mode, tree string) error {
 			return err
 		}
 		if mode == "dropped" || mode == "control" {
-			text = []byte(through.Stripped(string(text)))
+			text = []byte(through.StripAutoIncrement(string(text)))
 		}
 		if _, err := db.Exec(string(text)); err != nil {
 			return fmt.Errorf("%s: %w", file, err)
@@ -275,8 +275,8 @@ func (p peer) make(server *mysqltest.Server, mode, tree string) error {
 	return nil
 }
 
-// of returns the output of a test.
-func of(log []byte, name string) []byte {
+// testOutput returns the output of a test.
+func testOutput(log []byte, name string) []byte {
 	var out []byte
 	printing := false
 	for line := range bytes.Lines(log) {

@@ -15,7 +15,7 @@ import (
 func TestExclusions(t *testing.T) {
 	total := 0
 	for _, p := range peers {
-		modes, err := p.excluded()
+		modes, err := p.exclusions()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -30,7 +30,7 @@ func TestExclusions(t *testing.T) {
 			}
 		}
 	}
-	if lines := len(entries(exclusions)); total != lines {
+	if lines := len(parseLines(exclusions)); total != lines {
 		t.Errorf("%d of %d lines name a peer and its mode", total, lines)
 	}
 }
@@ -61,7 +61,7 @@ func TestDiffering(t *testing.T) {
 	bare := outcomes{"TestA": "PASS", "TestB": "PASS", "TestC": "FAIL", "TestD": "SKIP", "TestE": "PASS", "TestE/x": "PASS", "TestF": "PASS"}
 	got := outcomes{"TestA": "PASS", "TestB": "FAIL", "TestC": "FAIL", "TestD": "SKIP", "TestF": "SKIP"}
 	skip := map[string]string{"TestE": "a reason"}
-	if d := differing(bare, got, skip); !slices.Equal(d, []string{"TestB", "TestF"}) {
+	if d := findDifferences(bare, got, skip); !slices.Equal(d, []string{"TestB", "TestF"}) {
 		t.Error(d)
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"sync"
 )
 
-const lowest, highest = 12000, 30000
+const minPort, maxPort = 12000, 30000
 
 // Find returns a port p for which p+o is free for every offset o, each of which
 // is between -2000 and 2000. Without offsets, p itself is free.
@@ -27,26 +27,26 @@ func Find(offsets ...int) (int, error) {
 		offsets = []int{0}
 	}
 	for range 200 {
-		p := lowest + rand.IntN(highest-lowest)
-		if take(p, offsets) {
+		p := minPort + rand.IntN(maxPort-minPort)
+		if reservePort(p, offsets) {
 			return p, nil
 		}
 	}
 	return 0, errors.New("freeport: no free ports found")
 }
 
-var taken struct {
+var reserved struct {
 	sync.Mutex
 	marks []net.Listener
 }
 
-// take reports whether all of the ports are free. It marks them as taken before
+// reservePort reports whether all of the ports are free. It marks them as taken before
 // it checks them: a check listens for a moment, when a server of another process
 // may need its port. A mark is an abstract unix socket: it has no file, belongs
 // to the same network as the port, and the kernel removes it with the process.
-func take(p int, offsets []int) bool {
+func reservePort(p int, offsets []int) bool {
 	if runtime.GOOS != "linux" {
-		return free(p, offsets)
+		return isFree(p, offsets)
 	}
 	var marks []net.Listener
 	for _, o := range offsets {
@@ -56,19 +56,19 @@ func take(p int, offsets []int) bool {
 		}
 		marks = append(marks, m)
 	}
-	if len(marks) < len(offsets) || !free(p, offsets) {
+	if len(marks) < len(offsets) || !isFree(p, offsets) {
 		for _, m := range marks {
 			m.Close()
 		}
 		return false
 	}
-	taken.Lock()
-	defer taken.Unlock()
-	taken.marks = append(taken.marks, marks...)
+	reserved.Lock()
+	defer reserved.Unlock()
+	reserved.marks = append(reserved.marks, marks...)
 	return true
 }
 
-func free(p int, offsets []int) bool {
+func isFree(p int, offsets []int) bool {
 	for _, o := range offsets {
 		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(p+o)))
 		if err != nil || l.Close() != nil {

@@ -17,10 +17,10 @@ func TestFind(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	if free(p, []int{0, 10}) {
+	if isFree(p, []int{0, 10}) {
 		t.Errorf("%d is said to be free while somebody listens on %d", p, p+10)
 	}
-	if !free(p, []int{0, 11}) {
+	if !isFree(p, []int{0, 11}) {
 		t.Errorf("%d is said to be taken", p)
 	}
 }
@@ -33,13 +33,13 @@ func TestTaken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if take(p, []int{0}) {
+	if reservePort(p, []int{0}) {
 		t.Errorf("%d is found twice", p)
 	}
-	if take(p-1, []int{0, 1}) {
+	if reservePort(p-1, []int{0, 1}) {
 		t.Errorf("%d is found again beside another", p)
 	}
-	if !take(p-1, []int{0}) {
+	if !reservePort(p-1, []int{0}) {
 		t.Errorf("%d stays taken though it was not found", p-1)
 	}
 }

@@ -20,7 +20,7 @@ func Freeze(pid int) error {
 		return fmt.Errorf("freeze: stopping process %d: %w", pid, err)
 	}
 	for range 500 {
-		if frozen(pid) {
+		if isFrozen(pid) {
 			return nil
 		}
 		time.Sleep(10 * time.Millisecond)
@@ -28,8 +28,8 @@ func Freeze(pid int) error {
 	return errors.Join(fmt.Errorf("freeze: process %d does not stand still", pid), Thaw(pid))
 }
 
-// frozen reports whether all threads have stopped: they stop one by one.
-func frozen(pid int) bool {
+// isFrozen reports whether all threads have stopped: they stop one by one.
+func isFrozen(pid int) bool {
 	stats, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
 	for _, stat := range stats {
 		text, readErr := os.ReadFile(stat)

@@ -84,7 +84,7 @@ func (s *Segments) fetch(ctx context.Context, name string, t *tag, place **ids) 
 			step /= 2
 		}
 	}
-	end, rowStep, err := s.move(ctx, name, step)
+	end, rowStep, err := s.advanceRow(ctx, name, step)
 	if err != nil {
 		return err
 	}
@@ -96,9 +96,9 @@ func (s *Segments) fetch(ctx context.Context, name string, t *tag, place **ids) 
 	return nil
 }
 
-// move increases the row by step, or by the row's step if step is 0, and reads it, in one
+// advanceRow increases the row by step, or by the row's step if step is 0, and reads it, in one
 // transaction.
-func (s *Segments) move(ctx context.Context, name string, step int64) (maxID, rowStep int64, err error) {
+func (s *Segments) advanceRow(ctx context.Context, name string, step int64) (maxID, rowStep int64, err error) {
 	tx, err := s.DB.BeginTx(ctx, nil)
 	if err != nil {
 		return 0, 0, fmt.Errorf("leaftest: %w", err)

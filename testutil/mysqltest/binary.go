@@ -57,7 +57,7 @@ func findBinary(kind Kind, path []string) (binary, error) {
 	if name := os.Getenv(EnvServer); name == string(kindOf(name)) {
 		kind = cmp.Or(kind, Kind(name))
 	} else if kind == "" || kind == kindOf(name) {
-		b, err := laidOut(name)
+		b, err := findInstalled(name)
 		if err != nil {
 			return binary{}, fmt.Errorf("mysqltest: %s names a server that is not here; run `.ci/server %s`: %w", EnvServer, name, err)
 		}
@@ -76,7 +76,7 @@ func findBinary(kind Kind, path []string) (binary, error) {
 		}
 	}
 	if kind != MariaDB {
-		if b, err := laidOut("mysql"); err == nil {
+		if b, err := findInstalled("mysql"); err == nil {
 			return b, nil
 		}
 	}
@@ -93,9 +93,9 @@ var programs = []string{"mariadbd", "mysqld"}
 // tidb is the program of TiDB, which tests use only if LEAFSQL_TEST_SERVER names it.
 const tidb = "tidb-server"
 
-// laidOut finds a server in the tree that .ci/server created. A tree of Debian's packages has its own loader and
-// libraries, so the server needs neither chroot nor the tree's distribution.
-func laidOut(name string) (binary, error) {
+// findInstalled finds a server in the tree that .ci/server created. A tree of Debian's packages has its own
+// loader and libraries, so the server needs neither chroot nor the tree's distribution.
+func findInstalled(name string) (binary, error) {
 	cache, err := cacheDir()
 	if err != nil {
 		return binary{}, err
@@ -108,8 +108,8 @@ func laidOut(name string) (binary, error) {
 			if _, err := os.Stat(b.path); err != nil {
 				continue
 			}
-			if loaders := globbed(root, "usr/lib/*-linux-gnu*/ld-linux*.so.*", "lib/*-linux-gnu*/ld-linux*.so.*"); len(loaders) > 0 {
-				libs := globbed(root, "usr/lib/*-linux-gnu*", "lib/*-linux-gnu*")
+			if loaders := globFiles(root, "usr/lib/*-linux-gnu*/ld-linux*.so.*", "lib/*-linux-gnu*/ld-linux*.so.*"); len(loaders) > 0 {
+				libs := globFiles(root, "usr/lib/*-linux-gnu*", "lib/*-linux-gnu*")
 				b.loader = []string{loaders[0], "--library-path", strings.Join(libs, ":")}
 			}
 			return b, b.identify()
@@ -118,8 +118,8 @@ func laidOut(name string) (binary, error) {
 	return binary{}, os.ErrNotExist
 }
 
-// globbed returns the files below a folder with paths that match one of the patterns.
-func globbed(root string, patterns ...string) (found []string) {
+// globFiles returns the files below a folder with paths that match one of the patterns.
+func globFiles(root string, patterns ...string) (found []string) {
 	for _, pattern := range patterns {
 		files, _ := filepath.Glob(filepath.Join(root, pattern))
 		found = append(found, files...)
@@ -206,7 +206,7 @@ func (b binary) serverArgs(datadir, socket string, port int, extra []string) []s
 		// With a file for each table, tests would be slower: they create and drop
 		// thousands. MySQL would show the tablespace in SHOW CREATE TABLE.
 		args = append(args, "--innodb-log-file-size=96M", "--innodb-file-per-table=0")
-		if slices.Contains(globbed(b.basedir, "bin/*"), b.path) {
+		if slices.Contains(globFiles(b.basedir, "bin/*"), b.path) {
 			args = append(args, "--skip-ssl") // it would create a key at every start, which takes half a minute
 		}
 	case MySQL:
@@ -267,7 +267,7 @@ func (b binary) systemTables() (string, error) {
 	var sql strings.Builder
 	sql.WriteString("CREATE DATABASE mysql;\nUSE mysql;\nSET @auth_root_socket=NULL, @skip_auth_anonymous='yes';\n")
 	for _, name := range []string{"system_tables", "performance_tables", "system_tables_data"} {
-		found := globbed(b.basedir, "share/*/m*_"+name+".sql", "share/m*_"+name+".sql")
+		found := globFiles(b.basedir, "share/*/m*_"+name+".sql", "share/m*_"+name+".sql")
 		if len(found) == 0 {
 			return "", fmt.Errorf("mysqltest: %s/share holds no %s.sql; reinstall the package mariadb-server-core", b.basedir, name)
 		}

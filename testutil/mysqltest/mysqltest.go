@@ -68,7 +68,7 @@ func Targets(t testing.TB) []Target {
 	if os.Getenv(EnvServer) != "" {
 		return []Target{defaultTarget(t)}
 	}
-	first, second := target(t, MariaDB, EnvDSN, &sharedAny), target(t, MySQL, EnvMySQLDSN, &sharedMySQL)
+	first, second := findTarget(t, MariaDB, EnvDSN, &sharedAny), findTarget(t, MySQL, EnvMySQLDSN, &sharedMySQL)
 	if first.dsn == second.dsn {
 		return []Target{first}
 	}
@@ -90,9 +90,9 @@ func TargetOf(t testing.TB, kind Kind) Target {
 	return Target{}
 }
 
-// Needs skips a test that needs a feature of later versions than that of the named server. The servers of make test
-// have every feature.
-func (g Target) Needs(t testing.TB, what string, mariaDB, mySQL int) {
+// SkipUnless skips a test that needs a feature of later versions than that of the named server. The servers of
+// make test have every feature.
+func (g Target) SkipUnless(t testing.TB, what string, mariaDB, mySQL int) {
 	t.Helper()
 	if !g.Has(t, mariaDB, mySQL) {
 		t.Skip(Lacks + what)
@@ -164,26 +164,27 @@ func WithDatabase(dsn, name string) string {
 	return cfg.FormatDSN()
 }
 
-// A shared server is started, or found by its variable, once per process. A started server ends with the process.
-type shared struct {
+// A sharedServer is started, or found by its variable, once per process. A started server ends with the
+// process.
+type sharedServer struct {
 	once   sync.Once
 	target Target
 	err    error
 }
 
-var sharedAny, sharedMySQL shared
+var sharedAny, sharedMySQL sharedServer
 
 func defaultTarget(t testing.TB) Target {
 	t.Helper()
-	return target(t, "", EnvDSN, &sharedAny)
+	return findTarget(t, "", EnvDSN, &sharedAny)
 }
 
-func target(t testing.TB, kind Kind, env string, s *shared) Target {
+func findTarget(t testing.TB, kind Kind, env string, s *sharedServer) Target {
 	t.Helper()
 	dsn := os.Getenv(env)
 	s.once.Do(func() {
 		if dsn != "" {
-			s.target, s.err = find(dsn)
+			s.target, s.err = connectTarget(dsn)
 			return
 		}
 		var server *Server
@@ -200,8 +201,8 @@ func target(t testing.TB, kind Kind, env string, s *shared) Target {
 	return s.target
 }
 
-// find connects to a running server and returns it as a target of its kind.
-func find(dsn string) (Target, error) {
+// connectTarget connects to a running server and returns it as a target of its kind.
+func connectTarget(dsn string) (Target, error) {
 	cfg, err := mysql.ParseDSN(dsn)
 	if err != nil {
 		return Target{}, fmt.Errorf("mysqltest: the data source name in the environment: %w", err)

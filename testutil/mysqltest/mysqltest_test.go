@@ -117,7 +117,7 @@ func TestPreparedServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer server.Stop()
-	if help, err := server.Once("--verbose", "--help"); err != nil || !strings.Contains(help, "max-connections") {
+	if help, err := server.RunToEnd("--verbose", "--help"); err != nil || !strings.Contains(help, "max-connections") {
 		t.Errorf("the server's help: %v, %.100s", err, help)
 	}
 	if server.Running() || server.Freeze() == nil {

@@ -65,7 +65,7 @@ func Prepare(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	if i := slices.IndexFunc(cfg.Args, func(arg string) bool { return !slices.Contains(durable, arg) }); bin.tidb && i >= 0 {
+	if i := slices.IndexFunc(cfg.Args, func(arg string) bool { return !slices.Contains(durableOptions, arg) }); bin.tidb && i >= 0 {
 		return nil, &optionError{cfg.Args[i]}
 	}
 	dir, err := tempDir()
@@ -87,8 +87,8 @@ func Prepare(cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// durable are the options that TiDB does not have, but whose values hold on it.
-var durable = []string{"--innodb-flush-log-at-trx-commit=1", "--sync-binlog=1"}
+// durableOptions are the options that TiDB does not have, but whose values hold on it.
+var durableOptions = []string{"--innodb-flush-log-at-trx-commit=1", "--sync-binlog=1"}
 
 // An optionError is the error of starting TiDB with an option of MySQL.
 type optionError struct{ option string }
@@ -143,19 +143,19 @@ func (s *Server) Target() Target { return Target{Name: string(s.Kind()), dsn: s.
 
 // DataDir returns the server's data directory, which may be changed while the server is stopped. Programs in the parent
 // folder come first on the server's PATH.
-func (s *Server) DataDir() string { return s.path("data") }
+func (s *Server) DataDir() string { return s.filePath("data") }
 
 // Log returns the server's error log.
 func (s *Server) Log() string {
-	log, _ := os.ReadFile(s.path("log"))
+	log, _ := os.ReadFile(s.filePath("log"))
 	return string(log)
 }
 
 // Kill9 kills the server as a power cut would. The data is kept for Restart.
-func (s *Server) Kill9() error { return s.end(syscall.SIGKILL) }
+func (s *Server) Kill9() error { return s.stopProcess(syscall.SIGKILL) }
 
 // Shutdown ends the server normally. The data is kept for Restart.
-func (s *Server) Shutdown() error { return s.end(syscall.SIGTERM) }
+func (s *Server) Shutdown() error { return s.stopProcess(syscall.SIGTERM) }
 
 // Restart ends the server if it is running and starts it again with the same port and
 // data.
@@ -189,7 +189,7 @@ func (s *Server) Stop() error {
 // Running reports whether the server was launched and not ended since.
 func (s *Server) Running() bool { return s.proc != nil }
 
-func (s *Server) end(sig syscall.Signal) error {
+func (s *Server) stopProcess(sig syscall.Signal) error {
 	if s.proc == nil {
 		return nil
 	}
@@ -201,7 +201,7 @@ func (s *Server) end(sig syscall.Signal) error {
 	return s.janitor.Watch(0)
 }
 
-func (s *Server) path(name string) string { return filepath.Join(s.dir, name) }
+func (s *Server) filePath(name string) string { return filepath.Join(s.dir, name) }
 
 // startOnFreePort tries several ports: the server cannot choose one itself, and another process may take the one found
 // before the server listens on it.
@@ -220,7 +220,7 @@ func (s *Server) startOnFreePort() error {
 
 // Launch starts a stopped server, with further options for this start only, and waits until it answers.
 func (s *Server) Launch(args ...string) error {
-	log, err := os.OpenFile(s.path("log"), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	log, err := os.OpenFile(s.filePath("log"), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
 		return fmt.Errorf("mysqltest: %w", err)
 	}
@@ -238,18 +238,18 @@ func (s *Server) Launch(args ...string) error {
 	return s.awaitReady()
 }
 
-// Once runs the server's program on the data of a stopped server, with options that make it end by itself, and returns
-// its output.
-func (s *Server) Once(args ...string) (string, error) {
+// RunToEnd runs the server's program on the data of a stopped server, with options that make it end by itself,
+// and returns its output.
+func (s *Server) RunToEnd(args ...string) (string, error) {
 	out, err := s.command(args).CombinedOutput()
 	if err != nil {
-		err = fmt.Errorf("mysqltest: %s %s: %w\n%s", s.bin.path, strings.Join(args, " "), err, tail(string(out), 15))
+		err = fmt.Errorf("mysqltest: %s %s: %w\n%s", s.bin.path, strings.Join(args, " "), err, lastLines(string(out), 15))
 	}
 	return string(out), err
 }
 
 func (s *Server) command(args []string) *exec.Cmd {
-	cmd := s.bin.command(s.bin.serverArgs(s.DataDir(), s.path("sock"), s.port, slices.Concat(s.args, args))...)
+	cmd := s.bin.command(s.bin.serverArgs(s.DataDir(), s.filePath("sock"), s.port, slices.Concat(s.args, args))...)
 	cmd.Env = append(os.Environ(), "PATH="+s.dir+string(filepath.ListSeparator)+os.Getenv("PATH"))
 	return cmd
 }
@@ -257,14 +257,14 @@ func (s *Server) command(args []string) *exec.Cmd {
 // awaitReady connects through the unix socket in the server's own folder, so it cannot mistake another server for this
 // one.
 func (s *Server) awaitReady() error {
-	db, err := sql.Open("mysql", fmt.Sprintf("root@unix(%s)/", s.path("sock")))
+	db, err := sql.Open("mysql", fmt.Sprintf("root@unix(%s)/", s.filePath("sock")))
 	if err != nil {
 		return fmt.Errorf("mysqltest: %w", err)
 	}
 	defer db.Close()
 	deadline := time.Now().Add(startTimeout)
 	for {
-		if _, err = os.Stat(s.path("sock")); err == nil {
+		if _, err = os.Stat(s.filePath("sock")); err == nil {
 			ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 			err = db.PingContext(ctx)
 			cancel()
@@ -276,10 +276,10 @@ func (s *Server) awaitReady() error {
 		var status syscall.WaitStatus
 		if pid, _ := syscall.Wait4(s.proc.Pid, &status, syscall.WNOHANG, nil); pid == s.proc.Pid {
 			s.proc = nil
-			return errors.Join(fmt.Errorf("mysqltest: %s ended while starting:\n%s", s.bin.path, tail(s.Log(), 15)), s.janitor.Watch(0))
+			return errors.Join(fmt.Errorf("mysqltest: %s ended while starting:\n%s", s.bin.path, lastLines(s.Log(), 15)), s.janitor.Watch(0))
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("mysqltest: %s did not answer within %v: %w\n%s", s.bin.path, startTimeout, err, tail(s.Log(), 15))
+			return fmt.Errorf("mysqltest: %s did not answer within %v: %w\n%s", s.bin.path, startTimeout, err, lastLines(s.Log(), 15))
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
@@ -300,12 +300,12 @@ func run(cmd *exec.Cmd) error {
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("mysqltest: %s: %w\n%s", cmd.Path, err, tail(out.String(), 15))
+		return fmt.Errorf("mysqltest: %s: %w\n%s", cmd.Path, err, lastLines(out.String(), 15))
 	}
 	return nil
 }
 
-func tail(s string, lines int) string {
+func lastLines(s string, lines int) string {
 	all := strings.Split(strings.TrimSpace(s), "\n")
 	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }

@@ -17,7 +17,7 @@ func (b binary) prepareData(datadir string) error {
 	var template string
 	err := errors.ErrUnsupported
 	if !b.tidb {
-		template, err = b.template()
+		template, err = b.templateDir()
 	}
 	if err != nil {
 		if err := os.Mkdir(datadir, 0o700); err != nil {
@@ -31,9 +31,9 @@ func (b binary) prepareData(datadir string) error {
 	return nil
 }
 
-// template returns a data directory to copy, and creates it if there is none yet. Test binaries that start together
-// may all create one; the first to finish wins.
-func (b binary) template() (string, error) {
+// templateDir returns a data directory to copy, and creates it if there is none yet. Test binaries that start
+// together may all create one; the first to finish wins.
+func (b binary) templateDir() (string, error) {
 	cache, err := cacheDir()
 	if err != nil {
 		return "", err

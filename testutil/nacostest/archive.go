@@ -31,11 +31,11 @@ func makeArchive(ctx context.Context, v Version, jars string) (err error) {
 	if err := run(ctx, s.home, "jcmd", strconv.Itoa(pid), "VM.cds", "dynamic_dump", made); err != nil {
 		return err
 	}
-	return move(made, filepath.Join(jars, archive))
+	return moveFile(made, filepath.Join(jars, archive))
 }
 
-// move works across file systems, and other processes never see an incomplete file.
-func move(from, to string) error {
+// moveFile works across file systems, and other processes never see an incomplete file.
+func moveFile(from, to string) error {
 	text, err := os.ReadFile(from)
 	if err != nil {
 		return err

@@ -41,7 +41,7 @@ func StartCluster(tb testing.TB, dsn string) *Cluster {
 	}
 	var c Cluster
 	for i := range c.Nodes {
-		n, err := prepare(tb.Context(), V3, Options{})
+		n, err := prepareServer(tb.Context(), V3, Options{})
 		if err != nil {
 			tb.Fatal(err)
 		}
@@ -59,14 +59,14 @@ func StartCluster(tb testing.TB, dsn string) *Cluster {
 
 // boot starts the nodes together: none is ready before the others have started.
 func (c *Cluster) boot(ctx context.Context, db *mysql.Config) error {
-	unlock, err := lock(ctx, "boot.lock")
+	unlock, err := lockFile(ctx, "boot.lock")
 	if err != nil {
 		return err
 	}
 	defer unlock()
 	var offsets []int
 	for i := range c.Nodes {
-		for _, d := range derived {
+		for _, d := range portOffsets {
 			offsets = append(offsets, d+10*i)
 		}
 	}

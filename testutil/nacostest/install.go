@@ -34,9 +34,9 @@ func cacheDir() (string, error) {
 	return dir, os.MkdirAll(dir, 0o755)
 }
 
-// lock takes an exclusive lock that all test processes of this user share. It
+// lockFile takes an exclusive lock that all test processes of this user share. It
 // is released when unlock is called or the process ends.
-func lock(ctx context.Context, name string) (unlock func(), err error) {
+func lockFile(ctx context.Context, name string) (unlock func(), err error) {
 	dir, err := cacheDir()
 	if err != nil {
 		return nil, err
@@ -73,11 +73,11 @@ func install(ctx context.Context, v Version) (string, error) {
 		}
 	}
 	src := path.Join("servers", string(v))
-	sum, err := digest(src)
+	sum, err := digestFiles(src)
 	if err != nil {
 		return "", fmt.Errorf("nacostest: unknown version %s: %w", v, err)
 	}
-	unlock, err := lock(ctx, "install.lock")
+	unlock, err := lockFile(ctx, "install.lock")
 	if err != nil {
 		return "", err
 	}
@@ -131,9 +131,9 @@ func fetch(ctx context.Context, src, done string) error {
 	return os.Rename(tmp, done)
 }
 
-// digest returns a digest of a version's files, so that a changed pom.xml leads
+// digestFiles returns a digest of a version's files, so that a changed pom.xml leads
 // to a new installation.
-func digest(dir string) (string, error) {
+func digestFiles(dir string) (string, error) {
 	h := sha256.New()
 	io.WriteString(h, "boot.jar")
 	for _, name := range []string{"pom.xml", "Boot.java"} {

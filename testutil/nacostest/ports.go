@@ -6,10 +6,10 @@ import (
 	"strconv"
 )
 
-// derived has the offsets of the ports that belong to an HTTP port: gRPC for
+// portOffsets has the offsets of the ports that belong to an HTTP port: gRPC for
 // clients and for the cluster above it, JRaft below. The caller holds the boot
 // lock until the servers have bound them.
-var derived = []int{0, 1000, 1001, -1000}
+var portOffsets = []int{0, 1000, 1001, -1000}
 
 func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
 

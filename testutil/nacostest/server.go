@@ -42,10 +42,10 @@ type Version string
 
 // The versions that can be started, and their properties.
 const (
-	V1    Version = "1.4.1" // integer instance ids, no compare-and-set
-	V2Lie Version = "2.0.4" // compare-and-set is acknowledged and changes nothing
-	V2    Version = "2.3.2" // compare-and-set works, creation is not exclusive
-	V3    Version = "3.1.0" // compare-and-set works, one creator wins
+	V1       Version = "1.4.1" // integer instance ids, no compare-and-set
+	V2Unsafe Version = "2.0.4" // compare-and-set is acknowledged and changes nothing
+	V2       Version = "2.3.2" // compare-and-set works, creation is not exclusive
+	V3       Version = "3.1.0" // compare-and-set works, one creator wins
 )
 
 // User and Password are the credentials of the administrator of a server with
@@ -77,8 +77,8 @@ type Server struct {
 	janitor *janitor.Janitor // removes home
 }
 
-// bootTime is the timeout of a start; alone on two cores it takes 8 to 13 s.
-const bootTime = 3 * time.Minute
+// bootTimeout is the timeout of a start; alone on two cores it takes 8 to 13 s.
+const bootTimeout = 3 * time.Minute
 
 // Start starts a server and stops it when the test ends. If the test has failed
 // by then, it logs the end of the server's output.
@@ -106,7 +106,7 @@ func (s *Server) finish(tb testing.TB) {
 // before the server is ready, Launch removes everything; afterwards ctx has no
 // effect.
 func Launch(ctx context.Context, v Version, opts Options) (*Server, error) {
-	s, err := prepare(ctx, v, opts)
+	s, err := prepareServer(ctx, v, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -116,8 +116,8 @@ func Launch(ctx context.Context, v Version, opts Options) (*Server, error) {
 	return s, nil
 }
 
-// prepare returns a server that has its jars and its home.
-func prepare(ctx context.Context, v Version, opts Options) (*Server, error) {
+// prepareServer returns a server that has its jars and its home.
+func prepareServer(ctx context.Context, v Version, opts Options) (*Server, error) {
 	jars, err := install(ctx, v)
 	if err != nil {
 		return nil, err
@@ -237,13 +237,13 @@ func (s *Server) mustBeStopped(tb testing.TB) {
 // boot finds a port, starts the process and waits until the server is ready.
 // One server starts at a time.
 func (s *Server) boot(ctx context.Context) error {
-	unlock, err := lock(ctx, "boot.lock")
+	unlock, err := lockFile(ctx, "boot.lock")
 	if err != nil {
 		return err
 	}
 	defer unlock()
 	if s.port == 0 {
-		if s.port, err = freeport.Find(derived...); err != nil {
+		if s.port, err = freeport.Find(portOffsets...); err != nil {
 			return err
 		}
 	}
@@ -317,7 +317,7 @@ func (s *Server) command() *exec.Cmd {
 	case V3:
 		first, main = filepath.Join(s.jars, "boot.jar")+":", "Boot"
 		args = append(args, "-Dnacos.deployment.type=server", fmt.Sprintf("-Dnacos.server.main.port=%d", s.port))
-	case V2, V2Lie:
+	case V2, V2Unsafe:
 		first = lib + "/hessian-4.0.63.jar:" + lib + "/nacos-console-" + string(s.Version) + ".jar:"
 		args = append(args, "--add-opens", "java.base/java.lang=ALL-UNNAMED")
 	}
@@ -332,9 +332,9 @@ func (s *Server) command() *exec.Cmd {
 // awaitReady waits until the server is ready. Otherwise it kills the server and
 // returns an error with the reason.
 func (s *Server) awaitReady(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, bootTime, fmt.Errorf("not ready after %v", bootTime))
+	ctx, cancel := context.WithTimeoutCause(ctx, bootTimeout, fmt.Errorf("not ready after %v", bootTimeout))
 	defer cancel()
-	err := s.served(ctx)
+	err := s.answersRequests(ctx)
 	if err != nil {
 		s.Kill9()
 		err = fmt.Errorf("nacostest: nacos %s: %w\n%s", s.Version, err, s.output())
@@ -342,7 +342,7 @@ func (s *Server) awaitReady(ctx context.Context) error {
 	return err
 }
 
-func (s *Server) served(ctx context.Context) error {
+func (s *Server) answersRequests(ctx context.Context) error {
 	if err := s.poll(ctx, s.serves); err != nil || !s.opts.Auth {
 		return err
 	}

@@ -32,7 +32,7 @@ func TestStopLeavesNothing(t *testing.T) {
 }
 
 func TestServerThatCannotBootSaysWhy(t *testing.T) {
-	s, err := prepare(t.Context(), V1, Options{})
+	s, err := prepareServer(t.Context(), V1, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func TestEndOfContext(t *testing.T) {
 			t.Errorf("left behind: %v, %v", left, err)
 		}
 	}
-	unlock, err := lock(t.Context(), "boot.lock")
+	unlock, err := lockFile(t.Context(), "boot.lock")
 	if err != nil {
 		t.Fatal(err)
 	}

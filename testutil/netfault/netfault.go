@@ -32,9 +32,9 @@ const (
 type Verdict uint8
 
 const (
-	Pass  Verdict = iota // deliver it, after any delay
-	Throw                // discard it and everything after it silently; Heal resets the connection
-	Reset                // discard it and reset the connection
+	Pass    Verdict = iota // deliver it, after any delay
+	Discard                // discard it and everything after it silently; Heal resets the connection
+	Reset                  // discard it and reset the connection
 )
 
 // A Proxy forwards connections to one server. It is safe for concurrent use.
@@ -140,7 +140,7 @@ func (p *Proxy) Delay(dir Direction, d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i := range p.delay {
-		if dir&direction(i) != 0 {
+		if dir&indexDirection(i) != 0 {
 			p.delay[i] = d
 		}
 	}
@@ -175,7 +175,7 @@ func (p *Proxy) CutAfter(dir Direction, n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i := range p.left {
-		if dir&direction(i) != 0 {
+		if dir&indexDirection(i) != 0 {
 			p.left[i] = n
 		}
 	}
@@ -200,7 +200,7 @@ func (p *Proxy) Conns() int {
 	return len(p.links)
 }
 
-func direction(index int) Direction { return 1 << index }
+func indexDirection(index int) Direction { return 1 << index }
 
 func (p *Proxy) accept(ln net.Listener) {
 	for {
@@ -280,8 +280,8 @@ func (p *Proxy) pump(l *link, index int, from, to *net.TCPConn) {
 			buf := make([]byte, 32<<10)
 			n, err := from.Read(buf)
 			if n > 0 {
-				verdict, delay := p.judge(l, index, buf[:n])
-				pass, cut := p.cut(index, n)
+				verdict, delay := p.filterChunk(l, index, buf[:n])
+				pass, cut := p.countCut(index, n)
 				switch {
 				case verdict == Reset || cut && pass == 0:
 					l.reset()
@@ -293,7 +293,7 @@ func (p *Proxy) pump(l *link, index int, from, to *net.TCPConn) {
 				}
 			}
 			if err != nil {
-				p.ended(l, index, err)
+				p.awaitStreamEnd(l, index, err)
 				return
 			}
 		}
@@ -312,12 +312,12 @@ func (p *Proxy) pump(l *link, index int, from, to *net.TCPConn) {
 	to.CloseWrite()
 }
 
-// ended is called at the end of the stream in one direction of a link. It returns when the end may be
+// awaitStreamEnd is called at the end of the stream in one direction of a link. It returns when the end may be
 // forwarded.
-func (p *Proxy) ended(l *link, index int, err error) {
+func (p *Proxy) awaitStreamEnd(l *link, index int, err error) {
 	p.mu.Lock()
-	l.lost |= p.drop & direction(index)
-	lost := l.lost&direction(index) != 0
+	l.lost |= p.drop & indexDirection(index)
+	lost := l.lost&indexDirection(index) != 0
 	p.mu.Unlock()
 	switch {
 	case lost: // a black hole discards the end of the stream, too
@@ -327,9 +327,9 @@ func (p *Proxy) ended(l *link, index int, err error) {
 	}
 }
 
-// cut counts n bytes against CutAfter. It returns how many of them are delivered and whether the connection is
-// reset after those.
-func (p *Proxy) cut(index, n int) (pass int, cut bool) {
+// countCut counts n bytes against CutAfter. It returns how many of them are delivered and whether the connection
+// is reset after those.
+func (p *Proxy) countCut(index, n int) (pass int, cut bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	left := p.left[index]
@@ -344,23 +344,23 @@ func (p *Proxy) cut(index, n int) (pass int, cut bool) {
 	return left, true
 }
 
-// judge returns the verdict on a chunk and its delay. Once bytes of a direction were lost, all later ones are
-// discarded.
-func (p *Proxy) judge(l *link, index int, data []byte) (Verdict, time.Duration) {
+// filterChunk returns the verdict on a chunk and its delay. Once bytes of a direction were lost, all later ones
+// are discarded.
+func (p *Proxy) filterChunk(l *link, index int, data []byte) (Verdict, time.Duration) {
 	p.mu.Lock()
-	l.lost |= p.drop & direction(index)
-	filter, lost, delay := p.filter, l.lost&direction(index) != 0, p.delay[index]
+	l.lost |= p.drop & indexDirection(index)
+	filter, lost, delay := p.filter, l.lost&indexDirection(index) != 0, p.delay[index]
 	p.mu.Unlock()
 	if lost {
-		return Throw, 0
+		return Discard, 0
 	}
 	if filter == nil {
 		return Pass, delay
 	}
-	verdict := filter(direction(index), data) // without the lock: it may call the proxy
-	if verdict == Throw {
+	verdict := filter(indexDirection(index), data) // without the lock: it may call the proxy
+	if verdict == Discard {
 		p.mu.Lock()
-		l.lost |= direction(index)
+		l.lost |= indexDirection(index)
 		p.mu.Unlock()
 	}
 	return verdict, delay

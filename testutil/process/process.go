@@ -107,8 +107,8 @@ func (p *Process) Launch() error {
 func (p *Process) Await() error {
 	err := Until(func(ctx context.Context) error {
 		err := p.cfg.Ready(ctx)
-		if err != nil && p.ended() {
-			return final{errors.New("it ended while starting")}
+		if err != nil && p.isZombie() {
+			return permanentError{errors.New("it ended while starting")}
 		}
 		return err
 	})
@@ -151,7 +151,7 @@ func Until(ask func(ctx context.Context) error) error {
 		question, answered := context.WithTimeout(ctx, askTime)
 		err := ask(question)
 		answered()
-		if err == nil || errors.As(err, new(final)) {
+		if err == nil || errors.As(err, new(permanentError)) {
 			return err
 		}
 		select {
@@ -162,12 +162,12 @@ func Until(ask func(ctx context.Context) error) error {
 	}
 }
 
-// final wraps an error that a retry cannot change.
-type final struct{ error }
+// permanentError wraps an error that a retry cannot change.
+type permanentError struct{ error }
 
-// ended reports whether the process has ended and is a zombie. No goroutine waits for it: that would outlive tests that
-// check for leaked goroutines.
-func (p *Process) ended() bool {
+// isZombie reports whether the process has ended and is a zombie. No goroutine waits for it: that would outlive
+// tests that check for leaked goroutines.
+func (p *Process) isZombie() bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
 	return err == nil && strings.Contains(string(stat), ") Z ")
 }

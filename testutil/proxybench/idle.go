@@ -16,7 +16,7 @@ import (
 // idleConnections opens idle connections and measures their memory: in the proxy, the bytes in use in heap and stacks
 // after a collection; in the proxy and in HAProxy, the memory of the whole process. The server uses no thread for each
 // of them.
-func idleConnections(ctx context.Context, connections int) (all []idle, err error) {
+func idleConnections(ctx context.Context, connections int) (all []idleMemory, err error) {
 	const overTLS = 1000
 	s, err := start(connections, "--thread-handling=pool-of-threads")
 	if err != nil {
@@ -48,7 +48,7 @@ func idleConnections(ctx context.Context, connections int) (all []idle, err erro
 	return append(all, beside...), err
 }
 
-func (s *setup) idleOn(ctx context.Context, way int, what, parameters string, connections int) (all []idle, err error) {
+func (s *setup) idleOn(ctx context.Context, way int, what, parameters string, connections int) (all []idleMemory, err error) {
 	db, err := sql.Open("mysql", s.dsn(way, parameters))
 	if err != nil {
 		return nil, err
@@ -66,9 +66,9 @@ func (s *setup) idleOn(ctx context.Context, way int, what, parameters string, co
 		}
 		took := time.Since(began)
 		if way == throughProxy {
-			all = append(all, idle{what + ", " + label, connections, inUse, nowInUse, took, true})
+			all = append(all, idleMemory{what + ", " + label, connections, inUse, nowInUse, took, true})
 		}
-		all = append(all, idle{what + ", " + label + ", whole process", connections, whole, nowWhole, took, false})
+		all = append(all, idleMemory{what + ", " + label + ", whole process", connections, whole, nowWhole, took, false})
 		fmt.Printf("%d connections, %s, %s: %.0f s\n", connections, what, label, took.Seconds())
 		return nil
 	}
@@ -110,6 +110,6 @@ func (s *setup) memory(way int) (inUse, whole int64, err error) {
 			return 0, 0, err
 		}
 	}
-	whole, err = resident(s.pids[way])
+	whole, err = residentMemory(s.pids[way])
 	return inUse, whole, err
 }

@@ -32,7 +32,7 @@ type options struct {
 
 func main() {
 	if os.Getenv(proxyEnv) != "" {
-		if err := beProxy(); err != nil {
+		if err := runProxy(); err != nil {
 			fmt.Fprintln(os.Stderr, "proxybench: the proxy:", err)
 			os.Exit(1)
 		}
@@ -57,7 +57,7 @@ func main() {
 }
 
 func run(ctx context.Context, opts options) error {
-	most, err := openFiles()
+	most, err := raiseOpenFiles()
 	if err != nil {
 		return err
 	}
@@ -83,13 +83,13 @@ func run(ctx context.Context, opts options) error {
 		results = append(results, r)
 		r.print(os.Stdout)
 	}
-	var idles []idle
+	var idles []idleMemory
 	if opts.idle > 0 && opts.only.MatchString("idle") {
 		if idles, err = idleConnections(ctx, opts.idle); err != nil {
 			return fmt.Errorf("idle connections: %w", err)
 		}
 	}
-	if !judge(os.Stdout, results, idles) {
+	if !printLimits(os.Stdout, results, idles) {
 		return fmt.Errorf("not all of that holds")
 	}
 	return nil

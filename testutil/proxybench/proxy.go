@@ -21,14 +21,14 @@ import (
 // its memory, the server's DSN, and the files of its certificate and key.
 const proxyEnv = "LEAFSQL_PROXYBENCH_PROXY"
 
-// beProxy runs the proxy.
-func beProxy() error {
+// runProxy runs the proxy.
+func runProxy() error {
 	words := strings.Fields(os.Getenv(proxyEnv))
 	control, err := net.Listen("tcp", words[1])
 	if err != nil {
 		return err
 	}
-	go tellMemory(control)
+	go serveMemory(control)
 	server, err := mysql.ParseDSN(words[2])
 	if err != nil {
 		return err
@@ -57,8 +57,8 @@ func beProxy() error {
 	return p.Serve(l)
 }
 
-// tellMemory sends each client how many bytes heap and stacks have in use after a collection.
-func tellMemory(l net.Listener) {
+// serveMemory sends each client how many bytes heap and stacks have in use after a collection.
+func serveMemory(l net.Listener) {
 	for {
 		conn, err := l.Accept()
 		if err != nil {

@@ -34,8 +34,8 @@ const (
 	idleBytes        = 12 << 10
 )
 
-// judge prints the limits with the results, and reports whether all hold.
-func judge(out io.Writer, results []result, idles []idle) (all bool) {
+// printLimits prints the limits with the results, and reports whether all hold.
+func printLimits(out io.Writer, results []result, idles []idleMemory) (all bool) {
 	all = true
 	fmt.Fprintln(out)
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
@@ -68,17 +68,17 @@ func judge(out io.Writer, results []result, idles []idle) (all bool) {
 	}
 	for _, i := range idles {
 		if i.limited {
-			most(fmt.Sprintf("%d idle connections, %s: bytes each", i.connections, i.what), i.each(), idleBytes)
+			most(fmt.Sprintf("%d idle connections, %s: bytes each", i.connections, i.what), i.bytesPerConnection(), idleBytes)
 		} else {
-			fmt.Fprintf(table, "%d idle connections, %s: bytes each\t%.2f\t\t\n", i.connections, i.what, i.each())
+			fmt.Fprintf(table, "%d idle connections, %s: bytes each\t%.2f\t\t\n", i.connections, i.what, i.bytesPerConnection())
 		}
 	}
 	table.Flush()
 	return all
 }
 
-// An idle has the memory for idle connections.
-type idle struct {
+// An idleMemory has the memory for idle connections.
+type idleMemory struct {
 	what        string
 	connections int
 	before      int64 // bytes
@@ -87,4 +87,6 @@ type idle struct {
 	limited     bool
 }
 
-func (i idle) each() float64 { return float64(i.after-i.before) / float64(i.connections) }
+func (i idleMemory) bytesPerConnection() float64 {
+	return float64(i.after-i.before) / float64(i.connections)
+}

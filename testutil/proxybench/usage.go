@@ -13,8 +13,8 @@ import (
 // tick is the unit of the kernel's processor time.
 const tick = 10 * time.Millisecond
 
-// cpu returns the processor time that a process has used.
-func cpu(pid int) (time.Duration, error) {
+// cpuTime returns the processor time that a process has used.
+func cpuTime(pid int) (time.Duration, error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0, err
@@ -31,8 +31,8 @@ func cpu(pid int) (time.Duration, error) {
 	return sum, nil
 }
 
-// resident returns the resident memory of a process in bytes.
-func resident(pid int) (int64, error) {
+// residentMemory returns the resident memory of a process in bytes.
+func residentMemory(pid int) (int64, error) {
 	statm, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
 	if err != nil {
 		return 0, err

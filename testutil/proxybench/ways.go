@@ -163,7 +163,7 @@ func (s *setup) startProxy() error {
 	if err != nil {
 		return err
 	}
-	s.addrs[throughProxy], s.control = local(port), local(control)
+	s.addrs[throughProxy], s.control = localAddr(port), localAddr(control)
 	return s.launch(throughProxy, "proxy", func(string) *exec.Cmd {
 		cmd := exec.Command(self)
 		cmd.Env = append(os.Environ(), proxyEnv+"="+strings.Join([]string{s.addrs[throughProxy], s.control, s.server.DSN("leaf"), s.cert, s.key}, " "))
@@ -176,7 +176,7 @@ func (s *setup) startHAProxy(idle int) error {
 	if err != nil {
 		return err
 	}
-	s.addrs[throughHAProxy] = local(port)
+	s.addrs[throughHAProxy] = localAddr(port)
 	return s.launch(throughHAProxy, "haproxy", func(dir string) *exec.Cmd {
 		config := filepath.Join(dir, "haproxy.cfg")
 		os.WriteFile(config, fmt.Appendf(nil, `global
@@ -226,9 +226,9 @@ func (s *setup) launch(way int, name string, command func(dir string) *exec.Cmd)
 	return nil
 }
 
-// openFiles raises the limit of open files of this process and its children to the kernel's maximum. It returns the
-// number of connections for which that is enough in a process with two files for each.
-func openFiles() (connections int, err error) {
+// raiseOpenFiles raises the limit of open files of this process and its children to the kernel's maximum. It
+// returns the number of connections for which that is enough in a process with two files for each.
+func raiseOpenFiles() (connections int, err error) {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		return 0, err
@@ -237,4 +237,4 @@ func openFiles() (connections int, err error) {
 	return int(limit.Max-200) / 2, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit)
 }
 
-func local(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
+func localAddr(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }

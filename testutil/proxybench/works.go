@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// A work is an operation that clients repeat, each on a separate connection.
-type work struct {
+// A workload is an operation that clients repeat, each on a separate connection.
+type workload struct {
 	name       string
 	clients    int
 	parameters string // parameters of the DSN
@@ -30,7 +30,7 @@ type client struct {
 
 const insertPrepared = "INSERT INTO written (a) VALUES (?)"
 
-var works = []work{
+var works = []workload{
 	{"point SELECT, text, 1 client", 1, "", "", selectText},
 	{"point SELECT, text, 16 clients", 16, "", "", selectText},
 	{"point SELECT, prepared, 1 client", 1, "", "SELECT v FROM points WHERE id = ?", selectPrepared},
@@ -90,19 +90,19 @@ func (c *client) rows(rows *sql.Rows, err error) error {
 
 // A result is the sum of all rounds of a work on one way.
 type result struct {
-	work
-	ways [ways]measured
+	workload
+	ways [ways]measurement
 }
 
-type measured struct {
+type measurement struct {
 	took            []time.Duration // time of each operation
 	rates           []float64       // operations a second in each round
 	server, between time.Duration   // processor time
 	questions       int64           // statements that the server counted
 }
 
-func (w work) measure(ctx context.Context, s *setup, opts options) (r result, err error) {
-	r.work = w
+func (w workload) measure(ctx context.Context, s *setup, opts options) (r result, err error) {
+	r.workload = w
 	var clients [ways][]*client
 	for way := range ways {
 		db, err := sql.Open("mysql", s.dsn(way, w.parameters))
@@ -141,7 +141,7 @@ func (w work) measure(ctx context.Context, s *setup, opts options) (r result, er
 }
 
 // round runs the clients for that time.
-func (m *measured) round(ctx context.Context, s *setup, way int, w work, clients []*client, long time.Duration) error {
+func (m *measurement) round(ctx context.Context, s *setup, way int, w workload, clients []*client, long time.Duration) error {
 	before, err := s.usage(ctx, way)
 	if err != nil {
 		return err
@@ -198,24 +198,24 @@ func (s *setup) usage(ctx context.Context, way int) (u usage, err error) {
 	if err := db.QueryRowContext(ctx, "SHOW GLOBAL STATUS LIKE 'Questions'").Scan(&name, &u.questions); err != nil {
 		return u, err
 	}
-	if u.server, err = cpu(s.pids[direct]); err != nil || way == direct {
+	if u.server, err = cpuTime(s.pids[direct]); err != nil || way == direct {
 		return u, err
 	}
-	u.between, err = cpu(s.pids[way])
+	u.between, err = cpuTime(s.pids[way])
 	return u, err
 }
 
-func (m measured) perOperation(d time.Duration) float64 {
+func (m measurement) perOperation(d time.Duration) float64 {
 	return float64(d.Microseconds()) / float64(len(m.took))
 }
 
 // rate returns the median of the rounds.
-func (m measured) rate() float64 {
+func (m measurement) rate() float64 {
 	sorted := slices.Sorted(slices.Values(m.rates))
 	return sorted[len(sorted)/2]
 }
 
-func (m measured) percentile(p int) time.Duration {
+func (m measurement) percentile(p int) time.Duration {
 	sorted := slices.Sorted(slices.Values(m.took))
 	return sorted[(len(sorted)-1)*p/100]
 }

@@ -50,5 +50,5 @@ func (r *results) exclude(x exclusion) {
 	if !part {
 		test.action = "skip"
 	}
-	test.refused, test.lack = test.refused || x.refused, test.lack || !x.refused
+	test.refused, test.missingFeature = test.refused || x.refused, test.missingFeature || !x.refused
 }

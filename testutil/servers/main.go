@@ -52,7 +52,7 @@ func main() {
 	}
 	ok := true
 	for _, name := range flag.Args() {
-		equal, err := ask(name, packages, *logs)
+		equal, err := testServer(name, packages, *logs)
 		if err != nil {
 			fmt.Fprintln(os.Stderr, "servers:", err)
 		}
@@ -63,8 +63,8 @@ func main() {
 	}
 }
 
-// ask runs the tests on a server and writes its column.
-func ask(name string, only *regexp.Regexp, logs string) (equal bool, err error) {
+// testServer runs the tests on a server and writes its column.
+func testServer(name string, only *regexp.Regexp, logs string) (equal bool, err error) {
 	if err := os.Setenv(mysqltest.EnvServer, name); err != nil {
 		return false, err
 	}
@@ -198,8 +198,8 @@ type event struct{ Action, Package, Test, Output string }
 
 // A result is the outcome of one test with its subtests.
 type result struct {
-	action        string // pass, fail or skip
-	refused, lack bool   // in some subtest
+	action                  string // pass, fail or skip
+	refused, missingFeature bool   // in some subtest
 }
 
 type results struct {
@@ -218,7 +218,7 @@ func (r *results) add(e event) {
 	top, part, _ := strings.Cut(e.Test, "/")
 	test := r.test(e.Package, top)
 	test.refused = test.refused || strings.Contains(e.Output, mysqltest.Refused)
-	test.lack = test.lack || strings.Contains(e.Output, mysqltest.Lacks)
+	test.missingFeature = test.missingFeature || strings.Contains(e.Output, mysqltest.Lacks)
 	if part == "" && (e.Action == "pass" || e.Action == "fail" || e.Action == "skip") {
 		test.action = e.Action
 	}
@@ -274,7 +274,7 @@ func (r *results) cell(tests []string) string {
 			default:
 				fail++
 			}
-			anyRefused, anyLack = anyRefused || test.refused, anyLack || test.lack
+			anyRefused, anyLack = anyRefused || test.refused, anyLack || test.missingFeature
 		}
 	}
 	switch {

@@ -28,12 +28,12 @@ func writeColumn(file, server string, column map[string]string) error {
 	if !found || !ended {
 		return fmt.Errorf("%s holds no table of servers", file)
 	}
-	t := read("| |" + old)
+	t := parseTable("| |" + old)
 	t.put(server, column)
 	return os.WriteFile(file, []byte(before+"\n"+t.String()+"\n"+after), 0o644)
 }
 
-func read(text string) table {
+func parseTable(text string) table {
 	t := table{cells: map[string]map[string]string{}}
 	for line := range strings.Lines(text) {
 		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), " | ")
@@ -66,22 +66,22 @@ func (t *table) put(server string, column map[string]string) {
 	for what, cell := range t.cells[server] {
 		column[what] = cmp.Or(column[what], cell)
 	}
-	t.servers = slices.DeleteFunc(t.servers, func(s string) bool { return series(s) == series(server) })
+	t.servers = slices.DeleteFunc(t.servers, func(s string) bool { return seriesOf(s) == seriesOf(server) })
 	t.servers = append(t.servers, server)
 	t.cells[server] = column
 	slices.SortFunc(t.servers, func(a, b string) int {
-		return cmp.Or(cmp.Compare(slices.Index(makes, strings.Fields(a)[0]), slices.Index(makes, strings.Fields(b)[0])), -slices.Compare(numbers(a), numbers(b)))
+		return cmp.Or(cmp.Compare(slices.Index(makes, strings.Fields(a)[0]), slices.Index(makes, strings.Fields(b)[0])), -slices.Compare(versionNumbers(a), versionNumbers(b)))
 	})
 }
 
-// series returns "MySQL 8.0" for "MySQL 8.0.33".
-func series(server string) string {
+// seriesOf returns "MySQL 8.0" for "MySQL 8.0.33".
+func seriesOf(server string) string {
 	name, _, _ := strings.Cut(server, " ")
-	n := numbers(server)
+	n := versionNumbers(server)
 	return fmt.Sprint(name, n[:min(2, len(n))])
 }
 
-func numbers(server string) (n []int) {
+func versionNumbers(server string) (n []int) {
 	_, version, _ := strings.Cut(server, " ")
 	for part := range strings.SplitSeq(version, ".") {
 		var number int

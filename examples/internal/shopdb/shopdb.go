@@ -33,13 +33,13 @@ var Alloc = []string{
 // Params are the parameters that an application adds to its DSN.
 const Params = "leafTables=customers,orders"
 
-// Each runs fn with the DSN of a new shop, on MariaDB and on MySQL.
-func Each(t *testing.T, fn func(t *testing.T, dsn string)) {
-	EachWith(t, append(append([]string(nil), Schema...), Alloc...), fn)
+// RunOnServers runs fn with the DSN of a new shop, on MariaDB and on MySQL.
+func RunOnServers(t *testing.T, fn func(t *testing.T, dsn string)) {
+	RunOnServersWith(t, append(append([]string(nil), Schema...), Alloc...), fn)
 }
 
-// EachWith is like Each, with setup instead of the shop's own statements.
-func EachWith(t *testing.T, setup []string, fn func(t *testing.T, dsn string)) {
+// RunOnServersWith is like Each, with setup instead of the shop's own statements.
+func RunOnServersWith(t *testing.T, setup []string, fn func(t *testing.T, dsn string)) {
 	for _, target := range mysqltest.Targets(t) {
 		t.Run(target.Name, func(t *testing.T) {
 			dsn := target.Database(t) + "?parseTime=true"
@@ -52,7 +52,7 @@ func EachWith(t *testing.T, setup []string, fn func(t *testing.T, dsn string)) {
 // Exec runs statements without leafsql.
 func Exec(t *testing.T, dsn string, stmts ...string) {
 	t.Helper()
-	db := plain(t, dsn)
+	db := openPlain(t, dsn)
 	defer db.Close()
 	for _, stmt := range stmts {
 		if _, err := db.Exec(stmt); err != nil {
@@ -61,11 +61,11 @@ func Exec(t *testing.T, dsn string, stmts ...string) {
 	}
 }
 
-// Want fails the test unless a query returns these rows, each with its columns
+// WantRows fails the test unless a query returns these rows, each with its columns
 // joined by spaces.
-func Want(t *testing.T, dsn, query string, want ...string) {
+func WantRows(t *testing.T, dsn, query string, want ...string) {
 	t.Helper()
-	db := plain(t, dsn)
+	db := openPlain(t, dsn)
 	defer db.Close()
 	rows, err := db.Query(query)
 	if err != nil {
@@ -102,8 +102,8 @@ func Want(t *testing.T, dsn, query string, want ...string) {
 	}
 }
 
-// plain opens the same database without leafsql.
-func plain(t *testing.T, dsn string) *sql.DB {
+// openPlain opens the same database without leafsql.
+func openPlain(t *testing.T, dsn string) *sql.DB {
 	t.Helper()
 	name, _, _ := strings.Cut(dsn, "?")
 	db, err := sql.Open("mysql", name)

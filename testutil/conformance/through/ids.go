@@ -28,9 +28,9 @@ func openStore(db *sql.DB) (*segment.AllocStore, error) {
 	return store, store.Create(context.Background())
 }
 
-// ids issues a table's ids. A suite creates the same table many times, and each
+// tableIDs issues a table's ids. A suite creates the same table many times, and each
 // time the ids come from a new tag.
-type ids struct {
+type tableIDs struct {
 	table string
 	db    *sql.DB
 	store *segment.AllocStore
@@ -40,7 +40,7 @@ type ids struct {
 	lives   int
 }
 
-func (g *ids) restart() {
+func (g *tableIDs) restart() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.current != nil {
@@ -50,7 +50,7 @@ func (g *ids) restart() {
 }
 
 // Next implements idgen.Generator.
-func (g *ids) Next(ctx context.Context, n int) (int64, error) {
+func (g *tableIDs) Next(ctx context.Context, n int) (int64, error) {
 	current, err := g.generator(ctx)
 	if err != nil {
 		return 0, err
@@ -59,7 +59,7 @@ func (g *ids) Next(ctx context.Context, n int) (int64, error) {
 }
 
 // Skip moves the counter past k, a key that a row has already.
-func (g *ids) Skip(ctx context.Context, k int64) error {
+func (g *tableIDs) Skip(ctx context.Context, k int64) error {
 	current, err := g.generator(ctx)
 	if err != nil {
 		return err
@@ -69,7 +69,7 @@ func (g *ids) Skip(ctx context.Context, k int64) error {
 
 // generator adds the tag's row if it is missing, above every key in the table,
 // as leafCreate does.
-func (g *ids) generator(ctx context.Context) (*segment.Generator, error) {
+func (g *tableIDs) generator(ctx context.Context) (*segment.Generator, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.current == nil {
@@ -85,7 +85,7 @@ func (g *ids) generator(ctx context.Context) (*segment.Generator, error) {
 
 // highest returns the table's highest key, or 0 if the table cannot be read
 // (temporary, locked, one of many).
-func (g *ids) highest(ctx context.Context) (highest int64) {
+func (g *tableIDs) highest(ctx context.Context) (highest int64) {
 	if strings.Contains(g.table, "*") {
 		return 0
 	}

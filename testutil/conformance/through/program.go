@@ -45,7 +45,7 @@ func (p program) OpenConnector(dsn string) (driver.Connector, error) {
 	if err != nil {
 		return nil, err
 	}
-	return stripping{connector, p}, nil
+	return strippingConnector{connector, p}, nil
 }
 
 func leafConnector(cfg *mysql.Config) (driver.Connector, error) {
@@ -59,22 +59,22 @@ func leafConnector(cfg *mysql.Config) (driver.Connector, error) {
 	return leafsql.NewConnector(parsed)
 }
 
-// A stripping connector changes the suite's statements before it passes them to the
+// A strippingConnector changes the suite's statements before it passes them to the
 // driver.
-type stripping struct {
+type strippingConnector struct {
 	driver.Connector
 	program program
 }
 
 // Close closes mysql-leaf's connector.
-func (s stripping) Close() error {
+func (s strippingConnector) Close() error {
 	if c, ok := s.Connector.(io.Closer); ok {
 		return c.Close()
 	}
 	return nil
 }
 
-func (s stripping) Connect(ctx context.Context) (driver.Conn, error) {
+func (s strippingConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	c, err := s.Connector.Connect(ctx)
 	if err != nil {
 		return nil, err
@@ -89,20 +89,20 @@ type strippingConn struct {
 
 func (c *strippingConn) ExecContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Result, error) {
 	res, err := c.conn.ExecContext(ctx, c.program.text(text), args)
-	return res, told(err)
+	return res, markError(err)
 }
 
 func (c *strippingConn) PrepareContext(ctx context.Context, text string) (driver.Stmt, error) {
 	s, err := c.conn.PrepareContext(ctx, c.program.text(text))
 	if err != nil {
-		return nil, told(err)
+		return nil, markError(err)
 	}
-	return tellingStmt{s.(stmt)}, nil
+	return errorStmt{s.(stmt)}, nil
 }
 
 func (c *strippingConn) QueryContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Rows, error) {
 	rows, err := c.conn.QueryContext(ctx, c.program.text(text), args)
-	return rows, told(err)
+	return rows, markError(err)
 }
 
 // stmt has the methods of both drivers' statements.
@@ -113,16 +113,16 @@ type stmt interface {
 	driver.NamedValueChecker
 }
 
-type tellingStmt struct{ stmt }
+type errorStmt struct{ stmt }
 
-func (s tellingStmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
+func (s errorStmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
 	res, err := s.stmt.ExecContext(ctx, args)
-	return res, told(err)
+	return res, markError(err)
 }
 
-func (s tellingStmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
+func (s errorStmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
 	rows, err := s.stmt.QueryContext(ctx, args)
-	return rows, told(err)
+	return rows, markError(err)
 }
 
 var (
@@ -136,26 +136,26 @@ func (p program) text(text string) string {
 	if !p.strip {
 		return text
 	}
-	return Stripped(text)
+	return StripAutoIncrement(text)
 }
 
-// Stripped removes AUTO_INCREMENT from a text that creates or alters tables.
-func Stripped(text string) string {
+// StripAutoIncrement removes AUTO_INCREMENT from a text that creates or alters tables.
+func StripAutoIncrement(text string) string {
 	if !definitions.MatchString(text) {
 		return text
 	}
 	return autoIncrement.ReplaceAllString(serial.ReplaceAllString(text, "id BIGINT UNSIGNED NOT NULL"), "")
 }
 
-// Told begins a line of a run's output with an error that mysql-leaf returned:
+// ErrorPrefix begins a line of a run's output with an error that mysql-leaf returned:
 // a suite may not print such an error.
-const Told = "mysql-leaf said: "
+const ErrorPrefix = "mysql-leaf said: "
 
-func told(err error) error {
+func markError(err error) error {
 	var refused *leafsql.RefusedError
 	var fill *leafsql.FillError
 	if errors.As(err, &refused) || errors.As(err, &fill) {
-		fmt.Fprintf(os.Stderr, "\n%s%v\n", Told, err)
+		fmt.Fprintf(os.Stderr, "\n%s%v\n", ErrorPrefix, err)
 	}
 	return err
 }

@@ -36,7 +36,7 @@ type tables struct {
 	mu       sync.Mutex
 	file     *os.File
 	verdicts map[string]bool // by pattern: whether every table with such a name can be filled
-	ids      map[string]*ids
+	ids      map[string]*tableIDs
 }
 
 func openTables(mode, path string, hidden bool) (*tables, error) {
@@ -44,7 +44,7 @@ func openTables(mode, path string, hidden bool) (*tables, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &tables{mode: mode, db: db, verdicts: map[string]bool{}, ids: map[string]*ids{}}
+	t := &tables{mode: mode, db: db, verdicts: map[string]bool{}, ids: map[string]*tableIDs{}}
 	if mode == "filled" {
 		if t.store, err = openStore(db); err != nil {
 			return nil, err
@@ -76,10 +76,10 @@ func openTables(mode, path string, hidden bool) (*tables, error) {
 	return t, nil
 }
 
-var random = regexp.MustCompile(`[0-9a-f]{16}$`)
+var randomSuffix = regexp.MustCompile(`[0-9a-f]{16}$`)
 
-// created records a table and its kind of key.
-func (t *tables) created(ctx context.Context, c conn, name string, keyed bool) {
+// recordTable records a table and its kind of key.
+func (t *tables) recordTable(ctx context.Context, c conn, name string, keyed bool) {
 	if t.file == nil {
 		return
 	}
@@ -89,7 +89,7 @@ func (t *tables) created(ctx context.Context, c conn, name string, keyed bool) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if _, err := fmt.Fprintln(t.file, random.ReplaceAllString(name, "*"), key); err != nil {
+	if _, err := fmt.Fprintln(t.file, randomSuffix.ReplaceAllString(name, "*"), key); err != nil {
 		panic(err)
 	}
 }
@@ -134,7 +134,7 @@ func (t *tables) rules() []driver.Rule {
 			continue
 		}
 		if t.ids[pattern] == nil {
-			t.ids[pattern] = &ids{table: pattern, db: t.db, store: t.store}
+			t.ids[pattern] = &tableIDs{table: pattern, db: t.db, store: t.store}
 		}
 		rules = append(rules, driver.Rule{Database: "*", Table: pattern, Generator: t.ids[pattern]})
 	}

@@ -82,8 +82,8 @@ func (t through) OpenConnector(dsn string) (sqldriver.Connector, error) {
 		return nil, err
 	}
 	if t.tables.mode == "hidden" {
-		return watched{inner, t.tables}, nil
+		return watchedConnector{inner, t.tables}, nil
 	}
 	cfg.Tables = t.tables.rules()
-	return driver.Wrap(watched{inner, t.tables}, cfg)
+	return driver.Wrap(watchedConnector{inner, t.tables}, cfg)
 }

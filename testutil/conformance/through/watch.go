@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// A watched connector records the tables that its connections create and drop.
+// A watchedConnector records the tables that its connections create and drop.
 // mysql-leaf uses it instead of go-sql-driver's connector.
-type watched struct {
+type watchedConnector struct {
 	driver.Connector
 	tables *tables
 }
@@ -32,7 +32,7 @@ type watchedConn struct {
 	tables *tables
 }
 
-func (w watched) Connect(ctx context.Context) (driver.Conn, error) {
+func (w watchedConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	c, err := w.Connector.Connect(ctx)
 	if err != nil {
 		return nil, err
@@ -41,24 +41,24 @@ func (w watched) Connect(ctx context.Context) (driver.Conn, error) {
 }
 
 var (
-	creates = regexp.MustCompile("(?is)^\\s*CREATE\\s+(TEMPORARY\\s+)?TABLE\\s+(?:IF\\s+NOT\\s+EXISTS\\s+)?((?:`[^`]+`|\\w+)(?:\\.(?:`[^`]+`|\\w+))?)\\s*(\\()")
-	empties = regexp.MustCompile("(?is)^\\s*(?:DROP|TRUNCATE)\\s+(?:TABLE\\s+)?(?:IF\\s+EXISTS\\s+)?((?:`[^`]+`|\\w+)(?:\\.(?:`[^`]+`|\\w+))?)")
+	createPattern   = regexp.MustCompile("(?is)^\\s*CREATE\\s+(TEMPORARY\\s+)?TABLE\\s+(?:IF\\s+NOT\\s+EXISTS\\s+)?((?:`[^`]+`|\\w+)(?:\\.(?:`[^`]+`|\\w+))?)\\s*(\\()")
+	truncatePattern = regexp.MustCompile("(?is)^\\s*(?:DROP|TRUNCATE)\\s+(?:TABLE\\s+)?(?:IF\\s+EXISTS\\s+)?((?:`[^`]+`|\\w+)(?:\\.(?:`[^`]+`|\\w+))?)")
 )
 
-// bare returns a table's name without its database and quotes.
-func bare(name string) string {
+// bareName returns a table's name without its database and quotes.
+func bareName(name string) string {
 	return strings.Trim(name[strings.LastIndexByte(name, '.')+1:], "`")
 }
 
 func (c *watchedConn) ExecContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Result, error) {
-	m := creates.FindStringSubmatchIndex(text)
+	m := createPattern.FindStringSubmatchIndex(text)
 	if m == nil {
-		if m := empties.FindStringSubmatch(text); m != nil {
-			c.tables.restart(bare(m[1]))
+		if m := truncatePattern.FindStringSubmatch(text); m != nil {
+			c.tables.restart(bareName(m[1]))
 		}
 		return c.conn.ExecContext(ctx, text, args)
 	}
-	name := bare(text[m[4]:m[5]])
+	name := bareName(text[m[4]:m[5]])
 	c.tables.restart(name)
 	keyed := strings.Contains(strings.ToUpper(text), "PRIMARY KEY")
 	if !keyed {
@@ -66,7 +66,7 @@ func (c *watchedConn) ExecContext(ctx context.Context, text string, args []drive
 	}
 	res, err := c.conn.ExecContext(ctx, text, args)
 	if err == nil {
-		c.tables.created(ctx, c.conn, name, keyed)
+		c.tables.recordTable(ctx, c.conn, name, keyed)
 	}
 	return res, err
 }

@@ -13,8 +13,8 @@ func TestNamesOfTables(t *testing.T) {
 		"/* CREATE TABLE x ( */ SELECT 1":                        "",
 	} {
 		got := ""
-		if m := creates.FindStringSubmatch(text); m != nil {
-			got = bare(m[2])
+		if m := createPattern.FindStringSubmatch(text); m != nil {
+			got = bareName(m[2])
 		}
 		if got != want {
 			t.Errorf("%s: %q, want %q", text, got, want)
@@ -25,7 +25,7 @@ func TestNamesOfTables(t *testing.T) {
 		"TRUNCATE t":               "t",
 		"truncate table db.t":      "t",
 	} {
-		if m := empties.FindStringSubmatch(text); m == nil || bare(m[1]) != want {
+		if m := truncatePattern.FindStringSubmatch(text); m == nil || bareName(m[1]) != want {
 			t.Errorf("%s: %q, want %q", text, m, want)
 		}
 	}

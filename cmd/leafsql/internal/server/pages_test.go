@@ -83,7 +83,7 @@ func TestPage(t *testing.T) {
 	}
 	look := func(name string, w chromiumtest.Window) {
 		t.Helper()
-		seen := chromiumtest.Look(t, server+"/?id=1234567890123456789", w)
+		seen := chromiumtest.OpenPage(t, server+"/?id=1234567890123456789", w)
 		if len(seen.Console) > 0 || !strings.Contains(seen.DOM, "order_items") || strings.Contains(seen.DOM, "@tcp") {
 			t.Errorf("%s: the browser says %q of\n%s", name, seen.Console, seen.DOM)
 		}
