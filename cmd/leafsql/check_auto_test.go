@@ -13,9 +13,9 @@ import (
 
 // TestCheckUnfilled: each AUTO_INCREMENT column that no rule fills is a note with the rule that fills it.
 func TestCheckUnfilled(t *testing.T) {
-	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
+	runOnServers(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		second := target.Database(t)
-		other := database(second)
+		other := databaseName(second)
 		open(t, second, "CREATE TABLE far (day INT, num INT AUTO_INCREMENT, PRIMARY KEY (num, day))", "CREATE TABLE near (id BIGINT PRIMARY KEY)")
 		db := open(t, dsn, allocTable, "CREATE TABLE plain (id BIGINT PRIMARY KEY)",
 			"CREATE TABLE part (id BIGINT AUTO_INCREMENT, day INT, PRIMARY KEY (id, day)) PARTITION BY HASH (day) PARTITIONS 2",
@@ -25,7 +25,7 @@ func TestCheckUnfilled(t *testing.T) {
 			"INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('plain', 1, 10), ('mixed', 1, 10), ('near', 1, 10)")
 		of := func(leafTables string) (notes map[string]string) {
 			notes = make(map[string]string)
-			for _, f := range jsonOf[check.Report](t, exitOK, "check", "-dsn", dsn+"?leafTables="+leafTables).Findings {
+			for _, f := range runJSON[check.Report](t, exitOK, "check", "-dsn", dsn+"?leafTables="+leafTables).Findings {
 				if f.Code == "unfilled" {
 					if f.Severity != check.Note || !strings.Contains(f.Message, "AUTO_INCREMENT") {
 						t.Errorf("%+v, want a note on AUTO_INCREMENT", f)
@@ -36,7 +36,7 @@ func TestCheckUnfilled(t *testing.T) {
 			}
 			return notes
 		}
-		here := database(dsn) + "."
+		here := databaseName(dsn) + "."
 		want := map[string]string{here + "part": "part:id", here + "uu": "uu:num", here + "mixed": "mixed:num"}
 		if got := of("*,!log"); !equalMaps(got, want) {
 			t.Errorf("under *: %v, want %v", got, want)
@@ -51,8 +51,8 @@ func TestCheckUnfilled(t *testing.T) {
 		}
 		exec(t, db, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('part', 1, 10), ('uu', 1, 10), ('far', 1, 10)")
 		slices.Sort(rules)
-		report := jsonOf[check.Report](t, exitProblems, "check", "-dsn", dsn+"?leafTables=plain,!log,"+strings.Join(rules, ","))
-		if got := found(report); slices.ContainsFunc(got, func(f string) bool { return strings.HasPrefix(f, "unfilled") }) || !slices.Contains(got, "auto-increment uu") {
+		report := runJSON[check.Report](t, exitProblems, "check", "-dsn", dsn+"?leafTables=plain,!log,"+strings.Join(rules, ","))
+		if got := listFindings(report); slices.ContainsFunc(got, func(f string) bool { return strings.HasPrefix(f, "unfilled") }) || !slices.Contains(got, "auto-increment uu") {
 			t.Errorf("with the rules of the notes: %v, want no note, and a warning on AUTO_INCREMENT", got)
 		}
 		if got := of("none"); len(got) > 0 {
@@ -73,11 +73,11 @@ func equalMaps(a, b map[string]string) bool {
 // TestCheckAutoIncrementCameBack: AUTO_INCREMENT on a column that leafsql fills has its own message, and check
 // names the queries that do not return the next id.
 func TestCheckAutoIncrementCameBack(t *testing.T) {
-	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
+	runOnServers(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		db := open(t, dsn, "CREATE TABLE orders (id BIGINT AUTO_INCREMENT PRIMARY KEY)")
 		message := func() string {
 			t.Helper()
-			_, out, _ := leafsql(t.Context(), "check", "-dsn", dsn+"?leafTables=orders")
+			_, out, _ := runLeafsql(t.Context(), "check", "-dsn", dsn+"?leafTables=orders")
 			_, out, found := strings.Cut(out, ": auto-increment: ")
 			if !found || !strings.Contains(out, "SHOW TABLE STATUS") {
 				t.Errorf("no finding on AUTO_INCREMENT with the queries that do not find the next id\n%s", out)
@@ -114,14 +114,14 @@ func TestIncrement(t *testing.T) {
 			logged := func(dsn string) string {
 				p := startProxy(t, 1, "-dsn", dsn, "-listen", "127.0.0.1:0")
 				p.end(t)
-				return p.said.String()
+				return p.output.String()
 			}
-			report := jsonOf[check.Report](t, exitProblems, "check", "-dsn", dsn)
-			if got := found(report); !slices.Equal(got, []string{"increment"}) || !strings.Contains(report.Findings[0].Message, "auto_increment_increment is 3") ||
+			report := runJSON[check.Report](t, exitProblems, "check", "-dsn", dsn)
+			if got := listFindings(report); !slices.Equal(got, []string{"increment"}) || !strings.Contains(report.Findings[0].Message, "auto_increment_increment is 3") ||
 				!strings.Contains(report.Findings[0].Fix, "sessionVariables=auto_increment_increment=1") {
 				t.Fatalf("found %+v", report.Findings)
 			}
-			f := jsonOf[check.Report](t, exitOK, "check", "-dsn", dsn+"&auto_increment_increment=1").Findings
+			f := runJSON[check.Report](t, exitOK, "check", "-dsn", dsn+"&auto_increment_increment=1").Findings
 			if !slices.ContainsFunc(f, func(f check.Finding) bool { return f.Code == "increment" && f.Severity == check.Note }) {
 				t.Errorf("with a DSN that sets it: %+v, want a note", f)
 			}

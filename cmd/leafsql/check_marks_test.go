@@ -29,12 +29,12 @@ func TestCheckFindsMissingMarks(t *testing.T) {
 		"no right":         {"", "rights", check.Warning, "may not write the column description"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
-				user := database(dsn)
+			runOnServers(t, func(t *testing.T, target mysqltest.Target, dsn string) {
+				user := databaseName(dsn)
 				db := open(t, dsn, allocTable, "CREATE TABLE orders (id BIGINT PRIMARY KEY)", "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 1, 10), ('b', 1, 10)")
 				mustRun(t, exitOK, "init", "-dsn", dsn+"?leafTables=orders")
 				args := []string{"check", "-dsn", dsn + "?leafTables=orders"}
-				for _, f := range jsonOf[check.Report](t, exitOK, args...).Findings {
+				for _, f := range runJSON[check.Report](t, exitOK, args...).Findings {
 					if f.Code != "tag-without-table" {
 						t.Fatalf("before, there is %+v", f)
 					}
@@ -45,11 +45,11 @@ func TestCheckFindsMissingMarks(t *testing.T) {
 					exec(t, db, "CREATE USER "+user+"@'%' IDENTIFIED BY 'Secret-9.word'", "GRANT ALL ON "+user+".orders TO "+user+"@'%'", "GRANT CREATE TEMPORARY TABLES, TRIGGER, EVENT ON *.* TO "+user+"@'%'",
 						"GRANT SELECT, UPDATE (max_id) ON leaf_alloc TO "+user+"@'%'")
 					t.Cleanup(func() { db.Exec("DROP USER " + user + "@'%'") })
-					args[2] = as(dsn, user, "Secret-9.word") + "?leafTables=orders"
+					args[2] = withUser(dsn, user, "Secret-9.word") + "?leafTables=orders"
 				}
 				find := func() (check.Finding, bool) {
-					status, _, _ := leafsql(t.Context(), args...)
-					findings := jsonOf[check.Report](t, status, args...).Findings
+					status, _, _ := runLeafsql(t.Context(), args...)
+					findings := runJSON[check.Report](t, status, args...).Findings
 					i := slices.IndexFunc(findings, func(f check.Finding) bool { return f.Code == c.code })
 					if i < 0 {
 						return check.Finding{}, false
@@ -86,16 +86,16 @@ func TestCheckStatementBinlog(t *testing.T) {
 		db := open(t, server.DSN("shop"), "CREATE TABLE orders (id BIGINT PRIMARY KEY)")
 		leaf := server.DSN("shop") + "?leafTables=orders"
 		mustRun(t, exitOK, "init", "-dsn", leaf)
-		report := jsonOf[check.Report](t, exitProblems, "check", "-dsn", leaf)
-		if got := found(report); !slices.Equal(got, []string{"alloc-binlog leaf_alloc"}) {
+		report := runJSON[check.Report](t, exitProblems, "check", "-dsn", leaf)
+		if got := listFindings(report); !slices.Equal(got, []string{"alloc-binlog leaf_alloc"}) {
 			t.Fatalf("%s: found %+v", kind, report.Findings)
 		}
-		if n := number(t, db, "SELECT COUNT(*) FROM leaf_alloc WHERE description IS NULL"); n != 1 {
+		if n := queryNumber(t, db, "SELECT COUNT(*) FROM leaf_alloc WHERE description IS NULL"); n != 1 {
 			t.Errorf("%s: init marks a row", kind)
 		}
 		exec(t, db, report.Findings[0].SQL...)
 		mustRun(t, exitOK, "init", "-dsn", leaf)
-		if report := jsonOf[check.Report](t, exitOK, "check", "-dsn", leaf); len(report.Findings) > 0 {
+		if report := runJSON[check.Report](t, exitOK, "check", "-dsn", leaf); len(report.Findings) > 0 {
 			t.Errorf("%s: mended, there is %+v", kind, report.Findings)
 		}
 	}

@@ -23,18 +23,18 @@ func TestCheckRate(t *testing.T) {
 		t.Fatal(err)
 	}
 	exec(t, db, "UPDATE leaf_alloc SET max_id = 1000001")
-	r := jsonOf[check.Report](t, exitProblems, "check", "-since", earlier, "-dsn", dsn+"?leafTables=orders")
-	if got := found(r); !slices.Equal(got, []string{"key-filling orders"}) || r.Tables[0].Years == nil || *r.Tables[0].Years > 1 {
+	r := runJSON[check.Report](t, exitProblems, "check", "-since", earlier, "-dsn", dsn+"?leafTables=orders")
+	if got := listFindings(r); !slices.Equal(got, []string{"key-filling orders"}) || r.Tables[0].Years == nil || *r.Tables[0].Years > 1 {
 		t.Errorf("found %v, left %v", got, r.Tables[0].Years)
 	}
 	report = strings.Replace(report, `"max_id": "1"`, `"max_id": 1`, 1) // the format of 0.1
 	if err := os.WriteFile(earlier, []byte(report), 0o600); err != nil || strings.Contains(report, `"max_id": "`) {
 		t.Fatal(err, report)
 	}
-	if r := jsonOf[check.Report](t, exitProblems, "check", "-since", earlier, "-dsn", dsn+"?leafTables=orders"); r.Tables[0].Years == nil {
+	if r := runJSON[check.Report](t, exitProblems, "check", "-since", earlier, "-dsn", dsn+"?leafTables=orders"); r.Tables[0].Years == nil {
 		t.Error("since a report of 0.1 nothing is counted")
 	}
-	r = jsonOf[check.Report](t, exitOK, "check", "-measure", "1ms", "-dsn", dsn+"?leafTables=orders")
+	r = runJSON[check.Report](t, exitOK, "check", "-measure", "1ms", "-dsn", dsn+"?leafTables=orders")
 	if r.Tables[0].Years != nil {
 		t.Errorf("a tag that stands still lasts %v years", *r.Tables[0].Years)
 	}
@@ -46,22 +46,22 @@ func TestCheckStep(t *testing.T) {
 	db := open(t, dsn, allocTable, "CREATE TABLE small (id TINYINT UNSIGNED PRIMARY KEY)", "CREATE TABLE large (id BIGINT PRIMARY KEY)",
 		"INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('small', 1, 16), ('large', 1, 2147483647)")
 	leaf := dsn + "?leafTables=small,large"
-	r := jsonOf[check.Report](t, exitOK, "check", "-dsn", leaf)
-	if got := found(r); !slices.Equal(got, []string{"step-large small"}) || r.Findings[0].Severity != check.Note || !strings.Contains(r.Findings[0].Message, "take 16 ids a fetch") {
+	r := runJSON[check.Report](t, exitOK, "check", "-dsn", leaf)
+	if got := listFindings(r); !slices.Equal(got, []string{"step-large small"}) || r.Findings[0].Severity != check.Note || !strings.Contains(r.Findings[0].Message, "take 16 ids a fetch") {
 		t.Fatalf("%+v", r.Findings)
 	}
 	exec(t, db, r.Findings[0].SQL...)
 	exec(t, db, "UPDATE leaf_alloc SET max_id = 9223372036854775000 WHERE biz_tag = 'large'", "INSERT INTO small VALUES (254)", "UPDATE leaf_alloc SET max_id = 255 WHERE biz_tag = 'small'")
-	r = jsonOf[check.Report](t, exitProblems, "check", "-dsn", leaf)
-	if got := found(r); !slices.Equal(got, []string{"key-filling large", "key-filling small", "step-large small"}) {
+	r = runJSON[check.Report](t, exitProblems, "check", "-dsn", leaf)
+	if got := listFindings(r); !slices.Equal(got, []string{"key-filling large", "key-filling small", "step-large small"}) {
 		t.Errorf("near the ends of the columns: %v, want no note on the step of large", got)
 	}
 	exec(t, db, "INSERT INTO small VALUES (255)")
-	if r := jsonOf[check.Report](t, exitProblems, "check", "-dsn", leaf); r.Tables[1].HighestKey == nil || *r.Tables[1].HighestKey != 255 {
+	if r := runJSON[check.Report](t, exitProblems, "check", "-dsn", leaf); r.Tables[1].HighestKey == nil || *r.Tables[1].HighestKey != 255 {
 		t.Errorf("of a full column: %+v, want the highest key 255", r.Tables[1])
 	}
 	exec(t, db, "DELETE FROM small", "UPDATE leaf_alloc SET max_id = 1")
-	if got := found(jsonOf[check.Report](t, exitOK, "check", "-dsn", leaf)); len(got) > 0 {
+	if got := listFindings(runJSON[check.Report](t, exitOK, "check", "-dsn", leaf)); len(got) > 0 {
 		t.Error(got)
 	}
 }

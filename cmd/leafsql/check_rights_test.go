@@ -17,35 +17,35 @@ import (
 // right. With the proposed rights nothing is found. MariaDB gets its own server: triggers of tables that other
 // tests lock would be omitted.
 func TestCheckRights(t *testing.T) {
-	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
+	runOnServers(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		if target.Name == string(mysqltest.MariaDB) {
 			target = mysqltest.Run(t, mysqltest.Config{Kind: mysqltest.MariaDB}).Target()
 			dsn = target.Database(t)
 		}
-		name, elsewhere := database(dsn), database(target.Database(t))
+		name, elsewhere := databaseName(dsn), databaseName(target.Database(t))
 		db := open(t, dsn, allocTable, "CREATE TABLE orders (id BIGINT PRIMARY KEY, a INT)", "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 1, 10)",
 			"CREATE USER "+name+"@'%' IDENTIFIED BY 'Secret-9.word'",
 			"GRANT SELECT, INSERT, TRIGGER, EVENT ON "+name+".* TO "+name+"@'%'",
 			"CREATE TABLE "+elsewhere+".sales (id BIGINT PRIMARY KEY)",
 			"CREATE TRIGGER "+elsewhere+".copied AFTER INSERT ON "+elsewhere+".sales FOR EACH ROW INSERT INTO "+name+".orders (a) VALUES (1)")
 		t.Cleanup(func() { db.Exec("DROP USER " + name + "@'%'") })
-		args := []string{"check", "-dsn", as(dsn, name, "Secret-9.word") + "?leafTables=orders"}
-		report := jsonOf[check.Report](t, exitProblems, args...)
+		args := []string{"check", "-dsn", withUser(dsn, name, "Secret-9.word") + "?leafTables=orders"}
+		report := runJSON[check.Report](t, exitProblems, args...)
 		want := []string{"rights *", "rights leaf_alloc", "hidden"}
-		if got := found(report); !slices.Equal(got, want) {
+		if got := listFindings(report); !slices.Equal(got, want) {
 			t.Fatalf("found %v, want %v", got, want)
 		}
 		exec(t, db, report.Findings[0].SQL...)
 		exec(t, db, report.Findings[1].SQL...)
-		if got := found(jsonOf[check.Report](t, exitFailure, args...)); !slices.Equal(got, want[2:]) {
+		if got := listFindings(runJSON[check.Report](t, exitFailure, args...)); !slices.Equal(got, want[2:]) {
 			t.Errorf("with rights there is %v", got)
 		}
 		exec(t, db, report.Findings[2].SQL...)
-		if got := found(jsonOf[check.Report](t, exitProblems, args...)); !slices.Equal(got, []string{"trigger-inserts orders"}) {
+		if got := listFindings(runJSON[check.Report](t, exitProblems, args...)); !slices.Equal(got, []string{"trigger-inserts orders"}) {
 			t.Errorf("with all rights there is %v", got)
 		}
 		exec(t, db, "DROP TRIGGER "+elsewhere+".copied")
-		if got := found(jsonOf[check.Report](t, exitOK, args...)); len(got) > 0 {
+		if got := listFindings(runJSON[check.Report](t, exitOK, args...)); len(got) > 0 {
 			t.Errorf("with all rights there is %v", got)
 		}
 	})
@@ -65,11 +65,11 @@ func TestCheckLockedTables(t *testing.T) {
 		holder.ExecContext(ctx, "CREATE TABLE locked AS SELECT SLEEP(600) AS x")
 	}()
 	defer func() { free(); <-held }()
-	for number(t, db, "SELECT COUNT(*) FROM information_schema.processlist WHERE db = 'other' AND state = 'User sleep'") == 0 {
+	for queryNumber(t, db, "SELECT COUNT(*) FROM information_schema.processlist WHERE db = 'other' AND state = 'User sleep'") == 0 {
 		time.Sleep(5 * time.Millisecond)
 	}
-	report := jsonOf[check.Report](t, exitFailure, "check", "-dsn", dsn+"?leafTables=orders")
-	if got := found(report); !slices.Equal(got, []string{"hidden"}) || !strings.Contains(report.Findings[0].Message, "locked") {
+	report := runJSON[check.Report](t, exitFailure, "check", "-dsn", dsn+"?leafTables=orders")
+	if got := listFindings(report); !slices.Equal(got, []string{"hidden"}) || !strings.Contains(report.Findings[0].Message, "locked") {
 		t.Errorf("%+v", report.Findings)
 	}
 }

@@ -25,11 +25,11 @@ func TestCheckServers(t *testing.T) {
 	const tables = "?leafTables=orders,two,nil,events:id:snowflake&leafWorker=static(1)"
 	args := []string{"check", "-dsn", dsn + tables + "&leafNewRegistry=true",
 		"-shard", second + strings.Replace(tables, "(1)", "(2)", 1) + "&leafStore=" + strings.ReplaceAll(dsn, "/", "%2F")}
-	report := jsonOf[check.Report](t, exitProblems, args...)
+	report := runJSON[check.Report](t, exitProblems, args...)
 	want := []string{"read-only", "workers-differ", "row-broken nil", "row-broken two", "alloc-key leaf_alloc",
 		"alloc-column leaf_alloc", "alloc-column leaf_alloc", "alloc-column leaf_alloc", "alloc-column leaf_alloc", "alloc-durability leaf_alloc",
 		"row-missing orders", "sql-mode", "new-registry", "tag-without-table ord"} // the server truncated the tag
-	if got := found(report); !slices.Equal(got, want) {
+	if got := listFindings(report); !slices.Equal(got, want) {
 		t.Fatalf("found\n %v\nwant\n %v", got, want)
 	}
 	for _, f := range report.Findings {
@@ -38,36 +38,36 @@ func TestCheckServers(t *testing.T) {
 		}
 	}
 	want = []string{"workers-differ", "new-registry", "tag-without-table ord"} // the findings about the DSNs
-	if got := found(jsonOf[check.Report](t, exitProblems, args...)); !slices.Equal(got, want) {
+	if got := listFindings(runJSON[check.Report](t, exitProblems, args...)); !slices.Equal(got, want) {
 		t.Errorf("mended, there is\n %v\nwant\n %v", got, want)
 	}
 }
 
 // TestCheckShards: differences between shards are found, and the highest key is the highest of all shards.
 func TestCheckShards(t *testing.T) {
-	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
+	runOnServers(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		second := target.Database(t)
 		open(t, dsn, allocTable, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 100, 10), ('users', 100, 10), ('items', 100, 10)",
 			"CREATE TABLE orders (id BIGINT PRIMARY KEY, a INT)", "CREATE TABLE users (id BIGINT PRIMARY KEY, a INT)", "CREATE TABLE items (id BIGINT PRIMARY KEY)")
 		db := open(t, second, "CREATE TABLE orders (id BIGINT PRIMARY KEY, a INT)", "INSERT INTO orders VALUES (100, 1)", "CREATE TABLE users (id BIGINT PRIMARY KEY, a BIGINT, c INT)")
 		args := []string{"check", "-dsn", dsn + "?leafTables=orders,users,items", "-shard", second}
-		report := jsonOf[check.Report](t, exitProblems, args...)
+		report := runJSON[check.Report](t, exitProblems, args...)
 		want := []string{"row-too-low orders", "shards-differ items", "shards-differ users"}
-		if got := found(report); !slices.Equal(got, want) {
+		if got := listFindings(report); !slices.Equal(got, want) {
 			t.Errorf("found %v, want %v", got, want)
 		}
 		admin := open(t, dsn)
 		exec(t, admin, report.Findings[0].SQL...)
 		exec(t, db, report.Findings[1].SQL...)
 		exec(t, db, append(report.Findings[2].SQL, "ALTER TABLE users DROP COLUMN c")...)
-		if got := found(jsonOf[check.Report](t, exitOK, args...)); len(got) > 0 {
+		if got := listFindings(runJSON[check.Report](t, exitOK, args...)); len(got) > 0 {
 			t.Errorf("mended, there is %v", got)
 		}
 
 		third := target.Database(t)
 		open(t, third, allocTable, "CREATE TABLE orders (id BIGINT PRIMARY KEY, a INT)")
-		report = jsonOf[check.Report](t, exitProblems, "check", "-dsn", dsn+"?leafTables=orders", "-shard", third+"?leafTables=orders")
-		if got := found(report); !slices.Contains(got, "stores-differ") {
+		report = runJSON[check.Report](t, exitProblems, "check", "-dsn", dsn+"?leafTables=orders", "-shard", third+"?leafTables=orders")
+		if got := listFindings(report); !slices.Contains(got, "stores-differ") {
 			t.Errorf("a shard with a leaf_alloc of its own: %v", got)
 		}
 	})

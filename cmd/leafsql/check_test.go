@@ -13,9 +13,9 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// found returns the findings as "code table-or-tag", in order, without the note on rows without a mark, such as
+// listFindings returns the findings as "code table-or-tag", in order, without the note on rows without a mark, such as
 // those that tests add by hand.
-func found(r check.Report) []string {
+func listFindings(r check.Report) []string {
 	all := []string{}
 	for _, f := range r.Findings {
 		if f.Code == "row-unmarked" && f.Severity == check.Note {
@@ -37,7 +37,7 @@ func found(r check.Report) []string {
 // TestCheckFindsFaults: each planted fault is found, nothing else is, and the SQL of the findings fixes every
 // fault that SQL can fix.
 func TestCheckFindsFaults(t *testing.T) {
-	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
+	runOnServers(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		const key = "(id BIGINT PRIMARY KEY, a INT)"
 		db := open(t, dsn, strings.Replace(allocTable, "InnoDB", "MyISAM", 1), // 1
 			"CREATE TABLE other "+key,
@@ -65,11 +65,11 @@ func TestCheckFindsFaults(t *testing.T) {
 			"key-filling filling", "rule-without-table nosuch", "auto-increment counted", "trigger-inserts audit", "trigger-sets-key keyed",
 			"routine-inserts audit", "event-inserts audit", "view-inserts counted", "highest-unknown loose", "tag-without-table javas",
 		}
-		if losesSelectedKeys(t, db) { // keyed has a trigger
+		if hasSelectedKeysBug(t, db) { // keyed has a trigger
 			want = slices.Insert(want, 0, "server-bug")
 		}
-		report := jsonOf[check.Report](t, exitProblems, "check", "-dsn", leaf)
-		if got := found(report); !slices.Equal(got, want) {
+		report := runJSON[check.Report](t, exitProblems, "check", "-dsn", leaf)
+		if got := listFindings(report); !slices.Equal(got, want) {
 			t.Fatalf("found\n %v\nwant\n %v", got, want)
 		}
 		text := mustRun(t, exitProblems, "check", "-dsn", leaf)
@@ -85,7 +85,7 @@ func TestCheckFindsFaults(t *testing.T) {
 			exec(t, db, f.SQL...)
 		}
 		want = []string{"key-unfit pairs", "key-not-unique loose", "rule-without-table nosuch", "tag-without-table javas"} // its key may be NULL
-		if got := found(jsonOf[check.Report](t, exitProblems, "check", "-dsn", leaf)); !slices.Equal(got, want) {
+		if got := listFindings(runJSON[check.Report](t, exitProblems, "check", "-dsn", leaf)); !slices.Equal(got, want) {
 			t.Errorf("mended, there is\n %v\nwant\n %v", got, want)
 		}
 	})
@@ -94,7 +94,7 @@ func TestCheckFindsFaults(t *testing.T) {
 // TestCheckFindsHowTablesAreMade: check finds keys without a unique index, with a UUID's type, or with a
 // sequence as their default, engines without transactions, and a leaf_worker with a different definition.
 func TestCheckFindsHowTablesAreMade(t *testing.T) {
-	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
+	runOnServers(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		db := open(t, dsn, allocTable,
 			"CREATE TABLE files (id BIGINT PRIMARY KEY, num BIGINT, KEY (num))",
 			"CREATE TABLE parts (day INT, num BIGINT, PRIMARY KEY (day, num), KEY (num))",
@@ -112,8 +112,8 @@ func TestCheckFindsHowTablesAreMade(t *testing.T) {
 			want, rules = slices.Insert(want, 6, "default-sequence counted"), rules+",counted"
 		}
 		leaf := dsn + "?leafTables=" + rules
-		report := jsonOf[check.Report](t, exitProblems, "check", "-dsn", leaf)
-		if got := found(report); !slices.Equal(got, want) {
+		report := runJSON[check.Report](t, exitProblems, "check", "-dsn", leaf)
+		if got := listFindings(report); !slices.Equal(got, want) {
 			t.Fatalf("found\n %v\nwant\n %v", got, want)
 		}
 		if m := report.Findings[0].Message; !strings.Contains(m, "no column free") || !strings.Contains(m, "no column registry") || !strings.Contains(m, "hw is of type int") {
@@ -125,13 +125,13 @@ func TestCheckFindsHowTablesAreMade(t *testing.T) {
 			}
 		}
 		want = []string{"key-not-unique files", "key-not-unique marks", "key-not-unique parts", "key-text texts"} // notes, except for the text
-		report = jsonOf[check.Report](t, exitProblems, "check", "-dsn", leaf)
-		if got := found(report); !slices.Equal(got, want) {
+		report = runJSON[check.Report](t, exitProblems, "check", "-dsn", leaf)
+		if got := listFindings(report); !slices.Equal(got, want) {
 			t.Errorf("mended, there is\n %v\nwant\n %v", got, want)
 		}
 		mustRun(t, exitOK, "check", "-dsn", strings.Replace(leaf, "texts,", "", 1))
 		exec(t, db, "ALTER TABLE leaf_worker DROP PRIMARY KEY")
-		report = jsonOf[check.Report](t, exitProblems, "check", "-dsn", leaf)
+		report = runJSON[check.Report](t, exitProblems, "check", "-dsn", leaf)
 		exec(t, db, report.Findings[0].SQL...)
 		mustRun(t, exitOK, "check", "-dsn", strings.Replace(leaf, "texts,", "", 1))
 	})
@@ -140,12 +140,12 @@ func TestCheckFindsHowTablesAreMade(t *testing.T) {
 // TestCheckLetters: if the character set of leaf_alloc cannot encode a tag, it is altered before the tag gets a
 // row.
 func TestCheckLetters(t *testing.T) {
-	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
+	runOnServers(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		db := open(t, dsn, strings.Replace(allocTable, "InnoDB", "InnoDB CHARACTER SET latin1", 1), "CREATE TABLE 订单 (id BIGINT PRIMARY KEY)", "CREATE TABLE größe (id BIGINT PRIMARY KEY)",
 			"INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('größe', 1, 10)")
 		for _, want := range []string{"alloc-column leaf_alloc", "row-missing 订单"} {
-			report := jsonOf[check.Report](t, exitProblems, "check", "-dsn", dsn+"?leafTables=订单,größe")
-			if got := found(report); !slices.Equal(got, []string{want}) {
+			report := runJSON[check.Report](t, exitProblems, "check", "-dsn", dsn+"?leafTables=订单,größe")
+			if got := listFindings(report); !slices.Equal(got, []string{want}) {
 				t.Fatalf("found %v, want %s", got, want)
 			}
 			exec(t, db, report.Findings[0].SQL...)
@@ -156,9 +156,9 @@ func TestCheckLetters(t *testing.T) {
 
 // TestCheckGuarded: between switch and drop nothing is found.
 func TestCheckGuarded(t *testing.T) {
-	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
+	runOnServers(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		db := open(t, dsn, "CREATE TABLE orders (id BIGINT AUTO_INCREMENT PRIMARY KEY)", "CREATE VIEW all_orders AS SELECT * FROM orders")
-		if losesSelectedKeys(t, db) {
+		if hasSelectedKeysBug(t, db) {
 			t.Skip(mysqltest.Refused + "selected rows into a table whose trigger stands")
 		}
 		args := []string{"check", "-dsn", dsn + "?leafTables=orders"}
@@ -185,7 +185,7 @@ func TestCheckSumsUp(t *testing.T) {
 	}
 	open(t, dsn, allocTable, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES "+strings.Join(rows, ","))
 	mustRun(t, exitOK, "init", "-dsn", dsn+"?leafTables=none") // writes the marks
-	report := jsonOf[check.Report](t, exitOK, "check", "-dsn", dsn+"?leafTables=none")
+	report := runJSON[check.Report](t, exitOK, "check", "-dsn", dsn+"?leafTables=none")
 	if len(report.Findings) != 1 || !strings.Contains(report.Findings[0].Message, "500 tags: tag000, tag001, tag002, tag003, tag004 and 495 more") {
 		t.Errorf("%+v", report.Findings)
 	}
@@ -193,16 +193,16 @@ func TestCheckSumsUp(t *testing.T) {
 
 // TestCheckWithoutAlloc: the SQL creates leaf_alloc, and then the row.
 func TestCheckWithoutAlloc(t *testing.T) {
-	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
+	runOnServers(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		db := open(t, dsn, "CREATE TABLE orders (id BIGINT PRIMARY KEY)", "INSERT INTO orders VALUES (41)")
 		for _, want := range []string{"alloc-missing leaf_alloc", "row-missing orders"} {
-			report := jsonOf[check.Report](t, exitProblems, "check", "-dsn", dsn+"?leafTables=orders")
-			if got := found(report); !slices.Equal(got, []string{want}) {
+			report := runJSON[check.Report](t, exitProblems, "check", "-dsn", dsn+"?leafTables=orders")
+			if got := listFindings(report); !slices.Equal(got, []string{want}) {
 				t.Fatalf("found %v, want %s", got, want)
 			}
 			exec(t, db, report.Findings[0].SQL...)
 		}
-		if got := number(t, db, "SELECT max_id FROM leaf_alloc"); got != 42 {
+		if got := queryNumber(t, db, "SELECT max_id FROM leaf_alloc"); got != 42 {
 			t.Errorf("max_id is %d", got)
 		}
 		mustRun(t, exitOK, "check", "-dsn", dsn+"?leafTables=orders")
@@ -211,7 +211,7 @@ func TestCheckWithoutAlloc(t *testing.T) {
 
 // TestCheckOnCleanSchema: nothing is found on 200 tables.
 func TestCheckOnCleanSchema(t *testing.T) {
-	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
+	runOnServers(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		db := open(t, dsn, allocTable)
 		var rows []string
 		for i := range 200 {
@@ -221,9 +221,9 @@ func TestCheckOnCleanSchema(t *testing.T) {
 		exec(t, db, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES "+strings.Join(rows, ","))
 		exec(t, db, "CREATE PROCEDURE look() SELECT COUNT(*) FROM t1", "CREATE TABLE log (n INT)", "CREATE TRIGGER logged AFTER INSERT ON t1 FOR EACH ROW INSERT INTO log VALUES (1)")
 		began := time.Now()
-		report := jsonOf[check.Report](t, exitOK, "check", "-dsn", dsn)
+		report := runJSON[check.Report](t, exitOK, "check", "-dsn", dsn)
 		t.Logf("%d tables in %v", len(report.Tables), time.Since(began).Round(time.Millisecond))
-		if got := found(report); len(got) > 0 || len(report.Tables) != 200 {
+		if got := listFindings(report); len(got) > 0 || len(report.Tables) != 200 {
 			t.Errorf("%d tables, found %v", len(report.Tables), got)
 		}
 	})
@@ -231,10 +231,10 @@ func TestCheckOnCleanSchema(t *testing.T) {
 
 // TestCheckFarKeys: under leafExplicit=keep the row need not be above very high keys.
 func TestCheckFarKeys(t *testing.T) {
-	onBoth(t, func(t *testing.T, _ mysqltest.Target, dsn string) {
+	runOnServers(t, func(t *testing.T, _ mysqltest.Target, dsn string) {
 		open(t, dsn, allocTable, "CREATE TABLE orders (id BIGINT PRIMARY KEY)", "INSERT INTO orders VALUES (5), (1 << 60)", "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 6, 10)")
 		for parameter, want := range map[string]bool{"": true, "&leafExplicit=keep": false} {
-			_, out, _ := leafsql(t.Context(), "check", "-dsn", dsn+"?leafTables=orders"+parameter)
+			_, out, _ := runLeafsql(t.Context(), "check", "-dsn", dsn+"?leafTables=orders"+parameter)
 			if strings.Contains(out, "row-too-low") != want {
 				t.Errorf("%q: %s", parameter, out)
 			}

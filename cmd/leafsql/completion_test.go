@@ -42,7 +42,7 @@ func TestCompletionOfBash(t *testing.T) {
 		}
 	}
 	for _, args := range []string{"", "tcsh", "bash zsh"} {
-		if status, _, errs := leafsql(t.Context(), append([]string{"completion"}, strings.Fields(args)...)...); status != exitFailure || !strings.Contains(errs, "bash, zsh and fish") {
+		if status, _, errs := runLeafsql(t.Context(), append([]string{"completion"}, strings.Fields(args)...)...); status != exitFailure || !strings.Contains(errs, "bash, zsh and fish") {
 			t.Errorf("completion %s: %d %s", args, status, errs)
 		}
 	}
@@ -68,7 +68,7 @@ func TestHelp(t *testing.T) {
 			t.Errorf("%s: there is no %s", c.name, file[1])
 		}
 	}
-	if status, _, errs := leafsql(t.Context(), "help", "nosuch"); status != exitFailure || !strings.Contains(errs, `"nosuch" is no subcommand`) {
+	if status, _, errs := runLeafsql(t.Context(), "help", "nosuch"); status != exitFailure || !strings.Contains(errs, `"nosuch" is no subcommand`) {
 		t.Error(status, errs)
 	}
 	if help := mustRun(t, exitOK, "help", "help"); help != mustRun(t, exitOK, "help") {

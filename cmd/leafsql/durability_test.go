@@ -25,8 +25,8 @@ func TestCheckDurability(t *testing.T) {
 	}
 	const both = "orders,events:id:snowflake"
 	db, leaf := start(mysqltest.MariaDB)
-	report := jsonOf[check.Report](t, exitProblems, "check", "-dsn", leaf+both)
-	if got := found(report); !slices.Equal(got, []string{"alloc-durability leaf_alloc", "alloc-durability leaf_alloc", "leases-durability leaf_worker", "leases-durability leaf_worker"}) {
+	report := runJSON[check.Report](t, exitProblems, "check", "-dsn", leaf+both)
+	if got := listFindings(report); !slices.Equal(got, []string{"alloc-durability leaf_alloc", "alloc-durability leaf_alloc", "leases-durability leaf_worker", "leases-durability leaf_worker"}) {
 		t.Fatalf("found %v", got)
 	}
 	for i, message := range []string{"innodb_flush_log_at_trx_commit is 2: when the machine loses power, a range", "sync_binlog is 0: when the machine loses power, a range",
@@ -41,21 +41,21 @@ func TestCheckDurability(t *testing.T) {
 		leaf + both + "&leafWorker=static(1)": {"alloc-durability leaf_alloc", "alloc-durability leaf_alloc"},
 		leaf + "events:id:snowflake":          {"leases-durability leaf_worker", "leases-durability leaf_worker", "tag-without-table orders"},
 	} {
-		if got := found(jsonOf[check.Report](t, exitProblems, "check", "-dsn", dsn)); !slices.Equal(got, want) {
+		if got := listFindings(runJSON[check.Report](t, exitProblems, "check", "-dsn", dsn)); !slices.Equal(got, want) {
 			t.Errorf("%s: found %v", dsn, got)
 		}
 	}
-	if got := found(jsonOf[check.Report](t, exitOK, "check", "-dsn", replicated+both)); len(got) > 0 {
+	if got := listFindings(runJSON[check.Report](t, exitOK, "check", "-dsn", replicated+both)); len(got) > 0 {
 		t.Errorf("in a group there is %v", got)
 	}
 	exec(t, db, "SET GLOBAL innodb_flush_log_at_trx_commit = 0")
-	if f := jsonOf[check.Report](t, exitProblems, "check", "-dsn", leaf+both).Findings[0]; !strings.Contains(f.Message, " is 0: when the server crashes, a range") {
+	if f := runJSON[check.Report](t, exitProblems, "check", "-dsn", leaf+both).Findings[0]; !strings.Contains(f.Message, " is 0: when the server crashes, a range") {
 		t.Errorf("%+v", f)
 	}
 	for _, f := range report.Findings {
 		exec(t, db, f.SQL...)
 	}
-	if got := found(jsonOf[check.Report](t, exitOK, "check", "-dsn", leaf+both)); len(got) > 0 {
+	if got := listFindings(runJSON[check.Report](t, exitOK, "check", "-dsn", leaf+both)); len(got) > 0 {
 		t.Errorf("mended, there is %v", got)
 	}
 }
@@ -63,13 +63,13 @@ func TestCheckDurability(t *testing.T) {
 // TestCheckKept: a table that may lose rows, or that triggers change, is reported. So is a view, because
 // its table cannot be checked.
 func TestCheckKept(t *testing.T) {
-	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
+	runOnServers(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		db := open(t, dsn, allocTable, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 1, 10)",
 			"CREATE TABLE orders (id BIGINT PRIMARY KEY)", "CREATE TABLE events (id BIGINT PRIMARY KEY)",
 			strings.Replace(schema.LeafWorker("leaf_worker"), "InnoDB", "MyISAM", 1), "CREATE TRIGGER noted BEFORE UPDATE ON leaf_worker FOR EACH ROW SET @leaf = 1")
 		args := []string{"check", "-dsn", dsn + "?leafTables=orders,events:id:snowflake"}
-		report := jsonOf[check.Report](t, exitProblems, args...)
-		if got := found(report); !slices.Equal(got, []string{"leases-engine leaf_worker", "leases-trigger leaf_worker"}) || report.Findings[0].Severity != check.Error {
+		report := runJSON[check.Report](t, exitProblems, args...)
+		if got := listFindings(report); !slices.Equal(got, []string{"leases-engine leaf_worker", "leases-trigger leaf_worker"}) || report.Findings[0].Severity != check.Error {
 			t.Fatalf("found %+v", report.Findings)
 		}
 		for _, f := range report.Findings {
@@ -79,8 +79,8 @@ func TestCheckKept(t *testing.T) {
 		for _, table := range []string{"leaf_alloc", "leaf_worker"} {
 			exec(t, db, "RENAME TABLE "+table+" TO behind_"+table, "CREATE VIEW "+table+" AS SELECT * FROM behind_"+table)
 		}
-		report = jsonOf[check.Report](t, exitProblems, args...)
-		if got := found(report); !slices.Equal(got, []string{"alloc-engine leaf_alloc", "leases-engine leaf_worker"}) {
+		report = runJSON[check.Report](t, exitProblems, args...)
+		if got := listFindings(report); !slices.Equal(got, []string{"alloc-engine leaf_alloc", "leases-engine leaf_worker"}) {
 			t.Fatalf("found %+v", report.Findings)
 		}
 		for _, f := range report.Findings {

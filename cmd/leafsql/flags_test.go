@@ -21,7 +21,7 @@ func TestBadInput(t *testing.T) {
 		{"check -dsn root:secret@tcp(127.0.0.1:1)/shop?leafTables=orders", "cannot connect to 127.0.0.1:1/shop"},
 		{"check -dsn root:secret@tcp(127.0.0.1:1)/shop?leafNoSuch=1", "leafNoSuch"},
 	} {
-		status, out, errs := leafsql(t.Context(), strings.Fields(tt.args)...)
+		status, out, errs := runLeafsql(t.Context(), strings.Fields(tt.args)...)
 		if status != exitFailure || !strings.Contains(errs, tt.want) || strings.Contains(errs+out, "secret") || !strings.HasPrefix(errs, "leafsql: ") {
 			t.Errorf("%s: %d\n%s%s", tt.args, status, errs, out)
 		}

@@ -14,14 +14,14 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// onStore adds a leafStore to a DSN.
-func onStore(dsn, store string) string { return dsn + "&leafStore=" + url.QueryEscape(store) }
+// withStore adds a leafStore to a DSN.
+func withStore(dsn, store string) string { return dsn + "&leafStore=" + url.QueryEscape(store) }
 
 // TestInitFromStores: init -from-stores converts the stores of leafStore=A|B|C to one store, above all of their
 // blocks. Afterwards a writer of the old version gets no ids from any store, and a writer of this version gets
 // none from the old rows.
 func TestInitFromStores(t *testing.T) {
-	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
+	runOnServers(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		const block = 100_000_000
 		description := func(place int) string {
 			return fmt.Sprintf("leafsql: store %d of 3, blocks of 100000000, step 50, life 0123456789abcdef, set fedcba9876543210", place)
@@ -43,12 +43,12 @@ func TestInitFromStores(t *testing.T) {
 					open(t, stores[place-1], allocTable, // the second store uses its block of the second epoch, which the third store missed
 						fmt.Sprintf("INSERT INTO leaf_alloc (biz_tag, max_id, step, description) VALUES ('orders', %d, 0, '%s')", []int{3*block + 1, 4*block + 700, 2*block + 9}[place-1], description(place)))
 				}
-				old, leaf := strings.Join(stores[:c.named], "|"), onStore(app+"?leafTables=orders", stores[c.to])
+				old, leaf := strings.Join(stores[:c.named], "|"), withStore(app+"?leafTables=orders", stores[c.to])
 				args := []string{"init", "-dsn", leaf, "-from-stores", old}
 
 				planned := mustRun(t, exitProblems, append(args, "-dry-run")...)
 				first := open(t, stores[0])
-				if n := number(t, first, "SELECT COUNT(*) FROM leaf_alloc WHERE description LIKE '%given up'"); n != 0 || !strings.Contains(planned, "VALUES ('orders', 600000000, 50, 'leafsql@") {
+				if n := queryNumber(t, first, "SELECT COUNT(*) FROM leaf_alloc WHERE description LIKE '%given up'"); n != 0 || !strings.Contains(planned, "VALUES ('orders', 600000000, 50, 'leafsql@") {
 					t.Fatalf("a dry run gave up %d rows, and prints\n%s", n, planned)
 				}
 				for range 2 {
@@ -59,7 +59,7 @@ func TestInitFromStores(t *testing.T) {
 						break
 					}
 				}
-				if got := found(jsonOf[check.Report](t, exitOK, "check", "-dsn", leaf)); len(got) > 0 {
+				if got := listFindings(runJSON[check.Report](t, exitOK, "check", "-dsn", leaf)); len(got) > 0 {
 					t.Errorf("check finds %v", got)
 				}
 				filled, err := sql.Open("mysql-leaf", leaf)
@@ -68,7 +68,7 @@ func TestInitFromStores(t *testing.T) {
 				}
 				defer filled.Close()
 				exec(t, filled, "INSERT INTO orders (a) VALUES (2)")
-				if id := number(t, db, "SELECT MAX(id) FROM orders"); id != 6*block {
+				if id := queryNumber(t, db, "SELECT MAX(id) FROM orders"); id != 6*block {
 					t.Errorf("the first id is %d, want %d", id, 6*block)
 				}
 
@@ -84,15 +84,15 @@ func TestInitFromStores(t *testing.T) {
 					if k == c.to {
 						continue
 					}
-					status, out, errs := leafsql(t.Context(), "tags", "-dsn", onStore(app+"?", stores[k]))
+					status, out, errs := runLeafsql(t.Context(), "tags", "-dsn", withStore(app+"?", stores[k]))
 					if status != exitProblems || !strings.Contains(errs, "-from-stores with all 3") {
 						t.Errorf("tags of store %d: %d\n%s%s", k+1, status, out, errs)
 					}
-					status, out, errs = leafsql(t.Context(), "init", "-dsn", onStore(app+"?leafTables=orders", stores[k]))
+					status, out, errs = runLeafsql(t.Context(), "init", "-dsn", withStore(app+"?leafTables=orders", stores[k]))
 					if status != exitFailure || !strings.Contains(errs, "-from-stores with all 3") || strings.Contains(out+errs, "UPDATE") {
 						t.Errorf("init on store %d: %d\n%s%s", k+1, status, out, errs)
 					}
-					report := jsonOf[check.Report](t, exitProblems, "check", "-dsn", onStore(app+"?leafTables=none", stores[k]))
+					report := runJSON[check.Report](t, exitProblems, "check", "-dsn", withStore(app+"?leafTables=none", stores[k]))
 					if i := slices.IndexFunc(report.Findings, func(f check.Finding) bool { return f.Code == "row-broken" }); i < 0 || report.Findings[i].Severity != check.Warning {
 						t.Errorf("check finds %+v", report.Findings)
 					}
@@ -105,7 +105,7 @@ func TestInitFromStores(t *testing.T) {
 // TestInitFromStoresEndsHalfWay: an error at the second tag leaves the first tag unchanged, so init can be run
 // again, even if one store is lost and the store that is kept is one of the old stores.
 func TestInitFromStoresEndsHalfWay(t *testing.T) {
-	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
+	runOnServers(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		stores := []string{target.Database(t), target.Database(t)}
 		var dbs []*sql.DB
 		for place, store := range stores {
@@ -115,14 +115,14 @@ func TestInitFromStoresEndsHalfWay(t *testing.T) {
 			}
 			dbs = append(dbs, db)
 		}
-		args := []string{"init", "-dsn", onStore(dsn+"?leafTables=none", stores[0]), "-from-stores", strings.Join(stores, "|")}
+		args := []string{"init", "-dsn", withStore(dsn+"?leafTables=none", stores[0]), "-from-stores", strings.Join(stores, "|")}
 		exec(t, dbs[0], "CREATE TRIGGER fails BEFORE UPDATE ON leaf_alloc FOR EACH ROW IF NEW.biz_tag = 'b' AND NEW.step > 0 THEN SIGNAL SQLSTATE '45000'; END IF")
-		if status, _, errs := leafsql(t.Context(), args...); status != exitFailure || !strings.Contains(errs, "run init again") {
+		if status, _, errs := runLeafsql(t.Context(), args...); status != exitFailure || !strings.Contains(errs, "run init again") {
 			t.Fatalf("init ends with %d, %s", status, errs)
 		}
 		exec(t, dbs[0], "DROP TRIGGER fails")
 		mustRun(t, exitOK, args...)
-		if n := number(t, dbs[0], "SELECT COUNT(*) FROM leaf_alloc WHERE max_id = 600 AND step = 10 AND description LIKE 'leafsql@%'"); n != 2 {
+		if n := queryNumber(t, dbs[0], "SELECT COUNT(*) FROM leaf_alloc WHERE max_id = 600 AND step = 10 AND description LIKE 'leafsql@%'"); n != 2 {
 			t.Errorf("%d rows are above all blocks, want 2", n)
 		}
 	})
@@ -133,7 +133,7 @@ func TestInitFromStoresRefuses(t *testing.T) {
 	a, b := mysqltest.Database(t), mysqltest.Database(t)
 	db := open(t, a, allocTable)
 	open(t, b)
-	leaf := onStore(a+"?leafTables=none", a)
+	leaf := withStore(a+"?leafTables=none", a)
 	for row, want := range map[string]string{
 		"": "no row of several stores",
 		"5, 0, 'leafsql: store 1 of 3, blocks of 100000000, step 10, life a, set b'":    "name the other stores in -from-stores as well",
@@ -144,18 +144,18 @@ func TestInitFromStoresRefuses(t *testing.T) {
 		if row != "" {
 			exec(t, db, "INSERT INTO leaf_alloc (biz_tag, max_id, step, description) VALUES ('a', "+row+")")
 		}
-		if status, out, errs := leafsql(t.Context(), "init", "-dsn", leaf, "-from-stores", a); status != exitFailure || !strings.Contains(errs, want) || strings.Contains(out, "INSERT") {
+		if status, out, errs := runLeafsql(t.Context(), "init", "-dsn", leaf, "-from-stores", a); status != exitFailure || !strings.Contains(errs, want) || strings.Contains(out, "INSERT") {
 			t.Errorf("%s: %d\n%s%s", row, status, out, errs)
 		}
-		if n := number(t, db, "SELECT COUNT(*) FROM leaf_alloc WHERE step > 0"); n != 0 {
+		if n := queryNumber(t, db, "SELECT COUNT(*) FROM leaf_alloc WHERE step > 0"); n != 0 {
 			t.Errorf("%s: the row is changed", row)
 		}
 	}
-	if status, _, errs := leafsql(t.Context(), "init", "-dsn", leaf, "-from-stores", a+"|"+b); status != exitFailure || !strings.Contains(errs, "leaf_alloc") {
+	if status, _, errs := runLeafsql(t.Context(), "init", "-dsn", leaf, "-from-stores", a+"|"+b); status != exitFailure || !strings.Contains(errs, "leaf_alloc") {
 		t.Errorf("a database without leaf_alloc: %d %s", status, errs)
 	}
 	for _, args := range []string{"check", "init", "tags", "workers"} {
-		if status, _, errs := leafsql(t.Context(), args, "-dsn", onStore(a+"?leafTables=none", a+"|"+b)); status != exitFailure || !strings.Contains(errs, "run leafsql init -from-stores 'A|B|C'") {
+		if status, _, errs := runLeafsql(t.Context(), args, "-dsn", withStore(a+"?leafTables=none", a+"|"+b)); status != exitFailure || !strings.Contains(errs, "run leafsql init -from-stores 'A|B|C'") {
 			t.Errorf("%s of several stores: %d %s", args, status, errs)
 		}
 	}

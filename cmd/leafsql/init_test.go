@@ -16,7 +16,7 @@ import (
 // TestInit: after init the rows are above the keys of all shards, its output matches its changes, and INSERTs
 // work.
 func TestInit(t *testing.T) {
-	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
+	runOnServers(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		second := target.Database(t)
 		db := open(t, dsn, "CREATE TABLE orders (id BIGINT PRIMARY KEY)", "INSERT INTO orders VALUES (10)", "CREATE TABLE counted (id BIGINT AUTO_INCREMENT PRIMARY KEY)",
 			"CREATE TABLE loose (id BIGINT, n INT)", "INSERT INTO loose VALUES (77, 1)")
@@ -25,47 +25,47 @@ func TestInit(t *testing.T) {
 		leaf := dsn + "?leafTables=orders,counted,loose:id"
 		args := []string{"init", "-dsn", leaf, "-shard", second}
 
-		status, planned, errs := leafsql(t.Context(), append(args, "-dry-run")...)
+		status, planned, errs := runLeafsql(t.Context(), append(args, "-dry-run")...)
 		if status != exitFailure || !strings.Contains(errs, "loose") || strings.Count(planned, ";\n") != 3 {
 			t.Fatalf("a dry run ends with %d, %s\n%s", status, errs, planned)
 		}
-		if n := number(t, db, "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE()"); n != 3 {
+		if n := queryNumber(t, db, "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE()"); n != 3 {
 			t.Fatalf("a dry run left %d tables", n)
 		}
-		planned = margins.ReplaceAllString(mustRun(t, exitProblems, append(args, "-scan", "-dry-run")...), "MARGIN")
-		if done := margins.ReplaceAllString(mustRun(t, exitOK, append(args, "-scan")...), "MARGIN"); !strings.HasPrefix(done, planned) {
+		planned = marginNumber.ReplaceAllString(mustRun(t, exitProblems, append(args, "-scan", "-dry-run")...), "MARGIN")
+		if done := marginNumber.ReplaceAllString(mustRun(t, exitOK, append(args, "-scan")...), "MARGIN"); !strings.HasPrefix(done, planned) {
 			t.Errorf("planned\n%sdone\n%s", planned, done)
 		}
 		for tag, want := range map[string]int64{"orders": 501, "loose": 78} {
-			if got := number(t, db, "SELECT max_id FROM leaf_alloc WHERE biz_tag = '"+tag+"'"); got != want {
+			if got := queryNumber(t, db, "SELECT max_id FROM leaf_alloc WHERE biz_tag = '"+tag+"'"); got != want {
 				t.Errorf("%s starts at %d, want %d", tag, got, want)
 			}
 		}
-		wantMargin(t, db, "counted", 901)
+		checkMargin(t, db, "counted", 901)
 		if out := mustRun(t, exitOK, append(args, "-scan")...); !strings.Contains(out, "nothing to do") {
 			t.Error(out)
 		}
 
 		filled := openLeaf(t, leaf)
 		exec(t, filled, "INSERT INTO orders VALUES ()")
-		if n := number(t, db, "SELECT MAX(id) FROM orders"); n != 501 {
+		if n := queryNumber(t, db, "SELECT MAX(id) FROM orders"); n != 501 {
 			t.Errorf("the first id is %d", n)
 		}
 		filled.Close()
 
 		exec(t, db, "INSERT INTO orders VALUES (5000)", "UPDATE leaf_alloc SET max_id = 600 WHERE biz_tag = 'orders'")
 		mustRun(t, exitOK, append(args, "-scan")...)
-		wantMargin(t, db, "orders", 5001)
+		checkMargin(t, db, "orders", 5001)
 	})
 }
 
-// margins matches numbers with at least 11 digits, which are a random margin above others.
-var margins = regexp.MustCompile(`\d{11,}`)
+// marginNumber matches numbers with at least 11 digits, which are a random margin above others.
+var marginNumber = regexp.MustCompile(`\d{11,}`)
 
-// wantMargin checks that the row of a BIGINT key is a margin above from.
-func wantMargin(t *testing.T, db *sql.DB, tag string, from int64) {
+// checkMargin checks that the row of a BIGINT key is a margin above from.
+func checkMargin(t *testing.T, db *sql.DB, tag string, from int64) {
 	t.Helper()
-	if got := number(t, db, "SELECT max_id FROM leaf_alloc WHERE biz_tag = '"+tag+"'") - from; got < 1<<36 || got >= 1<<37 {
+	if got := queryNumber(t, db, "SELECT max_id FROM leaf_alloc WHERE biz_tag = '"+tag+"'") - from; got < 1<<36 || got >= 1<<37 {
 		t.Errorf("%s starts %d above %d, want a margin of %d to %d", tag, got, from, int64(1)<<36, int64(1)<<37)
 	}
 }
@@ -73,7 +73,7 @@ func wantMargin(t *testing.T, db *sql.DB, tag string, from int64) {
 // TestInitWritesMarks: rows have the mark of their server before the first fetch, so a fail-over that loses it
 // is detected. The text of a description is kept. A row that the server may have lost starts a margin higher.
 func TestInitWritesMarks(t *testing.T) {
-	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
+	runOnServers(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		db := open(t, dsn, "CREATE TABLE orders (id BIGINT PRIMARY KEY)", "INSERT INTO orders VALUES (10)", "CREATE TABLE users (id BIGINT PRIMARY KEY)", "CREATE TABLE items (id BIGINT PRIMARY KEY)")
 		mustRun(t, exitOK, "init", "-dsn", dsn+"?leafTables=orders")
 		exec(t, db, "INSERT INTO leaf_alloc (biz_tag, max_id, step, description) VALUES ('users', 7, 10, '用户'), ('java', 1, 10, NULL)")
@@ -86,7 +86,7 @@ func TestInitWritesMarks(t *testing.T) {
 		if err := db.QueryRow("SELECT description FROM leaf_alloc WHERE biz_tag = 'orders'").Scan(&mark); err != nil || !regexp.MustCompile(`^leafsql@[0-9a-f]{16} 0 0$`).MatchString(mark) {
 			t.Fatalf("the description is %q, %v", mark, err)
 		}
-		if n := number(t, db, "SELECT COUNT(*) FROM leaf_alloc WHERE description IN ('"+mark+"', '用户 "+mark+"')"); n != 4 {
+		if n := queryNumber(t, db, "SELECT COUNT(*) FROM leaf_alloc WHERE description IN ('"+mark+"', '用户 "+mark+"')"); n != 4 {
 			t.Errorf("%d rows have the mark %s after\n%s", n, mark, planned)
 		}
 		if out := mustRun(t, exitOK, args...); !strings.Contains(out, "nothing to do") {
@@ -94,14 +94,14 @@ func TestInitWritesMarks(t *testing.T) {
 		}
 		leaf := openLeaf(t, dsn+"?leafTables=orders")
 		exec(t, leaf, "INSERT INTO orders VALUES ()")
-		if n := number(t, db, "SELECT COUNT(*) FROM leaf_alloc WHERE biz_tag = 'orders' AND description = '"+mark+"'"); n != 1 || number(t, db, "SELECT MAX(id) FROM orders") != 11 {
+		if n := queryNumber(t, db, "SELECT COUNT(*) FROM leaf_alloc WHERE biz_tag = 'orders' AND description = '"+mark+"'"); n != 1 || queryNumber(t, db, "SELECT MAX(id) FROM orders") != 11 {
 			t.Errorf("the first fetch changed the mark, or moved the row")
 		}
 
 		exec(t, db, "DELETE FROM leaf_alloc WHERE biz_tag = 'items'", "UPDATE leaf_alloc SET description = 'leafsql@00112233445566ff 0 0' WHERE biz_tag = 'java'", "UPDATE leaf_alloc SET description = '' WHERE biz_tag = 'users'")
 		mustRun(t, exitOK, args...)
-		wantMargin(t, db, "items", 1)
-		if n := number(t, db, "SELECT COUNT(*) FROM leaf_alloc WHERE description = ''"); n != 1 {
+		checkMargin(t, db, "items", 1)
+		if n := queryNumber(t, db, "SELECT COUNT(*) FROM leaf_alloc WHERE description = ''"); n != 1 {
 			t.Error("init marks a row of a server that may lack its mark")
 		}
 	})
@@ -117,10 +117,10 @@ func TestInitWithoutTables(t *testing.T) {
 		dsn := mysqltest.Database(t)
 		db := open(t, dsn)
 		for range 2 {
-			if status, out, errs := leafsql(t.Context(), "init", "-dsn", dsn+tables); status != want.status || !strings.Contains(errs, want.errs) {
+			if status, out, errs := runLeafsql(t.Context(), "init", "-dsn", dsn+tables); status != want.status || !strings.Contains(errs, want.errs) {
 				t.Errorf("%s: %d\n%s%s", tables, status, out, errs)
 			}
-			if n := number(t, db, "SELECT COUNT(*) FROM leaf_alloc"); n != 0 {
+			if n := queryNumber(t, db, "SELECT COUNT(*) FROM leaf_alloc"); n != 0 {
 				t.Errorf("%s: %d rows", tables, n)
 			}
 		}
@@ -131,7 +131,7 @@ func TestInitRefuses(t *testing.T) {
 	dsn := mysqltest.Database(t)
 	open(t, dsn, "CREATE TABLE small (id TINYINT PRIMARY KEY)", "INSERT INTO small VALUES (126)", "CREATE TABLE pairs (x INT, y INT, PRIMARY KEY (x, y))")
 	for tables, want := range map[string]string{"auto": "name the tables", "small": "make it BIGINT", "pairs": "pairs", "nosuch": "nosuch"} {
-		status, out, errs := leafsql(t.Context(), "init", "-dsn", fmt.Sprintf("%s?leafTables=%s", dsn, tables))
+		status, out, errs := runLeafsql(t.Context(), "init", "-dsn", fmt.Sprintf("%s?leafTables=%s", dsn, tables))
 		if status != exitFailure || !strings.Contains(errs, want) || strings.Contains(out, "INSERT") {
 			t.Errorf("%s: %d\n%s%s", tables, status, errs, out)
 		}

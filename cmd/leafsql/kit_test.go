@@ -21,8 +21,8 @@ import (
 const allocTable = "CREATE TABLE leaf_alloc (biz_tag VARCHAR(128) NOT NULL DEFAULT '', max_id BIGINT NOT NULL DEFAULT 1, step INT NOT NULL, description VARCHAR(256)," +
 	" update_time TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP, PRIMARY KEY (biz_tag)) ENGINE=InnoDB"
 
-// onBoth runs a test on MariaDB and on MySQL, each with an empty database.
-func onBoth(t *testing.T, test func(t *testing.T, target mysqltest.Target, dsn string)) {
+// runOnServers runs a test on MariaDB and on MySQL, each with an empty database.
+func runOnServers(t *testing.T, test func(t *testing.T, target mysqltest.Target, dsn string)) {
 	for _, target := range mysqltest.Targets(t) {
 		t.Run(target.Name, func(t *testing.T) {
 			t.Parallel()
@@ -52,7 +52,7 @@ func exec(t *testing.T, db *sql.DB, stmts ...string) {
 	}
 }
 
-func number(t *testing.T, db *sql.DB, query string) (n int64) {
+func queryNumber(t *testing.T, db *sql.DB, query string) (n int64) {
 	t.Helper()
 	if err := db.QueryRow(query).Scan(&n); err != nil {
 		t.Fatalf("%s: %v", query, err)
@@ -60,8 +60,8 @@ func number(t *testing.T, db *sql.DB, query string) (n int64) {
 	return n
 }
 
-// database returns the name of a DSN's database.
-func database(dsn string) string {
+// databaseName returns the name of a DSN's database.
+func databaseName(dsn string) string {
 	cfg, err := mysql.ParseDSN(dsn)
 	if err != nil {
 		panic(err)
@@ -69,8 +69,8 @@ func database(dsn string) string {
 	return cfg.DBName
 }
 
-// leafsql runs the command and returns its exit code and output.
-func leafsql(ctx context.Context, args ...string) (status int, out, errs string) {
+// runLeafsql runs the command and returns its exit code and output.
+func runLeafsql(ctx context.Context, args ...string) (status int, out, errs string) {
 	var o, e bytes.Buffer
 	status = run(ctx, &screen.Screen{Out: &o, Err: &e}, args)
 	return status, o.String(), e.String()
@@ -79,15 +79,15 @@ func leafsql(ctx context.Context, args ...string) (status int, out, errs string)
 // mustRun runs the command. It fails the test if the exit code is not want, or if there is an error.
 func mustRun(t *testing.T, want int, args ...string) (out string) {
 	t.Helper()
-	status, out, errs := leafsql(t.Context(), args...)
+	status, out, errs := runLeafsql(t.Context(), args...)
 	if status != want || errs != "" {
 		t.Fatalf("leafsql %s\nends with %d, want %d\n%s%s", strings.Join(args, " "), status, want, errs, out)
 	}
 	return out
 }
 
-// jsonOf runs the command with -json and parses its output.
-func jsonOf[T any](t *testing.T, want int, args ...string) (v T) {
+// runJSON runs the command with -json and parses its output.
+func runJSON[T any](t *testing.T, want int, args ...string) (v T) {
 	t.Helper()
 	out := mustRun(t, want, append(args[:1:1], append([]string{"-json"}, args[1:]...)...)...)
 	if err := json.Unmarshal([]byte(out), &v); err != nil {
@@ -96,8 +96,8 @@ func jsonOf[T any](t *testing.T, want int, args ...string) (v T) {
 	return v
 }
 
-// as returns a DSN for another user.
-func as(dsn, user, password string) string {
+// withUser returns a DSN for another user.
+func withUser(dsn, user, password string) string {
 	cfg, err := mysql.ParseDSN(dsn)
 	if err != nil {
 		panic(err)
@@ -106,8 +106,8 @@ func as(dsn, user, password string) string {
 	return cfg.FormatDSN()
 }
 
-// losesSelectedKeys reports whether the server has the bug MDEV-36026.
-func losesSelectedKeys(t *testing.T, db *sql.DB) bool {
+// hasSelectedKeysBug reports whether the server has the bug MDEV-36026.
+func hasSelectedKeysBug(t *testing.T, db *sql.DB) bool {
 	t.Helper()
 	var version string
 	if err := db.QueryRow("SELECT VERSION()").Scan(&version); err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// counted returns a DSN for connections that count the statements that they send.
-func counted(t *testing.T, dsn string) (same string, statements *atomic.Int64) {
+// countStatements returns a DSN for connections that count the statements that they send.
+func countStatements(t *testing.T, dsn string) (same string, statements *atomic.Int64) {
 	t.Helper()
 	cfg, err := mysql.ParseDSN(dsn)
 	if err != nil {
@@ -47,11 +47,11 @@ func (c *countedConn) Write(b []byte) (int, error) {
 // TestMigrateIsLinear: each table of a migration takes at most as many statements as a single table, in both
 // directions.
 func TestMigrateIsLinear(t *testing.T) {
-	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
+	runOnServers(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		const many = 16
 		one := make(map[string]int64)
 		for _, n := range []int{1, many} {
-			dsn, statements := counted(t, target.Database(t))
+			dsn, statements := countStatements(t, target.Database(t))
 			var tables []string
 			for i := range n {
 				tables = append(tables, fmt.Sprintf("t%d", i))

@@ -9,9 +9,9 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// refusedMigration runs several steps of migrate. Each has to be refused with all texts of want, and to change
+// checkRefusedMigration runs several steps of migrate. Each has to be refused with all texts of want, and to change
 // no table.
-func refusedMigration(t *testing.T, dsn string, want []string, tables ...string) {
+func checkRefusedMigration(t *testing.T, dsn string, want []string, tables ...string) {
 	t.Helper()
 	db := open(t, dsn)
 	read := func() (all string) {
@@ -26,29 +26,29 @@ func refusedMigration(t *testing.T, dsn string, want []string, tables ...string)
 	}
 	before := read()
 	for _, step := range []string{"-do=", "-do=widen", "-do=switch"} {
-		status, out, errs := leafsql(t.Context(), append([]string{"migrate", "-dsn", dsn, step}, tables...)...)
+		status, out, errs := runLeafsql(t.Context(), append([]string{"migrate", "-dsn", dsn, step}, tables...)...)
 		for _, text := range want {
 			if status != exitFailure || !strings.Contains(errs, text) {
 				t.Errorf("%s: status %d, error %q, want one with %q\n%s", step, status, errs, text, out)
 			}
 		}
 	}
-	if after := read(); after != before || guards(t, db) != 0 {
+	if after := read(); after != before || countGuards(t, db) != 0 {
 		t.Errorf("the tables are now %s, want them as before: %s", after, before)
 	}
 }
 
 // TestMigrateNamesForeignKeys: foreign keys that prevent a BIGINT key are reported before any table is changed.
 func TestMigrateNamesForeignKeys(t *testing.T) {
-	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
-		elsewhere, here := target.Database(t), database(dsn)
+	runOnServers(t, func(t *testing.T, target mysqltest.Target, dsn string) {
+		elsewhere, here := target.Database(t), databaseName(dsn)
 		db := open(t, dsn, "CREATE TABLE a (id INT AUTO_INCREMENT PRIMARY KEY)", "CREATE TABLE parent (id INT AUTO_INCREMENT PRIMARY KEY, top INT, CONSTRAINT own FOREIGN KEY (top) REFERENCES parent (id))",
 			"CREATE TABLE child (id INT AUTO_INCREMENT PRIMARY KEY, p INT, CONSTRAINT of_parent FOREIGN KEY (p) REFERENCES parent (id), CONSTRAINT of_a FOREIGN KEY (id) REFERENCES a (id))",
 			"CREATE TABLE unrelated (id INT AUTO_INCREMENT PRIMARY KEY, p INT, CONSTRAINT elsewhere FOREIGN KEY (p) REFERENCES parent (id))")
 		open(t, elsewhere, "CREATE TABLE far (p INT, CONSTRAINT from_far FOREIGN KEY (p) REFERENCES "+here+".parent (id))")
-		refusedMigration(t, dsn, []string{here + ".child.of_parent", here + ".parent.own", database(elsewhere) + ".far.from_far", "-keep-type"}, "unrelated", "parent")
-		refusedMigration(t, dsn, []string{here + ".child.of_a;"}, "child")
-		refusedMigration(t, dsn, []string{here + ".child.of_a;"}, "a")
+		checkRefusedMigration(t, dsn, []string{here + ".child.of_parent", here + ".parent.own", databaseName(elsewhere) + ".far.from_far", "-keep-type"}, "unrelated", "parent")
+		checkRefusedMigration(t, dsn, []string{here + ".child.of_a;"}, "child")
+		checkRefusedMigration(t, dsn, []string{here + ".child.of_a;"}, "a")
 		mustRun(t, exitProblems, "migrate", "-dsn", dsn, "-keep-type", "parent")
 		mustRun(t, exitOK, "migrate", "-dsn", dsn, "-do", "widen", "unrelated") // its foreign key is on another column
 		exec(t, db, "ALTER TABLE child DROP FOREIGN KEY of_a")
@@ -59,7 +59,7 @@ func TestMigrateNamesForeignKeys(t *testing.T) {
 // TestMigrateInvisibleKeys: if the server refuses to drop the AUTO_INCREMENT of an invisible key, the first
 // step is refused.
 func TestMigrateInvisibleKeys(t *testing.T) {
-	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
+	runOnServers(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		const invisible = "CREATE TABLE hidden (id INT INVISIBLE AUTO_INCREMENT PRIMARY KEY COMMENT 'INVISIBLE', n INT)"
 		steps := func(table string) {
 			for _, step := range []string{"-do=widen", "-do=switch", "-do=drop", "-do=unguard"} {
@@ -70,9 +70,9 @@ func TestMigrateInvisibleKeys(t *testing.T) {
 			open(t, dsn, invisible)
 			steps("hidden")
 			generated := open(t, dsn+"?sql_generate_invisible_primary_key=1", "CREATE TABLE keyless (n INT)", "CREATE TABLE keyed (id INT AUTO_INCREMENT PRIMARY KEY)")
-			refusedMigration(t, dsn, []string{"error 4110"}, "keyless")
+			checkRefusedMigration(t, dsn, []string{"error 4110"}, "keyless")
 			exec(t, openLeaf(t, dsn+"?leafTables=*&leafCreate=true"), "INSERT INTO keyless (n) VALUES (1)", "INSERT INTO keyed VALUES ()")
-			if n := number(t, generated, "SELECT COUNT(*) FROM leaf_alloc WHERE biz_tag = 'keyless'"); n != 0 {
+			if n := queryNumber(t, generated, "SELECT COUNT(*) FROM leaf_alloc WHERE biz_tag = 'keyless'"); n != 0 {
 				t.Error("leafTables=* fills the key that the server generated")
 			}
 			if out := mustRun(t, exitProblems, "check", "-dsn", dsn+"?leafTables=*"); strings.Contains(out, "keyless") {
@@ -82,8 +82,8 @@ func TestMigrateInvisibleKeys(t *testing.T) {
 		}
 		target.SkipUnless(t, "invisible columns", 100303, 0)
 		open(t, dsn, invisible)
-		refusedMigration(t, dsn, []string{"error 4108", "COMMENT 'INVISIBLE'"}, "hidden")
-		_, _, errs := leafsql(t.Context(), "migrate", "-dsn", dsn, "hidden")
+		checkRefusedMigration(t, dsn, []string{"error 4108", "COMMENT 'INVISIBLE'"}, "hidden")
+		_, _, errs := runLeafsql(t.Context(), "migrate", "-dsn", dsn, "hidden")
 		_, statement, _ := strings.Cut(strings.TrimSpace(errs), "visible first: ")
 		exec(t, open(t, dsn), statement)
 		steps("hidden")
@@ -103,12 +103,12 @@ func TestMigrateLowerCase(t *testing.T) {
 			mustRun(t, exitOK, "migrate", "-dsn", on, step, names[1])
 		}
 		mustRun(t, exitOK, "check", "-dsn", on)
-		if id := number(t, db, "SELECT max_id FROM Shop.leaf_alloc"); id != 1 {
+		if id := queryNumber(t, db, "SELECT max_id FROM Shop.leaf_alloc"); id != 1 {
 			t.Errorf("%d: the next id is %d, want 1", i, id)
 		}
 		exec(t, db, "DROP TABLE Shop.Orders")
 	}
-	if status, _, errs := leafsql(t.Context(), "check", "-dsn", dsn+"?leafTables=none", "-shard", folding.DSN("shop")); status != exitFailure || !strings.Contains(errs, "name each database once") {
+	if status, _, errs := runLeafsql(t.Context(), "check", "-dsn", dsn+"?leafTables=none", "-shard", folding.DSN("shop")); status != exitFailure || !strings.Contains(errs, "name each database once") {
 		t.Errorf("one database as two shards: status %d, error %q", status, errs)
 	}
 }

@@ -15,15 +15,15 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-func guards(t *testing.T, db *sql.DB) int64 {
+func countGuards(t *testing.T, db *sql.DB) int64 {
 	t.Helper()
-	return number(t, db, "SELECT COUNT(*) FROM information_schema.triggers WHERE trigger_schema = DATABASE() AND trigger_name LIKE '%needs\\_id'")
+	return queryNumber(t, db, "SELECT COUNT(*) FROM information_schema.triggers WHERE trigger_schema = DATABASE() AND trigger_name LIKE '%needs\\_id'")
 }
 
-// switchThatWaits starts a switch of the table orders, and of more tables, while a transaction with an INSERT
+// startWaitingSwitch starts a switch of the table orders, and of more tables, while a transaction with an INSERT
 // is open. It returns when the switch waits for the transaction. goOn commits the transaction, and the switch
 // succeeds.
-func switchThatWaits(t *testing.T, db *sql.DB, dsn, insert string, more ...string) (goOn func()) {
+func startWaitingSwitch(t *testing.T, db *sql.DB, dsn, insert string, more ...string) (goOn func()) {
 	t.Helper()
 	tx, err := db.Begin()
 	if err != nil {
@@ -40,10 +40,10 @@ func switchThatWaits(t *testing.T, db *sql.DB, dsn, insert string, more ...strin
 	done := make(chan result, 1)
 	go func() {
 		var r result
-		r.status, r.out, r.errs = leafsql(t.Context(), append([]string{"migrate", "-dsn", dsn, "-do", "switch", "orders"}, more...)...)
+		r.status, r.out, r.errs = runLeafsql(t.Context(), append([]string{"migrate", "-dsn", dsn, "-do", "switch", "orders"}, more...)...)
 		done <- r
 	}()
-	for number(t, db, "SELECT COUNT(*) FROM information_schema.processlist WHERE db = DATABASE() AND state LIKE 'Waiting for table metadata lock%'") == 0 {
+	for queryNumber(t, db, "SELECT COUNT(*) FROM information_schema.processlist WHERE db = DATABASE() AND state LIKE 'Waiting for table metadata lock%'") == 0 {
 		select {
 		case r := <-done:
 			t.Fatalf("it does not wait: %+v", r)
@@ -63,18 +63,18 @@ func switchThatWaits(t *testing.T, db *sql.DB, dsn, insert string, more ...strin
 
 // TestMigrateOneAtATime: while a step runs, another run changes nothing.
 func TestMigrateOneAtATime(t *testing.T) {
-	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
+	runOnServers(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		db := open(t, dsn, "CREATE TABLE orders (id BIGINT AUTO_INCREMENT PRIMARY KEY)", "CREATE TABLE users (id BIGINT AUTO_INCREMENT PRIMARY KEY)")
-		goOn := switchThatWaits(t, db, dsn, "INSERT INTO orders VALUES ()")
+		goOn := startWaitingSwitch(t, db, dsn, "INSERT INTO orders VALUES ()")
 		for _, more := range []string{"-do=switch", "-back"} {
-			status, out, errs := leafsql(t.Context(), "migrate", "-dsn", dsn, more, "orders")
+			status, out, errs := runLeafsql(t.Context(), "migrate", "-dsn", dsn, more, "orders")
 			if status != exitFailure || !strings.Contains(errs, "another leafsql migrate changes ") || strings.Contains(out, "TRIGGER `") && more == "-do=switch" {
 				t.Errorf("%s: %d %s%s", more, status, errs, out)
 			}
 		}
 		mustRun(t, exitOK, "migrate", "-dsn", dsn, "-do", "switch", "users")
 		goOn()
-		if n := guards(t, db); n != 2 {
+		if n := countGuards(t, db); n != 2 {
 			t.Errorf("%d guards stand", n)
 		}
 	})
@@ -83,14 +83,14 @@ func TestMigrateOneAtATime(t *testing.T) {
 // TestSwitchBlocksOneTable: while the switch of several tables waits for a transaction on one of them,
 // mysql-leaf fills the tables before it, and writers without leafsql fill the tables after it.
 func TestSwitchBlocksOneTable(t *testing.T) {
-	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
+	runOnServers(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		const key = " (id BIGINT AUTO_INCREMENT PRIMARY KEY)"
 		db := open(t, dsn, "CREATE TABLE before_it"+key, "CREATE TABLE orders"+key, "CREATE TABLE then_it"+key)
-		goOn := switchThatWaits(t, db, dsn, "INSERT INTO orders VALUES ()", "then_it", "before_it")
+		goOn := startWaitingSwitch(t, db, dsn, "INSERT INTO orders VALUES ()", "then_it", "before_it")
 		exec(t, openLeaf(t, dsn+"?leafTables=before_it"), "INSERT INTO before_it VALUES ()")
 		exec(t, db, "INSERT INTO then_it VALUES (), ()")
 		goOn()
-		if n := number(t, db, "SELECT max_id FROM leaf_alloc WHERE biz_tag = 'then_it'"); n != 3 {
+		if n := queryNumber(t, db, "SELECT max_id FROM leaf_alloc WHERE biz_tag = 'then_it'"); n != 3 {
 			t.Errorf("the next id of then_it is %d, want 3", n)
 		}
 	})
@@ -98,7 +98,7 @@ func TestSwitchBlocksOneTable(t *testing.T) {
 
 // TestMigrateLeavesGuards: a switch that fails drops the guards that it created, and no other guard.
 func TestMigrateLeavesGuards(t *testing.T) {
-	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
+	runOnServers(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		second := target.Database(t)
 		const table = "CREATE TABLE orders (id BIGINT AUTO_INCREMENT PRIMARY KEY)"
 		first, other := open(t, dsn, table), open(t, second, table)
@@ -123,7 +123,7 @@ func TestMigrateLeavesGuards(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "1359") {
 			t.Errorf("over another run's guard: %v", err)
 		}
-		if here, there := guards(t, first), guards(t, other); here != 0 || there != 1 {
+		if here, there := countGuards(t, first), countGuards(t, other); here != 0 || there != 1 {
 			t.Errorf("guards that stand: %d of its own, %d of the other run", here, there)
 		}
 	})
@@ -132,10 +132,10 @@ func TestMigrateLeavesGuards(t *testing.T) {
 // TestMigrateKnowsPrograms: from switch on, tables that a trigger, a routine or an event writes are refused,
 // with the finding of leafsql check, before any table is changed.
 func TestMigrateKnowsPrograms(t *testing.T) {
-	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
-		elsewhere := database(target.Database(t))
+	runOnServers(t, func(t *testing.T, target mysqltest.Target, dsn string) {
+		elsewhere := databaseName(target.Database(t))
 		const key = " (id BIGINT AUTO_INCREMENT PRIMARY KEY, n INT)"
-		here := database(dsn)
+		here := databaseName(dsn)
 		db := open(t, dsn, "CREATE TABLE orders"+key, "CREATE TABLE noted"+key, "CREATE TABLE filled"+key, "CREATE TABLE timed"+key,
 			"CREATE TRIGGER note AFTER INSERT ON orders FOR EACH ROW INSERT INTO noted (n) VALUES (NEW.n)",
 			"CREATE PROCEDURE "+elsewhere+".fill() INSERT INTO "+here+".filled (n) VALUES (1)",
@@ -151,10 +151,10 @@ func TestMigrateKnowsPrograms(t *testing.T) {
 					t.Errorf("%s: %s is missing in\n%s", table, want, out)
 				}
 			}
-			if n := guards(t, db); n != 0 {
+			if n := countGuards(t, db); n != 0 {
 				t.Fatalf("%s: %d guards stand", table, n)
 			}
-			if all := jsonOf[[]tagStatus](t, exitProblems, args("-do", "switch", table)...); len(all) != 1 || len(all[0].Findings) != 1 || all[0].Next != migrate.Switch {
+			if all := runJSON[[]tagStatus](t, exitProblems, args("-do", "switch", table)...); len(all) != 1 || len(all[0].Findings) != 1 || all[0].Next != migrate.Switch {
 				t.Errorf("%s: %+v", table, all)
 			}
 		}
@@ -197,11 +197,11 @@ func TestMigrateKnowsTheStore(t *testing.T) {
 
 // TestMigrateHidden: programs that the user cannot see are not assumed to be absent.
 func TestMigrateHidden(t *testing.T) {
-	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
-		name := database(dsn)
+	runOnServers(t, func(t *testing.T, target mysqltest.Target, dsn string) {
+		name := databaseName(dsn)
 		db := open(t, dsn, "CREATE TABLE orders (id BIGINT AUTO_INCREMENT PRIMARY KEY)", "CREATE USER "+name+"@'%' IDENTIFIED BY 'Secret-9.word'", "GRANT SELECT, INSERT, UPDATE, CREATE, ALTER ON "+name+".* TO "+name+"@'%'")
 		t.Cleanup(func() { db.Exec("DROP USER " + name + "@'%'") })
-		if out := mustRun(t, exitProblems, "migrate", "-dsn", as(dsn, name, "Secret-9.word"), "-do", "switch", "orders"); !strings.Contains(out, "unknown: hidden: ") {
+		if out := mustRun(t, exitProblems, "migrate", "-dsn", withUser(dsn, name, "Secret-9.word"), "-do", "switch", "orders"); !strings.Contains(out, "unknown: hidden: ") {
 			t.Error(out)
 		}
 	})
@@ -209,7 +209,7 @@ func TestMigrateHidden(t *testing.T) {
 
 // TestGuard: the message has room for the longest names, with any letters.
 func TestGuard(t *testing.T) {
-	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
+	runOnServers(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		for _, table := range []string{strings.Repeat("订", 40), strings.Repeat("t", 64), `of-%s`} {
 			db := open(t, dsn, "CREATE TABLE "+quote.Name(table)+" (id BIGINT AUTO_INCREMENT PRIMARY KEY)")
 			mustRun(t, exitOK, "migrate", "-dsn", dsn, "-do", "switch", table)
@@ -225,25 +225,25 @@ func TestGuard(t *testing.T) {
 // TestMigrateGuardNotSeen: a guard that the user cannot see is not assumed to be absent, and another table's
 // guard is not taken for the table's.
 func TestMigrateGuardNotSeen(t *testing.T) {
-	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
-		name := database(dsn)
+	runOnServers(t, func(t *testing.T, target mysqltest.Target, dsn string) {
+		name := databaseName(dsn)
 		db := open(t, dsn, "CREATE TABLE orders (id BIGINT AUTO_INCREMENT PRIMARY KEY)", "CREATE USER "+name+"@'%' IDENTIFIED BY 'Secret-9.word'", "GRANT SELECT, INSERT, UPDATE, CREATE, ALTER ON "+name+".* TO "+name+"@'%'")
 		t.Cleanup(func() { db.Exec("DROP USER " + name + "@'%'") })
 		refused := func(dsn, want string) {
 			t.Helper()
 			for _, more := range []string{"-json", "-do=unguard", "-back"} {
-				status, out, errs := leafsql(t.Context(), "migrate", "-dsn", dsn, "-ignore-programs", more, "orders")
+				status, out, errs := runLeafsql(t.Context(), "migrate", "-dsn", dsn, "-ignore-programs", more, "orders")
 				if status != exitFailure || !strings.Contains(errs, want) || !strings.Contains(errs, ".orders") || out != "" {
 					t.Errorf("%s: %d %s%s", more, status, errs, out)
 				}
 			}
-			if n := guards(t, db); n != 1 {
+			if n := countGuards(t, db); n != 1 {
 				t.Errorf("%d guards stand", n)
 			}
 		}
 		mustRun(t, exitOK, "migrate", "-dsn", dsn, "-do", "switch", "orders")
 		mustRun(t, exitOK, "migrate", "-dsn", dsn, "-do", "drop", "orders")
-		refused(as(dsn, name, "Secret-9.word"), "the trigger orders_needs_id is not known: ")
+		refused(withUser(dsn, name, "Secret-9.word"), "the trigger orders_needs_id is not known: ")
 		exec(t, db, "RENAME TABLE orders TO old_orders", "CREATE TABLE orders (id BIGINT PRIMARY KEY)")
 		refused(dsn, "the trigger orders_needs_id is not the one ")
 	})
@@ -251,14 +251,14 @@ func TestMigrateGuardNotSeen(t *testing.T) {
 
 // TestGuardByHand: a guard is recognized in any spelling.
 func TestGuardByHand(t *testing.T) {
-	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
+	runOnServers(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		db := open(t, dsn+"?sql_mode='ANSI_QUOTES'", "CREATE TABLE orders (id BIGINT PRIMARY KEY)", "CREATE TABLE `of-a` (id BIGINT PRIMARY KEY)")
 		for on, table := range map[string]string{
-			"orders": "orders", "`orders`": "orders", `"orders"`: "orders", database(dsn) + " .\n`orders`": "orders", `"of-a"`: "of-a", "`of-a`": "of-a",
+			"orders": "orders", "`orders`": "orders", `"orders"`: "orders", databaseName(dsn) + " .\n`orders`": "orders", `"of-a"`: "of-a", "`of-a`": "of-a",
 		} {
 			guard := quote.Name(table + "_needs_id")
 			exec(t, db, "CREATE TRIGGER "+guard+" before  insert\nON "+on+" FOR EACH ROW\nIF COALESCE(NEW.id, 0) = 0 THEN SIGNAL SQLSTATE '45000'; END IF")
-			if all := jsonOf[[]tagStatus](t, exitProblems, "migrate", "-dsn", dsn, table); len(all) != 1 || all[0].Next != migrate.Unguard {
+			if all := runJSON[[]tagStatus](t, exitProblems, "migrate", "-dsn", dsn, table); len(all) != 1 || all[0].Next != migrate.Unguard {
 				t.Errorf("on %s: %+v", on, all)
 			}
 			exec(t, db, "DROP TRIGGER "+guard)
@@ -269,9 +269,9 @@ func TestGuardByHand(t *testing.T) {
 // TestGuardPrice: on servers with the bug MDEV-36026 a plan shows the effects of the trigger, in the driver's
 // words.
 func TestGuardPrice(t *testing.T) {
-	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
+	runOnServers(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		db := open(t, dsn, "CREATE TABLE orders (id BIGINT AUTO_INCREMENT PRIMARY KEY)", "CREATE TABLE source (n INT)")
-		bug := losesSelectedKeys(t, db)
+		bug := hasSelectedKeysBug(t, db)
 		for _, step := range []string{"-do=switch", "-do=drop", "-do=unguard"} {
 			plan := mustRun(t, exitProblems, "migrate", "-dsn", dsn, "orders")
 			mustRun(t, exitOK, "migrate", "-dsn", dsn, step, "orders")

@@ -25,9 +25,9 @@ type writers struct {
 	stop    chan struct{}
 	running sync.WaitGroup
 	mu      sync.Mutex
-	told    []int64
+	ids     []int64
 	refused int
-	failed  error
+	err     error
 }
 
 const refusedByGuard = 1644
@@ -47,9 +47,9 @@ func startWriters(dbs ...*sql.DB) *writers {
 				if servererr.Is(err, refusedByGuard) {
 					w.refused++
 				} else if err != nil {
-					w.failed = errors.Join(w.failed, err)
+					w.err = errors.Join(w.err, err)
 				} else if id, err := res.LastInsertId(); err == nil {
-					w.told = append(w.told, id)
+					w.ids = append(w.ids, id)
 				}
 				w.mu.Unlock()
 				time.Sleep(time.Millisecond)
@@ -59,12 +59,12 @@ func startWriters(dbs ...*sql.DB) *writers {
 	return w
 }
 
-// until waits until at least this many rows were inserted and refused.
-func (w *writers) until(t *testing.T, told, refused int) {
+// waitUntil waits until at least this many rows were inserted and refused.
+func (w *writers) waitUntil(t *testing.T, told, refused int) {
 	t.Helper()
 	for {
 		w.mu.Lock()
-		enough, failed := len(w.told) >= told && w.refused >= refused, w.failed
+		enough, failed := len(w.ids) >= told && w.refused >= refused, w.err
 		w.mu.Unlock()
 		if failed != nil {
 			t.Fatal(failed)
@@ -76,14 +76,14 @@ func (w *writers) until(t *testing.T, told, refused int) {
 	}
 }
 
-func (w *writers) end(t *testing.T) []int64 {
+func (w *writers) stopAll(t *testing.T) []int64 {
 	t.Helper()
 	close(w.stop)
 	w.running.Wait()
-	if w.failed != nil {
-		t.Errorf("writers failed: %v", w.failed)
+	if w.err != nil {
+		t.Errorf("writers failed: %v", w.err)
 	}
-	return w.told
+	return w.ids
 }
 
 func openLeaf(t *testing.T, dsn string) *sql.DB {
@@ -99,7 +99,7 @@ func openLeaf(t *testing.T, dsn string) *sql.DB {
 // TestMigrateUnderLoad moves two shards from AUTO_INCREMENT to leaf_alloc, back, and there again while writers
 // write: no inserted row is lost, no id of leaf_alloc is on two shards, and the guard's error is the only one.
 func TestMigrateUnderLoad(t *testing.T) {
-	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
+	runOnServers(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		second := target.Database(t)
 		const table = "CREATE TABLE orders (id INT UNSIGNED AUTO_INCREMENT PRIMARY KEY COMMENT 'it''s', n INT)"
 		first, other := open(t, dsn, table), open(t, second, table, "INSERT INTO orders (id) VALUES (5000)")
@@ -113,27 +113,27 @@ func TestMigrateUnderLoad(t *testing.T) {
 			}
 		}
 		old := startWriters(first, other)
-		old.until(t, 20, 0)
+		old.waitUntil(t, 20, 0)
 		next("next is -do widen", exitProblems, args())
-		if status, _, errs := leafsql(t.Context(), args("-do", "drop")...); status != exitFailure || !strings.Contains(errs, `"widen"`) {
+		if status, _, errs := runLeafsql(t.Context(), args("-do", "drop")...); status != exitFailure || !strings.Contains(errs, `"widen"`) {
 			t.Fatalf("a step too early: %d %s", status, errs)
 		}
 		next("next is -do switch", exitOK, args("-do", "widen"))
 		next("next is -do drop", exitOK, args("-do", "switch"))
-		old.until(t, 20, 1)
-		told := old.end(t)
+		old.waitUntil(t, 20, 1)
+		told := old.stopAll(t)
 		leaf := dsn + "?leafTables=orders"
 		leaf2 := second + "?leafTables=orders&leafStore=" + strings.NewReplacer("/", "%2F", "?", "%3F", "&", "%26").Replace(dsn)
 		one, two := openLeaf(t, leaf), openLeaf(t, leaf2)
 		filled := startWriters(one, two)
-		filled.until(t, 20, 0)
-		ids := filled.end(t)
+		filled.waitUntil(t, 20, 0)
+		ids := filled.stopAll(t)
 
 		next("next is -do switch", exitOK, args("-back")) // and the old writers start again
 		old = startWriters(first, other)
-		old.until(t, 20, 0)
+		old.waitUntil(t, 20, 0)
 		next("next is -do drop", exitOK, args("-do", "switch"))
-		told = append(told, old.end(t)...)
+		told = append(told, old.stopAll(t)...)
 
 		one.Close()
 		two.Close()
@@ -143,14 +143,14 @@ func TestMigrateUnderLoad(t *testing.T) {
 		next("next is -do unguard", exitOK, args("-do", "drop"))
 		next("done", exitOK, args("-do", "unguard"))
 		next("done", exitOK, args())
-		filled.until(t, 20, 0)
-		ids = append(ids, filled.end(t)...)
+		filled.waitUntil(t, 20, 0)
+		ids = append(ids, filled.stopAll(t)...)
 
 		slices.Sort(ids)
 		if n := len(ids); len(slices.Compact(ids)) != n || n == 0 {
 			t.Errorf("%d ids of leaf_alloc, and some of them twice", n)
 		}
-		rows := number(t, first, "SELECT COUNT(*) FROM orders") + number(t, other, "SELECT COUNT(*) FROM orders")
+		rows := queryNumber(t, first, "SELECT COUNT(*) FROM orders") + queryNumber(t, other, "SELECT COUNT(*) FROM orders")
 		if want := int64(len(told) + len(ids) + 1); rows != want {
 			t.Errorf("%d rows, %d were told", rows, want)
 		}
@@ -163,7 +163,7 @@ func TestMigrateUnderLoad(t *testing.T) {
 			t.Errorf("the key is %s %s %q, %v", typ, extra, comment, err)
 		}
 		mustRun(t, exitOK, "check", "-dsn", leaf, "-shard", second)
-		if status, _, errs := leafsql(t.Context(), args("-back")...); status != exitFailure || !strings.Contains(errs, "AUTO_INCREMENT") {
+		if status, _, errs := runLeafsql(t.Context(), args("-back")...); status != exitFailure || !strings.Contains(errs, "AUTO_INCREMENT") {
 			t.Errorf("back after the last step: %d %s", status, errs)
 		}
 	})
@@ -172,7 +172,7 @@ func TestMigrateUnderLoad(t *testing.T) {
 // TestMigrateGoesOn: a migration that was interrupted before any of its statements resumes at that point, and
 // an interrupted switch does not affect writers.
 func TestMigrateGoesOn(t *testing.T) {
-	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
+	runOnServers(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		second := target.Database(t)
 		const table = "CREATE TABLE orders (id INT AUTO_INCREMENT PRIMARY KEY, n INT)"
 		first, other := open(t, dsn, table, "INSERT INTO orders (n) VALUES (1), (2)"), open(t, second, table)
@@ -222,8 +222,8 @@ func TestMigrateGoesOn(t *testing.T) {
 		if interruptions < 8 {
 			t.Errorf("%d interruptions", interruptions)
 		}
-		highest := max(number(t, first, "SELECT MAX(id) FROM orders"), number(t, other, "SELECT MAX(id) FROM orders"))
-		if next := number(t, first, "SELECT max_id FROM leaf_alloc"); next <= highest {
+		highest := max(queryNumber(t, first, "SELECT MAX(id) FROM orders"), queryNumber(t, other, "SELECT MAX(id) FROM orders"))
+		if next := queryNumber(t, first, "SELECT max_id FROM leaf_alloc"); next <= highest {
 			t.Errorf("the next id is %d, and there is a key %d", next, highest)
 		}
 		mustRun(t, exitOK, "check", "-dsn", dsn+"?leafTables=orders", "-shard", second)
@@ -232,7 +232,7 @@ func TestMigrateGoesOn(t *testing.T) {
 
 // TestMigrateFromJavaLeaf: Java Leaf and mysql-leaf use the same row.
 func TestMigrateFromJavaLeaf(t *testing.T) {
-	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
+	runOnServers(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		db := open(t, dsn, allocTable, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('shop-order', 1, 10)", "CREATE TABLE orders (id BIGINT PRIMARY KEY, n INT)")
 		java := &leaftest.Segments{DB: db}
 		insert := func(n int) {
@@ -245,7 +245,7 @@ func TestMigrateFromJavaLeaf(t *testing.T) {
 			}
 		}
 		insert(15)
-		if status, _, errs := leafsql(t.Context(), "migrate", "-dsn", dsn, "orders"); status != exitFailure || !strings.Contains(errs, "segment(TAG)") {
+		if status, _, errs := runLeafsql(t.Context(), "migrate", "-dsn", dsn, "orders"); status != exitFailure || !strings.Contains(errs, "segment(TAG)") {
 			t.Errorf("without its tag: %d %s", status, errs)
 		}
 		rule := "orders::segment(shop-order)"
@@ -257,7 +257,7 @@ func TestMigrateFromJavaLeaf(t *testing.T) {
 			exec(t, leaf, "INSERT INTO orders (n) VALUES (1), (1)")
 			insert(3)
 		}
-		if n := number(t, db, "SELECT COUNT(*) FROM orders"); n != 115 {
+		if n := queryNumber(t, db, "SELECT COUNT(*) FROM orders"); n != 115 {
 			t.Errorf("%d rows", n)
 		}
 	})
@@ -266,11 +266,11 @@ func TestMigrateFromJavaLeaf(t *testing.T) {
 // TestMigrateWaits: a switch waits for a transaction that has taken an AUTO_INCREMENT number and is not
 // committed yet.
 func TestMigrateWaits(t *testing.T) {
-	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
+	runOnServers(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		db := open(t, dsn, "CREATE TABLE orders (id BIGINT AUTO_INCREMENT PRIMARY KEY, n INT)")
-		goOn := switchThatWaits(t, db, dsn, "INSERT INTO orders (n) VALUES (1), (1), (1)")
+		goOn := startWaitingSwitch(t, db, dsn, "INSERT INTO orders (n) VALUES (1), (1), (1)")
 		goOn()
-		if n := number(t, db, "SELECT max_id FROM leaf_alloc"); n != 4 {
+		if n := queryNumber(t, db, "SELECT max_id FROM leaf_alloc"); n != 4 {
 			t.Errorf("the next id is %d", n)
 		}
 	})
@@ -278,7 +278,7 @@ func TestMigrateWaits(t *testing.T) {
 
 // TestMigrateParent: rows of other tables that refer to the key do not prevent a migration.
 func TestMigrateParent(t *testing.T) {
-	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
+	runOnServers(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		target.SkipUnless(t, "taking AUTO_INCREMENT off a column that a foreign key uses", 100300, 0)
 		db := open(t, dsn, "CREATE TABLE orders (id BIGINT AUTO_INCREMENT PRIMARY KEY, n INT)", "INSERT INTO orders (n) VALUES (1)",
 			"CREATE TABLE parts (id BIGINT PRIMARY KEY, o BIGINT, FOREIGN KEY (o) REFERENCES orders (id))", "INSERT INTO parts VALUES (1, 1)")
@@ -305,7 +305,7 @@ func TestMigrateRefuses(t *testing.T) {
 		"-do switch narrow":        `but "widen"`,
 		"orders:id:snowflake(x,y)": "leafTables",
 	} {
-		status, out, errs := leafsql(t.Context(), append([]string{"migrate", "-dsn", dsn}, strings.Fields(args)...)...)
+		status, out, errs := runLeafsql(t.Context(), append([]string{"migrate", "-dsn", dsn}, strings.Fields(args)...)...)
 		if status != exitFailure || !strings.Contains(errs, want) || !strings.HasPrefix(errs, "leafsql: ") {
 			t.Errorf("%q: %d\n%s%s", args, status, errs, out)
 		}
@@ -329,7 +329,7 @@ func TestMigrateBackGoesOn(t *testing.T) {
 	mustRun(t, exitOK, "migrate", "-dsn", dsn, "-back", "orders") // until the interruption
 	for range 2 {
 		mustRun(t, exitOK, "migrate", "-dsn", dsn, "-back", "orders", "users")
-		if n := number(t, db, "SELECT COUNT(*) FROM information_schema.triggers WHERE trigger_schema = DATABASE()"); n != 0 {
+		if n := queryNumber(t, db, "SELECT COUNT(*) FROM information_schema.triggers WHERE trigger_schema = DATABASE()"); n != 0 {
 			t.Errorf("%d guards are left", n)
 		}
 	}
@@ -350,7 +350,7 @@ func TestMigrateHalf(t *testing.T) {
 			t.Fatal(plan)
 		}
 		plan := mustRun(t, exitProblems, append(both, "orders")...)
-		if back := step == "-back"; !strings.Contains(plan, "Half done") || strings.Contains(plan, database(second)+": "+database(second)+".orders.") == back || strings.Contains(plan, database(dsn)+": "+database(dsn)+".orders.") != back {
+		if back := step == "-back"; !strings.Contains(plan, "Half done") || strings.Contains(plan, databaseName(second)+": "+databaseName(second)+".orders.") == back || strings.Contains(plan, databaseName(dsn)+": "+databaseName(dsn)+".orders.") != back {
 			t.Errorf("after %s on one shard\n%s", step, plan)
 		}
 		mustRun(t, exitOK, append(both, step, "orders")...)
@@ -378,8 +378,8 @@ func TestMigrateWayBack(t *testing.T) {
 	if strings.Count(out, "Java Leaf") != 1 || strings.Count(out, "MODIFY COLUMN `id` bigint") != 4 {
 		t.Errorf("not known from what:\n%s", out)
 	}
-	status, out, errs := leafsql(t.Context(), args("-back", "a", "b", "c")...)
-	if status != exitFailure || strings.Count(errs, "leafsql: ") != 2 || strings.Count(out, "NOT NULL AUTO_INCREMENT") != 4 || !strings.Contains(out, database(second)+": ALTER TABLE") {
+	status, out, errs := runLeafsql(t.Context(), args("-back", "a", "b", "c")...)
+	if status != exitFailure || strings.Count(errs, "leafsql: ") != 2 || strings.Count(out, "NOT NULL AUTO_INCREMENT") != 4 || !strings.Contains(out, databaseName(second)+": ALTER TABLE") {
 		t.Errorf("%d %s", status, errs)
 	}
 	if strings.Count(out, "DROP TRIGGER") != 2 || !strings.Contains(out, "b: next is -do switch") {

@@ -11,7 +11,7 @@ import (
 
 // TestColumnsWithAlias: the commands read their tables even with go-sql-driver's columnsWithAlias=true.
 func TestColumnsWithAlias(t *testing.T) {
-	onBoth(t, func(t *testing.T, _ mysqltest.Target, dsn string) {
+	runOnServers(t, func(t *testing.T, _ mysqltest.Target, dsn string) {
 		db := open(t, dsn, "CREATE TABLE orders (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)", "INSERT INTO orders VALUES (7, 1)")
 		leaf := dsn + "?columnsWithAlias=true&leafTables=orders"
 		mustRun(t, exitOK, "init", "-dsn", leaf)
@@ -23,7 +23,7 @@ func TestColumnsWithAlias(t *testing.T) {
 		}
 		mustRun(t, exitOK, "migrate", "-dsn", leaf, "-do", "switch", "orders")
 		mustRun(t, exitOK, "migrate", "-dsn", leaf, "-do", "drop", "orders")
-		if n := number(t, db, "SELECT COUNT(*) FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name = 'orders' AND extra LIKE '%auto_increment%'"); n != 0 {
+		if n := queryNumber(t, db, "SELECT COUNT(*) FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name = 'orders' AND extra LIKE '%auto_increment%'"); n != 0 {
 			t.Error("AUTO_INCREMENT is still there")
 		}
 		mustRun(t, exitOK, "bench", "-dsn", leaf, "-for", "100ms")
@@ -33,11 +33,11 @@ func TestColumnsWithAlias(t *testing.T) {
 // TestDatabaseWithDots: the commands work in a database that is named after a domain, and do not change the
 // database with the name up to the first dot.
 func TestDatabaseWithDots(t *testing.T) {
-	onBoth(t, func(t *testing.T, _ mysqltest.Target, other string) {
-		name := database(other) + ".example.org"
+	runOnServers(t, func(t *testing.T, _ mysqltest.Target, other string) {
+		name := databaseName(other) + ".example.org"
 		root := open(t, other, "CREATE DATABASE `"+name+"`")
 		t.Cleanup(func() { root.Exec("DROP DATABASE `" + name + "`") })
-		dsn := strings.Replace(other, "/"+database(other), "/"+name, 1)
+		dsn := strings.Replace(other, "/"+databaseName(other), "/"+name, 1)
 		db := open(t, dsn, "CREATE TABLE orders (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)", "INSERT INTO orders VALUES (7, 1)")
 		for _, leaf := range []string{dsn + "?leafTables=orders", other + "?leafTables=" + name + ".orders&leafAllocTable=" + name + ".leaf_alloc"} {
 			mustRun(t, exitOK, "init", "-dsn", leaf)
@@ -49,10 +49,10 @@ func TestDatabaseWithDots(t *testing.T) {
 		leaf := dsn + "?leafTables=orders"
 		mustRun(t, exitOK, "migrate", "-dsn", leaf, "-do", "switch", "orders")
 		mustRun(t, exitOK, "migrate", "-dsn", leaf, "-do", "drop", "orders")
-		if n := number(t, db, "SELECT max_id FROM leaf_alloc WHERE biz_tag = 'orders'"); n < 8 {
+		if n := queryNumber(t, db, "SELECT max_id FROM leaf_alloc WHERE biz_tag = 'orders'"); n < 8 {
 			t.Errorf("max_id is %d", n)
 		}
-		if n := number(t, root, "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE()"); n != 0 {
+		if n := queryNumber(t, root, "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE()"); n != 0 {
 			t.Errorf("%d tables in the other database", n)
 		}
 	})

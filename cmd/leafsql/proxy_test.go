@@ -32,13 +32,13 @@ type proxyProcess struct {
 	addresses []string // addresses of its listeners
 	metrics   string
 	log       *bufio.Scanner
-	said      strings.Builder // its log so far
+	output    strings.Builder // its log so far
 }
 
 // startProxy starts leafsql proxy and waits until it has n listeners.
 func startProxy(t *testing.T, n int, args ...string) *proxyProcess {
 	t.Helper()
-	p := &proxyProcess{Cmd: ownProcess(t, append([]string{"proxy"}, args...)...)}
+	p := &proxyProcess{Cmd: leafsqlCommand(t, append([]string{"proxy"}, args...)...)}
 	log, err := p.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -49,7 +49,7 @@ func startProxy(t *testing.T, n int, args ...string) *proxyProcess {
 	lines := bufio.NewScanner(log)
 	p.log = lines
 	for len(p.addresses) < n && lines.Scan() {
-		p.said.WriteString(lines.Text() + "\n")
+		p.output.WriteString(lines.Text() + "\n")
 		if m := regexp.MustCompile(`taking clients to their server" address=(\S+)|taking clients to their server address=(\S+)`).FindStringSubmatch(lines.Text()); m != nil {
 			p.addresses = append(p.addresses, m[1]+m[2])
 		}
@@ -59,7 +59,7 @@ func startProxy(t *testing.T, n int, args ...string) *proxyProcess {
 	}
 	if len(p.addresses) < n {
 		p.Wait()
-		t.Fatalf("it ended:\n%s", p.said.String())
+		t.Fatalf("it ended:\n%s", p.output.String())
 	}
 	return p
 }
@@ -77,15 +77,15 @@ func (p *proxyProcess) end(t *testing.T) {
 func (p *proxyProcess) wait(t *testing.T) {
 	t.Helper()
 	for p.log.Scan() {
-		p.said.WriteString(p.log.Text() + "\n")
+		p.output.WriteString(p.log.Text() + "\n")
 	}
 	if err := p.Wait(); err != nil {
-		t.Errorf("%v\n%s", err, p.said.String())
+		t.Errorf("%v\n%s", err, p.output.String())
 	}
 }
 
-// through returns a DSN with another address.
-func through(dsn, network, address string) string {
+// withAddress returns a DSN with another address.
+func withAddress(dsn, network, address string) string {
 	cfg, err := mysql.ParseDSN(dsn)
 	if err != nil {
 		panic(err)
@@ -94,7 +94,7 @@ func through(dsn, network, address string) string {
 	return cfg.FormatDSN()
 }
 
-func page(t *testing.T, address string) (status int, body string) {
+func getPage(t *testing.T, address string) (status int, body string) {
 	t.Helper()
 	res, err := http.Get(address)
 	if err != nil {
@@ -111,21 +111,21 @@ func page(t *testing.T, address string) (status int, body string) {
 // TestProxy: the process fills INSERTs of clients on TCP and on a unix socket, and reports its statistics. On
 // SIGTERM it ends cleanly: idle clients are disconnected, and a transaction can be finished.
 func TestProxy(t *testing.T) {
-	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
+	runOnServers(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		direct := open(t, dsn, allocTable, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 1000, 100)",
 			"CREATE TABLE orders (id BIGINT PRIMARY KEY, name VARCHAR(20))")
 		socket := filepath.Join(t.TempDir(), "leafsql.sock")
 		p := startProxy(t, 2, "-dsn", dsn, "-listen", "127.0.0.1:0", "-listen", socket, "-metrics", "127.0.0.1:0")
-		idle := open(t, through(dsn, "tcp", p.addresses[0]), "INSERT INTO orders (name) VALUES ('tcp')")
-		busy := open(t, through(dsn, "unix", socket), "INSERT INTO orders (name) VALUES ('unix')")
-		if ids := number(t, direct, "SELECT SUM(id) FROM orders"); ids != 2001 {
+		idle := open(t, withAddress(dsn, "tcp", p.addresses[0]), "INSERT INTO orders (name) VALUES ('tcp')")
+		busy := open(t, withAddress(dsn, "unix", socket), "INSERT INTO orders (name) VALUES ('unix')")
+		if ids := queryNumber(t, direct, "SELECT SUM(id) FROM orders"); ids != 2001 {
 			t.Errorf("the ids are %d together", ids)
 		}
 		for path, want := range map[string]string{
 			"/healthz": "ok", "/readyz": "ready", "/": "Statements filled",
 			"/metrics": `leafsql_proxy_statements_filled_total{db_name="proxy"} 2`,
 		} {
-			if status, body := page(t, p.metrics+path); status != 200 || !strings.Contains(body, want) {
+			if status, body := getPage(t, p.metrics+path); status != 200 || !strings.Contains(body, want) {
 				t.Errorf("%s: %d\n%s", path, status, body)
 			}
 		}
@@ -144,7 +144,7 @@ func TestProxy(t *testing.T) {
 		idle.SetMaxIdleConns(0)
 		for idle.Ping() == nil { // until it accepts no more clients
 		}
-		if status, _ := page(t, p.metrics+"/readyz"); status != 503 {
+		if status, _ := getPage(t, p.metrics+"/readyz"); status != 503 {
 			t.Errorf("it is ready while it ends: %d", status)
 		}
 		if _, err := tx.Exec("INSERT INTO orders (name) VALUES ('very last')"); err != nil {
@@ -154,7 +154,7 @@ func TestProxy(t *testing.T) {
 			t.Error(err)
 		}
 		p.wait(t)
-		if n := number(t, direct, "SELECT COUNT(*) FROM orders"); n != 4 {
+		if n := queryNumber(t, direct, "SELECT COUNT(*) FROM orders"); n != 4 {
 			t.Errorf("%d rows", n)
 		}
 	})
@@ -166,12 +166,12 @@ func TestProxyStarts(t *testing.T) {
 	dsn := mysqltest.Database(t)
 	db := open(t, dsn, "CREATE USER IF NOT EXISTS proxy_start IDENTIFIED BY 's3cret'")
 	t.Cleanup(func() { db.Exec("DROP USER proxy_start") })
-	name := database(dsn)
+	name := databaseName(dsn)
 	exec(t, db, "GRANT INSERT ON "+name+".* TO proxy_start")
-	of := as(dsn, "proxy_start", "s3cret")
+	of := withUser(dsn, "proxy_start", "s3cret")
 	fails := func(want string, args ...string) {
 		t.Helper()
-		out, _ := ownProcess(t, append([]string{"proxy"}, args...)...).CombinedOutput()
+		out, _ := leafsqlCommand(t, append([]string{"proxy"}, args...)...).CombinedOutput()
 		if text := string(out); !strings.Contains(text, want) || strings.Contains(text, "s3cret") {
 			t.Errorf("leafsql proxy %q: want %q\n%s", args, want, text)
 		}
@@ -181,7 +181,7 @@ func TestProxyStarts(t *testing.T) {
 	startProxy(t, 1, append(local, dsn+"?leafTables=*&leafCreate=true")...).end(t)
 	exec(t, db, allocTable)
 	fails("GRANT SELECT, UPDATE on it", append(local, of)...)
-	fails("correct user and password", append(local, as(dsn, "proxy_start", "wrong"))...)
+	fails("correct user and password", append(local, withUser(dsn, "proxy_start", "wrong"))...)
 	fails("-insecure", "-dsn", dsn, "-listen", "0.0.0.0:0")
 	fails("-insecure", "-dsn", dsn, "-listen", ":0")
 	fails("-drain is negative", "-dsn", dsn, "-drain", "-1s")
@@ -191,7 +191,7 @@ func TestProxyStarts(t *testing.T) {
 	for _, listen := range []string{"127.0.0.1:3399", "localhost:3399", ":3399", "[::]:3399"} {
 		fails("take clients to itself", "-dsn", dsn, "-insecure", "-listen", listen, "-server", "127.0.0.1:3399")
 	}
-	fails("take clients to itself", "-dsn", through(dsn, "tcp", "127.0.0.1:3307"))
+	fails("take clients to itself", "-dsn", withAddress(dsn, "tcp", "127.0.0.1:3307"))
 	fails("-listen: address 3307: missing port in address; write host:port", "-dsn", dsn, "-listen", "3307")
 	exec(t, db, "GRANT SELECT, UPDATE ON "+name+".leaf_alloc TO proxy_start")
 
@@ -201,7 +201,7 @@ func TestProxyStarts(t *testing.T) {
 	}
 	away := "127.0.0.1:" + strconv.Itoa(port)
 	p := startProxy(t, 1, "-dsn", of, "-listen", "127.0.0.1:0", "-metrics", "127.0.0.1:0", "-server", away)
-	client, err := sql.Open("mysql", through(of, "tcp", p.addresses[0]))
+	client, err := sql.Open("mysql", withAddress(of, "tcp", p.addresses[0]))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,11 +210,11 @@ func TestProxyStarts(t *testing.T) {
 	if err := client.Ping(); !errors.As(err, &told) || told.Number != 2003 || strings.Contains(told.Message, away) {
 		t.Errorf("a client whose server is away is told %v", err)
 	}
-	if status, text := page(t, p.metrics+"/readyz"); status != 503 {
+	if status, text := getPage(t, p.metrics+"/readyz"); status != 503 {
 		t.Errorf("it is ready to take clients to a server that is away: %d %s", status, text)
 	}
 	p.end(t)
-	if said := p.said.String(); !strings.Contains(said, away) || !strings.Contains(said, "that -server leads there") || strings.Contains(said, "s3cret") {
+	if said := p.output.String(); !strings.Contains(said, away) || !strings.Contains(said, "that -server leads there") || strings.Contains(said, "s3cret") {
 		t.Error(said)
 	}
 	for _, target := range mysqltest.Targets(t) { // the account does not exist on one of them
@@ -224,16 +224,16 @@ func TestProxyStarts(t *testing.T) {
 		}
 		server := strings.Replace(cfg.Addr, "127.0.0.1", "localhost", 1)
 		p = startProxy(t, 1, "-dsn", of, "-listen", "127.0.0.1:0", "-metrics", "127.0.0.1:0", "-server", server)
-		if status, text := page(t, p.metrics+"/readyz"); status != 200 {
+		if status, text := getPage(t, p.metrics+"/readyz"); status != 200 {
 			t.Errorf("%s: %d %s", target.Name, status, text)
 		}
 		p.end(t)
-		if said := p.said.String(); strings.Contains(said, "does not answer") {
+		if said := p.output.String(); strings.Contains(said, "does not answer") {
 			t.Errorf("%s\n%s", target.Name, said)
 		}
 	}
-	p = startProxy(t, 1, "-dsn", through(of, "tcp", away), "-listen", "127.0.0.1:0")
-	if said := p.said.String(); !strings.Contains(said, "does not answer leafsql's own account") || strings.Contains(said, "s3cret") {
+	p = startProxy(t, 1, "-dsn", withAddress(of, "tcp", away), "-listen", "127.0.0.1:0")
+	if said := p.output.String(); !strings.Contains(said, "does not answer leafsql's own account") || strings.Contains(said, "s3cret") {
 		t.Error(said)
 	}
 	p.end(t)
@@ -242,10 +242,10 @@ func TestProxyStarts(t *testing.T) {
 // TestProxyGuard: if clients break off their logins, leafsql's account logs in at the clients' server. Here it
 // may only log in at the DSN's address, so the log shows the server that was used.
 func TestProxyGuard(t *testing.T) {
-	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
+	runOnServers(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		db := open(t, dsn, allocTable, "CREATE USER IF NOT EXISTS proxy_guard@localhost IDENTIFIED BY 's3cret'")
 		t.Cleanup(func() { db.Exec("DROP USER proxy_guard@localhost") })
-		exec(t, db, "GRANT SELECT, UPDATE ON "+database(dsn)+".* TO proxy_guard@localhost")
+		exec(t, db, "GRANT SELECT, UPDATE ON "+databaseName(dsn)+".* TO proxy_guard@localhost")
 		var socket string
 		var before int
 		if err := db.QueryRow("SELECT @@socket, @@global.max_connect_errors").Scan(&socket, &before); err != nil {
@@ -257,7 +257,7 @@ func TestProxyGuard(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := startProxy(t, 1, "-dsn", through(as(dsn, "proxy_guard", "s3cret"), "unix", socket), "-listen", "127.0.0.1:0", "-server", cfg.Addr)
+		p := startProxy(t, 1, "-dsn", withAddress(withUser(dsn, "proxy_guard", "s3cret"), "unix", socket), "-listen", "127.0.0.1:0", "-server", cfg.Addr)
 		for range 2 {
 			c, err := net.Dial("tcp", p.addresses[0])
 			if err != nil {
@@ -266,10 +266,10 @@ func TestProxyGuard(t *testing.T) {
 			c.Read(make([]byte, 1)) // first byte of the greeting
 			c.Close()
 		}
-		for !strings.Contains(p.said.String(), "disconnected during the login") && p.log.Scan() {
-			p.said.WriteString(p.log.Text() + "\n")
+		for !strings.Contains(p.output.String(), "disconnected during the login") && p.log.Scan() {
+			p.output.WriteString(p.log.Text() + "\n")
 		}
-		if said := p.said.String(); !strings.Contains(said, "Access denied for user 'proxy_guard'@'127.0.0.1'") {
+		if said := p.output.String(); !strings.Contains(said, "Access denied for user 'proxy_guard'@'127.0.0.1'") {
 			t.Error(said)
 		}
 		p.end(t)
@@ -279,7 +279,7 @@ func TestProxyGuard(t *testing.T) {
 // TestProxyBehindSocket: with MySQL's unix socket, clients without TLS could not log in, so the proxy does not
 // start without a certificate. MariaDB accepts such clients.
 func TestProxyBehindSocket(t *testing.T) {
-	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
+	runOnServers(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		db := open(t, dsn, allocTable)
 		var socket string
 		if err := db.QueryRow("SELECT @@socket").Scan(&socket); err != nil {
@@ -290,9 +290,9 @@ func TestProxyBehindSocket(t *testing.T) {
 			p.end(t)
 			return
 		}
-		for _, of := range []string{dsn, through(dsn, "unix", socket)} {
+		for _, of := range []string{dsn, withAddress(dsn, "unix", socket)} {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			status, _, errs := leafsql(ctx, "proxy", "-dsn", of, "-listen", "127.0.0.1:0", "-server", socket)
+			status, _, errs := runLeafsql(ctx, "proxy", "-dsn", of, "-listen", "127.0.0.1:0", "-server", socket)
 			if cancel(); status == 0 || !strings.Contains(errs, "set -cert and -key") {
 				t.Errorf("-dsn %s: status %d, %s, want an error that names -cert", of, status, errs)
 			}
@@ -322,7 +322,7 @@ func TestProxyProtocol(t *testing.T) {
 	if got := answer(p.addresses[0], junk); !strings.Contains(got, "no PROXY header came from 127.0.0.1") {
 		t.Errorf("without a header: %q", got)
 	}
-	cfg, err := mysql.ParseDSN(through(dsn, "tcp", p.addresses[0]))
+	cfg, err := mysql.ParseDSN(withAddress(dsn, "tcp", p.addresses[0]))
 	if err != nil {
 		t.Fatal(err)
 	}

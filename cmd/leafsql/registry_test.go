@@ -18,7 +18,7 @@ import (
 // TestInitRegistry: the wait for worker ids starts with init. There is no wait if the registry is declared new,
 // which only works once.
 func TestInitRegistry(t *testing.T) {
-	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
+	runOnServers(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		db := open(t, dsn, "CREATE TABLE events (id BIGINT PRIMARY KEY)")
 		leaf := dsn + "?leafTables=events::snowflake"
 		insert := func() error {
@@ -45,17 +45,17 @@ func TestInitRegistry(t *testing.T) {
 				t.Errorf("a dry run: %s", out)
 			}
 		}
-		if n := number(t, db, "SELECT COUNT(*) FROM leaf_worker"); n != 0 {
+		if n := queryNumber(t, db, "SELECT COUNT(*) FROM leaf_worker"); n != 0 {
 			t.Errorf("a dry run wrote %d rows", n)
 		}
 		out := mustRun(t, exitOK, "init", "-dsn", leaf)
 		if !strings.Contains(out, documents+"\n-- ids are safe from ") || strings.Contains(out, "nothing to do") {
 			t.Error(out)
 		}
-		if n := number(t, db, "SELECT COUNT(*) FROM leaf_worker"); n != 1025 {
+		if n := queryNumber(t, db, "SELECT COUNT(*) FROM leaf_worker"); n != 1025 {
 			t.Errorf("%d rows", n)
 		}
-		if n := number(t, db, "SELECT MIN(hw) DIV 1000 - UNIX_TIMESTAMP() FROM leaf_worker WHERE worker_id >= 0"); n < 90 || n > 120 {
+		if n := queryNumber(t, db, "SELECT MIN(hw) DIV 1000 - UNIX_TIMESTAMP() FROM leaf_worker WHERE worker_id >= 0"); n < 90 || n > 120 {
 			t.Errorf("the wait is %d s", n)
 		}
 		if err := insert(); err == nil || !strings.Contains(err.Error(), "its ids are safe from") {
@@ -65,12 +65,12 @@ func TestInitRegistry(t *testing.T) {
 			if out := mustRun(t, exitOK, "init", "-dsn", leaf, dry); !strings.Contains(out, "nothing to do") || strings.Contains(out, "worker ids") {
 				t.Error(out)
 			}
-			status, out, errs := leafsql(t.Context(), "init", "-dsn", leaf, "-new-registry", dry)
+			status, out, errs := runLeafsql(t.Context(), "init", "-dsn", leaf, "-new-registry", dry)
 			if status != exitProblems || !strings.Contains(errs, "leave -new-registry out") || out != "" {
 				t.Errorf("in use: %d, %s%s", status, out, errs)
 			}
 		}
-		if status, _, errs := leafsql(t.Context(), "init", "-dsn", leaf+"&leafLease=30s"); status != exitFailure || strings.Count(errs, "leafsql: ") != 1 {
+		if status, _, errs := runLeafsql(t.Context(), "init", "-dsn", leaf+"&leafLease=30s"); status != exitFailure || strings.Count(errs, "leafsql: ") != 1 {
 			t.Errorf("another lease: %d, %s", status, errs)
 		}
 
@@ -83,7 +83,7 @@ func TestInitRegistry(t *testing.T) {
 		if out := mustRun(t, exitOK, "init", "-dsn", changed); !strings.Contains(out, ": write the registry's own document\n-- ids are safe from ") {
 			t.Error(out)
 		}
-		if n := number(t, db, "SELECT MIN(hw) DIV 1000 - UNIX_TIMESTAMP() FROM leaf_worker WHERE worker_id >= 0"); n < 60 || n > 90 {
+		if n := queryNumber(t, db, "SELECT MIN(hw) DIV 1000 - UNIX_TIMESTAMP() FROM leaf_worker WHERE worker_id >= 0"); n < 60 || n > 90 {
 			t.Errorf("the wait is %d s", n)
 		}
 
@@ -93,7 +93,7 @@ func TestInitRegistry(t *testing.T) {
 		if out := mustRun(t, exitProblems, "init", "-dsn", changed, "-dry-run"); !strings.HasSuffix(out, renewed) {
 			t.Error(out)
 		}
-		if n := number(t, db, "SELECT COUNT(*) FROM leaf_worker WHERE registry = 'another'"); n != 1025 {
+		if n := queryNumber(t, db, "SELECT COUNT(*) FROM leaf_worker WHERE registry = 'another'"); n != 1025 {
 			t.Errorf("a dry run left %d rows as they were", n)
 		}
 		if out := mustRun(t, exitOK, "init", "-dsn", changed); !strings.Contains(out, renewed+"-- ids are safe from ") {

@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func ownProcess(t *testing.T, args ...string) *osexec.Cmd {
+func leafsqlCommand(t *testing.T, args ...string) *osexec.Cmd {
 	cmd := osexec.CommandContext(t.Context(), os.Args[0], args...)
 	cmd.Env = append(os.Environ(), "LEAFSQL_TEST_MAIN=1")
 	return cmd
@@ -62,7 +62,7 @@ func TestServe(t *testing.T) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := ownProcess(t, "serve", "-listen", "127.0.0.1:0", "-config", file)
+	cmd := leafsqlCommand(t, "serve", "-listen", "127.0.0.1:0", "-config", file)
 	log, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -98,7 +98,7 @@ func TestServe(t *testing.T) {
 // TestExitCodes: help exits with 0, and an impossible request with 2.
 func TestExitCodes(t *testing.T) {
 	for args, want := range map[string]int{"serve -h": 0, "": 2, "nosuch": 2, "serve -nosuch": 2, "serve": 2, "serve -dsn x": 2, "serve -log-format xml": 2, "serve -dsn app@tcp(h:1)/db -listen 256.0.0.1:1": 2} {
-		cmd := ownProcess(t, strings.Fields(args)...)
+		cmd := leafsqlCommand(t, strings.Fields(args)...)
 		out, _ := cmd.CombinedOutput()
 		if got := cmd.ProcessState.ExitCode(); got != want || len(out) == 0 {
 			t.Errorf("leafsql %s: exit code %d, want %d\n%s", args, got, want, out)
@@ -116,7 +116,7 @@ func TestLogsJSON(t *testing.T) {
 		{"serve", "serving ids", "127.0.0.1:0", "leafsql: ended", 0}, {"serve", "", "256.0.0.1:1", "leafsql: failed", 2},
 		{"proxy", "taking clients to their server", "127.0.0.1:0", "leafsql: ended", 0}, {"proxy", "", "127.0.0.1:x", "leafsql: failed", 2},
 	} {
-		cmd := ownProcess(t, c.command, "-dsn", "app:s3cret@tcp(127.0.0.1:1)/away", "-listen", c.listen, "-log-format", "json")
+		cmd := leafsqlCommand(t, c.command, "-dsn", "app:s3cret@tcp(127.0.0.1:1)/away", "-listen", c.listen, "-log-format", "json")
 		log, err := cmd.StderrPipe()
 		if err != nil {
 			t.Fatal(err)

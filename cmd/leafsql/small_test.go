@@ -33,10 +33,10 @@ func TestDecode(t *testing.T) {
 		Worker, Sequence int
 	}
 	want := []id{{"1541815603606036480", 378, 0}, {"4096", 1, 0}}
-	if got := jsonOf[[]id](t, exitOK, "decode", "1541815603606036480", "4096"); !slices.Equal(got, want) {
+	if got := runJSON[[]id](t, exitOK, "decode", "1541815603606036480", "4096"); !slices.Equal(got, want) {
 		t.Errorf("%+v", got)
 	}
-	cmd := ownProcess(t, "decode", "-", "-json") // a flag after the ids
+	cmd := leafsqlCommand(t, "decode", "-", "-json") // a flag after the ids
 	cmd.Stdin = strings.NewReader("1541815603606036480\n4096\n")
 	piped, err := cmd.Output()
 	var got []id
@@ -47,7 +47,7 @@ func TestDecode(t *testing.T) {
 		t.Errorf("from standard input: %v\n%s", err, piped)
 	}
 	for _, bad := range []string{"", "x", "0", "-layout 1-2-3 7", "4096 -- -json", "-- 4096 -json", "9223372036854775808"} {
-		if status, _, errs := leafsql(t.Context(), append([]string{"decode"}, strings.Fields(bad)...)...); status != exitFailure || !strings.HasPrefix(errs, "leafsql: ") {
+		if status, _, errs := runLeafsql(t.Context(), append([]string{"decode"}, strings.Fields(bad)...)...); status != exitFailure || !strings.HasPrefix(errs, "leafsql: ") {
 			t.Errorf("%q: %d %s", bad, status, errs)
 		}
 	}
@@ -63,7 +63,7 @@ func TestVersion(t *testing.T) {
 			t.Error(flag, again)
 		}
 	}
-	if got := jsonOf[struct{ Version string }](t, exitOK, "version", "-json"); got.Version != version.Of() {
+	if got := runJSON[struct{ Version string }](t, exitOK, "version", "-json"); got.Version != version.Of() {
 		t.Errorf("%+v", got)
 	}
 }
@@ -104,32 +104,32 @@ func TestTags(t *testing.T) {
 
 // TestBench: a bench removes its tables, and uses no tag.
 func TestBench(t *testing.T) {
-	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
+	runOnServers(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		db := open(t, dsn, allocTable, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 1, 10)")
-		figures := jsonOf[[]benchResult](t, exitOK, "bench", "-for", "50ms", "-clients", "2", "-dsn", dsn)
+		figures := runJSON[[]benchResult](t, exitOK, "bench", "-for", "50ms", "-clients", "2", "-dsn", dsn)
 		if len(figures) != 2 || figures[0].Rows == 0 || figures[1].Rows == 0 || figures[1].Keys != "leaf_alloc" {
 			t.Errorf("%+v", figures)
 		}
-		if n := number(t, db, "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE()"); n != 1 {
+		if n := queryNumber(t, db, "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE()"); n != 1 {
 			t.Errorf("%d tables are left", n)
 		}
-		if n := number(t, db, "SELECT MAX(max_id) FROM leaf_alloc"); n != 1 {
+		if n := queryNumber(t, db, "SELECT MAX(max_id) FROM leaf_alloc"); n != 1 {
 			t.Errorf("max_id is %d", n)
 		}
 		exec(t, db, "CREATE TABLE "+benchCounted+" (n INT)")
-		if status, _, errs := leafsql(t.Context(), "bench", "-dsn", dsn); status != exitFailure || !strings.Contains(errs, "already exists") || !strings.Contains(errs, "DROP TABLE IF EXISTS "+benchFilled+", "+benchCounted+", "+benchAlloc) {
+		if status, _, errs := runLeafsql(t.Context(), "bench", "-dsn", dsn); status != exitFailure || !strings.Contains(errs, "already exists") || !strings.Contains(errs, "DROP TABLE IF EXISTS "+benchFilled+", "+benchCounted+", "+benchAlloc) {
 			t.Errorf("over a table of that name: %d %s", status, errs)
 		}
-		if n := number(t, db, "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE()"); n != 2 {
+		if n := queryNumber(t, db, "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE()"); n != 2 {
 			t.Errorf("%d tables are left", n)
 		}
 	})
 }
 
-// full is a file on a full disk.
-type full struct{}
+// fullDisk is a file on a full disk.
+type fullDisk struct{}
 
-func (full) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
+func (fullDisk) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
 
 // TestOutputIsLost: the exit code of a report that could not be written is not 0 or 1.
 func TestOutputIsLost(t *testing.T) {
@@ -144,7 +144,7 @@ func TestOutputIsLost(t *testing.T) {
 		if words[0] == "init" {
 			words[len(words)-1] += "?leafTables=none"
 		}
-		status := run(t.Context(), &screen.Screen{Out: full{}, Err: &errs}, words)
+		status := run(t.Context(), &screen.Screen{Out: fullDisk{}, Err: &errs}, words)
 		if words[0] != "help" && (status != exitFailure || !strings.HasPrefix(errs.String(), "leafsql: "+words[0]+": writing the output: ")) {
 			t.Errorf("%s: %d %s", args, status, errs.String())
 		}
@@ -153,7 +153,7 @@ func TestOutputIsLost(t *testing.T) {
 
 // TestNoSuchStep: a mistyped step is answered with the list of steps, and not with the next step.
 func TestNoSuchStep(t *testing.T) {
-	status, _, errs := leafsql(t.Context(), "migrate", "orders", "-dsn", "app@tcp(127.0.0.1:1)/shop", "-do", "swich")
+	status, _, errs := runLeafsql(t.Context(), "migrate", "orders", "-dsn", "app@tcp(127.0.0.1:1)/shop", "-do", "swich")
 	if status != exitFailure || !strings.Contains(errs, `there is no step "swich"; the steps are widen, switch, drop and unguard`) {
 		t.Error(status, errs)
 	}
@@ -167,7 +167,7 @@ func TestSameShardTwice(t *testing.T) {
 		if strings.HasPrefix(args, "migrate") {
 			words = append(words, "orders")
 		}
-		if status, _, errs := leafsql(t.Context(), words...); status != exitFailure || !strings.Contains(errs, "name each database once") {
+		if status, _, errs := runLeafsql(t.Context(), words...); status != exitFailure || !strings.Contains(errs, "name each database once") {
 			t.Errorf("%s: %d %s", args, status, errs)
 		}
 	}

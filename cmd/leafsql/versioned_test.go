@@ -19,16 +19,16 @@ func TestVersionedTables(t *testing.T) {
 	const versioned = " WITH SYSTEM VERSIONING"
 	db := open(t, dsn, "CREATE TABLE orders (id INT AUTO_INCREMENT PRIMARY KEY, n INT)"+versioned, "INSERT INTO orders (n) VALUES (1), (2)", "UPDATE orders SET n = 3",
 		"CREATE TABLE users (id BIGINT PRIMARY KEY)"+versioned, "INSERT INTO users VALUES (7)", "CREATE TABLE small (id TINYINT PRIMARY KEY)"+versioned)
-	report := jsonOf[check.Report](t, exitProblems, "check", "-dsn", dsn+"?leafTables=*")
+	report := runJSON[check.Report](t, exitProblems, "check", "-dsn", dsn+"?leafTables=*")
 	if len(report.Tables) != 3 {
 		t.Errorf("check finds %+v, want three tables", report.Tables)
 	}
 	mustRun(t, exitOK, "init", "-dsn", dsn+"?leafTables=users,small")
-	if next := number(t, db, "SELECT max_id FROM leaf_alloc WHERE biz_tag = 'users'"); next != 8 {
+	if next := queryNumber(t, db, "SELECT max_id FROM leaf_alloc WHERE biz_tag = 'users'"); next != 8 {
 		t.Errorf("init puts users at %d, want 8", next)
 	}
 	exec(t, db, "UPDATE leaf_alloc SET max_id = 120 WHERE biz_tag = 'small'")
-	for _, f := range jsonOf[check.Report](t, exitProblems, "check", "-dsn", dsn+"?leafTables=orders,small").Findings {
+	for _, f := range runJSON[check.Report](t, exitProblems, "check", "-dsn", dsn+"?leafTables=orders,small").Findings {
 		if f.Code == "key-filling" || f.Code == "auto-increment" {
 			exec(t, db, f.SQL...)
 		}
@@ -39,7 +39,7 @@ func TestVersionedTables(t *testing.T) {
 	}
 	out := mustRun(t, exitOK, "migrate", "-dsn", dsn, "-do=unguard", "orders")
 	exec(t, openLeaf(t, dsn+"?leafTables=orders"), "INSERT INTO orders (n) VALUES (9)")
-	if n := number(t, db, "SELECT COUNT(*) FROM orders FOR SYSTEM_TIME ALL"); n != 5 {
+	if n := queryNumber(t, db, "SELECT COUNT(*) FROM orders FOR SYSTEM_TIME ALL"); n != 5 {
 		t.Errorf("%d rows with their history, want 5", n)
 	}
 	_, back, _ := strings.Cut(out, ": SET STATEMENT ")

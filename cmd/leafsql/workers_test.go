@@ -27,7 +27,7 @@ func TestWorkers(t *testing.T) {
 		t.Fatal(err)
 	}
 	args := []string{"workers", "-dsn", "app@tcp(127.0.0.1:3306)/shop?leafWorker=" + source + "&leafSnowflake=41-5-12"}
-	if got := jsonOf[[]holder](t, exitOK, args...); len(got) != 0 {
+	if got := runJSON[[]holder](t, exitOK, args...); len(got) != 0 {
 		t.Errorf("of an empty registry %+v", got)
 	}
 	keeper, err := worker.Keep(open, worker.Config{Workers: 32, NewRegistry: true, Owner: "shop-3:4711"})
@@ -39,7 +39,7 @@ func TestWorkers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := jsonOf[[]holder](t, exitOK, args...)
+	got := runJSON[[]holder](t, exitOK, args...)
 	if len(got) != 1 || got[0].Worker != status.Worker || got[0].Owner != "shop-3:4711" || got[0].Expired || time.Until(got[0].Until) > 2*time.Minute {
 		t.Errorf("%+v, and worker id %d is held", got, status.Worker)
 	}
@@ -49,11 +49,11 @@ func TestWorkers(t *testing.T) {
 	if err := keeper.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if got := jsonOf[[]holder](t, exitOK, args...); len(got) != 0 {
+	if got := runJSON[[]holder](t, exitOK, args...); len(got) != 0 {
 		t.Errorf("given back, it is still of %+v", got)
 	}
 	s.Kill9()
-	if status, _, errs := leafsql(t.Context(), args...); status != exitFailure || !strings.Contains(errs, "cannot be said") && !strings.HasPrefix(errs, "leafsql: ") {
+	if status, _, errs := runLeafsql(t.Context(), args...); status != exitFailure || !strings.Contains(errs, "cannot be said") && !strings.HasPrefix(errs, "leafsql: ") {
 		t.Errorf("without the registry: %d %s", status, errs)
 	}
 }
@@ -61,23 +61,23 @@ func TestWorkers(t *testing.T) {
 // TestDefaultWorkers: leaf_worker, the default source of worker ids, is handled like leaf_alloc: check reports
 // it missing, init creates it, workers reads it, and the SQL of a finding fixes it.
 func TestDefaultWorkers(t *testing.T) {
-	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
+	runOnServers(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		db := open(t, dsn, "CREATE TABLE events (id BIGINT PRIMARY KEY, a INT)")
 		leaf := dsn + "?leafTables=events:id:snowflake"
-		if status, _, errs := leafsql(t.Context(), "workers", "-dsn", leaf); status != exitFailure || !strings.Contains(errs, "leafsql init creates it") {
+		if status, _, errs := runLeafsql(t.Context(), "workers", "-dsn", leaf); status != exitFailure || !strings.Contains(errs, "leafsql init creates it") {
 			t.Errorf("without the table: %d %s", status, errs)
 		}
-		if got := found(jsonOf[check.Report](t, exitProblems, "check", "-dsn", leaf)); !slices.Equal(got, []string{"leases-missing leaf_worker"}) {
+		if got := listFindings(runJSON[check.Report](t, exitProblems, "check", "-dsn", leaf)); !slices.Equal(got, []string{"leases-missing leaf_worker"}) {
 			t.Errorf("without the table check finds %v", got)
 		}
-		if got := found(jsonOf[check.Report](t, exitOK, "check", "-dsn", leaf+"&leafCreate=true")); !slices.Equal(got, []string{"leases-missing leaf_worker"}) {
+		if got := listFindings(runJSON[check.Report](t, exitOK, "check", "-dsn", leaf+"&leafCreate=true")); !slices.Equal(got, []string{"leases-missing leaf_worker"}) {
 			t.Errorf("with leafCreate check finds %v", got)
 		}
 		planned := mustRun(t, exitProblems, "init", "-dsn", leaf, "-dry-run")
 		if strings.Count(planned, "CREATE TABLE") != 1 || !strings.Contains(planned, "`leaf_worker`") {
 			t.Errorf("planned is\n%s", planned)
 		}
-		if n := number(t, db, "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE()"); n != 1 {
+		if n := queryNumber(t, db, "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE()"); n != 1 {
 			t.Fatalf("a dry run left %d tables", n)
 		}
 		if done := mustRun(t, exitOK, "init", "-dsn", leaf); !strings.HasPrefix(done, planned) {
@@ -86,10 +86,10 @@ func TestDefaultWorkers(t *testing.T) {
 		if out := mustRun(t, exitOK, "init", "-dsn", leaf); !strings.Contains(out, "nothing to do") {
 			t.Error(out)
 		}
-		if got := found(jsonOf[check.Report](t, exitOK, "check", "-dsn", leaf)); len(got) > 0 {
+		if got := listFindings(runJSON[check.Report](t, exitOK, "check", "-dsn", leaf)); len(got) > 0 {
 			t.Errorf("after init check finds %v", got)
 		}
-		if got := jsonOf[[]holder](t, exitOK, "workers", "-dsn", leaf); len(got) != 0 {
+		if got := runJSON[[]holder](t, exitOK, "workers", "-dsn", leaf); len(got) != 0 {
 			t.Errorf("of an empty table %+v", got)
 		}
 
@@ -100,9 +100,9 @@ func TestDefaultWorkers(t *testing.T) {
 		}
 		defer filled.Close()
 		exec(t, filled, "INSERT INTO events (a) VALUES (1)")
-		id := number(t, db, "SELECT id FROM events")
+		id := queryNumber(t, db, "SELECT id FROM events")
 		for _, dsn := range []string{leaf, dsn, dsn + "?leafWorker=mysql()", dsn + "?leafStore=" + url.QueryEscape(dsn)} {
-			got := jsonOf[[]holder](t, exitOK, "workers", "-dsn", dsn)
+			got := runJSON[[]holder](t, exitOK, "workers", "-dsn", dsn)
 			if len(got) != 1 || int64(got[0].Worker) != id>>12&1023 || got[0].Expired || !strings.Contains(got[0].Owner, strconv.Itoa(os.Getpid())) || time.Until(got[0].Until) > 2*time.Minute {
 				t.Errorf("%s: %+v for the id %d", dsn, got, id)
 			}
@@ -111,7 +111,7 @@ func TestDefaultWorkers(t *testing.T) {
 			t.Error(out)
 		}
 		filled.Close()
-		if got := jsonOf[[]holder](t, exitOK, "workers", "-dsn", leaf); len(got) != 0 {
+		if got := runJSON[[]holder](t, exitOK, "workers", "-dsn", leaf); len(got) != 0 {
 			t.Errorf("given back, it is still of %+v", got)
 		}
 	})
@@ -120,22 +120,22 @@ func TestDefaultWorkers(t *testing.T) {
 // TestDefaultWorkersRights: missing rights on leaf_worker are found, whether the table exists or not, and the
 // SQL of the finding grants them.
 func TestDefaultWorkersRights(t *testing.T) {
-	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
-		name := database(dsn)
+	runOnServers(t, func(t *testing.T, target mysqltest.Target, dsn string) {
+		name := databaseName(dsn)
 		db := open(t, dsn, "CREATE TABLE events (id BIGINT PRIMARY KEY, a INT)",
 			"CREATE USER "+name+"@'%' IDENTIFIED BY 'Secret-9.word'",
 			"GRANT SELECT, INSERT, TRIGGER ON "+name+".events TO "+name+"@'%'", "GRANT CREATE TEMPORARY TABLES ON "+name+".* TO "+name+"@'%'")
 		t.Cleanup(func() { db.Exec("DROP USER " + name + "@'%'") })
-		leaf := as(dsn, name, "Secret-9.word") + "?leafTables=events:id:snowflake"
+		leaf := withUser(dsn, name, "Secret-9.word") + "?leafTables=events:id:snowflake"
 		mended := func(want string) {
 			t.Helper()
-			report := jsonOf[check.Report](t, exitProblems, "check", "-dsn", leaf)
+			report := runJSON[check.Report](t, exitProblems, "check", "-dsn", leaf)
 			f := report.Findings[0]
 			if f.Code != "rights" || !strings.Contains(f.Message, want) {
 				t.Fatalf("%+v", report.Findings)
 			}
 			exec(t, db, f.SQL...)
-			if got := found(jsonOf[check.Report](t, exitFailure, "check", "-dsn", leaf)); !slices.Equal(got, []string{"hidden"}) {
+			if got := listFindings(runJSON[check.Report](t, exitFailure, "check", "-dsn", leaf)); !slices.Equal(got, []string{"hidden"}) {
 				t.Errorf("with the rights there is %v", got)
 			}
 		}
@@ -158,7 +158,7 @@ func TestWorkersRefuses(t *testing.T) {
 		"leafWorker=nosuch(x)":                 "registered are",
 		"leafWorker=static(7)&leafSnowflake=1": "layout",
 	} {
-		status, out, errs := leafsql(t.Context(), "workers", "-dsn", "app@tcp(127.0.0.1:3306)/shop?"+parameters)
+		status, out, errs := runLeafsql(t.Context(), "workers", "-dsn", "app@tcp(127.0.0.1:3306)/shop?"+parameters)
 		if status != exitFailure || !strings.Contains(errs, want) {
 			t.Errorf("%q: %d\n%s%s", parameters, status, errs, out)
 		}

@@ -33,7 +33,7 @@ func TestAlter(t *testing.T) {
 				}
 				exec(t, db, "DROP TABLE IF EXISTS t")
 				exec(t, db, "CREATE TABLE t ("+def+")")
-				before := show(t, db)
+				before := showCreate(t, db)
 				name := regexp.MustCompile("^`((?:[^`]|``)+)`").FindStringSubmatch(def)[1]
 				col, err := column.FromCreateTable(before, strings.ReplaceAll(name, "``", "`"))
 				if err != nil {
@@ -42,11 +42,11 @@ func TestAlter(t *testing.T) {
 				want := strings.Replace(before, " AUTO_INCREMENT", "", 1)
 				want = regexp.MustCompile("(?m)^(  `"+regexp.QuoteMeta(name)+"` )(tiny|small|medium|big)?int(\\(\\d+\\))?").ReplaceAllString(want, "${1}bigint")
 				exec(t, db, col.Widen().WithoutAutoIncrement().Alter("t"))
-				if got := show(t, db); plain(got) != plain(want) {
+				if got := showCreate(t, db); withoutDisplayWidths(got) != withoutDisplayWidths(want) {
 					t.Errorf("%s\nbecame\n%s\nwant\n%s", before, got, want)
 				}
 				// And back.
-				col, err = column.FromCreateTable(show(t, db), strings.ReplaceAll(name, "``", "`"))
+				col, err = column.FromCreateTable(showCreate(t, db), strings.ReplaceAll(name, "``", "`"))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -54,7 +54,7 @@ func TestAlter(t *testing.T) {
 					t.Errorf("%s: still AUTO_INCREMENT", def)
 				}
 				exec(t, db, col.WithAutoIncrement().Alter("t"))
-				if got := show(t, db); !strings.Contains(got, " AUTO_INCREMENT") {
+				if got := showCreate(t, db); !strings.Contains(got, " AUTO_INCREMENT") {
 					t.Errorf("no AUTO_INCREMENT again: %s", got)
 				}
 			}
@@ -62,8 +62,8 @@ func TestAlter(t *testing.T) {
 	}
 }
 
-// plain removes the display widths that some servers add.
-func plain(create string) string {
+// withoutDisplayWidths removes the display widths that some servers add.
+func withoutDisplayWidths(create string) string {
 	return regexp.MustCompile(`bigint\(\d+\)`).ReplaceAllString(strings.ReplaceAll(create, " DEFAULT NULL", ""), "bigint")
 }
 
@@ -74,7 +74,7 @@ func exec(t *testing.T, db *sql.DB, text string) {
 	}
 }
 
-func show(t *testing.T, db *sql.DB) string {
+func showCreate(t *testing.T, db *sql.DB) string {
 	t.Helper()
 	var name, create string
 	if err := db.QueryRow("SHOW CREATE TABLE t").Scan(&name, &create); err != nil {

@@ -15,15 +15,15 @@ import (
 	"github.com/leafsql/leafsql/testutil/selfsigned"
 )
 
-const nowhere = "app:s3cret@tcp(127.0.0.1:1)/away"
+const unreachableDSN = "app:s3cret@tcp(127.0.0.1:1)/away"
 
 // TestToken: all paths except those that balancers probe require the token.
 func TestToken(t *testing.T) {
-	_, server := start(t, Config{DSN: nowhere, Token: "t0ken"})
+	_, server := startServer(t, Config{DSN: unreachableDSN, Token: "t0ken"})
 	for _, path := range []string{"/", "/metrics", "/cache", "/db", "/decodeSnowflakeId", "/api/segment/get/x", "/api/snowflake/get/x", "/nosuch"} {
 		for _, header := range []string{"", "Bearer ", "Bearer wrong", "bearer wrong", "Basic eDp3cm9uZw==", "t0ken", "Bearert0ken", "Other t0ken", "Bearer T0KEN"} {
 			a := get(t, server+path, "Authorization", header)
-			a.problem(t, 401, "unauthorized")
+			a.wantProblem(t, 401, "unauthorized")
 			if a.header.Get("WWW-Authenticate") == "" {
 				t.Error(a.header)
 			}
@@ -34,13 +34,13 @@ func TestToken(t *testing.T) {
 			}
 		}
 	}
-	get(t, server+"/healthz").want(t, "ok\n")
+	get(t, server+"/healthz").wantBody(t, "ok\n")
 }
 
 // TestTLS: the server offers HTTP/2 over TLS, and answers nothing in plain text.
 func TestTLS(t *testing.T) {
 	cert, certFile, keyFile := selfsigned.Files(t)
-	_, server, _ := run(t, Config{DSN: nowhere, TLSCert: certFile, TLSKey: keyFile})
+	_, server, _ := runServer(t, Config{DSN: unreachableDSN, TLSCert: certFile, TLSKey: keyFile})
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: cert.Client(), ForceAttemptHTTP2: true}}
 	defer client.CloseIdleConnections()
 	res, err := client.Get(server + "/healthz")
@@ -59,7 +59,7 @@ func TestTLS(t *testing.T) {
 // TestIdleConnectionsHTTP2: a connection of HTTP/2 is also closed after its answer if connections are scarce.
 func TestIdleConnectionsHTTP2(t *testing.T) {
 	cert, certFile, keyFile := selfsigned.Files(t)
-	_, server, _ := run(t, Config{DSN: nowhere, TLSCert: certFile, TLSKey: keyFile, MaxConnections: 1})
+	_, server, _ := runServer(t, Config{DSN: unreachableDSN, TLSCert: certFile, TLSKey: keyFile, MaxConnections: 1})
 	for range 3 {
 		client := &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{TLSClientConfig: cert.Client(), ForceAttemptHTTP2: true}}
 		defer client.CloseIdleConnections() // after all of the clients
@@ -79,7 +79,7 @@ func TestIdleConnectionsHTTP2(t *testing.T) {
 func TestWarnOpen(t *testing.T) {
 	for address, warned := range map[string]bool{"127.0.0.1:1": false, "[::1]:1": false, "0.0.0.0:1": true, "[::]:1": true, "10.0.0.1:1": true} {
 		var log bytes.Buffer
-		s, _ := start(t, Config{DSN: nowhere, Token: "t0ken", Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		s, _ := startServer(t, Config{DSN: unreachableDSN, Token: "t0ken", Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		s.warnOpen(address)
 		if strings.Contains(log.String(), "WARN") != warned || strings.Contains(log.String(), "t0ken") {
 			t.Errorf("%s: %s", address, log.String())
@@ -89,16 +89,16 @@ func TestWarnOpen(t *testing.T) {
 
 // TestLimits: a request above a limit is refused or has to wait.
 func TestLimits(t *testing.T) {
-	s, server := start(t, Config{DSN: nowhere, MaxRequests: 8})
+	s, server := startServer(t, Config{DSN: unreachableDSN, MaxRequests: 8})
 	s.requests.Add(8)
-	get(t, server+"/decodeSnowflakeId?snowflakeId=1").problem(t, 503, "busy")
-	get(t, server+"/healthz").want(t, "ok\n")
+	get(t, server+"/decodeSnowflakeId?snowflakeId=1").wantProblem(t, 503, "busy")
+	get(t, server+"/healthz").wantBody(t, "ok\n")
 	s.requests.Add(-8)
 	for range cap(s.pages) {
 		s.pages <- struct{}{}
 	}
-	get(t, server+"/metrics").problem(t, 503, "busy")
-	get(t, server+"/decodeSnowflakeId?snowflakeId=4194304").want(t, get(t, server+"/decodeSnowflakeId?snowflakeId=4194304").body)
+	get(t, server+"/metrics").wantProblem(t, 503, "busy")
+	get(t, server+"/decodeSnowflakeId?snowflakeId=4194304").wantBody(t, get(t, server+"/decodeSnowflakeId?snowflakeId=4194304").body)
 	for range cap(s.pages) {
 		<-s.pages
 	}
@@ -110,7 +110,7 @@ func TestLimits(t *testing.T) {
 	}
 
 	// With one connection, the next one is answered when the first is closed.
-	_, server, _ = run(t, Config{DSN: nowhere, MaxConnections: 1})
+	_, server, _ = runServer(t, Config{DSN: unreachableDSN, MaxConnections: 1})
 	first, second := dial(t, server), dial(t, server)
 	second.SetReadDeadline(time.Now().Add(200 * time.Millisecond))
 	if got := healthz(second); got != "" {
@@ -145,8 +145,8 @@ func healthz(c net.Conn) string {
 // the metrics show it, even if the connections send no request.
 func TestIdleConnections(t *testing.T) {
 	const limit = 3000
-	var log lines
-	s, server, stop := run(t, Config{DSN: nowhere, MaxConnections: limit, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	var log logBuffer
+	s, server, stop := runServer(t, Config{DSN: unreachableDSN, MaxConnections: limit, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	var idle []net.Conn
 	for i := range limit + 200 {
 		c := dial(t, server)
@@ -163,7 +163,7 @@ func TestIdleConnections(t *testing.T) {
 	if a := get(t, server+"/healthz"); a.code != 200 {
 		t.Error(a)
 	}
-	eventually(t, "the gauges", func() bool { // the connections that were closed last may still be counted
+	waitFor(t, "the gauges", func() bool { // the connections that were closed last may still be counted
 		a := get(t, server+"/metrics")
 		return strings.Contains(a.body, "leafsql_http_connections_limit 3000\n") && strings.Contains(a.body, fmt.Sprintf("leafsql_http_connections %d\n", limit-limit/8+1))
 	})
@@ -174,13 +174,16 @@ func TestIdleConnections(t *testing.T) {
 	for range limit / 8 { // they end after 5 s without a request
 		idle = append(idle, dial(t, server))
 	}
-	eventually(t, "the line at the limit", func() bool { return log.count("WARN", none) == 1 })
-	eventually(t, "an answer", func() bool { c, err := ask(t.Context(), "GET", server+"/healthz"); return err == nil && c.code == 200 })
+	waitFor(t, "the line at the limit", func() bool { return log.count("WARN", none) == 1 })
+	waitFor(t, "an answer", func() bool {
+		c, err := sendRequest(t.Context(), "GET", server+"/healthz")
+		return err == nil && c.code == 200
+	})
 	for _, c := range idle {
 		c.Close()
 	}
-	eventually(t, "the end of all", func() bool { return s.connections.open.Load() <= 1 })
-	get(t, server+"/healthz").want(t, "ok\n")
+	waitFor(t, "the end of all", func() bool { return s.connections.open.Load() <= 1 })
+	get(t, server+"/healthz").wantBody(t, "ok\n")
 	if log.count("WARN", "connections") != 2 || log.count("INFO", half) != 1 {
 		t.Error(log.String())
 	}

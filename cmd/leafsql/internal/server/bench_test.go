@@ -15,8 +15,8 @@ import (
 // BenchmarkHTTP lets 64 clients request ids and, in turns, a constant from a bare http.Server: ratio is the
 // rate of ids divided by the rate of constants. A round is 200 requests of each client for each of them.
 func BenchmarkHTTP(b *testing.B) {
-	_, dsn := database(b, 100_000, "orders")
-	_, server, _ := run(b, Config{DSN: dsn + "?leafWorker=static(7)&leafNewRegistry=true"})
+	_, dsn := createDatabase(b, 100_000, "orders")
+	_, server, _ := runServer(b, Config{DSN: dsn + "?leafWorker=static(7)&leafNewRegistry=true"})
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		b.Fatal(err)

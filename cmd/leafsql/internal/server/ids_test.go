@@ -16,25 +16,25 @@ import (
 
 // TestSegment: the server answers requests of Java Leaf's clients, and requests for blocks.
 func TestSegment(t *testing.T) {
-	db, dsn := database(t, 100, "orders", "订单/a b")
-	add(t, db, "from zero", 0, 10)
-	_, server := start(t, Config{DSN: dsn})
+	db, dsn := createDatabase(t, 100, "orders", "订单/a b")
+	addTag(t, db, "from zero", 0, 10)
+	_, server := startServer(t, Config{DSN: dsn})
 	a := get(t, server+"/api/segment/get/orders")
-	a.want(t, "1000")
+	a.wantBody(t, "1000")
 	if ct := a.header.Get("Content-Type"); ct != "text/plain; charset=utf-8" || a.header.Get("Cache-Control") != "no-store" {
 		t.Error(a.header)
 	}
-	get(t, server+"/api/segment/get/orders?n=5").want(t, "1001,5")
-	get(t, server+"/api/segment/get/orders?n=1").want(t, "1006,1")
-	get(t, server+"/api/segment/get/orders?other=x").want(t, "1007")
-	get(t, server+"/api/segment/get/orders?n=500").want(t, "1008,500") // more than a step, from two adjacent ranges
-	get(t, server+"/api/segment/get/"+url.PathEscape("订单/a b")).want(t, "1000")
-	get(t, server+"/api/segment/get/from%20zero").want(t, "1")
+	get(t, server+"/api/segment/get/orders?n=5").wantBody(t, "1001,5")
+	get(t, server+"/api/segment/get/orders?n=1").wantBody(t, "1006,1")
+	get(t, server+"/api/segment/get/orders?other=x").wantBody(t, "1007")
+	get(t, server+"/api/segment/get/orders?n=500").wantBody(t, "1008,500") // more than a step, from two adjacent ranges
+	get(t, server+"/api/segment/get/"+url.PathEscape("订单/a b")).wantBody(t, "1000")
+	get(t, server+"/api/segment/get/from%20zero").wantBody(t, "1")
 }
 
 func TestSnowflake(t *testing.T) {
-	_, dsn := database(t, 100)
-	_, server := start(t, Config{DSN: dsn + "?leafWorker=static(7)&leafNewRegistry=true&leafSnowflake=41-5%2B5-12"})
+	_, dsn := createDatabase(t, 100)
+	_, server := startServer(t, Config{DSN: dsn + "?leafWorker=static(7)&leafNewRegistry=true&leafSnowflake=41-5%2B5-12"})
 	last := int64(0)
 	for range 100 {
 		a := get(t, server+"/api/snowflake/get/any")
@@ -47,7 +47,7 @@ func TestSnowflake(t *testing.T) {
 	if a := get(t, server+"/api/snowflake/get/any?n=4096"); a.code != 200 || !strings.HasSuffix(a.body, ",4096") {
 		t.Error(a)
 	}
-	get(t, server+"/api/snowflake/get/any?n=4097").problem(t, 400, "count")
+	get(t, server+"/api/snowflake/get/any?n=4097").wantProblem(t, 400, "count")
 	if a := get(t, server+"/decodeSnowflakeId?snowflakeId="+strconv.FormatInt(last, 10)); !strings.Contains(a.body, `"workerId":"7"`) {
 		t.Error(a.body)
 	}
@@ -55,10 +55,10 @@ func TestSnowflake(t *testing.T) {
 
 // TestProblems: a bad request, and one that cannot be answered, gets a problem and never a number.
 func TestProblems(t *testing.T) {
-	db, dsn := database(t, 100, "orders")
-	add(t, db, "bad step", 1, 0)
+	db, dsn := createDatabase(t, 100, "orders")
+	addTag(t, db, "bad step", 1, 0)
 	exec(t, db, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('used up', 9223372036854775800, 100)")
-	_, server := start(t, Config{DSN: dsn, MaxBlock: 500, NoSnowflakes: true})
+	_, server := startServer(t, Config{DSN: dsn, MaxBlock: 500, NoSnowflakes: true})
 	for _, tt := range []struct {
 		method, path string
 		code         int
@@ -100,7 +100,7 @@ func TestProblems(t *testing.T) {
 				}
 				return
 			}
-			a.problem(t, tt.code, tt.kind)
+			a.wantProblem(t, tt.code, tt.kind)
 		})
 	}
 	r, _ := http.NewRequest("GET", server+"/api/segment/get/orders", strings.NewReader("body"))
@@ -112,21 +112,21 @@ func TestProblems(t *testing.T) {
 	if a := get(t, server+"/api/segment/get/orders", "Sec-Fetch-Site", "cross-site"); a.code != 403 {
 		t.Error(a)
 	}
-	get(t, server+"/api/segment/get/orders", "Sec-Fetch-Site", "none").want(t, "1000") // no other request used up an id
+	get(t, server+"/api/segment/get/orders", "Sec-Fetch-Site", "none").wantBody(t, "1000") // no other request used up an id
 
-	_, none := start(t, Config{DSN: dsn, NoSegments: true})
-	get(t, none+"/api/segment/get/orders").problem(t, 404, "disabled")
+	_, none := startServer(t, Config{DSN: dsn, NoSegments: true})
+	get(t, none+"/api/segment/get/orders").wantProblem(t, 404, "disabled")
 }
 
 // TestNewTag: a tag is found by the first request after it was added, even if it was requested just before.
 func TestNewTag(t *testing.T) {
-	db, dsn := database(t, 100)
-	_, server := start(t, Config{DSN: dsn})
+	db, dsn := createDatabase(t, 100)
+	_, server := startServer(t, Config{DSN: dsn})
 	for i := range 20 {
 		tag := "t" + strconv.Itoa(i)
-		get(t, server+"/api/segment/get/"+tag).problem(t, 404, "unknown-tag")
-		add(t, db, tag, 7, 10)
-		get(t, server+"/api/segment/get/"+tag).want(t, "7")
+		get(t, server+"/api/segment/get/"+tag).wantProblem(t, 404, "unknown-tag")
+		addTag(t, db, tag, 7, 10)
+		get(t, server+"/api/segment/get/"+tag).wantBody(t, "7")
 	}
 	// A deleted row gives no ids after those in memory; its counter is remembered.
 	exec(t, db, "DELETE FROM leaf_alloc WHERE biz_tag = 't0'")
@@ -136,22 +136,22 @@ func TestNewTag(t *testing.T) {
 			break
 		}
 	}
-	a.problem(t, 404, "unknown-tag")
-	add(t, db, "t0", 1, 10)
-	get(t, server+"/api/segment/get/t0").problem(t, 500, "row")
+	a.wantProblem(t, 404, "unknown-tag")
+	addTag(t, db, "t0", 1, 10)
+	get(t, server+"/api/segment/get/t0").wantProblem(t, 500, "row")
 }
 
 // TestColdTag: 64 concurrent clients of a tag with a far too small step get no error and no id twice.
 func TestColdTag(t *testing.T) {
-	_, dsn := database(t, 10, "orders")
-	_, server := start(t, Config{DSN: dsn})
+	_, dsn := createDatabase(t, 10, "orders")
+	_, server := startServer(t, Config{DSN: dsn})
 	var ids idcheck.Collector
 	var wg sync.WaitGroup
 	for range 64 {
 		r := ids.Recorder()
 		wg.Go(func() {
 			for range 50 {
-				a, err := ask(context.Background(), "GET", server+"/api/segment/get/orders")
+				a, err := sendRequest(context.Background(), "GET", server+"/api/segment/get/orders")
 				id, bad := strconv.ParseInt(a.body, 10, 64)
 				if err != nil || a.code != 200 || bad != nil {
 					t.Errorf("%v, %d %s", err, a.code, a.body)
@@ -170,8 +170,8 @@ func TestColdTag(t *testing.T) {
 // TestRowGoesBack: ids are not issued twice after somebody lowered the row. The row moves up again, or is
 // refused if marks are disabled for it.
 func TestRowGoesBack(t *testing.T) {
-	db, dsn := database(t, 10, "orders")
-	_, server := start(t, Config{DSN: dsn})
+	db, dsn := createDatabase(t, 10, "orders")
+	_, server := startServer(t, Config{DSN: dsn})
 	var seen []string
 	for i := range 5000 {
 		if i == 50 {
@@ -185,7 +185,7 @@ func TestRowGoesBack(t *testing.T) {
 		}
 		a := get(t, server+"/api/segment/get/orders")
 		if a.code != 200 {
-			a.problem(t, 500, "row")
+			a.wantProblem(t, 500, "row")
 			if i < 500 || !strings.Contains(a.body, "went back") {
 				t.Error(a.body)
 			}

@@ -30,14 +30,14 @@ const allocTable = `CREATE TABLE leaf_alloc (biz_tag VARCHAR(128) NOT NULL DEFAU
 const workerTable = `CREATE TABLE leaf_worker (worker_id int NOT NULL PRIMARY KEY, nonce varchar(64) NOT NULL, hw bigint unsigned NOT NULL, free tinyint NOT NULL,
 	owner text NOT NULL, registry varchar(64) NOT NULL, update_time timestamp NOT NULL DEFAULT CURRENT_TIMESTAMP) CHARACTER SET utf8mb4`
 
-// database returns a database with leaf_alloc and rows for tags, each starting at 1000.
-func database(t testing.TB, step int, tags ...string) (db *sql.DB, dsn string) {
+// createDatabase returns a database with leaf_alloc and rows for tags, each starting at 1000.
+func createDatabase(t testing.TB, step int, tags ...string) (db *sql.DB, dsn string) {
 	t.Helper()
 	dsn = mysqltest.Database(t)
 	db = connect(t, dsn)
 	exec(t, db, allocTable)
 	for _, tag := range tags {
-		add(t, db, tag, 1000, step)
+		addTag(t, db, tag, 1000, step)
 	}
 	return db, dsn
 }
@@ -49,13 +49,13 @@ func exec(t testing.TB, db *sql.DB, text string, args ...any) {
 	}
 }
 
-func add(t testing.TB, db *sql.DB, tag string, maxID, step int) {
+func addTag(t testing.TB, db *sql.DB, tag string, maxID, step int) {
 	t.Helper()
 	exec(t, db, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES (?, ?, ?)", tag, maxID, step)
 }
 
-// start starts a Server with cfg, on real connections.
-func start(t testing.TB, cfg Config) (*Server, string) {
+// startServer starts a Server with cfg, on real connections.
+func startServer(t testing.TB, cfg Config) (*Server, string) {
 	t.Helper()
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
@@ -72,8 +72,8 @@ func start(t testing.TB, cfg Config) (*Server, string) {
 	return s, srv.URL
 }
 
-// proxied returns a proxy, and the DSN that connects through it.
-func proxied(t testing.TB, dsn string) (*netfault.Proxy, string) {
+// startNetProxy returns a proxy, and the DSN that connects through it.
+func startNetProxy(t testing.TB, dsn string) (*netfault.Proxy, string) {
 	t.Helper()
 	cfg, err := mysql.ParseDSN(dsn)
 	if err != nil {
@@ -96,14 +96,14 @@ type answer struct {
 
 func do(t testing.TB, method, url string, header ...string) answer {
 	t.Helper()
-	a, err := ask(t.Context(), method, url, header...)
+	a, err := sendRequest(t.Context(), method, url, header...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return a
 }
 
-func ask(ctx context.Context, method, url string, header ...string) (answer, error) {
+func sendRequest(ctx context.Context, method, url string, header ...string) (answer, error) {
 	r, err := http.NewRequestWithContext(ctx, method, url, nil)
 	if err != nil {
 		return answer{}, err
@@ -125,16 +125,16 @@ func get(t testing.TB, url string, header ...string) answer {
 	return do(t, "GET", url, header...)
 }
 
-// want fails the test unless the body is text.
-func (a answer) want(t testing.TB, text string) {
+// wantBody fails the test unless the body is text.
+func (a answer) wantBody(t testing.TB, text string) {
 	t.Helper()
 	if a.code != 200 || a.body != text {
 		t.Errorf("%d %q, want %q", a.code, a.body, text)
 	}
 }
 
-// problem fails the test unless the answer is a problem of RFC 9457, and not a number.
-func (a answer) problem(t testing.TB, code int, kind string) {
+// wantProblem fails the test unless the answer is a problem of RFC 9457, and not a number.
+func (a answer) wantProblem(t testing.TB, code int, kind string) {
 	t.Helper()
 	var p struct {
 		Type, Title, Detail string
@@ -152,8 +152,8 @@ func (a answer) problem(t testing.TB, code int, kind string) {
 	}
 }
 
-// eventually waits for a condition, and fails the test after 30 s.
-func eventually(t testing.TB, what string, there func() bool) {
+// waitFor waits for a condition, and fails the test after 30 s.
+func waitFor(t testing.TB, what string, there func() bool) {
 	t.Helper()
 	for end := time.Now().Add(30 * time.Second); !there(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
@@ -162,8 +162,8 @@ func eventually(t testing.TB, what string, there func() bool) {
 	}
 }
 
-// run runs a Server on its own listener. stop ends it and returns the error of run.
-func run(t testing.TB, cfg Config) (s *Server, url string, stop func() error) {
+// runServer runs a Server on its own listener. stop ends it and returns the error of run.
+func runServer(t testing.TB, cfg Config) (s *Server, url string, stop func() error) {
 	t.Helper()
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)

@@ -11,7 +11,7 @@ import (
 
 // TestDecode: the answers, and the member of errors, are those of Java Leaf.
 func TestDecode(t *testing.T) {
-	_, server := start(t, Config{DSN: "app@tcp(127.0.0.1:1)/away"}) // decoding needs no database
+	_, server := startServer(t, Config{DSN: "app@tcp(127.0.0.1:1)/away"}) // decoding needs no database
 	at := time.UnixMilli(1288834974657 + 123456)
 	a := get(t, server+fmt.Sprintf("/decodeSnowflakeId?snowflakeId=%d", 123456<<22|1023<<12|4095))
 	var got map[string]string
@@ -29,12 +29,12 @@ func TestDecode(t *testing.T) {
 
 // TestLists: the server shows Java Leaf's two tables.
 func TestLists(t *testing.T) {
-	db, dsn := database(t, 2000, "orders", "<b>&")
-	s, server := start(t, Config{DSN: dsn})
+	db, dsn := createDatabase(t, 2000, "orders", "<b>&")
+	s, server := startServer(t, Config{DSN: dsn})
 	for range 30 {
 		get(t, server+"/api/segment/get/orders")
 	}
-	eventually(t, "a full range", func() bool { return s.tagStats("orders").Remaining > 1000 })
+	waitFor(t, "a full range", func() bool { return s.tagStats("orders").Remaining > 1000 })
 	st := s.tagStats("orders")
 	if a := get(t, server+"/cache"); a.code != 200 || !strings.Contains(a.body, "<td>orders<td>true<td>") ||
 		!strings.Contains(a.body, "<td>"+formatNumber(st.Current.End-st.Left)+"<td>"+formatNumber(st.Current.End)+"<td>") {
@@ -45,7 +45,7 @@ func TestLists(t *testing.T) {
 		t.Error(a.body)
 	}
 	exec(t, db, "DROP TABLE leaf_alloc")
-	eventually(t, "read again", func() bool { return get(t, server+"/db").code == 503 })
+	waitFor(t, "read again", func() bool { return get(t, server+"/db").code == 503 })
 	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", -1: "-1", -1000: "-1,000", 1234567: "1,234,567"} {
 		if got := formatNumber(n); got != want {
 			t.Error(got, want)

@@ -16,65 +16,69 @@ import (
 
 var malformed = flag.Int("malformed", 10_000, "how many requests TestMalformed sends")
 
-// broken are functions that make requests with one fault each.
-var broken = []func(*rand.Rand) string{
-	func(r *rand.Rand) string { return noise(r, 1+r.IntN(200)) + "\r\n\r\n" },
-	func(r *rand.Rand) string { return request(word(r), "/api/segment/get/orders", "") },
-	func(r *rand.Rand) string { return request("GET", "/"+noise(r, r.IntN(300)), "") },
+// faultyRequests are functions that make requests with one fault each.
+var faultyRequests = []func(*rand.Rand) string{
+	func(r *rand.Rand) string { return randomBytes(r, 1+r.IntN(200)) + "\r\n\r\n" },
+	func(r *rand.Rand) string { return requestText(randomWord(r), "/api/segment/get/orders", "") },
+	func(r *rand.Rand) string { return requestText("GET", "/"+randomBytes(r, r.IntN(300)), "") },
 	func(r *rand.Rand) string {
-		return request("GET", "/api/segment/get/"+url.PathEscape(noise(r, r.IntN(200))), "") // may be a valid tag
+		return requestText("GET", "/api/segment/get/"+url.PathEscape(randomBytes(r, r.IntN(200))), "") // may be a valid tag
 	},
-	func(r *rand.Rand) string { return request("GET", "/api/segment/get/"+word(r), "") },
-	func(r *rand.Rand) string { return request("GET", "/api/segment/get/%"+word(r), "") },
+	func(r *rand.Rand) string { return requestText("GET", "/api/segment/get/"+randomWord(r), "") },
+	func(r *rand.Rand) string { return requestText("GET", "/api/segment/get/%"+randomWord(r), "") },
 	func(r *rand.Rand) string {
-		return request("GET", "/api/segment/get/orders?n="+url.QueryEscape(noise(r, 1+r.IntN(30))), "")
-	},
-	func(r *rand.Rand) string {
-		return request("GET", "/api/segment/get/orders?"+strings.Repeat("n&", r.IntN(1000)), "")
+		return requestText("GET", "/api/segment/get/orders?n="+url.QueryEscape(randomBytes(r, 1+r.IntN(30))), "")
 	},
 	func(r *rand.Rand) string {
-		return request("GET", "/decodeSnowflakeId?snowflakeId="+url.QueryEscape(noise(r, r.IntN(30))), "")
+		return requestText("GET", "/api/segment/get/orders?"+strings.Repeat("n&", r.IntN(1000)), "")
 	},
 	func(r *rand.Rand) string {
-		return request("GET", "/"+strings.Repeat("../", r.IntN(1000))+word(r), "")
+		return requestText("GET", "/decodeSnowflakeId?snowflakeId="+url.QueryEscape(randomBytes(r, r.IntN(30))), "")
 	},
-	func(r *rand.Rand) string { return request("GET", "/"+strings.Repeat("a", r.IntN(30_000)), "") },
 	func(r *rand.Rand) string {
-		return request("GET", "/db", strings.Repeat("X-"+word(r)+": "+word(r)+"\r\n", r.IntN(2000)))
+		return requestText("GET", "/"+strings.Repeat("../", r.IntN(1000))+randomWord(r), "")
 	},
-	func(r *rand.Rand) string { return request("GET", "/db", noise(r, 50)+": x\r\n") },
-	func(r *rand.Rand) string { return request("GET", "/db", "X: "+noise(r, 50)+"\r\n") },
+	func(r *rand.Rand) string { return requestText("GET", "/"+strings.Repeat("a", r.IntN(30_000)), "") },
+	func(r *rand.Rand) string {
+		return requestText("GET", "/db", strings.Repeat("X-"+randomWord(r)+": "+randomWord(r)+"\r\n", r.IntN(2000)))
+	},
+	func(r *rand.Rand) string { return requestText("GET", "/db", randomBytes(r, 50)+": x\r\n") },
+	func(r *rand.Rand) string { return requestText("GET", "/db", "X: "+randomBytes(r, 50)+"\r\n") },
 	func(r *rand.Rand) string { return "GET /db HTTP/1.1\r\n\r\n" }, // without a host
 	func(r *rand.Rand) string {
 		return fmt.Sprintf("GET /db HTTP/%d.%d\r\nHost: x\r\n\r\n", r.IntN(12), r.IntN(12))
 	},
-	func(r *rand.Rand) string { return request("GET", "/db", "Transfer-Encoding: "+word(r)+"\r\n") },
 	func(r *rand.Rand) string {
-		return request("POST", "/db", "Transfer-Encoding: chunked\r\n") + word(r) + "\r\n" + noise(r, 100)
+		return requestText("GET", "/db", "Transfer-Encoding: "+randomWord(r)+"\r\n")
 	},
-	func(r *rand.Rand) string { return request("GET", "/db", "Content-Length: "+word(r)+"\r\n") },
-	func(r *rand.Rand) string { return request("GET", "/db", "Content-Length: -1\r\n") },
 	func(r *rand.Rand) string {
-		return request("GET", "/api/segment/get/orders", "Content-Length: 100\r\n") + noise(r, 100)
+		return requestText("POST", "/db", "Transfer-Encoding: chunked\r\n") + randomWord(r) + "\r\n" + randomBytes(r, 100)
 	},
-	func(r *rand.Rand) string { return request("GET", "/db", "Expect: "+word(r)+"\r\n") },
-	func(r *rand.Rand) string { return request("GET", "/healthz", "Authorization: "+word(r)+"\r\n") },
+	func(r *rand.Rand) string { return requestText("GET", "/db", "Content-Length: "+randomWord(r)+"\r\n") },
+	func(r *rand.Rand) string { return requestText("GET", "/db", "Content-Length: -1\r\n") },
 	func(r *rand.Rand) string {
-		return request("OPTIONS", "*", "") + request("CONNECT", word(r)+":1", "") + request("TRACE", "/", "")
+		return requestText("GET", "/api/segment/get/orders", "Content-Length: 100\r\n") + randomBytes(r, 100)
 	},
-	func(r *rand.Rand) string { return request("PRI", "*", "") + "SM\r\n\r\n" + noise(r, 100) },
-	func(r *rand.Rand) string { return "\x16\x03\x01" + noise(r, 200) }, // TLS
+	func(r *rand.Rand) string { return requestText("GET", "/db", "Expect: "+randomWord(r)+"\r\n") },
+	func(r *rand.Rand) string {
+		return requestText("GET", "/healthz", "Authorization: "+randomWord(r)+"\r\n")
+	},
+	func(r *rand.Rand) string {
+		return requestText("OPTIONS", "*", "") + requestText("CONNECT", randomWord(r)+":1", "") + requestText("TRACE", "/", "")
+	},
+	func(r *rand.Rand) string { return requestText("PRI", "*", "") + "SM\r\n\r\n" + randomBytes(r, 100) },
+	func(r *rand.Rand) string { return "\x16\x03\x01" + randomBytes(r, 200) }, // TLS
 	func(r *rand.Rand) string { // truncated
-		text := request("GET", "/api/segment/get/orders", "")
+		text := requestText("GET", "/api/segment/get/orders", "")
 		return text[:r.IntN(len(text)-4)]
 	},
 }
 
-func request(method, target, header string) string {
+func requestText(method, target, header string) string {
 	return method + " " + target + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n" + header + "\r\n"
 }
 
-func noise(r *rand.Rand, n int) string {
+func randomBytes(r *rand.Rand, n int) string {
 	text := make([]byte, n)
 	for i := range text {
 		text[i] = byte(r.Uint32())
@@ -82,7 +86,7 @@ func noise(r *rand.Rand, n int) string {
 	return string(text)
 }
 
-func word(r *rand.Rand) string {
+func randomWord(r *rand.Rand) string {
 	text := make([]byte, 1+r.IntN(12))
 	for i := range text {
 		text[i] = byte('a' + r.IntN(26))
@@ -93,9 +97,9 @@ func word(r *rand.Rand) string {
 // TestMalformed: no request makes the server fail or leak resources. It answers 503 to too many concurrent
 // requests for unknown tags.
 func TestMalformed(t *testing.T) {
-	_, dsn := database(t, 1000, "orders")
-	_, server, _ := run(t, Config{DSN: dsn})
-	get(t, server+"/api/segment/get/orders").want(t, "1000")
+	_, dsn := createDatabase(t, 1000, "orders")
+	_, server, _ := runServer(t, Config{DSN: dsn})
+	get(t, server+"/api/segment/get/orders").wantBody(t, "1000")
 	var mu sync.Mutex
 	codes := map[string]int{}
 	send := func(text string) {
@@ -128,12 +132,12 @@ func TestMalformed(t *testing.T) {
 			wg.Go(func() {
 				r := rand.New(rand.NewPCG(uint64(n), uint64(i)))
 				for k := i; k < n; k += 64 {
-					send(broken[k/64%len(broken)](r))
+					send(faultyRequests[k/64%len(faultyRequests)](r))
 				}
 			})
 		}
 		wg.Wait()
-		eventually(t, "an end of its goroutines", func() bool { goroutines = runtime.NumGoroutine(); return goroutines < 100 })
+		waitFor(t, "an end of its goroutines", func() bool { goroutines = runtime.NumGoroutine(); return goroutines < 100 })
 		var m runtime.MemStats
 		for range 3 {
 			runtime.GC()
@@ -147,7 +151,7 @@ func TestMalformed(t *testing.T) {
 	if after > before+1<<20 {
 		t.Error("memory grew")
 	}
-	get(t, server+"/readyz").want(t, "ready\n")
+	get(t, server+"/readyz").wantBody(t, "ready\n")
 	for _, code := range []string{"200", "400", "404", "405", "413", "431"} {
 		if codes[code] == 0 {
 			t.Errorf("no request was answered %s", code)

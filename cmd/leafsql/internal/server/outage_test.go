@@ -34,20 +34,20 @@ var outages = map[string]struct{ begin, end func(*netfault.Proxy) error }{
 func TestDatabaseAway(t *testing.T) {
 	for name, outage := range outages {
 		t.Run(name, func(t *testing.T) {
-			_, dsn := database(t, 200, "orders", "other")
-			proxy, dsn := proxied(t, dsn)
-			s, server := start(t, Config{DSN: dsn, Timeout: time.Second})
+			_, dsn := createDatabase(t, 200, "orders", "other")
+			proxy, dsn := startNetProxy(t, dsn)
+			s, server := startServer(t, Config{DSN: dsn, Timeout: time.Second})
 			orders := server + "/api/segment/get/orders"
 			s.serveFromMemory(t, server, func() error { return outage.begin(proxy) })
-			get(t, orders).problem(t, 503, "unavailable")
-			get(t, server+"/api/segment/get/other").want(t, fmt.Sprint(s.tagStats("other").Current.End-s.tagStats("other").Left-1))
-			get(t, server+"/healthz").want(t, "ok\n")
-			get(t, server+"/readyz").problem(t, 503, "unavailable")
+			get(t, orders).wantProblem(t, 503, "unavailable")
+			get(t, server+"/api/segment/get/other").wantBody(t, fmt.Sprint(s.tagStats("other").Current.End-s.tagStats("other").Left-1))
+			get(t, server+"/healthz").wantBody(t, "ok\n")
+			get(t, server+"/readyz").wantProblem(t, 503, "unavailable")
 			if err := outage.end(proxy); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, "ids again", func() bool { return get(t, orders).code == 200 })
-			eventually(t, "ready again", func() bool { return get(t, server+"/readyz").code == 200 })
+			waitFor(t, "ids again", func() bool { return get(t, orders).code == 200 })
+			waitFor(t, "ready again", func() bool { return get(t, server+"/readyz").code == 200 })
 		})
 	}
 }
@@ -60,7 +60,7 @@ func (s *Server) serveFromMemory(t *testing.T, server string, begin func() error
 		get(t, orders)
 		get(t, server+"/api/segment/get/other")
 	}
-	eventually(t, "a stock", func() bool { return s.tagStats("orders").Remaining > 100 && s.tagStats("other").Remaining > 100 })
+	waitFor(t, "a stock", func() bool { return s.tagStats("orders").Remaining > 100 && s.tagStats("other").Remaining > 100 })
 	if err := begin(); err != nil {
 		t.Fatal(err)
 	}
@@ -73,13 +73,13 @@ func (s *Server) serveFromMemory(t *testing.T, server string, begin func() error
 
 // TestReadyOnWhatIsInMemory: a server with ids in memory stays ready.
 func TestReadyOnWhatIsInMemory(t *testing.T) {
-	_, dsn := database(t, 10, "orders")
-	proxy, dsn := proxied(t, dsn)
-	_, server := start(t, Config{DSN: dsn})
-	get(t, server+"/readyz").want(t, "ready\n")
-	get(t, server+"/api/segment/get/orders").want(t, "1000")
+	_, dsn := createDatabase(t, 10, "orders")
+	proxy, dsn := startNetProxy(t, dsn)
+	_, server := startServer(t, Config{DSN: dsn})
+	get(t, server+"/readyz").wantBody(t, "ready\n")
+	get(t, server+"/api/segment/get/orders").wantBody(t, "1000")
 	proxy.Down()
-	eventually(t, "it is noticed", func() bool { return strings.Contains(get(t, server+"/readyz").body, "in memory") })
+	waitFor(t, "it is noticed", func() bool { return strings.Contains(get(t, server+"/readyz").body, "in memory") })
 }
 
 // TestListensBeforeItsDatabase: a server that is started before its database listens, is not ready, and
@@ -90,25 +90,25 @@ func TestListensBeforeItsDatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { db.Stop() })
-	_, server, stop := run(t, Config{DSN: db.DSN("shop"), Timeout: 500 * time.Millisecond})
-	get(t, server+"/healthz").want(t, "ok\n")
-	get(t, server+"/readyz").problem(t, 503, "unavailable")
-	get(t, server+"/api/segment/get/orders").problem(t, 503, "unavailable")
-	get(t, server+"/db").problem(t, 503, "unavailable")
+	_, server, stop := runServer(t, Config{DSN: db.DSN("shop"), Timeout: 500 * time.Millisecond})
+	get(t, server+"/healthz").wantBody(t, "ok\n")
+	get(t, server+"/readyz").wantProblem(t, 503, "unavailable")
+	get(t, server+"/api/segment/get/orders").wantProblem(t, 503, "unavailable")
+	get(t, server+"/db").wantProblem(t, 503, "unavailable")
 	if a := get(t, server+"/"); a.code != 200 || !strings.Contains(a.body, "No id has been asked for yet") {
 		t.Error(a)
 	}
 	if err := db.Launch(); err != nil {
 		t.Fatal(err)
 	}
-	get(t, server+"/readyz").problem(t, 503, "unavailable") // the database and leaf_alloc do not exist
+	get(t, server+"/readyz").wantProblem(t, 503, "unavailable") // the database and leaf_alloc do not exist
 	admin := connect(t, db.DSN(""))
 	exec(t, admin, "CREATE DATABASE shop")
 	shop := connect(t, db.DSN("shop"))
 	exec(t, shop, allocTable)
-	add(t, shop, "orders", 1000, 100)
-	eventually(t, "readiness", func() bool { return get(t, server+"/readyz").code == 200 })
-	get(t, server+"/api/segment/get/orders").want(t, "1000")
+	addTag(t, shop, "orders", 1000, 100)
+	waitFor(t, "readiness", func() bool { return get(t, server+"/readyz").code == 200 })
+	get(t, server+"/api/segment/get/orders").wantBody(t, "1000")
 	if err := stop(); err != nil {
 		t.Error(err)
 	}
@@ -117,10 +117,10 @@ func TestListensBeforeItsDatabase(t *testing.T) {
 // TestDrain: requests in progress are answered even after Config.Drain has passed, and new connections are
 // refused.
 func TestDrain(t *testing.T) {
-	_, dsn := database(t, 10, "orders", "items")
-	proxy, dsn := proxied(t, dsn)
-	s, server, stop := run(t, Config{DSN: dsn, Drain: 4 * time.Second, Timeout: 40 * time.Second})
-	get(t, server+"/api/segment/get/orders").want(t, "1000")
+	_, dsn := createDatabase(t, 10, "orders", "items")
+	proxy, dsn := startNetProxy(t, dsn)
+	s, server, stop := runServer(t, Config{DSN: dsn, Drain: 4 * time.Second, Timeout: 40 * time.Second})
+	get(t, server+"/api/segment/get/orders").wantBody(t, "1000")
 	closed := make(chan struct{})
 	proxy.Filter(func(dir netfault.Direction, _ []byte) netfault.Verdict {
 		if dir == netfault.ToClient {
@@ -130,18 +130,18 @@ func TestDrain(t *testing.T) {
 	})
 	slow := make(chan answer, 1)
 	go func() {
-		a, err := ask(context.Background(), "GET", server+"/api/segment/get/items")
+		a, err := sendRequest(context.Background(), "GET", server+"/api/segment/get/items")
 		if err != nil {
 			t.Error(err)
 		}
 		slow <- a
 	}()
-	eventually(t, "a request that waits", func() bool { return s.requests.Load() == 1 })
+	waitFor(t, "a request that waits", func() bool { return s.requests.Load() == 1 })
 	ended := make(chan error, 1)
 	go func() { ended <- stop() }()
-	eventually(t, "not ready", func() bool { return get(t, server+"/readyz").code == 503 })
-	get(t, server+"/api/segment/get/orders").want(t, "1001") // for clients of a balancer that has not noticed yet
-	eventually(t, "nobody listens", func() bool { _, err := ask(t.Context(), "GET", server+"/healthz"); return err != nil })
+	waitFor(t, "not ready", func() bool { return get(t, server+"/readyz").code == 503 })
+	get(t, server+"/api/segment/get/orders").wantBody(t, "1001") // for clients of a balancer that has not noticed yet
+	waitFor(t, "nobody listens", func() bool { _, err := sendRequest(t.Context(), "GET", server+"/healthz"); return err != nil })
 	close(closed)
 	if a := <-slow; a.code != 200 || a.body != "1000" {
 		t.Errorf("the request under way: %+v", a)
@@ -155,26 +155,26 @@ func TestDrain(t *testing.T) {
 // that was unusable from the start nor one that was used up or deleted later, and independent of the requests
 // during the outage.
 func TestReadyDespiteOneTag(t *testing.T) {
-	db, dsn := database(t, 1000, "orders", "deleted")
-	add(t, db, "bad step", 1, 0)
+	db, dsn := createDatabase(t, 1000, "orders", "deleted")
+	addTag(t, db, "bad step", 1, 0)
 	exec(t, db, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('used up', 9223372036854775807 - 16, 16)")
-	proxy, dsn := proxied(t, dsn)
-	s, server := start(t, Config{DSN: dsn, Timeout: 200 * time.Millisecond})
+	proxy, dsn := startNetProxy(t, dsn)
+	s, server := startServer(t, Config{DSN: dsn, Timeout: 200 * time.Millisecond})
 	ask := func(tag string) int { return get(t, server+"/api/segment/get/"+tag).code }
 	if ask("deleted") != 200 {
 		t.Fatal("no id of deleted")
 	}
 	exec(t, db, "DELETE FROM leaf_alloc WHERE biz_tag = 'deleted'")
-	eventually(t, "an end of deleted", func() bool { return ask("deleted") == 404 })
-	eventually(t, "an end of used up", func() bool { return ask("used%20up") == 500 })
+	waitFor(t, "an end of deleted", func() bool { return ask("deleted") == 404 })
+	waitFor(t, "an end of used up", func() bool { return ask("used%20up") == 500 })
 	if code := ask("bad%20step"); code != 500 {
 		t.Error(code)
 	}
 	for range 20 {
 		ask("orders")
 	}
-	eventually(t, "a stock", func() bool { return s.tagStats("orders").Remaining > 100 })
-	get(t, server+"/readyz").want(t, "ready\n")
+	waitFor(t, "a stock", func() bool { return s.tagStats("orders").Remaining > 100 })
+	get(t, server+"/readyz").wantBody(t, "ready\n")
 	proxy.Down()
 	for range 3 {
 		for _, tag := range []string{"bad%20step", "used%20up", "deleted"} {
@@ -183,12 +183,12 @@ func TestReadyDespiteOneTag(t *testing.T) {
 			}
 		}
 		time.Sleep(probeInterval)
-		get(t, server+"/readyz").want(t, "ready: the store is away, there are ids in memory\n")
+		get(t, server+"/readyz").wantBody(t, "ready: the store is away, there are ids in memory\n")
 	}
 	for range s.tagStats("orders").Remaining {
 		ask("orders")
 	}
-	get(t, server+"/readyz").problem(t, 503, "unavailable")
+	get(t, server+"/readyz").wantProblem(t, 503, "unavailable")
 }
 
 // TestReadyWorkerID: a server of snowflakes is ready once it holds a worker id, even if the DSN names no
@@ -197,36 +197,36 @@ func TestReadyDespiteOneTag(t *testing.T) {
 func TestReadyWorkerID(t *testing.T) {
 	dbs, dsns := [3]*sql.DB{}, [3]string{} // pools of one process would share a worker id
 	for i := range dbs {
-		dbs[i], dsns[i] = database(t, 100)
+		dbs[i], dsns[i] = createDatabase(t, 100)
 		dsns[i] += "?leafNewRegistry=true"
 	}
-	_, server, _ := run(t, Config{DSN: dsns[0], NoSegments: true}) // leaf_worker is missing
-	get(t, server+"/readyz").problem(t, 503, "unavailable")
-	get(t, server+"/readyz/snowflake").problem(t, 503, "unavailable")
-	get(t, server+"/readyz/segment").problem(t, 404, "disabled")
+	_, server, _ := runServer(t, Config{DSN: dsns[0], NoSegments: true}) // leaf_worker is missing
+	get(t, server+"/readyz").wantProblem(t, 503, "unavailable")
+	get(t, server+"/readyz/snowflake").wantProblem(t, 503, "unavailable")
+	get(t, server+"/readyz/segment").wantProblem(t, 404, "disabled")
 
-	_, both, _ := run(t, Config{DSN: dsns[1] + "&leafWorker=mysql()"})
-	get(t, both+"/readyz").problem(t, 503, "unavailable")
-	get(t, both+"/readyz/segment").want(t, "ready\n")
+	_, both, _ := runServer(t, Config{DSN: dsns[1] + "&leafWorker=mysql()"})
+	get(t, both+"/readyz").wantProblem(t, 503, "unavailable")
+	get(t, both+"/readyz/segment").wantBody(t, "ready\n")
 
-	_, lazy, _ := run(t, Config{DSN: dsns[2]})
-	get(t, lazy+"/readyz").want(t, "ready\n")
-	get(t, lazy+"/readyz/snowflake").problem(t, 503, "unavailable") // this starts the search for a worker id
-	get(t, lazy+"/api/snowflake/get/x").problem(t, 503, "unavailable")
-	get(t, lazy+"/readyz").want(t, "ready\nno snowflakes: there is no worker id\n")
-	get(t, lazy+"/readyz/snowflake").problem(t, 503, "unavailable")
+	_, lazy, _ := runServer(t, Config{DSN: dsns[2]})
+	get(t, lazy+"/readyz").wantBody(t, "ready\n")
+	get(t, lazy+"/readyz/snowflake").wantProblem(t, 503, "unavailable") // this starts the search for a worker id
+	get(t, lazy+"/api/snowflake/get/x").wantProblem(t, 503, "unavailable")
+	get(t, lazy+"/readyz").wantBody(t, "ready\nno snowflakes: there is no worker id\n")
+	get(t, lazy+"/readyz/snowflake").wantProblem(t, 503, "unavailable")
 
-	_, none, _ := run(t, Config{DSN: dsns[0], NoSnowflakes: true})
-	get(t, none+"/readyz").want(t, "ready\n")
-	get(t, none+"/readyz/snowflake").problem(t, 404, "disabled")
-	get(t, none+"/readyz/nosuch").problem(t, 404, "not-found")
+	_, none, _ := runServer(t, Config{DSN: dsns[0], NoSnowflakes: true})
+	get(t, none+"/readyz").wantBody(t, "ready\n")
+	get(t, none+"/readyz/snowflake").wantProblem(t, 404, "disabled")
+	get(t, none+"/readyz/nosuch").wantProblem(t, 404, "not-found")
 
 	for _, db := range dbs {
 		exec(t, db, workerTable)
 	}
 	for _, url := range []string{server, both, lazy} {
-		eventually(t, "a worker id", func() bool { return get(t, url+"/readyz/snowflake").code == 200 })
-		get(t, url+"/readyz").want(t, "ready\n")
+		waitFor(t, "a worker id", func() bool { return get(t, url+"/readyz/snowflake").code == 200 })
+		get(t, url+"/readyz").wantBody(t, "ready\n")
 		if a := get(t, url+"/api/snowflake/get/x"); a.code != 200 {
 			t.Error(a)
 		}

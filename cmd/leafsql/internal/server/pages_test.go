@@ -18,10 +18,10 @@ var pictures = flag.String("pictures", "", "folder to keep what the browser show
 
 // TestMetrics: the metrics are well formed, and count.
 func TestMetrics(t *testing.T) {
-	_, dsn := database(t, 100, "orders")
-	_, server := start(t, Config{DSN: dsn})
-	get(t, server+"/api/segment/get/orders").want(t, "1000")
-	get(t, server+"/api/segment/get/nosuch").problem(t, 404, "unknown-tag")
+	_, dsn := createDatabase(t, 100, "orders")
+	_, server := startServer(t, Config{DSN: dsn})
+	get(t, server+"/api/segment/get/orders").wantBody(t, "1000")
+	get(t, server+"/api/segment/get/nosuch").wantProblem(t, 404, "unknown-tag")
 	a := get(t, server+"/metrics")
 	for _, line := range []string{
 		`leafsql_up{db_name="serve"} 1`,
@@ -42,11 +42,11 @@ func TestMetrics(t *testing.T) {
 func TestPageAbout(t *testing.T) {
 	const store = "app:s3cret@tcp(127.0.0.1:1)/"
 	for _, c := range []struct{ dsn, place string }{
-		{nowhere, "127.0.0.1:1/away"},
-		{nowhere + "?leafStore=" + url.QueryEscape(store+"a"), "127.0.0.1:1/a"},
+		{unreachableDSN, "127.0.0.1:1/away"},
+		{unreachableDSN + "?leafStore=" + url.QueryEscape(store+"a"), "127.0.0.1:1/a"},
 	} {
 		for _, token := range []string{"", "t0ken"} {
-			_, server := start(t, Config{DSN: c.dsn, Token: token})
+			_, server := startServer(t, Config{DSN: c.dsn, Token: token})
 			a := get(t, server+"/", "Authorization", "Bearer "+token, "Accept-Encoding", "gzip")
 			if a.header.Get("Content-Encoding") != "gzip" {
 				t.Error(a.header)
@@ -70,10 +70,10 @@ func TestPageAbout(t *testing.T) {
 // TestPage: the page at / works in a browser, while ids are drawn and after the database became unreachable. It
 // shows no secret.
 func TestPage(t *testing.T) {
-	db, dsn := database(t, 2000, "orders", "order_items", "customers")
-	proxy, dsn := proxied(t, dsn)
+	db, dsn := createDatabase(t, 2000, "orders", "order_items", "customers")
+	proxy, dsn := startNetProxy(t, dsn)
 	exec(t, db, "UPDATE leaf_alloc SET max_id = 4200000 WHERE biz_tag = 'orders'")
-	_, server, _ := run(t, Config{DSN: dsn + "?leafWorker=static(7)&leafNewRegistry=true", Timeout: 100 * time.Millisecond})
+	_, server, _ := runServer(t, Config{DSN: dsn + "?leafWorker=static(7)&leafNewRegistry=true", Timeout: 100 * time.Millisecond})
 	draw := func() {
 		for range 300 {
 			for _, path := range []string{"segment/get/orders?n=3", "segment/get/order_items?n=17", "segment/get/customers", "snowflake/get/x"} {
@@ -101,6 +101,6 @@ func TestPage(t *testing.T) {
 	look("serve-dark", chromiumtest.Window{Height: 1100, Dark: true})
 	look("serve-phone", chromiumtest.Window{Width: 390, Height: 1800})
 	proxy.Down()
-	eventually(t, "an outage", func() bool { return get(t, server+"/api/segment/get/orders?n=1000").code == 503 })
+	waitFor(t, "an outage", func() bool { return get(t, server+"/api/segment/get/orders?n=1000").code == 503 })
 	look("serve-away", chromiumtest.Window{Width: 390, Height: 1800, Dark: true})
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/leafsql/leafsql/driver"
 )
 
-func write(t *testing.T, name, text string) string {
+func writeFile(t *testing.T, name, text string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), name)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
@@ -25,7 +25,7 @@ func write(t *testing.T, name, text string) string {
 // TestSettings: flags override the environment, which overrides the file.
 func TestSettings(t *testing.T) {
 	const dsn = "app:s3cret@tcp(db:3306)/shop"
-	file := write(t, "leafsql.yaml", `
+	file := writeFile(t, "leafsql.yaml", `
 # all of them
 dsn: `+dsn+`
 listen: 127.0.0.1:1
@@ -74,18 +74,18 @@ func TestBadSettings(t *testing.T) {
 		"an argument":         {"-dsn", "x", "serve"},
 		"no number":           {"-dsn", "x", "-max-block", "many"},
 		"no file":             {"-config", "/no/such/file.yaml"},
-		"unknown key":         {"-config", write(t, "a.yaml", "dns: s3cret")},
-		"no number in a file": {"-config", write(t, "a.yaml", "max-block: s3cret")},
-		"a list":              {"-config", write(t, "a.yaml", "dsn: [s3cret]")},
-		"twice":               {"-config", write(t, "a.yaml", "dsn: s3cret\ndsn: s3cret")},
-		"not a mapping":       {"-config", write(t, "a.yaml", "s3cret")},
-		"no YAML":             {"-config", write(t, "a.yaml", "dsn: 's3cret")},
-		"no JDBC":             {"-config", write(t, "leaf.properties", "leaf.jdbc.url=mysql://h/db?password=s3cret")},
-		"several servers":     {"-config", write(t, "leaf.properties", "leaf.jdbc.url=jdbc:mysql://h1,h2/db?password=s3cret")},
-		"no database":         {"-config", write(t, "leaf.properties", "leaf.jdbc.url=jdbc:mysql://h/?password=s3cret")},
-		"unknown TLS":         {"-config", write(t, "leaf.properties", "leaf.jdbc.url=jdbc:mysql://h/db?sslMode=s3cret")},
-		"no ZooKeeper":        {"-config", write(t, "leaf.properties", "leaf.jdbc.url=jdbc:mysql://h/db\nleaf.snowflake.enable=true")},
-		"no properties":       {"-config", write(t, "leaf.properties", `leaf.jdbc.password=s3cret\u00`)},
+		"unknown key":         {"-config", writeFile(t, "a.yaml", "dns: s3cret")},
+		"no number in a file": {"-config", writeFile(t, "a.yaml", "max-block: s3cret")},
+		"a list":              {"-config", writeFile(t, "a.yaml", "dsn: [s3cret]")},
+		"twice":               {"-config", writeFile(t, "a.yaml", "dsn: s3cret\ndsn: s3cret")},
+		"not a mapping":       {"-config", writeFile(t, "a.yaml", "s3cret")},
+		"no YAML":             {"-config", writeFile(t, "a.yaml", "dsn: 's3cret")},
+		"no JDBC":             {"-config", writeFile(t, "leaf.properties", "leaf.jdbc.url=mysql://h/db?password=s3cret")},
+		"several servers":     {"-config", writeFile(t, "leaf.properties", "leaf.jdbc.url=jdbc:mysql://h1,h2/db?password=s3cret")},
+		"no database":         {"-config", writeFile(t, "leaf.properties", "leaf.jdbc.url=jdbc:mysql://h/?password=s3cret")},
+		"unknown TLS":         {"-config", writeFile(t, "leaf.properties", "leaf.jdbc.url=jdbc:mysql://h/db?sslMode=s3cret")},
+		"no ZooKeeper":        {"-config", writeFile(t, "leaf.properties", "leaf.jdbc.url=jdbc:mysql://h/db\nleaf.snowflake.enable=true")},
+		"no properties":       {"-config", writeFile(t, "leaf.properties", `leaf.jdbc.password=s3cret\u00`)},
 	} {
 		if _, err := ReadConfig(args, nil, nil); err == nil || !strings.HasPrefix(err.Error(), "leafsql: serve") || strings.Contains(err.Error(), "s3cret") {
 			t.Errorf("%s: %v", name, err)
@@ -114,7 +114,7 @@ func TestBadSettings(t *testing.T) {
 func TestLeafProperties(t *testing.T) {
 	read := func(text string) (*driver.Config, Config) {
 		t.Helper()
-		cfg, err := ReadConfig([]string{"-config", write(t, "leaf.properties", text)}, nil, nil)
+		cfg, err := ReadConfig([]string{"-config", writeFile(t, "leaf.properties", text)}, nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

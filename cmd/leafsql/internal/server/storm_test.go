@@ -20,10 +20,10 @@ var away = flag.Duration("away", 20*time.Second, "how long the database is away 
 func TestStormDatabaseAway(t *testing.T) {
 	for name, outage := range outages {
 		t.Run(name, func(t *testing.T) {
-			_, dsn := database(t, 200, "orders", "other")
-			proxy, dsn := proxied(t, dsn)
+			_, dsn := createDatabase(t, 200, "orders", "other")
+			proxy, dsn := startNetProxy(t, dsn)
 			const limit = time.Second
-			s, server := start(t, Config{DSN: dsn, Timeout: limit})
+			s, server := startServer(t, Config{DSN: dsn, Timeout: limit})
 			orders := server + "/api/segment/get/orders"
 			s.serveFromMemory(t, server, func() error { return outage.begin(proxy) })
 			clock := stopwatch.Start(t)
@@ -36,7 +36,7 @@ func TestStormDatabaseAway(t *testing.T) {
 				wg.Go(func() {
 					for ctx.Err() == nil {
 						asked := clock()
-						a, err := ask(t.Context(), "GET", orders)
+						a, err := sendRequest(t.Context(), "GET", orders)
 						if took := clock() - asked; took.Nanoseconds() > longest.Load() {
 							longest.Store(took.Nanoseconds())
 						}
@@ -55,7 +55,7 @@ func TestStormDatabaseAway(t *testing.T) {
 			if err := outage.end(proxy); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, "ids again", func() bool { return get(t, orders).code == 200 })
+			waitFor(t, "ids again", func() bool { return get(t, orders).code == 200 })
 			again := clock() - back
 			stop()
 			wg.Wait()

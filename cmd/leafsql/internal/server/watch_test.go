@@ -14,26 +14,26 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// lines is a log in memory.
-type lines struct {
+// logBuffer is a log in memory.
+type logBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
-func (l *lines) Write(p []byte) (int, error) {
+func (l *logBuffer) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.text.Write(p)
 }
 
-func (l *lines) String() string {
+func (l *logBuffer) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.text.String()
 }
 
 // count returns the number of lines that contain all parts.
-func (l *lines) count(parts ...string) (n int) {
+func (l *logBuffer) count(parts ...string) (n int) {
 next:
 	for line := range strings.Lines(l.String()) {
 		for _, part := range parts {
@@ -46,10 +46,10 @@ next:
 	return n
 }
 
-// withRights creates a user with rights on a leaf_alloc that has the tag orders.
-func withRights(t *testing.T, rights string) (admin *sql.DB, as *mysql.Config) {
+// createUser creates a user with rights on a leaf_alloc that has the tag orders.
+func createUser(t *testing.T, rights string) (admin *sql.DB, as *mysql.Config) {
 	t.Helper()
-	admin, dsn := database(t, 10, "orders")
+	admin, dsn := createDatabase(t, 10, "orders")
 	as, err := mysql.ParseDSN(dsn)
 	if err != nil {
 		t.Fatal(err)
@@ -64,13 +64,13 @@ func withRights(t *testing.T, rights string) (admin *sql.DB, as *mysql.Config) {
 // TestWrongPassword: a refused login to the database is logged once, and its recovery once. Clients get an
 // error without users and hosts.
 func TestWrongPassword(t *testing.T) {
-	db, cfg := withRights(t, "SELECT, UPDATE")
+	db, cfg := createUser(t, "SELECT, UPDATE")
 	user := cfg.User
 	cfg.Passwd = "Wrong-9.word"
-	var log lines
-	_, server, stop := run(t, Config{DSN: cfg.FormatDSN(), Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	var log logBuffer
+	_, server, stop := runServer(t, Config{DSN: cfg.FormatDSN(), Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	const away = "leaf_alloc gives no ids"
-	eventually(t, "a warning", func() bool { return log.count("WARN", away) == 1 })
+	waitFor(t, "a warning", func() bool { return log.count("WARN", away) == 1 })
 	host, _, _ := strings.Cut(cfg.Addr, ":")
 	for range 3 {
 		for path, code := range map[string]int{"/readyz": 503, "/db": 503, "/api/segment/get/orders": 503, "/api/snowflake/get/x": 503, "/": 200, "/cache": 200, "/metrics": 200} {
@@ -89,8 +89,8 @@ func TestWrongPassword(t *testing.T) {
 		t.Errorf("the log is\n%s", log.String())
 	}
 	exec(t, db, "ALTER USER "+user+"@'%' IDENTIFIED BY 'Wrong-9.word'") // the server's password
-	eventually(t, "readiness", func() bool { return get(t, server+"/readyz").code == 200 })
-	get(t, server+"/api/segment/get/orders").want(t, "1000")
+	waitFor(t, "readiness", func() bool { return get(t, server+"/readyz").code == 200 })
+	get(t, server+"/api/segment/get/orders").wantBody(t, "1000")
 	if log.count("INFO", "leaf_alloc gives ids again") != 1 || log.count("WARN", away) != 1 {
 		t.Errorf("the log is\n%s", log.String())
 	}
@@ -101,21 +101,21 @@ func TestWrongPassword(t *testing.T) {
 
 // TestTagRefused: a problem with one tag, or a missing right, is logged once while the store answers.
 func TestTagRefused(t *testing.T) {
-	db, cfg := withRights(t, "SELECT")
+	db, cfg := createUser(t, "SELECT")
 	user := cfg.User
-	var log lines
-	_, server := start(t, Config{DSN: cfg.FormatDSN(), Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	var log logBuffer
+	_, server := startServer(t, Config{DSN: cfg.FormatDSN(), Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	for range 5 {
 		if a := get(t, server+"/api/segment/get/orders"); a.code != 503 || strings.Contains(a.body, user) {
 			t.Errorf("%d %s", a.code, a.body)
 		}
 	}
-	eventually(t, "a warning", func() bool { return log.count("WARN", user) > 0 })
+	waitFor(t, "a warning", func() bool { return log.count("WARN", user) > 0 })
 	if log.count("WARN", user) != 1 {
 		t.Errorf("the log is\n%s", log.String())
 	}
 	exec(t, db, "GRANT UPDATE ON leaf_alloc TO "+user+"@'%'")
-	eventually(t, "ids", func() bool { return get(t, server+"/api/segment/get/orders").code == 200 })
+	waitFor(t, "ids", func() bool { return get(t, server+"/api/segment/get/orders").code == 200 })
 	if log.count("INFO", "again") != 1 {
 		t.Errorf("the log is\n%s", log.String())
 	}
@@ -124,10 +124,10 @@ func TestTagRefused(t *testing.T) {
 // TestDefaultSnowflakes: without a leafWorker, snowflakes use the default source, mysql(), and its warnings are
 // in the server's log.
 func TestDefaultSnowflakes(t *testing.T) {
-	db, dsn := database(t, 10, "orders")
+	db, dsn := createDatabase(t, 10, "orders")
 	exec(t, db, workerTable)
-	var log lines
-	s, server := start(t, Config{DSN: dsn + "?leafNewRegistry=true", Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	var log logBuffer
+	s, server := startServer(t, Config{DSN: dsn + "?leafNewRegistry=true", Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	if rows := s.connector.Worker(); rows.Worker != -1 {
 		t.Errorf("a worker id was taken before anybody asked: %+v", rows)
 	}
@@ -141,20 +141,20 @@ func TestDefaultSnowflakes(t *testing.T) {
 	if n := log.count("WARN", "may lose its last commits"); n != warnings {
 		t.Errorf("%d warnings, want %d: %s", n, warnings, log.String())
 	}
-	_, server = start(t, Config{DSN: dsn, NoSnowflakes: true})
-	get(t, server+"/api/snowflake/get/any").problem(t, 404, "disabled")
+	_, server = startServer(t, Config{DSN: dsn, NoSnowflakes: true})
+	get(t, server+"/api/snowflake/get/any").wantProblem(t, 404, "disabled")
 }
 
 // TestMissingTable: the log and the clients' error propose leafsql init.
 func TestMissingTable(t *testing.T) {
-	var log lines
-	_, server, _ := run(t, Config{DSN: mysqltest.Database(t), Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	eventually(t, "a warning", func() bool {
+	var log logBuffer
+	_, server, _ := runServer(t, Config{DSN: mysqltest.Database(t), Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	waitFor(t, "a warning", func() bool {
 		return log.count("WARN", "leaf_alloc gives no ids", "leafsql init creates the table") == 1
 	})
 	for _, path := range []string{"/readyz", "/api/segment/get/orders", "/db"} {
 		a := get(t, server+path)
-		a.problem(t, 503, "unavailable")
+		a.wantProblem(t, 503, "unavailable")
 		if path != "/db" && !strings.Contains(a.body, "there is no leaf_alloc; leafsql init creates it") {
 			t.Errorf("%s: %s", path, a.body)
 		}
@@ -168,24 +168,24 @@ func TestMissingTable(t *testing.T) {
 // logged once.
 func TestCreate(t *testing.T) {
 	dsn := mysqltest.Database(t)
-	_, server, _ := run(t, Config{DSN: dsn + "?leafCreate=true&leafNewRegistry=true"})
-	eventually(t, "readiness", func() bool { return get(t, server+"/readyz").code == 200 })
-	get(t, server+"/api/segment/get/orders").problem(t, 404, "unknown-tag")
+	_, server, _ := runServer(t, Config{DSN: dsn + "?leafCreate=true&leafNewRegistry=true"})
+	waitFor(t, "readiness", func() bool { return get(t, server+"/readyz").code == 200 })
+	get(t, server+"/api/segment/get/orders").wantProblem(t, 404, "unknown-tag")
 	created, n := connect(t, dsn), -1
 	if err := created.QueryRow("SELECT COUNT(*) FROM leaf_alloc").Scan(&n); err != nil || n != 0 {
 		t.Errorf("%d rows, %v", n, err)
 	}
-	add(t, created, "orders", 1000, 10)
-	get(t, server+"/api/segment/get/orders").want(t, "1000")
+	addTag(t, created, "orders", 1000, 10)
+	get(t, server+"/api/segment/get/orders").wantBody(t, "1000")
 	if a := get(t, server+"/api/snowflake/get/x"); a.code != 200 {
 		t.Error(a)
 	}
-	db, cfg := withRights(t, "SELECT, UPDATE")
+	db, cfg := createUser(t, "SELECT, UPDATE")
 	exec(t, db, "DROP TABLE leaf_alloc")
-	var log lines
-	_, server, _ = run(t, Config{DSN: cfg.FormatDSN() + "?leafCreate=true", Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	get(t, server+"/readyz").problem(t, 503, "unavailable")
-	eventually(t, "a warning", func() bool { return log.count("WARN", "leaf_alloc could not be created", "leafsql init") == 1 })
+	var log logBuffer
+	_, server, _ = runServer(t, Config{DSN: cfg.FormatDSN() + "?leafCreate=true", Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	get(t, server+"/readyz").wantProblem(t, 503, "unavailable")
+	waitFor(t, "a warning", func() bool { return log.count("WARN", "leaf_alloc could not be created", "leafsql init") == 1 })
 	time.Sleep(2 * probeInterval)
 	if log.count("could not be created") != 1 {
 		t.Error(log.String())
