@@ -181,7 +181,7 @@ func TestProxyStarts(t *testing.T) {
 	startProxy(t, 1, append(local, dsn+"?leafTables=*&leafCreate=true")...).end(t)
 	exec(t, db, allocTable)
 	fails("GRANT SELECT, UPDATE on it", append(local, of)...)
-	fails("correct user and password", append(local, withUser(dsn, "proxy_start", "wrong"))...)
+	fails("correct the user and password", append(local, withUser(dsn, "proxy_start", "wrong"))...)
 	fails("-insecure", "-dsn", dsn, "-listen", "0.0.0.0:0")
 	fails("-insecure", "-dsn", dsn, "-listen", ":0")
 	fails("-drain is negative", "-dsn", dsn, "-drain", "-1s")
