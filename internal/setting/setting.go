@@ -37,7 +37,7 @@ type Settings struct {
 func Of(source string, opts worker.Options) *Settings { return &Settings{source: source, opts: opts} }
 
 // Err returns the first mistake, or nil. An option that no method has read is an unknown option. Mistakes in options are
-// *spec.OptionErrors.
+// *spec.OptionError values.
 func (s *Settings) Err() error {
 	err := s.opts.Only(s.known...)
 	if option, ok := errors.AsType[*spec.OptionError](err); ok {

@@ -81,7 +81,7 @@ type Cell struct {
 func (c Cells) Autocommit() bool { return c["@@autocommit"].String == "1" }
 
 // Read reads columns of the tag's row. FOR UPDATE makes proxies that split reads from writes send the query to
-// the primary. It returns ErrNone, an *Error for a row or table that cannot be used, or the driver's error.
+// the primary. It returns ErrNoRow, an *Error for a row or table that cannot be used, or the driver's error.
 func (r *Rows) Read(ctx context.Context, c *sql.Conn, tag, columns string) (Cells, error) {
 	rows, err := c.QueryContext(ctx, "SELECT "+columns+", @@autocommit FROM "+r.Table+" WHERE "+r.Tag+" = "+quote.Literal(tag)+" FOR UPDATE")
 	if err != nil {
