@@ -39,7 +39,7 @@ var mutations = []mutation{
 	{"free with the high water at or above what was issued", "freed", "^documents exist$", "free.HighWater, free.Free = h.floor, true"},
 	{"free with the high water at or above the previous, also when nothing was issued", "unused", "^documents exist$", "return time.UnixMilli(0)"},
 	{"free with the high water at or above the previous, also when the take is void", "void take", "", "e.release(ctx, h, time.UnixMilli(1))"},
-	{"no id after sending free", "after marking", "^documents exist$", "if v = g.now(); true {"},
+	{"no id after sending free", "after marking", "^documents exist$", "if v = g.currentView(); true {"},
 	{"one's own slot after its bound: start above that", "own slot", "^documents exist$", "return e.claim.floor"},
 	{"quarantine of unknown history", "quarantine", "^wiped", "return latest(used, now.Add(-tick))"},
 	{"quarantine of unknown history, and at least up to its high water", "quarantine", "another server", "return e.quarantineEnd(now)"},
