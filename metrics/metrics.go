@@ -131,7 +131,7 @@ func (e emitter) send(name string, v float64, labels ...string) {
 
 func (e emitter) stats(s driver.Stats, err error) {
 	e.send("up", boolValue(err == nil))
-	e.send("build_info", 1, version.Of(), runtime.Version())
+	e.send("build_info", 1, version.Current(), runtime.Version())
 	for _, t := range s.Tables {
 		if used := keyUsed(t, s.Tags); used > 0 {
 			e.send("table_key_used_ratio", used, t.Name)

@@ -80,7 +80,7 @@ func TestCollectorOfAPool(t *testing.T) {
 	text := exposition(t, NewCollector(db, "shop"))
 	wantLines(t, text,
 		`leafsql_up{db_name="shop"} 1`,
-		`leafsql_build_info{db_name="shop",goversion="`+runtime.Version()+`",version="`+version.Of()+`"} 1`,
+		`leafsql_build_info{db_name="shop",goversion="`+runtime.Version()+`",version="`+version.Current()+`"} 1`,
 		`leafsql_table_info{db_name="shop",generator="segment",table="`+name+`.t",tag="t"} 1`,
 		`leafsql_table_statements_total{db_name="shop",table="`+name+`.t"} 1`,
 		`leafsql_table_ids_total{db_name="shop",table="`+name+`.t"} 2`,

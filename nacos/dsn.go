@@ -14,7 +14,7 @@ import (
 // parse returns the Config for the source's address and options in a DSN.
 func parse(address string, opts worker.Options) (Config, error) {
 	var c Config
-	s := setting.Of("Nacos", opts)
+	s := setting.New("Nacos", opts)
 	c.Namespace = s.Text("Namespace")
 	c.Group = s.Text("Group")
 	c.Service = s.Text("Service")

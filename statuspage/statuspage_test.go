@@ -301,7 +301,7 @@ func TestAbout(t *testing.T) {
 		p.Links = []pageextra.Link{{Text: "rows & more", Address: "db"}, {Text: "bad", Address: "javascript:alert(1)"}}
 		time.Sleep(3 * time.Hour)
 		w := get(t, p, "/")
-		wants(t, text(w), "leafsql "+version.Of()+", up for 3 h, ids of db:3306/shop <b>", "rows & more")
+		wants(t, text(w), "leafsql "+version.Current()+", up for 3 h, ids of db:3306/shop <b>", "rows & more")
 		if body := w.Body.String(); !strings.Contains(body, `<a href="db">rows &amp; more</a>`) || strings.Contains(body, "javascript:") || strings.Contains(body, "shop <b>") {
 			t.Error(body)
 		}

@@ -85,7 +85,7 @@ func newView(p *Page, texts chinese.Texts, s driver.Stats, err error, now time.T
 	say := texts.Sprintf
 	h := &p.history
 	v := &view{
-		Title: p.title, About: "leafsql " + version.Of(), Links: p.Links, Now: formatTime(now), Err: err, Rate: formatRate(h.rate(total)), Chart: h.chart(total, 600, 80),
+		Title: p.title, About: "leafsql " + version.Current(), Links: p.Links, Now: formatTime(now), Err: err, Rate: formatRate(h.rate(total)), Chart: h.chart(total, 600, 80),
 		Layout: snowflake.Leaf, texts: texts, now: now,
 	}
 	if !p.began.IsZero() {

@@ -158,7 +158,7 @@ func scanKeys(ctx context.Context, s *screen.Screen, found *survey.Survey) error
 				continue
 			}
 			done := s.Progress(func() string { return s.Texts.Sprintf("reading all of %s", t.Location()) })
-			highest, err := t.ReadMax(ctx, t.Near-1)
+			highest, err := t.ReadMax(ctx, t.CounterLimit-1)
 			done()
 			if err != nil {
 				return fmt.Errorf("leafsql: the highest key of %s: %w; %s", t.Location(), err, databases.Hint(err))

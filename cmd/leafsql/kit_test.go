@@ -118,6 +118,6 @@ func hasSelectedKeysBug(t *testing.T, db *sql.DB) bool {
 	if _, err := fmt.Sscanf(number, "%d.%d.%d", &major, &minor, &patch); err != nil {
 		t.Fatalf("version %q: %v", version, err)
 	}
-	_, has := versions.NullsColumns(strings.Contains(version, "MariaDB"), major*10000+minor*100+patch)
+	_, has := versions.HasNullColumnsBug(strings.Contains(version, "MariaDB"), major*10000+minor*100+patch)
 	return has
 }

@@ -104,8 +104,8 @@ func (p *plan) printRefusedSelects(tags []*migrate.Tag) {
 	for _, tag := range tags {
 		for _, t := range tag.Tables {
 			server := t.Shard.Inspection
-			name := versions.Name(server.MariaDB, server.Version)
-			if mended, has := versions.NullsColumns(server.MariaDB, server.Version); has && !slices.Contains(shown, name) {
+			name := versions.Format(server.MariaDB, server.Version)
+			if mended, has := versions.HasNullColumnsBug(server.MariaDB, server.Version); has && !slices.Contains(shown, name) {
 				shown = append(shown, name)
 				p.screen.Printf(`
 %s takes selected keys for NULL where a table has a trigger BEFORE INSERT (MDEV-36026), and the one that switch creates is such a trigger.

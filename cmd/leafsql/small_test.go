@@ -55,7 +55,7 @@ func TestDecode(t *testing.T) {
 
 func TestVersion(t *testing.T) {
 	out := mustRun(t, exitOK, "version")
-	if !strings.HasPrefix(out, "leafsql "+version.Of()+", go1.") || strings.Count(out, "\n") != 1 {
+	if !strings.HasPrefix(out, "leafsql "+version.Current()+", go1.") || strings.Count(out, "\n") != 1 {
 		t.Error(out)
 	}
 	for _, flag := range []string{"-version", "--version"} {
@@ -63,7 +63,7 @@ func TestVersion(t *testing.T) {
 			t.Error(flag, again)
 		}
 	}
-	if got := runJSON[struct{ Version string }](t, exitOK, "version", "-json"); got.Version != version.Of() {
+	if got := runJSON[struct{ Version string }](t, exitOK, "version", "-json"); got.Version != version.Current() {
 		t.Errorf("%+v", got)
 	}
 }

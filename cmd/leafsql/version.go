@@ -17,7 +17,7 @@ func runVersion(_ context.Context, s *screen.Screen, args []string) (int, error)
 		Version  string `json:"version"`
 		Go       string `json:"go"`
 		Platform string `json:"platform"`
-	}{version.Of(), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
+	}{version.Current(), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
 	if f.json {
 		return exitOK, s.JSON(built)
 	}

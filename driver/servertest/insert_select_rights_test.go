@@ -43,7 +43,7 @@ func nullsColumns(t *testing.T, target mysqltest.Target) bool {
 	if err := db.QueryRow("SELECT VERSION()").Scan(&version); err != nil {
 		t.Fatal(err)
 	}
-	_, has := versions.NullsColumns(session.ParseVersion(version))
+	_, has := versions.HasNullColumnsBug(session.ParseVersion(version))
 	return has
 }
 

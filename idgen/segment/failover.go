@@ -168,7 +168,7 @@ func (t *counter) recordMove(q Request, r row, m tagtable.Mark, start, gap int64
 func (t *counter) identityColumns(ctx context.Context, c *sql.Conn) (columns string, fresh bool, err error) {
 	server := t.identity.Load()
 	if fresh = server == nil; fresh {
-		asked, err := serverid.Of(ctx, c)
+		asked, err := serverid.Query(ctx, c)
 		if err != nil {
 			return "", false, err
 		}

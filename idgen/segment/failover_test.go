@@ -108,7 +108,7 @@ func TestMarkBrake(t *testing.T) {
 
 func identity(t *testing.T, db *sqlx.DB) serverid.Server {
 	t.Helper()
-	server, err := serverid.Of(t.Context(), db)
+	server, err := serverid.Query(t.Context(), db)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,15 +38,15 @@ type Table struct {
 	// following fields are then unset.
 	Err error
 
-	Column        string // the key
-	Type          string // the column's, such as "bigint(20) unsigned"
-	Integer       bool   // it is an integer type
-	Highest       int64  // the highest id that it can hold
-	Near          int64  // the counter has to be above all keys below Near; under leafExplicit=keep there may be higher keys
-	AutoIncrement bool   // the column still has AUTO_INCREMENT
-	Indexed       bool   // an index begins with the column, so the highest key is found without reading the table
-	Unique        bool   // no two rows can have the same key
-	UniqueWith    bool   // no two rows can have the same key and the same values in some other columns
+	Column           string // the key
+	Type             string // the column's, such as "bigint(20) unsigned"
+	Integer          bool   // it is an integer type
+	Highest          int64  // the highest id that it can hold
+	CounterLimit     int64  // the counter has to be above all keys below CounterLimit; under leafExplicit=keep there may be higher keys
+	AutoIncrement    bool   // the column still has AUTO_INCREMENT
+	Indexed          bool   // an index begins with the column, so the highest key is found without reading the table
+	Unique           bool   // no two rows can have the same key
+	UniqueWithOthers bool   // no two rows can have the same key and the same values in some other columns
 
 	// RefusesLoad is true if LOAD DATA is refused because of the server's bug MDEV-36026, and INSERT … SELECT is too unless the
 	// column has AUTO_INCREMENT. TriggersHidden is true if the reason is that this user cannot see the table's triggers.

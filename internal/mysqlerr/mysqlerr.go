@@ -7,9 +7,9 @@ package mysqlerr
 
 import "slices"
 
-// Overtaken lists the errors of a statement that had no effect because another session or
+// LostRace lists the errors of a statement that had no effect because another session or
 // another member of the cluster wrote first.
-var Overtaken = []uint16{
+var LostRace = []uint16{
 	1020, // the record has changed since it was read (MariaDB's innodb_snapshot_isolation)
 	1213, // deadlock
 	3101, // a plugin, such as Group Replication, rolled back
@@ -17,7 +17,7 @@ var Overtaken = []uint16{
 
 // Conflicts lists Overtaken and the other errors of statements that had no effect because of
 // other sessions or members. Such a statement may be sent again.
-var Conflicts = slices.Concat(Overtaken, []uint16{
+var Conflicts = slices.Concat(LostRace, []uint16{
 	1180, // an error during COMMIT
 	1205, // lock wait timeout
 })

@@ -1,6 +1,6 @@
 // Package quote writes names and strings as SQL does.
 //
-//	"SELECT " + quote.Name("id") + " FROM " + quote.In("shop", "orders")
+//	"SELECT " + quote.Name("id") + " FROM " + quote.Qualified("shop", "orders")
 //
 // It sends nothing to a server. Its output means the same under every sql_mode, except that of [String].
 package quote
@@ -13,13 +13,13 @@ import (
 // Name quotes an identifier.
 func Name(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }
 
-// In quotes the name of a table, trigger or routine together with its database.
-func In(database, name string) string { return Name(database) + "." + Name(name) }
+// Qualified quotes the name of a table, trigger or routine together with its database.
+func Qualified(database, name string) string { return Name(database) + "." + Name(name) }
 
 // Table quotes a table's name or db.table, as a DSN writes it.
 func Table(name string) string {
 	if db, table := Split(name); db != "" {
-		return In(db, table)
+		return Qualified(db, table)
 	}
 	return Name(name)
 }

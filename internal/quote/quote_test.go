@@ -7,7 +7,7 @@ func TestQuote(t *testing.T) {
 	for _, c := range []struct{ got, want string }{
 		{Name("id"), "`id`"},
 		{Name("a`b"), "`a``b`"},
-		{In("shop", "a.b"), "`shop`.`a.b`"},
+		{Qualified("shop", "a.b"), "`shop`.`a.b`"},
 		{Table("leaf_alloc"), "`leaf_alloc`"},
 		{Table("ids.leaf_alloc"), "`ids`.`leaf_alloc`"},
 		{Table("a`b.c.d"), "`a``b.c`.`d`"},

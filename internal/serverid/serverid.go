@@ -1,6 +1,6 @@
 // Package serverid identifies the server, or the cluster, that executes a statement.
 //
-//	server, err := serverid.Of(ctx, db)
+//	server, err := serverid.Query(ctx, db)
 //	db.QueryRow("SELECT " + server.Identity).Scan(&identity)
 //
 // Two servers of a replication have different identities. The nodes of a Galera cluster and the members of a group of Group
@@ -29,14 +29,14 @@ type Queryer interface {
 }
 
 // MySQL is a single MySQL server, not a member of a cluster.
-var MySQL = of(map[string]string{"server_uuid": "", "server_id": "", "hostname": "", "port": "", "innodb_flush_log_at_trx_commit": "", "sync_binlog": "", "log_bin": ""})
+var MySQL = serverOf(map[string]string{"server_uuid": "", "server_id": "", "hostname": "", "port": "", "innodb_flush_log_at_trx_commit": "", "sync_binlog": "", "log_bin": ""})
 
 // variables names the variables that an expression may use, and those that select the expression.
 const variables = "'version', 'server_uuid', 'server_id', 'hostname', 'port', 'innodb_flush_log_at_trx_commit', 'sync_binlog', 'log_bin', 'binlog_format', " +
 	"'group_replication_group_name', 'wsrep_on', 'wsrep_provider'"
 
-// Of returns the expressions that identify the servers to which q leads, or the error of the query.
-func Of(ctx context.Context, q Queryer) (s Server, err error) {
+// Query returns the expressions that identify the servers to which q leads, or the error of the query.
+func Query(ctx context.Context, q Queryer) (s Server, err error) {
 	rows, err := q.QueryContext(ctx, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ("+variables+")")
 	if err != nil {
 		return s, err
@@ -51,10 +51,10 @@ func Of(ctx context.Context, q Queryer) (s Server, err error) {
 		}
 		values[strings.ToLower(name)] = value.String
 	}
-	return of(values), rows.Err()
+	return serverOf(values), rows.Err()
 }
 
-func of(values map[string]string) (s Server) {
+func serverOf(values map[string]string) (s Server) {
 	if s.Identity = identity(values); s.Identity != "" {
 		s.Hash = "LEFT(SHA2(" + s.Identity + ", 256), 16)"
 	}

@@ -31,7 +31,7 @@ func TestIdentity(t *testing.T) {
 	} {
 		values := maps.Clone(alone)
 		maps.Copy(values, c.with)
-		s := of(values)
+		s := serverOf(values)
 		if !strings.Contains(s.Identity, c.has) || strings.Contains(s.Identity, c.lacks) || (s.Identity == "") != (c.has == "") || (s.Hash == "") != (s.Identity == "") || s.Statements != c.statements {
 			t.Errorf("%s: of() = %+v", name, s)
 		}
@@ -39,7 +39,7 @@ func TestIdentity(t *testing.T) {
 	for missing := range alone {
 		values := maps.Clone(alone)
 		delete(values, missing)
-		if s := of(values); (s.Identity == "") == (missing == "version" || missing == "binlog_format") {
+		if s := serverOf(values); (s.Identity == "") == (missing == "version" || missing == "binlog_format") {
 			t.Errorf("without %s: of() = %+v", missing, s)
 		}
 	}

@@ -1,7 +1,7 @@
 // Package setting parses the part of a DSN that configures a source of worker ids: the servers between the parentheses, and
 // the options of this source.
 //
-//	s := setting.Of("Redis", opts)
+//	s := setting.New("Redis", opts)
 //	cfg.Prefix = s.Text("Prefix") // leafRedisPrefix
 //	cfg.TLS = s.TLS()
 //	cfg.Servers = s.Servers(address, "6379")
@@ -33,8 +33,8 @@ type Settings struct {
 	err    error
 }
 
-// Of returns the Settings of a source. Errors contain its name.
-func Of(source string, opts worker.Options) *Settings { return &Settings{source: source, opts: opts} }
+// New returns the Settings of a source. Errors contain its name.
+func New(source string, opts worker.Options) *Settings { return &Settings{source: source, opts: opts} }
 
 // Err returns the first mistake, or nil. An option that no method has read is an unknown option. Mistakes in options are
 // *spec.OptionError values.

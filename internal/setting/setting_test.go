@@ -25,13 +25,13 @@ func TestServers(t *testing.T) {
 		"h1/0":             nil,
 		"a:b:c":            nil,
 	} {
-		s := Of("Redis", nil)
+		s := New("Redis", nil)
 		got := s.Servers(address, "6379")
 		if (s.Err() == nil) != (want != nil) || want != nil && !slices.Equal(got, want) {
 			t.Errorf("%q: %q, %v", address, got, s.Err())
 		}
 	}
-	s := Of("Redis", nil)
+	s := New("Redis", nil)
 	s.Servers("user:s3cret@h1:6379", "6379")
 	if err := s.Err(); err == nil || strings.Contains(err.Error(), "s3cret") || !strings.Contains(err.Error(), "leafRedisPassword") {
 		t.Error(err)
@@ -39,7 +39,7 @@ func TestServers(t *testing.T) {
 }
 
 func TestOptions(t *testing.T) {
-	s := Of("Redis", worker.Options{"Prefix": "p", "Cluster": "true", "Replicas": "2"})
+	s := New("Redis", worker.Options{"Prefix": "p", "Cluster": "true", "Replicas": "2"})
 	n, ok := s.Number("Replicas")
 	_, none := s.Number("Database")
 	if s.Text("Prefix") != "p" || !s.Flag("Cluster") || s.Flag("Other") || n != 2 || !ok || none || s.Err() != nil {
@@ -53,7 +53,7 @@ func TestOptions(t *testing.T) {
 		"CA":       func(s *Settings) { s.TLS() },
 		"Key":      func(s *Settings) { s.TLS() },
 	} {
-		s := Of("Redis", worker.Options{name: "x"})
+		s := New("Redis", worker.Options{name: "x"})
 		read(s)
 		if err := s.Err(); err == nil {
 			t.Errorf("%s=x is taken", name)
@@ -64,7 +64,7 @@ func TestOptions(t *testing.T) {
 func TestTLS(t *testing.T) {
 	_, certFile, keyFile := selfsigned.Files(t)
 	read := func(o worker.Options) (*tls.Config, error) {
-		s := Of("Redis", o)
+		s := New("Redis", o)
 		return s.TLS(), s.Err()
 	}
 	conf, err := read(worker.Options{"TLS": "true", "CA": certFile, "Cert": certFile, "Key": keyFile})

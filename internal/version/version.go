@@ -1,6 +1,6 @@
 // Package version returns the version of leafsql that a program was built with.
 //
-//	fmt.Println("leafsql", version.Of())
+//	fmt.Println("leafsql", version.Current())
 //
 // It reads only what the go command and the linker wrote into the binary.
 package version
@@ -15,10 +15,10 @@ import (
 
 const module = "github.com/leafsql/leafsql"
 
-// Of returns the version of leafsql in this program: a tag such as v0.2.0, a pseudo-version with
+// Current returns the version of leafsql in this program: a tag such as v0.2.0, a pseudo-version with
 // its commit, or "(devel)" if the go command did not record one. All modules of leafsql have
 // the same version, so a program of one of them, such as the command, uses its own version.
-var Of = sync.OnceValue(func() string {
+var Current = sync.OnceValue(func() string {
 	info, ok := debug.ReadBuildInfo()
 	switch {
 	case built != "":
@@ -26,7 +26,7 @@ var Of = sync.OnceValue(func() string {
 	case !ok:
 		return devel
 	}
-	return of(info)
+	return currentOf(info)
 })
 
 const devel = "(devel)"
@@ -34,7 +34,7 @@ const devel = "(devel)"
 // built is set by a release's build with -ldflags "-X", as its source tree may have no tag.
 var built string
 
-func of(info *debug.BuildInfo) string {
+func currentOf(info *debug.BuildInfo) string {
 	found := &debug.Module{}
 	if info.Main.Path == module || strings.HasPrefix(info.Main.Path, module+"/") {
 		found = &info.Main

@@ -22,11 +22,11 @@ func TestOf(t *testing.T) {
 		{lib(debug.Module{Path: module, Version: "v0.2.0", Replace: &debug.Module{Path: "example.com/fork", Version: "v0.2.1"}}), "v0.2.1"},
 		{&debug.BuildInfo{Main: debug.Module{Path: "example.com/shop", Version: "v9.9.9"}}, devel},
 	} {
-		if got := of(c.info); got != c.want {
+		if got := currentOf(c.info); got != c.want {
 			t.Errorf("%+v: %s, want %s", c.info, got, c.want)
 		}
 	}
-	if Of() == "" {
+	if Current() == "" {
 		t.Error("no version")
 	}
 }

@@ -1,7 +1,7 @@
 // Package versions reports which features some versions of MySQL and MariaDB lack. A version is a number as in version
 // comments: 101119, 90704.
 //
-//	if !versions.NumbersRows(mariaDB, version) { … } // INSERT … SELECT has to be refused
+//	if !versions.HasWindowFunctions(mariaDB, version) { … } // INSERT … SELECT has to be refused
 package versions
 
 import (
@@ -9,27 +9,28 @@ import (
 	"strings"
 )
 
-// Name returns the version as people write it, such as "10.11.19".
-func Name(mariaDB bool, version int) string {
+// Format returns the version as people write it, such as "10.11.19".
+func Format(mariaDB bool, version int) string {
 	return fmt.Sprintf("%s %d.%d.%d", map[bool]string{true: "MariaDB", false: "MySQL"}[mariaDB], version/10000, version/100%100, version%100)
 }
 
 // TiDB reports whether the result of VERSION() is TiDB's, such as "8.0.11-TiDB-v8.5.0".
 func TiDB(version string) bool { return strings.Contains(version, "TiDB") }
 
-// NumbersRows reports whether the server has window functions, which number the rows of a staged statement.
-func NumbersRows(mariaDB bool, version int) bool {
+// HasWindowFunctions reports whether the server has window functions, which number the rows of a staged statement.
+func HasWindowFunctions(mariaDB bool, version int) bool {
 	if mariaDB {
 		return version >= 100200
 	}
 	return version >= 80000
 }
 
-// NullsColumns reports whether the server has the bug MDEV-36026, and which release fixed it. With the bug, an INSERT … SELECT
-// of several rows into a table with a trigger BEFORE INSERT or BEFORE UPDATE treats NOT NULL columns as NULL in all rows but
-// the first. It fails with error 1048, and with IGNORE it stores 0. An AUTO_INCREMENT key is not affected.
-func NullsColumns(mariaDB bool, version int) (mended string, has bool) {
-	mended, has = map[int]string{
+// HasNullColumnsBug reports whether the server has the bug MDEV-36026, and which release fixed it. With the
+// bug, an INSERT … SELECT of several rows into a table with a trigger BEFORE INSERT or BEFORE UPDATE treats NOT
+// NULL columns as NULL in all rows but the first. It fails with error 1048, and with IGNORE it stores 0. An
+// AUTO_INCREMENT key is not affected.
+func HasNullColumnsBug(mariaDB bool, version int) (fixedIn string, has bool) {
+	fixedIn, has = map[int]string{
 		100528: "10.5.29",
 		100621: "10.6.22",
 		101111: "10.11.12",
@@ -37,5 +38,5 @@ func NullsColumns(mariaDB bool, version int) (mended string, has bool) {
 		110702: "11.8.2", // no release of 11.7 followed
 		110801: "11.8.2",
 	}[version]
-	return mended, has && mariaDB
+	return fixedIn, has && mariaDB
 }

@@ -347,4 +347,4 @@ type TableName struct{ DB, Table string }
 func (n TableName) String() string { return n.DB + "." + n.Table }
 
 // Quoted returns the name in SQL's backquotes.
-func (n TableName) Quoted() string { return quote.In(n.DB, n.Table) }
+func (n TableName) Quoted() string { return quote.Qualified(n.DB, n.Table) }

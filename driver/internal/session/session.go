@@ -168,7 +168,7 @@ func (s *Session) VisibleColumns(ctx context.Context, text string, table insert.
 		" character_set_results = utf8mb4, sql_select_limit = 18446744073709551615", nil); err != nil {
 		return nil, err
 	}
-	columns, _, err := QueryRow(ctx, s.Conn, "SELECT * FROM "+quote.In(cmp.Or(table.DB, s.DB), table.Table)+" leafsql_t LIMIT 0")
+	columns, _, err := QueryRow(ctx, s.Conn, "SELECT * FROM "+quote.Qualified(cmp.Or(table.DB, s.DB), table.Table)+" leafsql_t LIMIT 0")
 	if !s.Restore(ctx, "SET character_set_results = @leafsql_r, sql_select_limit = @leafsql_o") {
 		return nil, driver.ErrBadConn // nothing was written
 	}

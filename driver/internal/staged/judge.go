@@ -49,8 +49,8 @@ func (j *Judge) Stage(in *insert.Insert, db, source string) error {
 		return onTiDB.refuse(t)
 	case in.Returning:
 		return returningRefused.refuse(t)
-	case !versions.NumbersRows(j.Settings.MariaDB, j.Settings.Version):
-		return serverTooOld.refuse(t, "{server}", versions.Name(j.Settings.MariaDB, j.Settings.Version))
+	case !versions.HasWindowFunctions(j.Settings.MariaDB, j.Settings.Version):
+		return serverTooOld.refuse(t, "{server}", versions.Format(j.Settings.MariaDB, j.Settings.Version))
 	}
 	if err := CheckNulledKeys(t, j.Settings, s.Source); err != nil {
 		return err
@@ -75,8 +75,8 @@ func (j *Judge) Stage(in *insert.Insert, db, source string) error {
 // SELECT, or a LOAD DATA that is not staged. If there may be a trigger that this user cannot see, the
 // statement is refused too.
 func CheckNulledKeys(t *insert.Table, settings insert.Settings, source insert.Source) error {
-	fixed, has := versions.NullsColumns(settings.MariaDB, settings.Version)
-	server := versions.Name(settings.MariaDB, settings.Version)
+	fixed, has := versions.HasNullColumnsBug(settings.MariaDB, settings.Version)
+	server := versions.Format(settings.MariaDB, settings.Version)
 	switch {
 	case !has || t.AutoIncrement && source == insert.FromQuery:
 	case t.RowTriggers == insert.SomeTriggers:

@@ -100,7 +100,7 @@ const dropStage = "DROP TEMPORARY TABLE IF EXISTS "
 // After an error the statement is rolled back. If the connection failed during the commit, the rows may
 // be stored.
 func (s *Run) Do(ctx context.Context) error {
-	s.name = quote.In(s.Insert.Table.Name.DB, stageTable)
+	s.name = quote.Qualified(s.Insert.Table.Name.DB, stageTable)
 	s.DropLeftTables(ctx, s.Session)
 	for _, step := range []func(context.Context) error{s.freezeClock, s.createStage, s.checkCopy, s.fillStage, s.drawIDs, s.copyToTarget} {
 		if err := step(ctx); err != nil {

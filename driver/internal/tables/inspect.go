@@ -111,8 +111,8 @@ func (set *Set) inspectTable(rule rules.Rule, name catalog.Name, t *catalog.Tabl
 		return nil
 	}
 	info.Column, info.Type, info.AutoIncrement = f.Key.Name, f.Key.Type, f.Key.AutoIncrement
-	info.Integer, info.Highest, info.Near, info.Indexed = f.Integer, f.Highest, f.Near, f.Indexed
-	info.Unique, info.UniqueWith = t.IsUnique(f.Key.Name)
+	info.Integer, info.Highest, info.CounterLimit, info.Indexed = f.Integer, f.Highest, f.Near, f.Indexed
+	info.Unique, info.UniqueWithOthers = t.IsUnique(f.Key.Name)
 	desc := &insert.Table{Name: name, AutoIncrement: f.Key.AutoIncrement, RowTriggers: t.RowTriggers()}
 	info.RefusesLoad = staged.CheckNulledKeys(desc, set.Settings, insert.FromFile) != nil
 	info.TriggersHidden = t.TriggersHidden

@@ -56,7 +56,7 @@ func (set *Set) learnServer(ctx context.Context, conn pool.Conn, database string
 	folds, version, _ := strings.Cut(answer, " ")
 	set.Settings.MariaDB, set.Settings.Version = session.ParseVersion(version)
 	set.Settings.TiDB = versions.TiDB(version)
-	if _, has := versions.NullsColumns(set.Settings.MariaDB, set.Settings.Version); has {
+	if _, has := versions.HasNullColumnsBug(set.Settings.MariaDB, set.Settings.Version); has {
 		set.Catalog.DisableIdleConns()
 	}
 	if set.Catalog.FoldsCase = folds != "0"; set.Catalog.FoldsCase {

@@ -132,7 +132,7 @@ func (s *Schema) readTable(rule rules.Rule, name catalog.Name, l *tableLookup) {
 // readCatalog reads tables from the catalog. On servers with the bug MDEV-36026 it first reads on which of them this user has
 // TRIGGER: the connection that then reads the triggers was opened later, and has these rights.
 func (set *Set) readCatalog(ctx context.Context, names []catalog.Name) (tables map[catalog.Name]*catalog.Table, err error) {
-	_, matters := versions.NullsColumns(set.Settings.MariaDB, set.Settings.Version)
+	_, matters := versions.HasNullColumnsBug(set.Settings.MariaDB, set.Settings.Version)
 	var sees map[catalog.Name]bool
 	if matters {
 		sees, err = set.Catalog.FindTriggerRights(ctx, names)

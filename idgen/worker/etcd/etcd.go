@@ -52,7 +52,7 @@ import (
 func init() { worker.Register("etcd", openDSN) }
 
 func openDSN(address string, opts worker.Options) (func(context.Context) (worker.Source, error), error) {
-	s := setting.Of("Etcd", opts)
+	s := setting.New("Etcd", opts)
 	cfg := Config{
 		Username: s.Text("Username"), Password: s.Text("Password"), Prefix: s.Text("Prefix"),
 		TLS: s.TLS(), Servers: s.Servers(address, "2379"),

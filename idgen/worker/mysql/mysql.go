@@ -129,7 +129,7 @@ func (s *slots) explain(err error) error {
 // serverid. It waits until the second of the server's start has passed, so that a server that loses a take cannot be restarted in
 // the same second.
 func (s *slots) identity(ctx context.Context) (string, error) {
-	server, err := serverid.Of(ctx, s.db)
+	server, err := serverid.Query(ctx, s.db)
 	if err != nil {
 		return "", s.explain(err)
 	}

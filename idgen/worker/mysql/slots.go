@@ -114,7 +114,7 @@ func (s *slots) Put(ctx context.Context, slot int, d worker.Doc, expected worker
 		return err
 	})
 	switch {
-	case expected == "" && servererr.Is(err, servererr.DuplicateKey), servererr.Is(err, mysqlerr.Overtaken...):
+	case expected == "" && servererr.Is(err, servererr.DuplicateKey), servererr.Is(err, mysqlerr.LostRace...):
 		return "", false, nil
 	case err != nil:
 		return "", false, err

@@ -95,7 +95,7 @@ type Config struct {
 
 // parse parses the source's spec and options in a DSN.
 func parse(address string, opts worker.Options) (Config, error) {
-	s := setting.Of("Redis", opts)
+	s := setting.New("Redis", opts)
 	cfg := Config{
 		Cluster: s.Flag("Cluster"), Master: s.Text("Master"),
 		Username: s.Text("Username"), Password: s.Text("Password"),

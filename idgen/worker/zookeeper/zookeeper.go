@@ -82,7 +82,7 @@ type Config struct {
 
 // parse parses the source's spec and options in a DSN.
 func parse(address string, opts worker.Options) (Config, error) {
-	s := setting.Of("ZooKeeper", opts)
+	s := setting.New("ZooKeeper", opts)
 	return Config{
 		Servers: s.Servers(address, "2181"), Root: s.Text("Root"), Name: s.Text("Name"),
 		Username: s.Text("Username"), Password: s.Text("Password"),

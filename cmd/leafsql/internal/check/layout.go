@@ -166,7 +166,7 @@ func (c *checker) checkKept(here newFinding, prefix string, table *databases.Sto
 		f := here(prefix+"-trigger", Warning, c.sprintf("Triggers stand on it (%s): %s.", strings.Join(k.Triggers, ", "), triggered))
 		f.Fix = "drop them, if nothing else needs them"
 		for _, name := range k.Triggers {
-			f.SQL = append(f.SQL, "DROP TRIGGER "+quote.In(table.Database, name))
+			f.SQL = append(f.SQL, "DROP TRIGGER "+quote.Qualified(table.Database, name))
 		}
 		c.add(f)
 	}
@@ -228,7 +228,7 @@ func (c *checker) checkLeaseColumns(here newFinding, table *databases.Store) {
 		return
 	}
 	f := here("leases-column", Error, c.sprintf("No worker id can be had: %s.", strings.Join(wrong, ", ")),
-		"RENAME TABLE "+table.QuotedName()+" TO "+quote.In(table.Database, table.Table+"_old"), c.Leases.Create().SQL)
+		"RENAME TABLE "+table.QuotedName()+" TO "+quote.Qualified(table.Database, table.Table+"_old"), c.Leases.Create().SQL)
 	f.Fix = "make the table anew; processes that start then wait for their first id, as after any loss of a registry"
 	c.add(f)
 }

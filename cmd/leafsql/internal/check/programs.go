@@ -89,9 +89,9 @@ func (c *checker) checkProgramKind(ctx context.Context, shard *survey.Shard, kin
 			return nil
 		}
 		program := inspect.Program{Database: schema, Body: body.String, SQLMode: mode}
-		named := kind.kind + quote.In(schema, name)
+		named := kind.kind + quote.Qualified(schema, name)
 		if kind.what == "routine" {
-			named = more + " " + quote.In(schema, name)
+			named = more + " " + quote.Qualified(schema, name)
 		}
 		drop := []string{"SHOW CREATE " + named, "DROP " + named}
 		for _, written := range shard.Inspection.Writes(program) {
@@ -140,7 +140,7 @@ func (c *checker) checkViews(ctx context.Context, shard *survey.Shard, schema st
 				f.Message += c.translate(" They take AUTO_INCREMENT's numbers.")
 			}
 			f.Fix = "name the table in INSERTs, or make it a view that takes none (ALGORITHM = TEMPTABLE)"
-			f.SQL = []string{"CREATE OR REPLACE ALGORITHM = TEMPTABLE VIEW " + quote.In(schema, name) + " AS " + body.String}
+			f.SQL = []string{"CREATE OR REPLACE ALGORITHM = TEMPTABLE VIEW " + quote.Qualified(schema, name) + " AS " + body.String}
 			c.add(f)
 		}
 		return nil

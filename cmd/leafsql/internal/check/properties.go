@@ -18,7 +18,7 @@ func (c *checker) checkProperties(t *survey.Table) {
 		null = c.translate(" It may also be NULL.")
 	}
 	switch {
-	case !t.Unique && !t.UniqueWith:
+	case !t.Unique && !t.UniqueWithOthers:
 		f := newTableFinding("key-not-unique", Warning, t)
 		f.Message = c.sprintf("No unique index has %s: leafsql gives no id twice, and nothing refuses a key that somebody else writes twice.%s", t.Column, null)
 		f.SQL = []string{"ALTER TABLE " + t.QuotedName() + " ADD UNIQUE KEY (" + quote.Name(t.Column) + ")"}

@@ -130,7 +130,7 @@ func (c *checker) checkStageRights(ctx context.Context, shard *survey.Shard, dat
 		return err
 	}
 	defer conn.Close()
-	name := quote.In(database, "leafsql_check")
+	name := quote.Qualified(database, "leafsql_check")
 	_, err = conn.ExecContext(ctx, "CREATE TEMPORARY TABLE "+name+" (n BIGINT NOT NULL PRIMARY KEY)")
 	if err == nil {
 		_, err = conn.ExecContext(ctx, "DROP TEMPORARY TABLE "+name)

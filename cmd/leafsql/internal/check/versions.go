@@ -22,8 +22,8 @@ func (c *checker) checkVersions(context.Context) error {
 
 // findOldServer returns findings about statements that are refused because of the server's version.
 func findOldServer(texts chinese.Texts, label string, mariaDB bool, version int, tables []*survey.Table) (findings []Finding) {
-	name := versions.Name(mariaDB, version)
-	if !versions.NumbersRows(mariaDB, version) {
+	name := versions.Format(mariaDB, version)
+	if !versions.HasWindowFunctions(mariaDB, version) {
 		findings = append(findings, Finding{Code: "server-old", Severity: Warning, Server: label,
 			Message: texts.Sprintf("This is %s. INSERT … SELECT and LOAD DATA into configured tables are refused: they need MySQL 8.0 or MariaDB 10.2.", name),
 			Fix:     "read the rows and insert them with VALUES, or upgrade the server"})
@@ -37,7 +37,7 @@ func findOldServer(texts chinese.Texts, label string, mariaDB bool, version int,
 			triggered = append(triggered, t.Name())
 		}
 	}
-	mended, _ := versions.NullsColumns(mariaDB, version)
+	mended, _ := versions.HasNullColumnsBug(mariaDB, version)
 	bug := func(message, fix string) {
 		findings = append(findings, Finding{Code: "server-bug", Severity: Warning, Server: label, Message: message, Fix: fix})
 	}

@@ -61,7 +61,7 @@ func (s *Shard) UsesLeaseTable() bool {
 }
 
 // QuotedName returns the table's quoted name for SQL on any connection of the server.
-func (s *Store) QuotedName() string { return quote.In(s.Database, s.Table) }
+func (s *Store) QuotedName() string { return quote.Qualified(s.Database, s.Table) }
 
 // Open connects to the database of dsn, to the shards, and to the leaf_alloc of dsn. A shard's DSN without leaf
 // parameters inherits those of dsn. Each DSN may have the form env:NAME, as for Lookup. If Open returns no

@@ -93,7 +93,7 @@ func (t *Tag) Statements(step Step) (all []Statement) {
 		case step == Drop && o.AutoIncrement:
 			add(o.alterAuto...)
 		case step == Unguard && o.HasGuard:
-			add("DROP TRIGGER " + quote.In(o.Database, o.GuardName()))
+			add("DROP TRIGGER " + quote.Qualified(o.Database, o.GuardName()))
 		}
 	}
 	if step == Switch {

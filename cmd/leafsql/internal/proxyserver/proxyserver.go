@@ -208,7 +208,7 @@ func (s *Server) Run(ctx context.Context) error {
 	go s.watch(background)
 	failed := make(chan error, len(listeners))
 	for _, l := range listeners {
-		s.log.Info("leafsql: taking clients to their server", "address", l.Addr().String(), "server", s.cfg.Server, "version", version.Of())
+		s.log.Info("leafsql: taking clients to their server", "address", l.Addr().String(), "server", s.cfg.Server, "version", version.Current())
 		go func() { failed <- s.proxy.Serve(l) }()
 	}
 	select {

@@ -52,7 +52,7 @@ func TestPageAbout(t *testing.T) {
 				t.Error(a.header)
 			}
 			a = get(t, server+"/", "Authorization", "Bearer "+token, "Accept-Encoding", "identity")
-			if strings.Contains(a.body, c.place) != (token != "") || strings.Contains(a.body, "s3cret") || !strings.Contains(a.body, "leafsql "+version.Of()+", up for 0 s") {
+			if strings.Contains(a.body, c.place) != (token != "") || strings.Contains(a.body, "s3cret") || !strings.Contains(a.body, "leafsql "+version.Current()+", up for 0 s") {
 				t.Error(a.body)
 			}
 			for _, link := range []string{"cache", "db", "metrics"} {

@@ -237,7 +237,7 @@ func (s *Server) run(ctx context.Context, listener net.Listener) error {
 	if s.tls != nil {
 		scheme, listen = "https", func() error { return srv.ServeTLS(listener, "", "") }
 	}
-	s.log.Info("leafsql: serving ids", "address", scheme+"://"+address, "version", version.Of())
+	s.log.Info("leafsql: serving ids", "address", scheme+"://"+address, "version", version.Current())
 
 	failed := make(chan error, 1)
 	go func() { failed <- listen() }()

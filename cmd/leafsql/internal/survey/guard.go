@@ -31,7 +31,7 @@ func (t *Table) CreateGuard() string {
 	if room := longest - len(message) + len("%s"); len(name) > room {
 		name = append(name[:room-1:room-1], '…')
 	}
-	return "CREATE TRIGGER " + quote.In(t.Database, t.GuardName()) + " BEFORE INSERT ON " + t.QuotedName() + " FOR EACH ROW IF COALESCE(NEW." + quote.Name(t.Column) + ", 0) = 0 THEN" +
+	return "CREATE TRIGGER " + quote.Qualified(t.Database, t.GuardName()) + " BEFORE INSERT ON " + t.QuotedName() + " FOR EACH ROW IF COALESCE(NEW." + quote.Name(t.Column) + ", 0) = 0 THEN" +
 		" SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = " + quote.String(fmt.Sprintf(message, string(name))) + "; END IF"
 }
 
@@ -47,7 +47,7 @@ func (t *Table) readGuard(ctx context.Context) {
 		return
 	}
 	columns := make(map[string]any) // newer servers have one more column
-	err := sqlx.NewDb(t.Shard.DB, "mysql").QueryRowxContext(ctx, "SHOW CREATE TRIGGER "+quote.In(t.Database, t.GuardName())).MapScan(columns)
+	err := sqlx.NewDb(t.Shard.DB, "mysql").QueryRowxContext(ctx, "SHOW CREATE TRIGGER "+quote.Qualified(t.Database, t.GuardName())).MapScan(columns)
 	switch {
 	case servererr.Is(err, servererr.NoSuchTrigger):
 		return

@@ -35,7 +35,7 @@ func (t *Table) Name() string { return t.Database + "." + t.Table.Table }
 
 // QuotedName returns the table's name for SQL, quoted.
 func (t *Table) QuotedName() string {
-	return quote.In(t.Database, t.Table.Table)
+	return quote.Qualified(t.Database, t.Table.Table)
 }
 
 // ShardName returns the name by which shards compare tables: without the database if that is the DSN's.
@@ -65,10 +65,10 @@ func (t *Table) readHighest(ctx context.Context) error {
 	}
 	var err error
 	if t.UnknownReason == "" {
-		if t.Top, err = t.ReadMax(ctx, t.Near); t.Top < t.Near {
+		if t.Top, err = t.ReadMax(ctx, t.CounterLimit); t.Top < t.CounterLimit {
 			t.HighestKey = t.Top
 		} else {
-			t.HighestKey, err = t.ReadMax(ctx, t.Near-1)
+			t.HighestKey, err = t.ReadMax(ctx, t.CounterLimit-1)
 		}
 	} else {
 		err = t.Shard.DB.QueryRowContext(ctx, "SELECT 1 FROM "+t.QuotedName()+" LIMIT 1").Scan(new(int))
@@ -102,7 +102,7 @@ func (t *Table) readGiven(ctx context.Context) error {
 	if !next.Valid {
 		t.IsKeyKnown, t.UnknownReason, t.DeniedRead = false, "its AUTO_INCREMENT cannot be read", true
 	}
-	if n, _ := strconv.ParseInt(next.String, 10, 64); n < t.Near {
+	if n, _ := strconv.ParseInt(next.String, 10, 64); n < t.CounterLimit {
 		t.HighestGiven = max(n-1, 0)
 	}
 	return nil

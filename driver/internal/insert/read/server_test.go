@@ -362,7 +362,7 @@ func (w *twin) inParts(p *insert.Plan, text, dsn string, next *int64) error {
 	columns := make([]string, len(s.Columns))
 	for i, c := range s.Columns {
 		columns[i] = p.Inserts[0].Table.Name.Table
-		columns[i] = quote.In(columns[i], c)
+		columns[i] = quote.Qualified(columns[i], c)
 	}
 	w.exec("DROP TEMPORARY TABLE IF EXISTS stage")
 	if _, err := w.exec("CREATE TEMPORARY TABLE stage (leafsql_n BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY) SELECT " + strings.Join(columns, ", ") +
