@@ -43,7 +43,7 @@ env:NAME 表示 DSN 在环境变量 NAME 里，别的用户看不到。
 	"say what snowflakes hold: time, worker id, sequence":                                  "解读雪花 id：时间、机器号、序号",
 	"show leaf_alloc's rows, and how fast their ids go":                                    "显示 leaf_alloc 的各行，以及 id 用得多快",
 	"show who holds which worker id, and until when":                                       "显示谁持有哪个机器号、到什么时候为止",
-	"compare INSERTs with AUTO_INCREMENT's, in tables of its own":                          "在自己建的表里比较 INSERT 和 AUTO_INCREMENT 的速度",
+	"compare INSERTs with AUTO_INCREMENT's, in tables of its own":                          "在自己建的表里对比 leafsql 与 AUTO_INCREMENT 的写入速度",
 	"give ids over HTTP, as Java Leaf does, with a page and metrics":                       "像 Java 版 Leaf 那样通过 HTTP 发号，带状态页和监控指标",
 	"fill the INSERTs of programs in any language, which connect to it as to their server": "为任何语言的程序补主键，程序像连接服务器一样连接它",
 	"write the script by which a shell completes subcommands and flags":                    "输出 shell 补全子命令和参数的脚本",
@@ -125,7 +125,7 @@ env:NAME 表示 DSN 在环境变量 NAME 里，别的用户看不到。
 	"running on the tables of %s": "正在处理 %s 的各张表",
 	"\n%s: done. leaf_alloc's row is above all keys, and nothing is left to do in the database.\n": "\n%s：完成。leaf_alloc 的那一行高于所有主键，数据库里不用再做什么。\n",
 	"\n%s: next is -do %s\n": "\n%s：下一步是 -do %s\n",
-	"  Half done, or a way back was interrupted. It %s already on: %s.\n": "  只做了一半，或者退回时被中断。以下各表已经%s：%s。\n",
+	"  Half done, or a way back was interrupted. It %s already on: %s.\n": "  只做了一半，或者回滚时被中断。以下各表已经%s：%s。\n",
 	"has a BIGINT key":           "是 BIGINT 主键",
 	"refuses rows without a key": "拒绝没有主键的行",
 	"has no AUTO_INCREMENT":      "没有 AUTO_INCREMENT",
@@ -136,13 +136,13 @@ env:NAME 表示 DSN 在环境变量 NAME 里，别的用户看不到。
 	`creates a trigger that refuses rows without a key, then puts leaf_alloc's row above the highest key of all shards.
   Writers that do not use mysql-leaf fail from then on, with error 1644, until they are deployed with it: have that ready. Programs with
   mysql-leaf that ran before a -back hold ids from then: start them anew.
-  -back takes the trigger away again.`: `创建一个触发器，拒绝没有主键的行，再把 leaf_alloc 的那一行抬到所有分片里最大的主键之上。
+  -back takes the trigger away again.`: `创建一个触发器，拒绝没有主键的行，再把 leaf_alloc 的那一行调到所有分片里最大的主键之上。
   从这时起，没有用 mysql-leaf 的写入方报 1644，直到换上它为止：请提前备好新版本。执行 -back 之前就在运行的 mysql-leaf 程序
   还持有那时的 id：请重启它们。
   -back 会删掉触发器。`,
 	`takes AUTO_INCREMENT away; MySQL copies the table, and nobody writes meanwhile.
   Before it, deploy all writers with mysql-leaf and see them write. Until then the way back is to stop these and run -back.`: `去掉 AUTO_INCREMENT；MySQL 会复制整张表，期间不能写入。
-  在此之前，所有写入方都要换上 mysql-leaf，并确认它们写入正常。到那时为止，退回的办法是停掉它们，再执行 -back。`,
+  在此之前，所有写入方都要换上 mysql-leaf，并确认它们写入正常。到那时为止，回滚的办法是停掉它们，再执行 -back。`,
 	`drops the trigger. A forgotten writer then gets error 1364. Until then -back gives AUTO_INCREMENT back.`: `删除触发器。之后漏掉的写入方会报 1364。到那时为止，-back 会把 AUTO_INCREMENT 加回来。`,
 	`
 %s takes selected keys for NULL where a table has a trigger BEFORE INSERT (MDEV-36026), and the one that switch creates is such a trigger.
@@ -163,8 +163,8 @@ A trigger, a routine or an event never gets keys from mysql-leaf. A table that i
 如果它已经不再运行，或者总是自带 leafsql 给的主键，可以用 -ignore-programs 继续。
 `,
 	"\n%s: stop all writers, run this on every shard, and start writers without leafsql.\n": "\n%s：停掉所有写入方，在每个分片上执行下面的语句，再启动不用 leafsql 的写入方。\n",
-	"The way back": "退回的办法",
-	"The way back, if the keys were AUTO_INCREMENT's before":                                                                                "如果主键以前来自 AUTO_INCREMENT，退回的办法",
+	"The way back": "回滚的办法",
+	"The way back, if the keys were AUTO_INCREMENT's before":                                                                                "如果主键以前来自 AUTO_INCREMENT，回滚的办法",
 	"If Java Leaf gives the ids, it and mysql-leaf may go on side by side: deploy writers with mysql-leaf one by one, and back likewise.\n": "如果由 Java 版 Leaf 发号，它和 mysql-leaf 可以并行：写入方可以一个一个地换上 mysql-leaf，也可以一个一个地换回去。\n",
 	"\nThe order: -do widen, -do switch, deploy writers with mysql-leaf, -do drop, -do unguard.\n":                                          "\n顺序：-do widen，-do switch，写入方换上 mysql-leaf，-do drop，-do unguard。\n",
 
@@ -175,7 +175,7 @@ A trigger, a routine or an event never gets keys from mysql-leaf. A table that i
 	"-- %s: renew what is known of %d worker ids":                                                        "-- %s：更新 %d 个机器号的已知信息",
 	"\n-- ids are safe from %s on":                                                                       "\n-- 从 %s 起 id 是安全的",
 	"leaf_alloc has a row above all keys for each of %d tags; nothing to do.\n":                          "leaf_alloc 里 %d 个 tag 的行都高于所有主键，不用做什么。\n",
-	"Done. Processes that were running may hold ranges from before; restart them if a row was raised.\n": "完成。正在运行的进程可能还持有以前的号段；如果抬高了某一行，请重启它们。\n",
+	"Done. Processes that were running may hold ranges from before; restart them if a row was raised.\n": "完成。正在运行的进程可能还持有以前的号段；如果调大了某一行，请重启它们。\n",
 	"%s still has AUTO_INCREMENT: writers with and without mysql-leaf must not write it at the same time; leafsql migrate goes there.\n": "%s 还有 AUTO_INCREMENT：用 mysql-leaf 的和不用的程序不能同时写它；请用 leafsql migrate 迁移。\n",
 
 	// workers.
