@@ -67,7 +67,7 @@ func (o *oneToTwoRun) followPage(prepared string) {
 		if at = b; (b.sub == "An empty schema" || b.sub == "A clone") && b.sub != prepared {
 			continue
 		}
-		if b.section == "The way back (rollback)" && before.section != b.section {
+		if b.section == "Rollback" && before.section != b.section {
 			o.verify()
 		}
 		o.log.enterStep(cmp.Or(b.sub, b.section))

@@ -40,7 +40,7 @@ func TestPageHAProxy(t *testing.T) {
 	file, socket := filepath.Join(dir, "haproxy.cfg"), filepath.Join(dir, "socket")
 	_, pagePort, _ := strings.Cut(s.page, ":")
 	config := fmt.Sprintf("global\n    stats socket %s\n\n", socket) + strings.NewReplacer("10.0.0.5:3306", fmt.Sprintf("127.0.0.1:%d", port),
-		"10.0.0.11:3307", s.proxy, "10.0.0.12:3307", s.proxy, "port 9307", "port "+pagePort).Replace(p.blocks(t, "### Behind HAProxy", "haproxy")[0])
+		"10.0.0.11:3307", s.proxy, "10.0.0.12:3307", s.proxy, "port 9307", "port "+pagePort).Replace(p.blocks(t, "### HAProxy", "haproxy")[0])
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
