@@ -39,6 +39,8 @@
 //	bulk.go         their bulk executions
 //	conn.go         the server's side as a connection of package driver
 //	stats.go        counters
+//
+// The design is in docs/design/proxy.md.
 package proxy
 
 import (

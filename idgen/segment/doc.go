@@ -36,4 +36,6 @@
 // The ids of one generator ascend. Ids that remain in memory when a process ends are lost, and so is the rest
 // of a range that is too short for the consecutive ids of one call. The package stores no ids on disk and gives
 // none back, since every way to lower a row can issue a range twice.
+//
+// The designs are in docs/design/segments.md and docs/design/failover.md.
 package segment

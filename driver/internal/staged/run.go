@@ -18,6 +18,8 @@
 //	transaction.go  the transaction, and restoring the session afterwards
 //
 // Package read finds the parts of a statement, which are an insert.Staging.
+//
+// The design is in docs/design/staging.md.
 package staged
 
 import (

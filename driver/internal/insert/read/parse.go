@@ -21,6 +21,8 @@
 //	edits.go                 recording it in the plan
 //	targets.go               which tables a stored program inserts into
 //	reader.go                tokens, names and expressions
+//
+// The design is in docs/design/reading-sql.md.
 package read
 
 import (
