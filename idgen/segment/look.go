@@ -10,9 +10,9 @@ import (
 
 var errRestarted = errors.New("the tag's generator was restarted while its row was read")
 
-// Look returns the tag's row, and does not move it. It queries the store each time. The first fetch does not
-// read the row again if Look did so shortly before. Look fails with the errors of Next.
-func (c *controlled) Look(ctx context.Context) (maxID, step int64, err error) {
+// ReadRow returns the tag's row, and does not move it. It queries the store each time. The first fetch does not
+// read the row again if ReadRow did so shortly before. ReadRow fails with the errors of Next.
+func (c *controlled) ReadRow(ctx context.Context) (maxID, step int64, err error) {
 	r, err := (*Generator)(c).readRow(ctx)
 	return r.Start, r.Step, err
 }

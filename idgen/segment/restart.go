@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// Above returns an id above all ids that this generator has seen in use: the ends of the ranges it fetched, the
-// row's next id as last read, and the keys it skipped. A row that is added again may begin there. Above waits
+// FirstUnused returns an id above all ids that this generator has seen in use: the ends of the ranges it fetched, the
+// row's next id as last read, and the keys it skipped. A row that is added again may begin there. FirstUnused waits
 // for the fetch in progress, whose range may be from the deleted row.
-func (c *controlled) Above(ctx context.Context) (int64, error) {
+func (c *controlled) FirstUnused(ctx context.Context) (int64, error) {
 	g := (*Generator)(c)
 	for {
 		g.mu.Lock()

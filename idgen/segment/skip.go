@@ -8,9 +8,9 @@ import (
 	"github.com/leafsql/leafsql/idgen"
 )
 
-// Far reports whether a key would take more than half of the room left in a column that ends at highest. It
+// IsFar reports whether a key would take more than half of the room left in a column that ends at highest. It
 // compares with the row's next id as last read by this generator.
-func (c *controlled) Far(key, highest int64) bool {
+func (c *controlled) IsFar(key, highest int64) bool {
 	g := (*Generator)(c)
 	g.mu.Lock()
 	defer g.mu.Unlock()

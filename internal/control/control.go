@@ -18,22 +18,22 @@ var Of func(idgen.Generator) Control
 // A Control connects a generator to the tables that use its ids as keys. Its methods are safe for
 // concurrent use.
 type Control interface {
-	// Above returns an id above all ids that the generator knows to be in use.
-	Above(ctx context.Context) (int64, error)
+	// FirstUnused returns an id above all ids that the generator knows to be in use.
+	FirstUnused(ctx context.Context) (int64, error)
 
 	// DropInUse discards the ids in memory that are already keys of a table. highest is the table's
 	// highest key, and below returns the highest key below a limit. The error is that of below.
 	DropInUse(highest int64, below func(limit int64) (int64, error)) error
 
-	// Far reports whether a key would take more than half of the ids left in a column that ends at
+	// IsFar reports whether a key would take more than half of the ids left in a column that ends at
 	// highest.
-	Far(key, highest int64) bool
+	IsFar(key, highest int64) bool
 
 	// Fit adds a column that holds ids up to highest to the columns that the ids have to fit.
 	Fit(highest int64)
 
-	// Look returns max_id and step of the tag's row without changing it.
-	Look(ctx context.Context) (maxID, step int64, err error)
+	// ReadRow returns max_id and step of the tag's row without changing it.
+	ReadRow(ctx context.Context) (maxID, step int64, err error)
 
 	// Restart discards the ids in memory and the cached state of the row.
 	Restart()

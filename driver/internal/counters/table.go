@@ -191,7 +191,7 @@ func (t *Table) Skip(ctx context.Context, s insert.Querier, k int64, late *inser
 	if t.checked.Load() != t.shared.Store.Epoch.Load() {
 		err = t.compareWithKeys(ctx, s)
 	}
-	if err == nil && late != nil && (late.PendingSkip == k || t.counter != nil && t.counter.Far(k, t.Highest)) {
+	if err == nil && late != nil && (late.PendingSkip == k || t.counter != nil && t.counter.IsFar(k, t.Highest)) {
 		late.PendingSkip = k
 		return nil
 	}

@@ -84,7 +84,7 @@ func (c *Counter) Row(ctx context.Context) (segment.Row, error) {
 	if c.Sequence {
 		return c.Rows.Row(ctx, c.Name)
 	}
-	maxID, step, err := c.Look(ctx)
+	maxID, step, err := c.ReadRow(ctx)
 	return segment.Row{Tag: c.Name, MaxID: maxID, Step: step}, err
 }
 
@@ -103,7 +103,7 @@ func (c *Counter) FirstUnfetched(ctx context.Context) (above int64, err error) {
 		if same == nil || s != c.store && !s.home.isSame(c.store.home) {
 			continue
 		}
-		k, err := same.Above(ctx)
+		k, err := same.FirstUnused(ctx)
 		if err != nil {
 			return 0, err
 		}
