@@ -114,7 +114,7 @@ func (p peer) exclusions() (map[string]map[string]string, error) {
 			continue
 		}
 		for mode := range modes {
-			if f[1] == mode || f[1] == "leaf" && mode != proxied || f[1] == "filled" && mode == "hidden" {
+			if f[1] == mode || f[1] == mode+"@"+os.Getenv(mysqltest.EnvServer) || f[1] == "leaf" && mode != proxied || f[1] == "filled" && mode == "hidden" {
 				modes[mode][f[2]] = reason
 			}
 		}

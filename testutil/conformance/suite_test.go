@@ -9,10 +9,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
 // TestExclusions: each line names a peer, and has a reason.
 func TestExclusions(t *testing.T) {
+	t.Setenv(mysqltest.EnvServer, "tidb")
 	total := 0
 	for _, p := range peers {
 		modes, err := p.exclusions()

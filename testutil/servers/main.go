@@ -147,6 +147,7 @@ func versionOf() (string, error) {
 
 // run runs the tests of a module's packages and prints its progress.
 func (r *results) run(name, folder, tests string, packages []string, excluded []exclusion, log *os.File) error {
+	kind, _, _ := strings.Cut(name, "-") // some tests are for one kind of server
 	skip := elsewhere
 	for _, x := range excluded {
 		if slices.ContainsFunc(packages, func(pkg string) bool { return path.Join(folder, pkg) == x.pkg }) {
@@ -154,7 +155,7 @@ func (r *results) run(name, folder, tests string, packages []string, excluded []
 			r.exclude(x)
 		}
 	}
-	cmd := exec.Command("go", append([]string{"test", "-C", folder, "-json", "-count=1", "-timeout=90m", "-p=2", "-run=" + tests, "-skip=" + skip}, packages...)...)
+	cmd := exec.Command("go", append([]string{"test", "-C", folder, "-json", "-count=1", "-timeout=90m", "-p=2", "-run=" + tests, "-skip=" + skip, "-tags=" + kind}, packages...)...)
 	cmd.Stderr = log
 	out, err := cmd.StdoutPipe()
 	if err != nil {

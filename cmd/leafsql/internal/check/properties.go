@@ -34,7 +34,7 @@ func (c *checker) checkProperties(t *survey.Table) {
 	if t.AutoRandom {
 		f := newTableFinding("key-auto-random", Error, t)
 		f.Message = c.sprintf("%s is AUTO_RANDOM: TiDB refuses every INSERT with a key (error 8216).", t.Column)
-		f.Fix = "move the rows into a table with PRIMARY KEY (…) NONCLUSTERED, SHARD_ROW_ID_BITS and PRE_SPLIT_REGIONS, which spread the rows as AUTO_RANDOM does"
+		f.Fix = "move the rows into a table with PRIMARY KEY (…) NONCLUSTERED, SHARD_ROW_ID_BITS and PRE_SPLIT_REGIONS, which spread the rows as AUTO_RANDOM does, or add allow_auto_random_explicit_insert=1 to the DSN"
 		c.add(f)
 	}
 	if slices.Contains(textKeyTypes, t.Type) && (t.Kind == driver.Segment || t.Kind == driver.Snowflake) {
