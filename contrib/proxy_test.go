@@ -37,7 +37,7 @@ GRANT SELECT, INSERT ON shop.orders TO app;
 // checkProxy starts leafsql proxy, and inserts a row through it as app. The address is in its log.
 func checkProxy(t *testing.T, cmd *exec.Cmd, parameters string) {
 	t.Helper()
-	d, ports := startDaemon(t, cmd, "taking clients", "page and metrics")
+	d, ports := startDaemon(t, cmd, "serving clients", "page and metrics")
 	db, err := sql.Open("mysql", "app:secret@tcp(127.0.0.1:"+ports[0]+")/shop?timeout=1m"+parameters)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, d.output.String())

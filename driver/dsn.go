@@ -118,7 +118,7 @@ func (c *Config) readWorkerOptions(own map[string]string) error {
 	for _, k := range slices.Sorted(maps.Keys(own)) {
 		if name == "" || len(k) <= len(prefix) || !strings.EqualFold(k[:len(prefix)], prefix) {
 			known := lo.Map(params, func(p param, _ int) string { return p.name })
-			return configError(k, "it is not a known parameter",
+			return configError(k, "no such parameter",
 				"known are "+strings.Join(known, ", ")+", and options of leafWorker's source, such as leafNacosGroup with leafWorker=nacos(…)")
 		}
 		if c.WorkerOptions == nil {

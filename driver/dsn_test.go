@@ -70,7 +70,7 @@ func TestDSNErrors(t *testing.T) {
 		base + "?leafZero=drop":                            `leafZero: the value "drop" is not allowed; write fill or keep`,
 		base + "?leafLastInsertID=x":                       "write session (the default) or result",
 		base + "?leafAutoIncrement=x":                      "write allow (the default) or refuse",
-		base + "?leafLease=60":                             "leafLease: not a duration",
+		base + "?leafLease=60":                             "leafLease: it is not a duration",
 		base + "?leafLease=1ms":                            "leafLease: it is not a duration from 6 seconds to an hour",
 		base + "?leafWorker=static":                        "leafWorker: it is not of the form name(address)",
 		base + "?leafAllocTable=a.b.":                      "leafAllocTable: it is not a table name",

@@ -128,7 +128,7 @@ func TestFewLogLines(t *testing.T) {
 		for range 50 {
 			proxytest.Dial(gone, p.rootOptions())
 		}
-		if text := log.String(); strings.Count(text, "broke off") != 1 || strings.Count(text, "cannot be reached") != 1 || strings.Count(text, "\n") > 3 {
+		if text := log.String(); strings.Count(text, "disconnected during") != 1 || strings.Count(text, "cannot be reached") != 1 || strings.Count(text, "\n") > 3 {
 			t.Errorf("the log has\n%s\nwant one line for each of two causes", text)
 		}
 	})

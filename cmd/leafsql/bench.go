@@ -42,7 +42,7 @@ func runBench(ctx context.Context, s *screen.Screen, args []string) (status int,
 		return exitFailure, err
 	}
 	if *clients < 1 || *length <= 0 {
-		return exitFailure, errors.New("leafsql: bench takes -clients of 1 or more and -for above 0")
+		return exitFailure, errors.New("leafsql: bench: -clients must be 1 or more, and -for above 0")
 	}
 	text, err := databases.ResolveDSN(f.dsn)
 	if err != nil {
@@ -71,9 +71,9 @@ func runBench(ctx context.Context, s *screen.Screen, args []string) (status int,
 	} {
 		switch _, err := db.ExecContext(ctx, text); {
 		case servererr.Is(err, servererr.TableExists):
-			return exitFailure, fmt.Errorf("leafsql: bench creates tables of its own: %w; a bench that was killed left it: DROP TABLE IF EXISTS %s, %s, %s", err, benchFilled, benchCounted, benchAlloc)
+			return exitFailure, fmt.Errorf("leafsql: bench: create its tables: %w; an interrupted bench left one: DROP TABLE IF EXISTS %s, %s, %s", err, benchFilled, benchCounted, benchAlloc)
 		case err != nil:
-			return exitFailure, fmt.Errorf("leafsql: bench creates tables of its own: %w; name a database where it may", err)
+			return exitFailure, fmt.Errorf("leafsql: bench: create its tables: %w; use a database in which this user may create tables", err)
 		}
 		table := []string{benchFilled, benchCounted, benchAlloc}[i]
 		defer func() {
@@ -87,9 +87,9 @@ func runBench(ctx context.Context, s *screen.Screen, args []string) (status int,
 		fig, err := runInserts(ctx, s, db, kind.table, *clients, *length)
 		switch {
 		case ctx.Err() != nil:
-			return exitFailure, errors.New("leafsql: bench: interrupted, and its tables are dropped; run it again")
+			return exitFailure, errors.New("leafsql: bench: interrupted, its tables were dropped; run it again")
 		case err != nil:
-			return exitFailure, fmt.Errorf("leafsql: bench of %s: %w; run it on a server that takes writes and that nobody uses", kind.keys, errprefix.Trim(err))
+			return exitFailure, fmt.Errorf("leafsql: bench of %s: %w; run it on a server that accepts writes and has no other load", kind.keys, errprefix.Trim(err))
 		}
 		fig.Keys = kind.keys
 		figures = append(figures, fig)

@@ -21,7 +21,7 @@ func runCheck(ctx context.Context, s *screen.Screen, args []string) (int, error)
 		return exitFailure, err
 	}
 	if *measure < 0 || *measure > 0 && *since != "" {
-		return exitFailure, errors.New("leafsql: check: ids are counted from -since, or for a -measure above 0; give one of them")
+		return exitFailure, errors.New("leafsql: check: ids per second are measured from -since, or for a -measure above 0; set one of them")
 	}
 	found, err := f.takeSurvey(ctx)
 	if err != nil {
@@ -117,7 +117,7 @@ func printFinding(s *screen.Screen, f check.Finding) {
 	}
 	s.Printf("%s: %s: %s %s\n  %s\n", s.Texts.Text(string(f.Severity)), f.Code, f.Server, screen.ReplaceControl(where), screen.ReplaceControl(f.Message))
 	if f.Fix != "" {
-		s.Printf("  Way out: %s.\n", screen.ReplaceControl(f.Fix))
+		s.Printf("  Fix: %s.\n", screen.ReplaceControl(f.Fix))
 	}
 	for _, sql := range f.SQL {
 		s.Printf("    %s;\n", sql)

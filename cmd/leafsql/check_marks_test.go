@@ -21,12 +21,12 @@ func TestCheckFindsMissingMarks(t *testing.T) {
 		message  string
 	}{
 		"no mark yet":      {"UPDATE leaf_alloc SET description = NULL", "row-unmarked", check.Note, "Rows without a mark: 2."},
-		"no room":          {"UPDATE leaf_alloc SET description = REPEAT('订', 201) WHERE biz_tag = 'b'", "row-unmarked", check.Warning, "leaves no room"},
+		"no room":          {"UPDATE leaf_alloc SET description = REPEAT('订', 201) WHERE biz_tag = 'b'", "row-unmarked", check.Warning, "too long to append"},
 		"a broken mark":    {"UPDATE leaf_alloc SET description = 'orders leafsql@00' WHERE biz_tag = 'orders'", "row-broken", check.Error, "cannot be parsed"},
 		"of another table": {"UPDATE leaf_alloc SET description = 'leafsql@00' WHERE biz_tag = 'b'", "row-broken", check.Warning, "cannot be parsed"},
 		"no column":        {"ALTER TABLE leaf_alloc DROP COLUMN description", "alloc-column", check.Warning, "It has no column description"},
 		"a short column":   {"ALTER TABLE leaf_alloc MODIFY description varchar(60)", "alloc-column", check.Warning, "varchar(60), which is too short"},
-		"no right":         {"", "rights", check.Warning, "may not write the column description"},
+		"no right":         {"", "rights", check.Warning, "no right to write the column description"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			runOnServers(t, func(t *testing.T, target mysqltest.Target, dsn string) {

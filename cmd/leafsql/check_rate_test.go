@@ -47,7 +47,7 @@ func TestCheckStep(t *testing.T) {
 		"INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('small', 1, 16), ('large', 1, 2147483647)")
 	leaf := dsn + "?leafTables=small,large"
 	r := runJSON[check.Report](t, exitOK, "check", "-dsn", leaf)
-	if got := listFindings(r); !slices.Equal(got, []string{"step-large small"}) || r.Findings[0].Severity != check.Note || !strings.Contains(r.Findings[0].Message, "take 16 ids a fetch") {
+	if got := listFindings(r); !slices.Equal(got, []string{"step-large small"}) || r.Findings[0].Severity != check.Note || !strings.Contains(r.Findings[0].Message, "fetch 16 ids at a time") {
 		t.Fatalf("%+v", r.Findings)
 	}
 	exec(t, db, r.Findings[0].SQL...)

@@ -80,7 +80,7 @@ func TestCheckFindsFaults(t *testing.T) {
 		}
 		for _, f := range report.Findings {
 			if len(f.SQL) == 0 && f.Fix == "" && f.Severity != check.Note {
-				t.Errorf("%s says no way out", f.Code)
+				t.Errorf("%s has no hint", f.Code)
 			}
 			exec(t, db, f.SQL...)
 		}

@@ -24,7 +24,7 @@ A DSN is that of mysql-leaf, with its leaf… parameters:
   'user:password@tcp(127.0.0.1:3306)/shop?leafTables=orders'
 env:NAME is a DSN in an environment variable, where other users do not see it.
 
-Exit codes: 0 fine, 1 something to mend, 2 it could not be told or done.
+Exit codes: 0 no problems, 1 something to fix, 2 the command failed.
 `: `
 leafsql help 子命令 列出它的参数，并给出例子。
 DSN 就是 mysql-leaf 的 DSN，带有 leaf… 参数：
@@ -37,7 +37,7 @@ env:NAME 表示 DSN 在环境变量 NAME 里，别的用户看不到。
 	"https://github.com/leafsql/leafsql/blob/main/docs/": "https://github.com/leafsql/leafsql/blob/main/docs/zh-CN/",
 
 	// Subcommands.
-	"find what is wrong with tables and leaf_alloc, with the SQL that mends it":            "检查各张表和 leaf_alloc 有什么问题，并给出修复的 SQL",
+	"find problems of tables and leaf_alloc, with the SQL that fixes them":                 "检查各张表和 leaf_alloc 有什么问题，并给出修复的 SQL",
 	"create leaf_alloc, and rows above the highest key of all shards":                      "创建 leaf_alloc，并为每张表加一行，起点高于所有分片里最大的主键",
 	"take tables from AUTO_INCREMENT, or from Java Leaf, step by step":                     "把表从 AUTO_INCREMENT 或 Java 版 Leaf 一步一步迁移过来",
 	"say what snowflakes hold: time, worker id, sequence":                                  "解读雪花 id：时间、机器号、序号",
@@ -61,7 +61,7 @@ env:NAME 表示 DSN 在环境变量 NAME 里，别的用户看不到。
 	"the `DSNs` A|B|C of leafStore before version 0.2: make one store, that of -dsn, of them; all writers have to be stopped": "0.2 之前的 leafStore 的 `DSNs` A|B|C：合成 -dsn 的那一个库；要先停掉所有写入方",
 	"read whole tables where no index tells the highest key":                                                                  "没有索引能给出最大主键时，读取整张表",
 	"run this `step`, which has to be the next one: widen, switch, drop, unguard":                                             "执行这一步 `step`，必须正好是下一步：widen、switch、drop、unguard",
-	"undo the last step, as long as the trigger stands":                                                                       "触发器还在时，撤销最后一步",
+	"undo the last step, as long as the trigger exists":                                                                       "触发器还在时，撤销最后一步",
 	"leave the key's type as it is":                                                                                           "不改变主键的类型",
 	"`TIME-WORKER-SEQUENCE[@EPOCH]`, as in leafSnowflake (default 41-10-12@1288834974657, Leaf's)":                            "`TIME-WORKER-SEQUENCE[@EPOCH]`，与 leafSnowflake 相同（默认是 Leaf 的 41-10-12@1288834974657）",
 	"look again and again, until interrupted":                                                                                 "不断刷新，直到被中断",
@@ -112,61 +112,61 @@ env:NAME 表示 DSN 在环境变量 NAME 里，别的用户看不到。
 	"%d of %d worker ids read":                        "已读取 %[2]d 个机器号中的 %[1]d 个",
 
 	// check.
-	"Server: %s\n\n":   "服务器：%s\n\n",
-	"error":            "错误",
-	"warning":          "警告",
-	"unknown":          "无法判断",
-	"note":             "提示",
-	"  Way out: %s.\n": "  处理办法：%s。\n",
+	"Server: %s\n\n": "服务器：%s\n\n",
+	"error":          "错误",
+	"warning":        "警告",
+	"unknown":        "无法判断",
+	"note":           "提示",
+	"  Fix: %s.\n":   "  处理办法：%s。\n",
 	"Tables: %d, tags: %d, findings to look after: %d\n": "表：%d，tag：%d，需要处理的：%d\n",
 
 	// migrate.
 	"go on although triggers, routines or events write the tables, or are not all seen": "即使有触发器、存储过程或事件写这些表，或者看不到它们的全部，也继续",
 	"running on the tables of %s": "正在处理 %s 的各张表",
-	"\n%s: done. leaf_alloc's row is above all keys, and nothing is left to do in the database.\n": "\n%s：完成。leaf_alloc 的那一行高于所有主键，数据库里不用再做什么。\n",
+	"\n%s: done. leaf_alloc's row is above all keys, and the database needs no further change.\n": "\n%s：完成。leaf_alloc 的那一行高于所有主键，数据库里不用再做什么。\n",
 	"\n%s: next is -do %s\n": "\n%s：下一步是 -do %s\n",
-	"  Half done, or a way back was interrupted. It %s already on: %s.\n": "  只做了一半，或者回滚时被中断。以下各表已经%s：%s。\n",
+	"  The step is incomplete, or -back was interrupted. It already %s on: %s.\n": "  只做了一半，或者回滚时被中断。以下各表已经%s：%s。\n",
 	"has a BIGINT key":           "是 BIGINT 主键",
 	"refuses rows without a key": "拒绝没有主键的行",
 	"has no AUTO_INCREMENT":      "没有 AUTO_INCREMENT",
 	"has no trigger":             "没有触发器",
-	`makes the key BIGINT. The server copies the table, and nobody writes meanwhile; a large one is better changed by
+	`makes the key BIGINT. The server copies the table and blocks writes meanwhile; change a large table with
   an online schema-change tool. -keep-type leaves it out.`: `把主键改成 BIGINT。服务器会复制整张表，期间不能写入；大表最好用在线改表工具。
   -keep-type 跳过这一步。`,
 	`creates a trigger that refuses rows without a key, then puts leaf_alloc's row above the highest key of all shards.
-  Writers that do not use mysql-leaf fail from then on, with error 1644, until they are deployed with it: have that ready. Programs with
-  mysql-leaf that ran before a -back hold ids from then: start them anew.
-  -back takes the trigger away again.`: `创建一个触发器，拒绝没有主键的行，再把 leaf_alloc 的那一行调到所有分片里最大的主键之上。
+  Writers that do not use mysql-leaf fail from then on, with error 1644, until they are deployed with it: prepare that before. Programs with
+  mysql-leaf that ran before a -back hold ids from before: restart them.
+  -back drops the trigger again.`: `创建一个触发器，拒绝没有主键的行，再把 leaf_alloc 的那一行调到所有分片里最大的主键之上。
   从这时起，没有用 mysql-leaf 的写入方报 1644，直到换上它为止：请提前备好新版本。执行 -back 之前就在运行的 mysql-leaf 程序
   还持有那时的 id：请重启它们。
   -back 会删掉触发器。`,
-	`takes AUTO_INCREMENT away; MySQL copies the table, and nobody writes meanwhile.
-  Before it, deploy all writers with mysql-leaf and see them write. Until then the way back is to stop these and run -back.`: `去掉 AUTO_INCREMENT；MySQL 会复制整张表，期间不能写入。
+	`removes AUTO_INCREMENT; MySQL copies the table and blocks writes meanwhile.
+  Before it, deploy all writers with mysql-leaf and check that they write. Until then, stop these writers and run -back to undo the step.`: `去掉 AUTO_INCREMENT；MySQL 会复制整张表，期间不能写入。
   在此之前，所有写入方都要换上 mysql-leaf，并确认它们写入正常。到那时为止，回滚的办法是停掉它们，再执行 -back。`,
 	`drops the trigger. A forgotten writer then gets error 1364. Until then -back gives AUTO_INCREMENT back.`: `删除触发器。之后漏掉的写入方会报 1364。到那时为止，-back 会把 AUTO_INCREMENT 加回来。`,
 	`
-%s takes selected keys for NULL where a table has a trigger BEFORE INSERT (MDEV-36026), and the one that switch creates is such a trigger.
-While it stands, LOAD DATA into the tables is refused, and from drop on so is INSERT … SELECT. Upgrade the server to %s before switch, or read
+%s replaces selected keys by NULL if a table has a trigger BEFORE INSERT (MDEV-36026), and switch creates such a trigger.
+While it exists, LOAD DATA into the tables is refused, and from drop on so is INSERT … SELECT. Upgrade the server to %s before switch, or read
 the rows and insert them with VALUES until unguard.
 `: `
 %s：表有 BEFORE INSERT 触发器时，它会把 SELECT 出来的主键当成 NULL（MDEV-36026），而 switch 创建的正是这样的触发器。
 触发器还在时，写这些表的 LOAD DATA 会被拒绝，从 drop 起 INSERT … SELECT 也一样。请在 switch 之前把服务器升级到 %s，或者在 unguard
 之前读出各行，再用 VALUES 插入。
 `,
-	"%s is refused for %s, and nothing was changed.\n":                                                 "%[2]s 的 %[1]s 被拒绝，什么都没有改动。\n",
-	"\nswitch, drop and unguard are refused as long as leafsql check finds what they would break:\n\n": "\n只要 leafsql check 还能查出会被破坏的东西，switch、drop 和 unguard 就会被拒绝：\n\n",
+	"%s is refused for %s, and nothing was changed.\n":                                                            "%[2]s 的 %[1]s 被拒绝，什么都没有改动。\n",
+	"\nswitch, drop and unguard are refused as long as leafsql check reports programs that they would break:\n\n": "\n只要 leafsql check 还能查出会被破坏的东西，switch、drop 和 unguard 就会被拒绝：\n\n",
 	`
 A trigger, a routine or an event never gets keys from mysql-leaf. A table that it has to write keeps AUTO_INCREMENT, and
-!table in leafTables leaves it out. If it runs no more, or always brings a key that leafsql gave, -ignore-programs goes on.
+!table in leafTables leaves it out. If it no longer runs, or always writes a key from leafsql, use -ignore-programs.
 `: `
 触发器、存储过程和事件永远不会从 mysql-leaf 得到主键。必须由它们写入的表保留 AUTO_INCREMENT，并在 leafTables 里用 !table 排除。
 如果它已经不再运行，或者总是自带 leafsql 给的主键，可以用 -ignore-programs 继续。
 `,
 	"\n%s: stop all writers, run this on every shard, and start writers without leafsql.\n": "\n%s：停掉所有写入方，在每个分片上执行下面的语句，再启动不用 leafsql 的写入方。\n",
 	"The way back": "回滚的办法",
-	"The way back, if the keys were AUTO_INCREMENT's before":                                                                                "如果主键以前来自 AUTO_INCREMENT，回滚的办法",
-	"If Java Leaf gives the ids, it and mysql-leaf may go on side by side: deploy writers with mysql-leaf one by one, and back likewise.\n": "如果由 Java 版 Leaf 发号，它和 mysql-leaf 可以并行：写入方可以一个一个地换上 mysql-leaf，也可以一个一个地换回去。\n",
-	"\nThe order: -do widen, -do switch, deploy writers with mysql-leaf, -do drop, -do unguard.\n":                                          "\n顺序：-do widen，-do switch，写入方换上 mysql-leaf，-do drop，-do unguard。\n",
+	"The way back, if the keys were AUTO_INCREMENT's before": "如果主键以前来自 AUTO_INCREMENT，回滚的办法",
+	"If Java Leaf issues the ids, Java Leaf and mysql-leaf can run at the same time: deploy writers with mysql-leaf one by one, and undo it the same way.\n": "如果由 Java 版 Leaf 发号，它和 mysql-leaf 可以并行：写入方可以一个一个地换上 mysql-leaf，也可以一个一个地换回去。\n",
+	"\nThe order: -do widen, -do switch, deploy writers with mysql-leaf, -do drop, -do unguard.\n":                                                           "\n顺序：-do widen，-do switch，写入方换上 mysql-leaf，-do drop，-do unguard。\n",
 
 	// init.
 	"-- on %s\n%s;\n": "-- 在 %s 上\n%s;\n",
@@ -176,7 +176,7 @@ A trigger, a routine or an event never gets keys from mysql-leaf. A table that i
 	"\n-- ids are safe from %s on":                                                                       "\n-- 从 %s 起 id 是安全的",
 	"leaf_alloc has a row above all keys for each of %d tags; nothing to do.\n":                          "leaf_alloc 里 %d 个 tag 的行都高于所有主键，不用做什么。\n",
 	"Done. Processes that were running may hold ranges from before; restart them if a row was raised.\n": "完成。正在运行的进程可能还持有以前的号段；如果调大了某一行，请重启它们。\n",
-	"%s still has AUTO_INCREMENT: writers with and without mysql-leaf must not write it at the same time; leafsql migrate goes there.\n": "%s 还有 AUTO_INCREMENT：用 mysql-leaf 的和不用的程序不能同时写它；请用 leafsql migrate 迁移。\n",
+	"%s still has AUTO_INCREMENT: writers with and without mysql-leaf must not write it at the same time; migrate it with leafsql migrate.\n": "%s 还有 AUTO_INCREMENT：用 mysql-leaf 的和不用的程序不能同时写它；请用 leafsql migrate 迁移。\n",
 
 	// workers.
 	", over":                               "，已过期",

@@ -68,7 +68,7 @@ func TestHelp(t *testing.T) {
 			t.Errorf("%s: there is no %s", c.name, file[1])
 		}
 	}
-	if status, _, errs := runLeafsql(t.Context(), "help", "nosuch"); status != exitFailure || !strings.Contains(errs, `"nosuch" is no subcommand`) {
+	if status, _, errs := runLeafsql(t.Context(), "help", "nosuch"); status != exitFailure || !strings.Contains(errs, `"nosuch" is not a subcommand`) {
 		t.Error(status, errs)
 	}
 	if help := mustRun(t, exitOK, "help", "help"); help != mustRun(t, exitOK, "help") {

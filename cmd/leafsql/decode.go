@@ -29,12 +29,12 @@ func runDecode(_ context.Context, s *screen.Screen, args []string) (int, error) 
 	if slices.Equal(ids, []string{"-"}) {
 		text, err := io.ReadAll(os.Stdin)
 		if err != nil {
-			return exitFailure, fmt.Errorf("leafsql: decode: %w; write the ids behind decode", err)
+			return exitFailure, fmt.Errorf("leafsql: decode: %w; pass the ids as arguments", err)
 		}
 		ids = strings.Fields(string(text))
 	}
 	if len(ids) == 0 {
-		return exitFailure, errors.New("leafsql: decode: no id is given; leafsql decode 1234567890123456789, or - to read ids from standard input")
+		return exitFailure, errors.New("leafsql: decode: no id is given; run leafsql decode 1234567890123456789, or pass - to read ids from standard input")
 	}
 	type decoded struct {
 		ID         string    `json:"id"` // many JSON parsers round numbers above 2^53
@@ -52,7 +52,7 @@ func runDecode(_ context.Context, s *screen.Screen, args []string) (int, error) 
 	for _, text := range ids {
 		id, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
-			return exitFailure, fmt.Errorf("leafsql: %q is no id; write a whole number in 1 … 9223372036854775807", text)
+			return exitFailure, fmt.Errorf("leafsql: %q is not an id; write a whole number in 1 … 9223372036854775807", text)
 		}
 		p, err := layout.Decompose(id)
 		if err != nil {

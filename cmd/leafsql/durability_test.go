@@ -29,7 +29,7 @@ func TestCheckDurability(t *testing.T) {
 	if got := listFindings(report); !slices.Equal(got, []string{"alloc-durability leaf_alloc", "alloc-durability leaf_alloc", "leases-durability leaf_worker", "leases-durability leaf_worker"}) {
 		t.Fatalf("found %v", got)
 	}
-	for i, message := range []string{"innodb_flush_log_at_trx_commit is 2: when the machine loses power, a range", "sync_binlog is 0: when the machine loses power, a range",
+	for i, message := range []string{"innodb_flush_log_at_trx_commit is 2: when the machine loses power, the range", "sync_binlog is 0: when the machine loses power, the range",
 		"innodb_flush_log_at_trx_commit is 2: a crash", "sync_binlog is 0: a crash"} {
 		if f := report.Findings[i]; f.Severity != check.Warning || !strings.HasPrefix(f.Message, message) {
 			t.Errorf("%+v", f)
@@ -49,7 +49,7 @@ func TestCheckDurability(t *testing.T) {
 		t.Errorf("in a group there is %v", got)
 	}
 	exec(t, db, "SET GLOBAL innodb_flush_log_at_trx_commit = 0")
-	if f := runJSON[check.Report](t, exitProblems, "check", "-dsn", leaf+both).Findings[0]; !strings.Contains(f.Message, " is 0: when the server crashes, a range") {
+	if f := runJSON[check.Report](t, exitProblems, "check", "-dsn", leaf+both).Findings[0]; !strings.Contains(f.Message, " is 0: when the server crashes, the range") {
 		t.Errorf("%+v", f)
 	}
 	for _, f := range report.Findings {

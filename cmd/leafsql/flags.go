@@ -77,7 +77,7 @@ func (f *flags) parse(args []string, takesArgs bool) error {
 	case err != nil:
 		return fmt.Errorf("%s: %w; %s -h lists the flags", f.title(), err, f.Name())
 	case !takesArgs && f.NArg() > 0:
-		return fmt.Errorf("%s: it takes no arguments but flags; a DSN goes behind -dsn, and %s -h lists the flags", f.title(), f.Name()) // the argument is not shown: it may be a DSN
+		return fmt.Errorf("%s: it takes only flags; pass the DSN with -dsn, and %s -h lists the flags", f.title(), f.Name()) // the argument is not shown: it may be a DSN
 	case f.Lookup("dsn") != nil && f.dsn == "":
 		return fmt.Errorf("%s: no -dsn; give %s, for example -dsn 'user:password@tcp(127.0.0.1:3306)/shop?leafTables=orders', or -dsn env:NAME", f.title(), f.dsnHint)
 	}

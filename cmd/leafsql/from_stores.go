@@ -67,7 +67,7 @@ func convertStores(ctx context.Context, f *flags, dsns string, dry bool) (execut
 		}
 	}
 	if len(tags) == 0 {
-		return executed, fmt.Errorf("leafsql: init: no row of several stores is in the databases of -from-stores; name those of the old leafStore")
+		return executed, fmt.Errorf("leafsql: init: the databases of -from-stores have no row of several stores; name those of the old leafStore")
 	}
 	target := set.Store
 	if err := run(target.Server, schema.LeafAlloc(target.QuotedName())); err != nil {
@@ -81,7 +81,7 @@ func convertStores(ctx context.Context, f *flags, dsns string, dry bool) (execut
 	for _, tag := range slices.Sorted(maps.Keys(tags)) {
 		t := tags[tag]
 		if t.rows < t.stores-1 {
-			return executed, fmt.Errorf("leafsql: init: tag %s has rows in %d of its %d stores, which do not show how far its ids are taken; name the other stores in -from-stores as well", tag, t.rows, t.stores)
+			return executed, fmt.Errorf("leafsql: init: tag %s has rows in %d of its %d stores, which do not show which of its ids are in use; name the other stores in -from-stores as well", tag, t.rows, t.stores)
 		}
 		rows = append(rows, fmt.Sprintf("(%s, %d, %d, %s)", quote.String(tag), t.next, cmp.Or(t.step, survey.DefaultStep), quote.String(mark)))
 	}
@@ -118,7 +118,7 @@ func readOldRows(ctx context.Context, store *databases.Store, tags map[string]*o
 		return nil
 	}, "SELECT biz_tag, description, max_id FROM "+store.QuotedName()+" WHERE "+oldRowCondition)
 	if err != nil {
-		return fmt.Errorf("leafsql: init: reading %s on %s: %w; %s", store.QuotedName(), store.Label, errprefix.Trim(err), databases.Hint(err))
+		return fmt.Errorf("leafsql: init: read %s on %s: %w; %s", store.QuotedName(), store.Label, errprefix.Trim(err), databases.Hint(err))
 	}
 	return nil
 }

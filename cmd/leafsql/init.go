@@ -56,7 +56,7 @@ func runInit(ctx context.Context, s *screen.Screen, args []string) (int, error) 
 		}
 		if !*dry {
 			if runErr := step.Run(ctx); runErr != nil {
-				err = fmt.Errorf("leafsql: init on %s: %s; %s; nothing after this was run, and init can be run again",
+				err = fmt.Errorf("leafsql: init on %s: %s; %s; nothing after this statement was run; run init again",
 					step.Server.Label, errprefix.Trim(runErr), databases.Hint(runErr))
 				break
 			}
@@ -94,7 +94,7 @@ func runInit(ctx context.Context, s *screen.Screen, args []string) (int, error) 
 	s.Printf("Done. Processes that were running may hold ranges from before; restart them if a row was raised.\n")
 	for _, tag := range found.Tags {
 		if tag.HasAutoIncrement() {
-			s.Printf("%s still has AUTO_INCREMENT: writers with and without mysql-leaf must not write it at the same time; leafsql migrate goes there.\n", screen.ReplaceControl(tag.Name))
+			s.Printf("%s still has AUTO_INCREMENT: writers with and without mysql-leaf must not write it at the same time; migrate it with leafsql migrate.\n", screen.ReplaceControl(tag.Name))
 		}
 	}
 	return exitOK, nil
@@ -113,16 +113,16 @@ func planChanges(found *survey.Survey) (steps []survey.Change, err error) {
 	config := found.Shards[0].Config
 	noTables := config.Auto() && len(found.Rows) == 0
 	if store := found.Set.Store; found.Alloc.Denied {
-		return nil, fmt.Errorf("leafsql: this user may not read %s on %s; leafsql check says which rights it lacks", store.QuotedName(), store.Label)
+		return nil, fmt.Errorf("leafsql: this user has no right to read %s on %s; leafsql check lists the missing rights", store.QuotedName(), store.Label)
 	}
 	var errs []error
 	if noTables {
-		errs = append(errs, errors.New("leafsql: leafTables=auto means the tables that have a row in leaf_alloc, and there is none; name the tables, for example leafTables=orders,users, here alone, or write leafTables=none for ids without tables"))
+		errs = append(errs, errors.New("leafsql: leafTables=auto means the tables that have a row in leaf_alloc, and leaf_alloc has no rows; name the tables for this run, for example leafTables=orders,users, or write leafTables=none for ids without tables"))
 	}
 	for _, shard := range found.Shards {
 		for _, rule := range shard.Inspection.Missing {
 			if !shard.Config.Auto() {
-				errs = append(errs, fmt.Errorf("leafsql: leafTables names %s, which is not on %s; create the table, or correct the rule", rule, shard.Label))
+				errs = append(errs, fmt.Errorf("leafsql: leafTables names %s, which does not exist on %s; create the table, or correct the rule", rule, shard.Label))
 			}
 		}
 	}

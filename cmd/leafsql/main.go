@@ -32,7 +32,7 @@ type command struct {
 }
 
 var commands = []command{
-	{"check", "-dsn DSN [-shard DSN]…", "find what is wrong with tables and leaf_alloc, with the SQL that mends it",
+	{"check", "-dsn DSN [-shard DSN]…", "find problems of tables and leaf_alloc, with the SQL that fixes them",
 		"check -dsn 'app:secret@tcp(127.0.0.1:3306)/shop?leafTables=orders'", runCheck, false},
 	{"init", "-dsn DSN [-shard DSN]… [-dry-run]", "create leaf_alloc, and rows above the highest key of all shards",
 		"init -dsn 'root:secret@tcp(127.0.0.1:3306)/shop?leafTables=orders' -dry-run", runInit, true},
@@ -97,7 +97,7 @@ func run(ctx context.Context, s *screen.Screen, args []string) int {
 		case errors.Is(err, flag.ErrHelp):
 			return exitOK
 		case written != nil && !(c.changesData && errors.Is(written, syscall.EPIPE)): // the changes were made
-			fmt.Fprintf(s.Err, "leafsql: %s: writing the output: %v; write it elsewhere\n", c.name, written)
+			fmt.Fprintf(s.Err, "leafsql: %s: write the output: %v; redirect it to another file\n", c.name, written)
 			return exitFailure
 		case err != nil && ctx.Err() != nil && !strings.HasPrefix(err.Error(), "leafsql: "):
 			fmt.Fprintf(s.Err, "leafsql: %s: interrupted; run it again\n", c.name)
@@ -112,7 +112,7 @@ func run(ctx context.Context, s *screen.Screen, args []string) int {
 		usage(s)
 		return exitOK
 	}
-	fmt.Fprintf(s.Err, "leafsql: %q is no subcommand; leafsql help lists them\n", args[0])
+	fmt.Fprintf(s.Err, "leafsql: %q is not a subcommand; leafsql help lists them\n", args[0])
 	return exitFailure
 }
 
@@ -144,6 +144,6 @@ A DSN is that of mysql-leaf, with its leaf… parameters:
   'user:password@tcp(127.0.0.1:3306)/shop?leafTables=orders'
 env:NAME is a DSN in an environment variable, where other users do not see it.
 
-Exit codes: 0 fine, 1 something to mend, 2 it could not be told or done.
+Exit codes: 0 no problems, 1 something to fix, 2 the command failed.
 `)
 }

@@ -14,7 +14,7 @@ import (
 func runMigrate(ctx context.Context, s *screen.Screen, args []string) (int, error) {
 	f := newFlags(s, "migrate").withShards().withJSON()
 	do := f.String("do", "", "run this `step`, which has to be the next one: widen, switch, drop, unguard")
-	back := f.Bool("back", false, "undo the last step, as long as the trigger stands")
+	back := f.Bool("back", false, "undo the last step, as long as the trigger exists")
 	keep := f.Bool("keep-type", false, "leave the key's type as it is")
 	ignore := f.Bool("ignore-programs", false, "go on although triggers, routines or events write the tables, or are not all seen")
 	if err := f.parse(args, true); err != nil {
@@ -23,11 +23,11 @@ func runMigrate(ctx context.Context, s *screen.Screen, args []string) (int, erro
 	step := migrate.Step(*do)
 	switch {
 	case f.NArg() == 0:
-		return exitFailure, errors.New("leafsql: migrate: no table is named; leafsql migrate -dsn DSN orders says what is to be done for orders")
+		return exitFailure, errors.New("leafsql: migrate: no table is named; for the steps of a table orders run leafsql migrate -dsn DSN orders")
 	case *back && *do != "":
-		return exitFailure, errors.New("leafsql: migrate: -do and -back at once; take one")
+		return exitFailure, errors.New("leafsql: migrate: both -do and -back are set; set one of them")
 	case *do != "" && !slices.Contains(migrate.Steps, step):
-		return exitFailure, fmt.Errorf("leafsql: migrate: there is no step %q; the steps are widen, switch, drop and unguard, and without -do the command says which is next", *do)
+		return exitFailure, fmt.Errorf("leafsql: migrate: unknown step %q; the steps are widen, switch, drop and unguard, and the command without -do shows the next one", *do)
 	}
 	set, err := databases.Open(ctx, f.dsn, f.shards)
 	if err != nil {

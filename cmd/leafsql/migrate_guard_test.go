@@ -68,7 +68,7 @@ func TestMigrateOneAtATime(t *testing.T) {
 		goOn := startWaitingSwitch(t, db, dsn, "INSERT INTO orders VALUES ()")
 		for _, more := range []string{"-do=switch", "-back"} {
 			status, out, errs := runLeafsql(t.Context(), "migrate", "-dsn", dsn, more, "orders")
-			if status != exitFailure || !strings.Contains(errs, "another leafsql migrate changes ") || strings.Contains(out, "TRIGGER `") && more == "-do=switch" {
+			if status != exitFailure || !strings.Contains(errs, "another leafsql migrate is changing ") || strings.Contains(out, "TRIGGER `") && more == "-do=switch" {
 				t.Errorf("%s: %d %s%s", more, status, errs, out)
 			}
 		}
@@ -147,7 +147,7 @@ func TestMigrateKnowsPrograms(t *testing.T) {
 			plan := mustRun(t, exitProblems, args("orders", table)...)
 			refused := mustRun(t, exitProblems, args("-do", "switch", "orders", table)...)
 			for _, out := range []string{plan, refused} {
-				if !strings.Contains(out, "warning: "+want) || !strings.Contains(out, "Way out: ") || !strings.Contains(out, "-ignore-programs") {
+				if !strings.Contains(out, "warning: "+want) || !strings.Contains(out, "Fix: ") || !strings.Contains(out, "-ignore-programs") {
 					t.Errorf("%s: %s is missing in\n%s", table, want, out)
 				}
 			}
@@ -243,7 +243,7 @@ func TestMigrateGuardNotSeen(t *testing.T) {
 		}
 		mustRun(t, exitOK, "migrate", "-dsn", dsn, "-do", "switch", "orders")
 		mustRun(t, exitOK, "migrate", "-dsn", dsn, "-do", "drop", "orders")
-		refused(withUser(dsn, name, "Secret-9.word"), "the trigger orders_needs_id is not known: ")
+		refused(withUser(dsn, name, "Secret-9.word"), "has the trigger orders_needs_id: ")
 		exec(t, db, "RENAME TABLE orders TO old_orders", "CREATE TABLE orders (id BIGINT PRIMARY KEY)")
 		refused(dsn, "the trigger orders_needs_id is not the one ")
 	})

@@ -299,7 +299,7 @@ func TestMigrateRefuses(t *testing.T) {
 	for args, want := range map[string]string{
 		"":                         "no table is named",
 		"nosuch":                   "no table nosuch",
-		"-do switch -back orders":  "take one",
+		"-do switch -back orders":  "set one of them",
 		"-do nosuch orders":        "the steps are widen, switch, drop and unguard",
 		"orders -do nosuch":        "the steps are widen, switch, drop and unguard",
 		"-do switch narrow":        `but "widen"`,

@@ -18,7 +18,7 @@ func TestColumnsWithAlias(t *testing.T) {
 		if out := mustRun(t, exitOK, "tags", "-dsn", leaf); !strings.Contains(out, "orders") {
 			t.Errorf("tags shows\n%s", out)
 		}
-		if out := mustRun(t, exitProblems, "check", "-dsn", leaf); strings.Contains(out, "see that the server runs") {
+		if out := mustRun(t, exitProblems, "check", "-dsn", leaf); strings.Contains(out, "check that the server runs") {
 			t.Errorf("check shows\n%s", out)
 		}
 		mustRun(t, exitOK, "migrate", "-dsn", leaf, "-do", "switch", "orders")

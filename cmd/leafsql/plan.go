@@ -14,14 +14,14 @@ import (
 
 // stepTexts contains a description of each step, and of a table on which it is done already.
 var stepTexts = map[migrate.Step]struct{ does, half string }{
-	migrate.Widen: {`makes the key BIGINT. The server copies the table, and nobody writes meanwhile; a large one is better changed by
+	migrate.Widen: {`makes the key BIGINT. The server copies the table and blocks writes meanwhile; change a large table with
   an online schema-change tool. -keep-type leaves it out.`, "has a BIGINT key"},
 	migrate.Switch: {`creates a trigger that refuses rows without a key, then puts leaf_alloc's row above the highest key of all shards.
-  Writers that do not use mysql-leaf fail from then on, with error 1644, until they are deployed with it: have that ready. Programs with
-  mysql-leaf that ran before a -back hold ids from then: start them anew.
-  -back takes the trigger away again.`, "refuses rows without a key"},
-	migrate.Drop: {`takes AUTO_INCREMENT away; MySQL copies the table, and nobody writes meanwhile.
-  Before it, deploy all writers with mysql-leaf and see them write. Until then the way back is to stop these and run -back.`, "has no AUTO_INCREMENT"},
+  Writers that do not use mysql-leaf fail from then on, with error 1644, until they are deployed with it: prepare that before. Programs with
+  mysql-leaf that ran before a -back hold ids from before: restart them.
+  -back drops the trigger again.`, "refuses rows without a key"},
+	migrate.Drop: {`removes AUTO_INCREMENT; MySQL copies the table and blocks writes meanwhile.
+  Before it, deploy all writers with mysql-leaf and check that they write. Until then, stop these writers and run -back to undo the step.`, "has no AUTO_INCREMENT"},
 	migrate.Unguard: {`drops the trigger. A forgotten writer then gets error 1364. Until then -back gives AUTO_INCREMENT back.`, "has no trigger"},
 }
 
@@ -72,12 +72,12 @@ func (p *plan) print(tags []*migrate.Tag) (status int, err error) {
 	for _, st := range all {
 		name := screen.ReplaceControl(st.Tag)
 		if st.Next == migrate.Done {
-			p.screen.Printf("\n%s: done. leaf_alloc's row is above all keys, and nothing is left to do in the database.\n", name)
+			p.screen.Printf("\n%s: done. leaf_alloc's row is above all keys, and the database needs no further change.\n", name)
 			continue
 		}
 		p.screen.Printf("\n%s: next is -do %s\n", name, st.Next)
 		if len(st.HalfDone) > 0 {
-			p.screen.Printf("  Half done, or a way back was interrupted. It %s already on: %s.\n", p.screen.Texts.Text(stepTexts[st.Next].half), strings.Join(st.HalfDone, ", "))
+			p.screen.Printf("  The step is incomplete, or -back was interrupted. It already %s on: %s.\n", p.screen.Texts.Text(stepTexts[st.Next].half), strings.Join(st.HalfDone, ", "))
 		}
 		for _, sql := range st.SQL {
 			p.printSQL("    ", sql)
@@ -108,8 +108,8 @@ func (p *plan) printRefusedSelects(tags []*migrate.Tag) {
 			if mended, has := versions.HasNullColumnsBug(server.MariaDB, server.Version); has && !slices.Contains(shown, name) {
 				shown = append(shown, name)
 				p.screen.Printf(`
-%s takes selected keys for NULL where a table has a trigger BEFORE INSERT (MDEV-36026), and the one that switch creates is such a trigger.
-While it stands, LOAD DATA into the tables is refused, and from drop on so is INSERT … SELECT. Upgrade the server to %s before switch, or read
+%s replaces selected keys by NULL if a table has a trigger BEFORE INSERT (MDEV-36026), and switch creates such a trigger.
+While it exists, LOAD DATA into the tables is refused, and from drop on so is INSERT … SELECT. Upgrade the server to %s before switch, or read
 the rows and insert them with VALUES until unguard.
 `, name, mended)
 			}
@@ -155,7 +155,7 @@ func (p *plan) printFindings(all []tagStatus) {
 				continue
 			}
 			if len(shown) == 0 {
-				p.screen.Printf("\nswitch, drop and unguard are refused as long as leafsql check finds what they would break:\n\n")
+				p.screen.Printf("\nswitch, drop and unguard are refused as long as leafsql check reports programs that they would break:\n\n")
 			}
 			printFinding(p.screen, f)
 			shown = append(shown, f)
@@ -165,7 +165,7 @@ func (p *plan) printFindings(all []tagStatus) {
 	if programs {
 		p.screen.Printf(`
 A trigger, a routine or an event never gets keys from mysql-leaf. A table that it has to write keeps AUTO_INCREMENT, and
-!table in leafTables leaves it out. If it runs no more, or always brings a key that leafsql gave, -ignore-programs goes on.
+!table in leafTables leaves it out. If it no longer runs, or always writes a key from leafsql, use -ignore-programs.
 `)
 	}
 }
@@ -188,6 +188,6 @@ func (p *plan) printWayBack(all []tagStatus) {
 	}
 	if unknown := over(false); len(unknown) > 0 {
 		way("The way back, if the keys were AUTO_INCREMENT's before", unknown)
-		p.screen.Printf("If Java Leaf gives the ids, it and mysql-leaf may go on side by side: deploy writers with mysql-leaf one by one, and back likewise.\n")
+		p.screen.Printf("If Java Leaf issues the ids, Java Leaf and mysql-leaf can run at the same time: deploy writers with mysql-leaf one by one, and undo it the same way.\n")
 	}
 }

@@ -50,7 +50,7 @@ func startProxy(t *testing.T, n int, args ...string) *proxyProcess {
 	p.log = lines
 	for len(p.addresses) < n && lines.Scan() {
 		p.output.WriteString(lines.Text() + "\n")
-		if m := regexp.MustCompile(`taking clients to their server" address=(\S+)|taking clients to their server address=(\S+)`).FindStringSubmatch(lines.Text()); m != nil {
+		if m := regexp.MustCompile(`serving clients" address=(\S+)|serving clients address=(\S+)`).FindStringSubmatch(lines.Text()); m != nil {
 			p.addresses = append(p.addresses, m[1]+m[2])
 		}
 		if m := regexp.MustCompile(`page and metrics"? address=(\S+)`).FindStringSubmatch(lines.Text()); m != nil {
@@ -189,9 +189,9 @@ func TestProxyStarts(t *testing.T) {
 	fails(`"10.0.0.0/33" is neither a network`, "-dsn", dsn, "-proxy-protocol", "127.0.0.1, ::1,10.0.0.0/33")
 	fails("-server: address db: missing port in address; write host:port", "-dsn", dsn, "-server", "db")
 	for _, listen := range []string{"127.0.0.1:3399", "localhost:3399", ":3399", "[::]:3399"} {
-		fails("take clients to itself", "-dsn", dsn, "-insecure", "-listen", listen, "-server", "127.0.0.1:3399")
+		fails("connect to itself", "-dsn", dsn, "-insecure", "-listen", listen, "-server", "127.0.0.1:3399")
 	}
-	fails("take clients to itself", "-dsn", withAddress(dsn, "tcp", "127.0.0.1:3307"))
+	fails("connect to itself", "-dsn", withAddress(dsn, "tcp", "127.0.0.1:3307"))
 	fails("-listen: address 3307: missing port in address; write host:port", "-dsn", dsn, "-listen", "3307")
 	exec(t, db, "GRANT SELECT, UPDATE ON "+name+".leaf_alloc TO proxy_start")
 
@@ -214,7 +214,7 @@ func TestProxyStarts(t *testing.T) {
 		t.Errorf("it is ready to take clients to a server that is away: %d %s", status, text)
 	}
 	p.end(t)
-	if said := p.output.String(); !strings.Contains(said, away) || !strings.Contains(said, "that -server leads there") || strings.Contains(said, "s3cret") {
+	if said := p.output.String(); !strings.Contains(said, away) || !strings.Contains(said, "the address of -server") || strings.Contains(said, "s3cret") {
 		t.Error(said)
 	}
 	for _, target := range mysqltest.Targets(t) { // the account does not exist on one of them
@@ -233,7 +233,7 @@ func TestProxyStarts(t *testing.T) {
 		}
 	}
 	p = startProxy(t, 1, "-dsn", withAddress(of, "tcp", away), "-listen", "127.0.0.1:0")
-	if said := p.output.String(); !strings.Contains(said, "does not answer leafsql's own account") || strings.Contains(said, "s3cret") {
+	if said := p.output.String(); !strings.Contains(said, "does not answer leafsql's account") || strings.Contains(said, "s3cret") {
 		t.Error(said)
 	}
 	p.end(t)

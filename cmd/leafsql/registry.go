@@ -23,7 +23,7 @@ import (
 )
 
 // errInUse means that a registry is not new.
-var errInUse = errors.New("it is not new, as it holds documents of worker ids already, and somebody may be running; leave -new-registry out")
+var errInUse = errors.New("it is not new, because it already has documents of worker ids, and processes may be running; leave out -new-registry")
 
 // prepareRegistry writes the documents of all worker ids, so that processes that start later do not have to
 // wait. If all exist, it writes the registry's own document and renews documents with another registry's

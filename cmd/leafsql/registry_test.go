@@ -66,7 +66,7 @@ func TestInitRegistry(t *testing.T) {
 				t.Error(out)
 			}
 			status, out, errs := runLeafsql(t.Context(), "init", "-dsn", leaf, "-new-registry", dry)
-			if status != exitProblems || !strings.Contains(errs, "leave -new-registry out") || out != "" {
+			if status != exitProblems || !strings.Contains(errs, "leave out -new-registry") || out != "" {
 				t.Errorf("in use: %d, %s%s", status, out, errs)
 			}
 		}

@@ -114,7 +114,7 @@ func TestLogsJSON(t *testing.T) {
 		code                           int
 	}{
 		{"serve", "serving ids", "127.0.0.1:0", "leafsql: ended", 0}, {"serve", "", "256.0.0.1:1", "leafsql: failed", 2},
-		{"proxy", "taking clients to their server", "127.0.0.1:0", "leafsql: ended", 0}, {"proxy", "", "127.0.0.1:x", "leafsql: failed", 2},
+		{"proxy", "serving clients", "127.0.0.1:0", "leafsql: ended", 0}, {"proxy", "", "127.0.0.1:x", "leafsql: failed", 2},
 	} {
 		cmd := leafsqlCommand(t, c.command, "-dsn", "app:s3cret@tcp(127.0.0.1:1)/away", "-listen", c.listen, "-log-format", "json")
 		log, err := cmd.StderrPipe()
@@ -164,7 +164,7 @@ func TestServeWithFewFiles(t *testing.T) {
 	defer cmd.Process.Kill()
 	lines, address, told := bufio.NewScanner(log), "", false
 	for address == "" && lines.Scan() {
-		told = told || strings.Contains(lines.Text(), "fewer connections are taken than -max-connections says") && strings.Contains(lines.Text(), "connections=448")
+		told = told || strings.Contains(lines.Text(), "fewer connections than -max-connections are accepted") && strings.Contains(lines.Text(), "connections=448")
 		if m := regexp.MustCompile(`serving ids.* address=http://(\S+)`).FindStringSubmatch(lines.Text()); m != nil {
 			address = m[1]
 		}

@@ -145,7 +145,7 @@ func TestOutputIsLost(t *testing.T) {
 			words[len(words)-1] += "?leafTables=none"
 		}
 		status := run(t.Context(), &screen.Screen{Out: fullDisk{}, Err: &errs}, words)
-		if words[0] != "help" && (status != exitFailure || !strings.HasPrefix(errs.String(), "leafsql: "+words[0]+": writing the output: ")) {
+		if words[0] != "help" && (status != exitFailure || !strings.HasPrefix(errs.String(), "leafsql: "+words[0]+": write the output: ")) {
 			t.Errorf("%s: %d %s", args, status, errs.String())
 		}
 	}
@@ -154,7 +154,7 @@ func TestOutputIsLost(t *testing.T) {
 // TestNoSuchStep: a mistyped step is answered with the list of steps, and not with the next step.
 func TestNoSuchStep(t *testing.T) {
 	status, _, errs := runLeafsql(t.Context(), "migrate", "orders", "-dsn", "app@tcp(127.0.0.1:1)/shop", "-do", "swich")
-	if status != exitFailure || !strings.Contains(errs, `there is no step "swich"; the steps are widen, switch, drop and unguard`) {
+	if status != exitFailure || !strings.Contains(errs, `unknown step "swich"; the steps are widen, switch, drop and unguard`) {
 		t.Error(status, errs)
 	}
 }

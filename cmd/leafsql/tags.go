@@ -21,7 +21,7 @@ func runTags(ctx context.Context, s *screen.Screen, args []string) (int, error) 
 		return exitFailure, err
 	}
 	if *every <= 0 {
-		return exitFailure, fmt.Errorf("leafsql: -every %v is no pause; take 1s or more", *every)
+		return exitFailure, fmt.Errorf("leafsql: -every %v is too short; set 1s or more", *every)
 	}
 	set, err := databases.Open(ctx, f.dsn, f.shards)
 	if err != nil {

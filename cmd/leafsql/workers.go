@@ -78,7 +78,7 @@ func readHolders(ctx context.Context, f *flags, cfg *driver.Config, workers int)
 	switch source, address, err := spec.Parse(cmp.Or(cfg.Worker, "mysql()")); {
 	case err != nil || source != "mysql":
 	case address != "" || len(cfg.WorkerOptions) > 0:
-		return "", nil, 0, errors.New("leafsql: workers: mysql() takes no address and no parameters; its table is beside leaf_alloc, which leafStore and leafAllocTable name")
+		return "", nil, 0, errors.New("leafsql: workers: mysql() takes no address and no parameters; its table is in the database of leaf_alloc, which leafStore and leafAllocTable set")
 	default:
 		return readLeaseTable(ctx, f, workers)
 	}
@@ -94,7 +94,7 @@ func readHolders(ctx context.Context, f *flags, cfg *driver.Config, workers int)
 		defer src.Close()
 	}
 	if src.Slots == nil {
-		return "", nil, 0, fmt.Errorf("leafsql: %s: no registry says who else has a worker id; look where these are given out", src.Name)
+		return "", nil, 0, fmt.Errorf("leafsql: %s: fixed worker ids have no registry; check the configuration that assigns them", src.Name)
 	}
 	holders, free, err = listHolders(ctx, f.screen, src, workers)
 	return src.Name, holders, free, err
@@ -121,11 +121,11 @@ func readLeaseTable(ctx context.Context, f *flags, workers int) (name string, ho
 	}, "SELECT worker_id, owner, hw FROM "+table.QuotedName()+" WHERE worker_id BETWEEN 0 AND ? AND free = 0 ORDER BY worker_id", workers-1)
 	switch {
 	case servererr.Is(err, servererr.NoSuchTable):
-		err = fmt.Errorf("leafsql: %s has no table %s: no snowflake was drawn with the default source, mysql(); leafsql init creates it, or name the program's leafWorker", table.Label, table.PlainName())
+		err = fmt.Errorf("leafsql: %s has no table %s: no snowflake was issued with the default source, mysql(); create it with leafsql init, or set the program's leafWorker", table.Label, table.PlainName())
 	case databases.IsDenied(err):
 		err = fmt.Errorf("leafsql: %s: %w; grant this user SELECT on it", name, err)
 	case err != nil:
-		err = fmt.Errorf("leafsql: %s: %w; who holds which cannot be said, look at that server", name, err)
+		err = fmt.Errorf("leafsql: %s: %w; check that server, since the holders cannot be listed", name, err)
 	}
 	return name, holders, workers - len(holders), err
 }
@@ -146,7 +146,7 @@ func readDocuments(ctx context.Context, s *screen.Screen, src worker.Source, wor
 				doc, version, err := src.Slots.Get(asked, slot)
 				end()
 				if err != nil {
-					cancel(fmt.Errorf("leafsql: %s: worker id %d: %w; who holds which cannot be said, look at that server", src.Name, slot, errprefix.Trim(err)))
+					cancel(fmt.Errorf("leafsql: %s: worker id %d: %w; check that server, since the holders cannot be listed", src.Name, slot, errprefix.Trim(err)))
 				}
 				docs[slot], versions[slot] = doc, version
 				read.Add(1)

@@ -53,7 +53,7 @@ func TestWorkers(t *testing.T) {
 		t.Errorf("given back, it is still of %+v", got)
 	}
 	s.Kill9()
-	if status, _, errs := runLeafsql(t.Context(), args...); status != exitFailure || !strings.Contains(errs, "cannot be said") && !strings.HasPrefix(errs, "leafsql: ") {
+	if status, _, errs := runLeafsql(t.Context(), args...); status != exitFailure || !strings.Contains(errs, "cannot be listed") && !strings.HasPrefix(errs, "leafsql: ") {
 		t.Errorf("without the registry: %d %s", status, errs)
 	}
 }
@@ -64,7 +64,7 @@ func TestDefaultWorkers(t *testing.T) {
 	runOnServers(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		db := open(t, dsn, "CREATE TABLE events (id BIGINT PRIMARY KEY, a INT)")
 		leaf := dsn + "?leafTables=events:id:snowflake"
-		if status, _, errs := runLeafsql(t.Context(), "workers", "-dsn", leaf); status != exitFailure || !strings.Contains(errs, "leafsql init creates it") {
+		if status, _, errs := runLeafsql(t.Context(), "workers", "-dsn", leaf); status != exitFailure || !strings.Contains(errs, "create it with leafsql init") {
 			t.Errorf("without the table: %d %s", status, errs)
 		}
 		if got := listFindings(runJSON[check.Report](t, exitProblems, "check", "-dsn", leaf)); !slices.Equal(got, []string{"leases-missing leaf_worker"}) {

@@ -58,7 +58,7 @@ func TestSequenceMended(t *testing.T) {
 	_, fix, _ := strings.Cut(err.Error(), "in use: ")
 	mustExec(t, plain, strings.ReplaceAll(fix, "<highest id>", "7"))
 	err = refused(t, leaf, `the next id of row "seq_t" of t_sequence is 8`, "INSERT INTO t (a) VALUES (1)")
-	_, fix, _ = strings.Cut(err.Error(), "if processes run: ")
+	_, fix, _ = strings.Cut(err.Error(), "if processes are running: ")
 	mustExec(t, plain, fix)
 	if id := insertID(t, leaf, "INSERT INTO t (a) VALUES (1)"); id <= 41 {
 		t.Error(id)

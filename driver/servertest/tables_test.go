@@ -98,9 +98,9 @@ func TestKeyColumnThatCannotHoldTheIDs(t *testing.T) {
 		want      string
 	}{
 		{"CREATE TABLE t (id DOUBLE PRIMARY KEY, a INT)", "t", 1, "a column of type double cannot hold the ids"},
-		{"CREATE TABLE t (id INT PRIMARY KEY, a INT)", "t", 1 << 31, "ends at 2147483647"},
+		{"CREATE TABLE t (id INT PRIMARY KEY, a INT)", "t", 1 << 31, "its highest value is 2147483647"},
 		{"CREATE TABLE t (id INT PRIMARY KEY, a INT)", "t", 1<<31 - 2, "above the highest value of the column"},
-		{"CREATE TABLE t (id TINYINT PRIMARY KEY, a INT)", "t", 128, "ends at 127"},
+		{"CREATE TABLE t (id TINYINT PRIMARY KEY, a INT)", "t", 128, "its highest value is 127"},
 		{"CREATE TABLE t (x INT, y INT, a INT, PRIMARY KEY (x, y))", "t", 1, "its primary key has 2 columns"},
 		{"CREATE TABLE t (x INT, a INT)", "t", 1, "it has no primary key"},
 		{"CREATE TABLE t (id INT PRIMARY KEY, a INT)", "t:nosuch", 1, "no such column"},

@@ -68,7 +68,7 @@ func TestZeroUnderPattern(t *testing.T) {
 						t.Errorf("said %d times, want %d: %s", n, want, log.String())
 					}
 					if way := log.String(); want == 1 && (!strings.Contains(way, "level=WARN") || !strings.Contains(way, "!"+databaseOf(t, dsn)+".chunk_ref") || !strings.Contains(way, "leafZero=keep")) {
-						t.Errorf("no way out: %s", way)
+						t.Errorf("no hint: %s", way)
 					}
 				})
 			}

@@ -80,7 +80,7 @@ type Options map[string]string
 func (o Options) Only(known ...string) error {
 	for _, k := range slices.Sorted(maps.Keys(o)) {
 		if !slices.Contains(known, k) {
-			return &spec.OptionError{Option: k, Reason: "it is not a known parameter", Known: known}
+			return &spec.OptionError{Option: k, Reason: "no such parameter", Known: known}
 		}
 	}
 	return nil

@@ -165,7 +165,7 @@ func startListening(t *testing.T, cmd *exec.Cmd) (proxy, page string) {
 		if m := regexp.MustCompile(`page and metrics.* address=http://(\S+)`).FindStringSubmatch(lines.Text()); m != nil {
 			page = m[1]
 		}
-		if m := regexp.MustCompile(`taking clients.* address=(\S+)`).FindStringSubmatch(lines.Text()); m != nil {
+		if m := regexp.MustCompile(`serving clients.* address=(\S+)`).FindStringSubmatch(lines.Text()); m != nil {
 			return m[1], page
 		}
 	}

@@ -37,7 +37,7 @@ func (s *Store) warnSameTag(tag Tag) {
 	if o := s.findSameTag(tag); o != nil {
 		s.log.Warn("leafsql: two pools of this process use the same tag in different stores, so both issue the same ids",
 			"tag", tag.Name, "store", o.Name, "other_store", s.Name,
-			"hint", "set leafStore to one DSN for both; if equal ids do no harm, set it in each pool to that pool's store")
+			"hint", "set leafStore=DSN to the same store in both; if equal ids do no harm, set it in each pool to that pool's store")
 	}
 }
 

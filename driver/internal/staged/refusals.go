@@ -39,7 +39,7 @@ var (
 	setsIDRefused        = refusal{"{part} calls LAST_INSERT_ID(…), and runs as a separate statement", "SELECT LAST_INSERT_ID(…) first, or pass the value without it"}
 	hiddenFunction       = refusal{"it runs as several statements, and calls a stored function whose text this user has no right to see and which may depend on that", "GRANT SHOW_ROUTINE (on MariaDB SELECT ON mysql.proc) to this user, or " + useValues}
 	functionUsesTable    = refusal{"a stored function that its source calls uses the table" + sourceRunsFirst, useValues}
-	orderMatters         = refusal{"its source, or a function that it calls, uses {name}, and so do the triggers or defaults of the table" + sourceRunsFirst, useValues}
+	orderMatters         = refusal{"its source, or a function that it calls, and the triggers or defaults of the table use {name}" + sourceRunsFirst, useValues}
 	countsPrevious       = refusal{"{call} would return the result of an internal statement of leafsql, because it runs as several statements", "store it in a user variable first"}
 )
 

@@ -182,8 +182,8 @@ func (c *checker) checkServers(ctx context.Context) error {
 		}
 		if shard.Config.NewRegistry {
 			c.add(Finding{Code: "new-registry", Severity: Warning, Server: s.Label,
-				Message: "leafNewRegistry=true says that no process ran before; left in, it takes away the wait that protects a worker id after the registry was lost.",
-				Fix:     "take leafNewRegistry out of the DSN once the first process has run"})
+				Message: "leafNewRegistry=true declares that no process ran before; if it stays in the DSN, processes do not wait after the registry was lost, and a worker id can be used twice.",
+				Fix:     "remove leafNewRegistry from the DSN once the first process has run"})
 		}
 		if err := c.checkSameStore(ctx, shard); err != nil {
 			return err
@@ -200,7 +200,7 @@ func (c *checker) checkReadOnly(label string, readOnly bool) {
 	if readOnly {
 		c.add(Finding{Code: "read-only", Severity: Error, Server: label,
 			Message: "The server is read_only: it is a replica, or was demoted.",
-			Fix:     "name the primary in the DSN; where this is the primary, let it be written to",
+			Fix:     "use the primary's address in the DSN; if this is the primary, SET GLOBAL read_only = 0",
 			SQL:     []string{"SET GLOBAL read_only = 0"}})
 	}
 }
@@ -209,7 +209,7 @@ func (c *checker) checkStrictness(label, mode string) {
 	modes := strings.Split(mode, ",")
 	if !slices.Contains(modes, "STRICT_TRANS_TABLES") && !slices.Contains(modes, "STRICT_ALL_TABLES") {
 		c.add(Finding{Code: "sql-mode", Severity: Warning, Server: label,
-			Message: "The server is not strict: once AUTO_INCREMENT is gone, a writer without leafsql stores key 0 and gets no error.",
+			Message: "sql_mode is not strict: once AUTO_INCREMENT is removed, a writer without leafsql stores the key 0 and gets no error.",
 			SQL:     addGlobalMode(mode, "STRICT_TRANS_TABLES")})
 	}
 }
@@ -221,7 +221,7 @@ func (c *checker) checkIncrement(s *databases.Server) {
 		return
 	}
 	f := Finding{Code: "increment", Severity: Warning, Server: s.Label,
-		Message: c.sprintf("auto_increment_increment is %s: Connector/J, MariaDB Connector/J 2.7, MikroORM and GORM's autoIncrementIncrement count the ids of several rows by it, so they name other rows; leafsql's ids are consecutive.", n),
+		Message: c.sprintf("auto_increment_increment is %s: Connector/J, MariaDB Connector/J 2.7, MikroORM and GORM's autoIncrementIncrement compute the ids of several rows with it, so they return wrong ids; leafsql's ids are consecutive.", n),
 		Fix:     "set it to 1 for these clients: sessionVariables=auto_increment_increment=1 in the URL of Connector/J, auto_increment_increment=1 in this DSN, no autoIncrementIncrement in GORM's tags; or for all clients, once no table has AUTO_INCREMENT (Galera: with wsrep_auto_increment_control=OFF)",
 		SQL:     []string{"SET GLOBAL auto_increment_increment = 1"}}
 	if s.Session["auto_increment_increment"] == "1" { // the DSN sets it
@@ -234,7 +234,7 @@ func (c *checker) checkIncrement(s *databases.Server) {
 func (c *checker) checkRedirect(s *databases.Server) {
 	if url := s.Global["redirect_url"]; url != "" {
 		c.add(Finding{Code: "redirect", Severity: Warning, Server: s.Label,
-			Message: c.sprintf("redirect_url is %s: clients that follow it connect there and past leafsql proxy, and their INSERTs are not filled.", url),
+			Message: c.sprintf("redirect_url is %s: clients that follow it bypass leafsql proxy, and their INSERTs are not filled.", url),
 			Fix:     "empty it, or set permitRedirect=false in the URL of MariaDB Connector/J",
 			SQL:     []string{"SET GLOBAL redirect_url = ''"}})
 	}
@@ -247,7 +247,7 @@ func (c *checker) checkSameStore(ctx context.Context, shard *survey.Shard) error
 		return err
 	}
 	c.add(Finding{Code: "stores-differ", Severity: Error, Server: shard.Label,
-		Message: c.sprintf("This shard's ids come from %s, the first one's from %s: both give the same ids.", theirs, ours),
+		Message: c.sprintf("This shard's ids come from %s, those of the first shard from %s: both issue the same ids.", theirs, ours),
 		Fix:     "give every shard's DSN the same leafStore and the same leafAllocTable"})
 	return nil
 }
@@ -264,7 +264,7 @@ func (c *checker) checkSameWorkers(shard *survey.Shard) {
 	a, b := first.Config, shard.Config
 	if a.Worker != b.Worker || a.Snowflake != b.Snowflake || !sameOptions(a.WorkerOptions, b.WorkerOptions) {
 		c.add(Finding{Code: "workers-differ", Severity: Error, Server: shard.Label,
-			Message: "leafWorker, its options or leafSnowflake are not those of the first shard's DSN: a process that uses both can have one worker id twice.",
+			Message: "leafWorker, its options or leafSnowflake are not those of the first shard's DSN: a process that uses both shards can use one worker id twice.",
 			Fix:     "give every shard's DSN the same leafWorker, with the same options, and the same leafSnowflake"})
 	}
 }

@@ -57,21 +57,21 @@ func (c *checker) checkStore(store *databases.Store, alloc survey.Alloc) {
 		if !c.usesSegments() {
 			return
 		}
-		f := here("alloc-missing", Error, c.translate("There is no such table to take ids from."), schema.LeafAlloc(quote.Table(store.PlainName())))
-		f.Fix = "leafsql init creates it, with the rows"
+		f := here("alloc-missing", Error, c.translate("The table does not exist, so no ids can be issued."), schema.LeafAlloc(quote.Table(store.PlainName())))
+		f.Fix = "create it and its rows with leafsql init"
 		c.add(f)
 		return
 	}
 	if alloc.Denied {
 		return // reported by rights
 	}
-	c.checkKept(here, "alloc", store, alloc.Persistence, c.translate("a range that was handed out"), c.translate("every fetch takes a transaction and five round trips, and a trigger that changes max_id stops it"))
+	c.checkKept(here, "alloc", store, alloc.Persistence, c.translate("a range that was issued"), c.translate("every fetch takes a transaction and five round trips, and a trigger that changes max_id makes it fail"))
 	c.checkDurability(store, here)
 	if alloc.Engine == survey.ViewEngine {
 		return
 	}
 	if !alloc.Unique {
-		c.add(here("alloc-key", Error, c.translate("biz_tag is neither the primary key nor unique: a tag can get a second row, and its ids are refused then."), addKey(store, "biz_tag", alloc.Layout)))
+		c.add(here("alloc-key", Error, c.translate("biz_tag is neither the primary key nor unique: if a tag gets a second row, no ids are issued for it."), addKey(store, "biz_tag", alloc.Layout)))
 	}
 	c.checkColumns(alloc, here, alter)
 }
@@ -132,7 +132,7 @@ func (c *checker) checkColumns(alloc survey.Alloc, here newFinding, alter string
 		if ok {
 			verb = "MODIFY"
 		}
-		c.add(here("alloc-column", Note, c.translate("It does not note when a row changed: Java Leaf's pages and leafsql tags show it."),
+		c.add(here("alloc-column", Note, c.translate("It does not store when a row changed, which Java Leaf's pages and leafsql tags show."),
 			alter+verb+" COLUMN update_time timestamp NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP"))
 	}
 }
@@ -156,14 +156,14 @@ func (c *checker) fitsTags(col survey.Column) bool {
 func (c *checker) checkKept(here newFinding, prefix string, table *databases.Store, k survey.Persistence, what, triggered string) {
 	switch {
 	case k.Engine == survey.ViewEngine:
-		f := here(prefix+"-engine", Warning, c.sprintf("It is a view: whether the table behind it can lose %s is not seen.", what))
-		f.Fix = "put that table in its place while no process runs"
+		f := here(prefix+"-engine", Warning, c.sprintf("It is a view: leafsql cannot check whether its table can lose %s.", what))
+		f.Fix = "replace it by its table while no process runs"
 		c.add(f)
 	case k.Engine != "" && !strings.EqualFold(k.Engine, "InnoDB"):
 		c.add(here(prefix+"-engine", Error, c.sprintf("Its engine is %s, which can lose %s when the server crashes.", k.Engine, what), "ALTER TABLE "+table.QuotedName()+" ENGINE = InnoDB"))
 	}
 	if len(k.Triggers) > 0 {
-		f := here(prefix+"-trigger", Warning, c.sprintf("Triggers stand on it (%s): %s.", strings.Join(k.Triggers, ", "), triggered))
+		f := here(prefix+"-trigger", Warning, c.sprintf("It has triggers (%s): %s.", strings.Join(k.Triggers, ", "), triggered))
 		f.Fix = "drop them, if nothing else needs them"
 		for _, name := range k.Triggers {
 			f.SQL = append(f.SQL, "DROP TRIGGER "+quote.Qualified(table.Database, name))
@@ -181,10 +181,12 @@ func (c *checker) checkDurability(store *databases.Store, here newFinding) {
 	}
 	elsewhere := slices.ContainsFunc(c.Shards, func(s *survey.Shard) bool { return s.ID != store.ID })
 	c.checkCommitLoss(store, func(variable, when string) Finding {
+		f := here("alloc-durability", Warning, c.sprintf("%s: %s, the range of a running process may be issued to another process as well; then an INSERT fails with error 1062, and a REPLACE overwrites the other's row.", variable, when))
 		if elsewhere {
-			return here("alloc-durability", Error, c.sprintf("%s there, and the rows are on other servers: a range that was handed out is handed out again %s.", variable, when))
+			f = here("alloc-durability", Error, c.sprintf("%s on the server of leaf_alloc, and the rows are on other servers: a range that was issued is issued again %s.", variable, when))
 		}
-		return here("alloc-durability", Warning, c.sprintf("%s: %s, a range that a running process has is handed out to another one too, and then an INSERT fails with error 1062, and a REPLACE overwrites the other's row.", variable, when))
+		f.Fix = "also write it into the server's configuration; once the server cannot lose commits, leafsql counts it as another server, so each tag's next fetch moves its row up by a margin once"
+		return f
 	})
 }
 
@@ -198,9 +200,9 @@ func (c *checker) checkLeaseTable() {
 	if c.Leases.Exists && !c.Leases.Denied && c.Leases.Engine != survey.ViewEngine {
 		c.checkLeaseColumns(here, table)
 	}
-	c.checkKept(here, "leases", table, c.Leases.Persistence, c.translate("a worker id that was taken, so that two processes have it,"), c.translate("one that changes a row can give its worker id to two processes"))
+	c.checkKept(here, "leases", table, c.Leases.Persistence, c.translate("a lease, so that two processes have one worker id,"), c.translate("a trigger that changes a row can give its worker id to two processes"))
 	c.checkCommitLoss(table, func(variable, _ string) Finding {
-		return here("leases-durability", Warning, c.sprintf("%s: a crash can take back the worker ids that were taken last, so once the server was started again a process that starts waits for its first id, 135 s at the default lease.", variable))
+		return here("leases-durability", Warning, c.sprintf("%s: a crash can lose the last leases, so after a restart of the server a starting process waits for its first id, 135 s at the default lease.", variable))
 	})
 }
 
@@ -223,13 +225,13 @@ func (c *checker) checkLeaseColumns(here newFinding, table *databases.Store) {
 	}
 	if len(wrong) == 0 {
 		if !c.Leases.Unique {
-			c.add(here("leases-column", Error, c.translate("worker_id is neither the primary key nor unique: a worker id can get a second row, and is refused then."), addKey(table, "worker_id", c.Leases.Layout)))
+			c.add(here("leases-column", Error, c.translate("worker_id is neither the primary key nor unique: if a worker id gets a second row, it is refused."), addKey(table, "worker_id", c.Leases.Layout)))
 		}
 		return
 	}
-	f := here("leases-column", Error, c.sprintf("No worker id can be had: %s.", strings.Join(wrong, ", ")),
+	f := here("leases-column", Error, c.sprintf("No worker id can be leased: %s.", strings.Join(wrong, ", ")),
 		"RENAME TABLE "+table.QuotedName()+" TO "+quote.Qualified(table.Database, table.Table+"_old"), c.Leases.Create().SQL)
-	f.Fix = "make the table anew; processes that start then wait for their first id, as after any loss of a registry"
+	f.Fix = "create the table again; processes that start then wait for their first id, as after any loss of a registry"
 	c.add(f)
 }
 
@@ -249,7 +251,9 @@ func (c *checker) checkCommitLoss(store *databases.Store, finding func(variable,
 		}
 		f := finding(c.sprintf("%s is %s", name, value), when)
 		f.SQL = []string{"SET GLOBAL " + name + " = 1"}
-		f.Fix = "write it into the server's configuration as well"
+		if f.Fix == "" {
+			f.Fix = "also write it into the server's configuration"
+		}
 		c.add(f)
 	}
 }

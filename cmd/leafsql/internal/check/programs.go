@@ -38,7 +38,7 @@ func (c *checker) waitsForPrograms(f *Finding) bool {
 		return o.Server == f.Server && o.Table == f.Table && slices.ContainsFunc(programKinds, func(k programKind) bool { return k.code == o.Code })
 	})
 	if found {
-		f.Fix = "first solve the findings trigger-inserts, routine-inserts and event-inserts on this table: these programs fail once the server numbers no rows"
+		f.Fix = "first fix the findings trigger-inserts, routine-inserts and event-inserts on this table: these programs fail once the column has no AUTO_INCREMENT"
 	}
 	return found
 }
@@ -97,14 +97,14 @@ func (c *checker) checkProgramKind(ctx context.Context, shard *survey.Shard, kin
 		for _, written := range shard.Inspection.Writes(program) {
 			f := newTableFinding(kind.code, Warning, tables[written])
 			f.Message = c.sprintf("The %s %s.%s writes rows into it. They get no id from leafsql, and their keys do not move its counter.", c.translate(kind.what), schema, name)
-			f.Fix = "keep its text, let the application write these rows through mysql-leaf, and drop it"
+			f.Fix = "save its text, let the application write these rows through mysql-leaf, and drop it"
 			f.SQL = drop
 			c.add(f)
 		}
 		if t := tables[schema+"."+table]; t != nil && t.Err == nil && strings.HasPrefix(strings.ToUpper(more), "BEFORE INSERT") && shard.Inspection.Assigns(program, t.Column) {
 			f := newTableFinding("trigger-sets-key", Warning, t)
-			f.Message = c.sprintf("The trigger %s.%s sets %s itself: the application is told another id than the row has.", schema, name, t.Column)
-			f.Fix = "keep its text, drop it, and create it again without that"
+			f.Message = c.sprintf("The trigger %s.%s sets %s: the application gets another id than the row has.", schema, name, t.Column)
+			f.Fix = "save its text, drop it, and create it again without this assignment"
 			f.SQL = drop
 			c.add(f)
 		}
@@ -137,9 +137,9 @@ func (c *checker) checkViews(ctx context.Context, shard *survey.Shard, schema st
 			f.Message = c.sprintf("Rows can be inserted through the view %s.%s, which leafsql does not fill.", schema, name)
 			if tables[read].AutoIncrement && !tables[read].HasGuard {
 				f.Severity = Warning
-				f.Message += c.translate(" They take AUTO_INCREMENT's numbers.")
+				f.Message += c.translate(" They get ids from AUTO_INCREMENT.")
 			}
-			f.Fix = "name the table in INSERTs, or make it a view that takes none (ALGORITHM = TEMPTABLE)"
+			f.Fix = "name the table in INSERTs, or make the view read-only (ALGORITHM = TEMPTABLE)"
 			f.SQL = []string{"CREATE OR REPLACE ALGORITHM = TEMPTABLE VIEW " + quote.Qualified(schema, name) + " AS " + body.String}
 			c.add(f)
 		}

@@ -20,14 +20,14 @@ func (c *checker) checkProperties(t *survey.Table) {
 	switch {
 	case !t.Unique && !t.UniqueWithOthers:
 		f := newTableFinding("key-not-unique", Warning, t)
-		f.Message = c.sprintf("No unique index has %s: leafsql gives no id twice, and nothing refuses a key that somebody else writes twice.%s", t.Column, null)
+		f.Message = c.sprintf("No unique index has %s: leafsql issues no id twice, but nothing prevents another writer from storing a key twice.%s", t.Column, null)
 		f.SQL = []string{"ALTER TABLE " + t.QuotedName() + " ADD UNIQUE KEY (" + quote.Name(t.Column) + ")"}
 		c.add(f)
 	case !t.Unique || t.Nullable:
 		f := newTableFinding("key-not-unique", Note, t)
 		f.Message = c.sprintf("%s is unique only together with other columns.%s", t.Column, null)
 		if t.Unique {
-			f.Message = c.sprintf("%s may be NULL: rows can lose their key, or have none from before.", t.Column)
+			f.Message = c.sprintf("%s may be NULL: rows may have no key.", t.Column)
 		}
 		c.add(f)
 	}
@@ -39,13 +39,13 @@ func (c *checker) checkProperties(t *survey.Table) {
 	}
 	if slices.Contains(textKeyTypes, t.Type) && (t.Kind == driver.Segment || t.Kind == driver.Snowflake) {
 		f := newTableFinding("key-text", Warning, t)
-		f.Message = c.sprintf("Its type %s is that of UUIDs, and it gets numbers such as '1000'.", t.Type)
-		f.Fix = c.sprintf("%s:%s:uuid7 in leafTables gives it UUIDs; else make it BIGINT", t.ShardName(), t.Column)
+		f.Message = c.sprintf("Its type %s is one for UUIDs, but it gets numbers such as '1000'.", t.Type)
+		f.Fix = c.sprintf("write %s:%s:uuid7 in leafTables to fill it with UUIDs, or make it BIGINT", t.ShardName(), t.Column)
 		c.add(f)
 	}
 	if t.Sequence {
 		f := newTableFinding("default-sequence", Warning, t)
-		f.Message = "Its default is the next number of a sequence: a writer without leafsql takes numbers that leafsql gives out."
+		f.Message = "Its default is the next value of a sequence: a writer without leafsql can use ids that leafsql issues."
 		if !c.waitsForPrograms(&f) {
 			f.Fix = "once every writer uses mysql-leaf"
 			f.SQL = []string{"ALTER TABLE " + t.QuotedName() + " ALTER COLUMN " + quote.Name(t.Column) + " DROP DEFAULT"}
@@ -54,7 +54,7 @@ func (c *checker) checkProperties(t *survey.Table) {
 	}
 	if t.Engine != "" && !t.Transactional {
 		f := newTableFinding("table-engine", Note, t)
-		f.Message = c.sprintf("Its engine %s undoes nothing: an INSERT of several rows that fails leaves some of them.", t.Engine)
+		f.Message = c.sprintf("Its engine %s cannot roll back: an INSERT of several rows that fails leaves some of them.", t.Engine)
 		f.SQL = []string{"ALTER TABLE " + t.QuotedName() + " ENGINE = InnoDB"}
 		c.add(f)
 	}

@@ -44,12 +44,12 @@ func ReadReport(r io.Reader) (rows []survey.Row, at time.Time, err error) {
 		err = errors.New("it has no time")
 	}
 	if err != nil {
-		return nil, at, fmt.Errorf("leafsql: check: -since: not the report of an earlier check: %w; name a file that leafsql check -json wrote", err)
+		return nil, at, fmt.Errorf("leafsql: check: -since: it is not the report of an earlier check: %w; name a file that leafsql check -json wrote", err)
 	}
 	for _, tag := range report.Tags {
 		maxID, err := tag.MaxID.Int64()
 		if err != nil {
-			return nil, at, fmt.Errorf("leafsql: check: -since: not the report of an earlier check: %w; name a file that leafsql check -json wrote", err)
+			return nil, at, fmt.Errorf("leafsql: check: -since: it is not the report of an earlier check: %w; name a file that leafsql check -json wrote", err)
 		}
 		rows = append(rows, survey.Row{Tag: tag.Tag, MaxID: maxID})
 	}

@@ -17,7 +17,7 @@ import (
 func (c *checker) checkRights(ctx context.Context) error {
 	if store := c.Set.Store; c.Alloc.Exists && c.usesSegments() {
 		before := len(c.findings)
-		if err := c.checkTableRights(ctx, store, c.Alloc.Denied, c.translate("leaf_alloc: no ids can be had"), schema.LeafAlloc(quote.Table(store.PlainName())), c.allocRightTests(store)); err != nil {
+		if err := c.checkTableRights(ctx, store, c.Alloc.Denied, c.translate("leaf_alloc: no ids can be issued"), schema.LeafAlloc(quote.Table(store.PlainName())), c.allocRightTests(store)); err != nil {
 			return err
 		}
 		if len(c.findings) == before {
@@ -38,7 +38,7 @@ func (c *checker) checkRights(ctx context.Context) error {
 		for _, t := range shard.Tables {
 			if t.DeniedRead {
 				f := newTableFinding("rights", Error, t)
-				f.Message = "This user may not read its key: whether the next id is above the keys in use is not seen at the start either."
+				f.Message = "This user has no right to read its key: leafsql cannot check that the next id is above the keys in use."
 				f.SQL = []string{"GRANT SELECT ON " + t.QuotedName() + " TO " + user}
 				c.add(f)
 			}
@@ -76,16 +76,16 @@ func (c *checker) checkLeaseRights(ctx context.Context) error {
 	}
 	if !l.Exists {
 		f := Finding{Code: "leases-missing", Severity: Error, Server: l.Table.Label, Table: l.Table.PlainName(),
-			Message: "There is no such table to lease worker ids from: no snowflakes can be had.",
-			Fix:     "leafsql init creates it", SQL: []string{l.Create().SQL}}
+			Message: "The table of worker ids does not exist: no snowflakes can be issued.",
+			Fix:     "create it with leafsql init", SQL: []string{l.Create().SQL}}
 		if !slices.ContainsFunc(c.Shards, func(s *survey.Shard) bool { return !s.Config.Create }) {
-			f.Severity, f.Message, f.Fix = Note, "No such table yet: leafCreate=true creates it when the first snowflake is drawn.", ""
+			f.Severity, f.Message, f.Fix = Note, "The table does not exist yet: leafCreate=true creates it for the first snowflake.", ""
 		}
 		c.add(f)
 		return nil
 	}
 	name := l.Table.QuotedName()
-	return c.checkTableRights(ctx, l.Table, l.Denied, c.translate("leaf_worker: no snowflakes can be had"), l.Create().SQL, []rightTest{
+	return c.checkTableRights(ctx, l.Table, l.Denied, c.translate("leaf_worker: no snowflakes can be issued"), l.Create().SQL, []rightTest{
 		{"SELECT", "EXPLAIN SELECT nonce, hw, free, owner, registry FROM " + name + " WHERE worker_id = 0"},
 		{"INSERT", "EXPLAIN INSERT INTO " + name + " (worker_id, nonce, hw, free, owner, registry) VALUES (0, '', 0, 0, '', '')"},
 		{"UPDATE", "EXPLAIN UPDATE " + name + " SET hw = 0 WHERE worker_id = 0"},
@@ -117,7 +117,7 @@ func (c *checker) checkTableRights(ctx context.Context, table *databases.Store, 
 		SQL:     []string{"GRANT " + strings.Join(lacking, ", ") + " ON " + table.QuotedName() + " TO " + user}}
 	if denied {
 		f.SQL = append([]string{create}, f.SQL...)
-		f.Fix = "the table is created where it is missing, which this user is not told"
+		f.Fix = "the table is created if it is missing, which this user has no right to see"
 	}
 	c.add(f)
 	return nil
@@ -138,8 +138,8 @@ func (c *checker) checkStageRights(ctx context.Context, shard *survey.Shard, dat
 	}
 	if databases.IsDenied(err) {
 		c.add(Finding{Code: "rights", Severity: Warning, Server: shard.Label, Table: database + ".*",
-			Message: "This user may not create temporary tables: INSERT … SELECT, LOAD DATA and keys that are expressions are refused.",
-			Fix:     "or leave it, where the application sends none of these",
+			Message: "This user has no right to create temporary tables: INSERT … SELECT, LOAD DATA and keys that are expressions are refused.",
+			Fix:     "or ignore it if the application sends none of these",
 			SQL:     []string{"GRANT CREATE TEMPORARY TABLES ON " + quote.Name(database) + ".* TO " + user}})
 	}
 	return nil
@@ -175,21 +175,21 @@ func (c *checker) addHidden(shard *survey.Shard, schemas []string, h hiddenObjec
 		what, rights = append(what, c.translate("all events")), append(rights, "EVENT")
 	}
 	if h.views {
-		what = append(what, c.translate("what views select"))
+		what = append(what, c.translate("the text of views"))
 	}
 	if h.routines || h.bodies {
 		what = append(what, c.translate("all routines"))
 	}
 	if h.locked {
 		c.add(Finding{Code: "hidden", Severity: Unknown, Server: shard.Label,
-			Message: "A table was locked while triggers were read: whether one of its triggers writes a configured table is not known.",
-			Fix:     "run it again when no table is being created or altered"})
+			Message: "A table was locked while triggers were read: leafsql cannot check whether one of its triggers writes a configured table.",
+			Fix:     "run the check again when no table is being created or altered"})
 	}
 	if len(what) == 0 {
 		return
 	}
 	f := Finding{Code: "hidden", Severity: Unknown, Server: shard.Label,
-		Message: c.sprintf("This user does not see %s: whether any of them writes a configured table is not known.", strings.Join(what, ", ")),
+		Message: c.sprintf("This user has no right to see %s: leafsql cannot check whether any of them writes a configured table.", strings.Join(what, ", ")),
 		Fix:     "run the check as an administrator once; applications do not need these rights"}
 	user, err := shard.User(context.Background())
 	if err != nil {

@@ -23,13 +23,13 @@ func (c *checker) checkRows(context.Context) error {
 		}
 		for _, t := range tag.UnknownTables() {
 			f := newTableFinding("highest-unknown", Unknown, t)
-			f.Message = c.sprintf("Its highest key is not known: %s.", t.UnknownReason)
-			f.Fix = "compare it by hand with what leaf_alloc gives next"
+			f.Message = c.sprintf("Its highest key is unknown: %s.", t.UnknownReason)
+			f.Fix = "compare it with the next id of leaf_alloc"
 			if !t.DeniedRead {
 				f.SQL = []string{"SELECT MAX(" + quote.Name(t.Column) + ") FROM " + t.QuotedName()}
 			}
 			if t.Integer && !t.Indexed {
-				f.Fix = "compare it by hand with what leaf_alloc gives next, or add an index that tells it"
+				f.Fix = "compare it with the next id of leaf_alloc, or add an index on the key"
 				f.SQL = append(f.SQL, "ALTER TABLE "+t.QuotedName()+" ADD INDEX ("+quote.Name(t.Column)+")")
 			}
 			c.add(f)
@@ -42,9 +42,9 @@ func (c *checker) checkRows(context.Context) error {
 			if c.unencodable[tag.Name] {
 				continue // no row can have this tag
 			}
-			f := here("row-missing", Error, c.translate("No row: every INSERT into its tables is refused."))
+			f := here("row-missing", Error, c.translate("It has no row: every INSERT into its tables is refused."))
 			if c.createsRows() {
-				f.Severity, f.Message = Note, c.translate("No row yet: leafCreate=true adds it at the first INSERT.")
+				f.Severity, f.Message = Note, c.translate("It has no row yet: leafCreate=true adds it at the first INSERT.")
 			}
 			if start, err := tag.StartID(); err != nil {
 				f.Fix = err.Error()
@@ -57,11 +57,11 @@ func (c *checker) checkRows(context.Context) error {
 		c.checkRow(row, tag)
 		c.checkStep(row, tag)
 		if highest, t := tag.Highest(); tag.IsRowTooLow() {
-			f := here("row-too-low", Error, c.sprintf("It would give %d next, and %s has or had the key %d.", max(row.MaxID, 1), t.Location(), highest))
+			f := here("row-too-low", Error, c.sprintf("Its next id is %d, but %s has or had the key %d.", max(row.MaxID, 1), t.Location(), highest))
 			if start, err := tag.StartID(); err != nil {
 				f.Fix = err.Error()
 			} else {
-				f.Fix = "restart processes that hold a range below, so that they fetch another"
+				f.Fix = "restart processes that hold a lower range, so that they fetch another one"
 				f.SQL = append(f.SQL, c.RaiseRow(row.Tag, start).SQL)
 			}
 			c.add(f)
@@ -78,7 +78,7 @@ func (c *checker) checkStep(row *survey.Row, tag *survey.Tag) {
 		return
 	}
 	c.add(Finding{Code: "step-large", Severity: Note, Server: c.Set.Store.Label, Tag: tag.Name,
-		Message: c.sprintf("leafsql serve and Java Leaf take %d ids a fetch, and the smallest key column has %d left; mysql-leaf takes less.", row.Step, left),
+		Message: c.sprintf("leafsql serve and Java Leaf fetch %d ids at a time, but the smallest key column has only %d left; mysql-leaf fetches fewer.", row.Step, left),
 		SQL:     []string{"UPDATE " + c.Set.Store.QuotedName() + " SET step = " + strconv.FormatInt(max(left/100, 1), 10) + " WHERE biz_tag = " + quote.String(row.Tag)}})
 }
 
@@ -104,12 +104,12 @@ func (c *checker) checkRow(row *survey.Row, tag *survey.Tag) {
 	}
 	if twins > 1 {
 		f.Message = c.sprintf("It has %d rows.", twins)
-		f.Fix = "keep the highest"
+		f.Fix = "keep the highest row"
 		f.SQL = []string{"DELETE FROM " + store.QuotedName() + where + " AND max_id < " + strconv.FormatInt(highest, 10)}
 		c.add(f)
 	}
 	if row.Step < 1 || row.Step > 1<<31-1 {
-		f.Message, f.Fix = c.sprintf("Its step is %d, not in 1 … 2147483647.", row.Step), ""
+		f.Message, f.Fix = c.sprintf("Its step is %d, it must be in 1 … 2147483647.", row.Step), ""
 		f.SQL = []string{"UPDATE " + store.QuotedName() + " SET step = " + strconv.Itoa(survey.DefaultStep) + where}
 		c.add(f)
 	}

@@ -25,8 +25,8 @@ func (c *checker) checkRules(context.Context) error {
 			continue // it matches a table on some shards
 		}
 		c.add(Finding{Code: "rule-without-table", Severity: Error, Server: first.Label, Table: rule,
-			Message: "leafTables names a table that is not there, or that this user does not see: what was meant is not filled.",
-			Fix:     "correct the rule; names compare as the server's lower_case_table_names says"})
+			Message: "leafTables names a table that does not exist or that this user has no right to see: the intended table is not filled.",
+			Fix:     "correct the rule; names are compared according to the server's lower_case_table_names"})
 	}
 	used := make(map[string]bool)
 	for _, tag := range c.Tags {
@@ -52,7 +52,7 @@ func (c *checker) checkRules(context.Context) error {
 	default:
 		f.Message = c.sprintf("No configured table takes ids from the rows of %d tags: %s and %d more.", n, strings.Join(others[:shown], ", "), n-shown)
 	}
-	f.Message += c.translate(" That is well where other programs do, Java Leaf for one.")
+	f.Message += c.translate(" That is fine if other programs do, such as Java Leaf.")
 	c.add(f)
 	return nil
 }
@@ -76,7 +76,7 @@ func (c *checker) checkShards(ctx context.Context) error {
 					return err
 				}
 				c.add(Finding{Code: "shards-differ", Severity: Error, Server: shard.Label, Table: name,
-					Message: c.sprintf("The table is on %s and not here, or leafTables does not mean it here.", c.Shards[0].Label),
+					Message: c.sprintf("The table is on %s and not on this shard, or leafTables does not match it here.", c.Shards[0].Label),
 					SQL:     []string{nextNumber.ReplaceAllString(create, "")}})
 				continue
 			}
@@ -87,7 +87,7 @@ func (c *checker) checkShards(ctx context.Context) error {
 		for _, name := range slices.Sorted(maps.Keys(tables)) {
 			if first[name] == nil {
 				f := newTableFinding("shards-differ", Error, tables[name])
-				f.Message = c.sprintf("The table is here and not on %s, or leafTables does not mean it there.", c.Shards[0].Label)
+				f.Message = c.sprintf("The table is on this shard and not on %s, or leafTables does not match it there.", c.Shards[0].Label)
 				c.add(f)
 			}
 		}
@@ -103,7 +103,7 @@ var nextNumber = regexp.MustCompile(` AUTO_INCREMENT=\d+`)
 func (c *checker) compareTables(ctx context.Context, a, b *survey.Table) error {
 	f := newTableFinding("shards-differ", Error, b)
 	if a.Kind != b.Kind || a.Tag != b.Tag || !strings.EqualFold(a.Column, b.Column) {
-		f.Message = c.sprintf("Its ids are of %s %s in %s, on %s of %s %s in %s.", b.Kind, b.Tag, b.Column, a.Shard.Label, a.Kind, a.Tag, a.Column)
+		f.Message = c.sprintf("Its ids come from %s %s in column %s, but on %s from %s %s in column %s.", b.Kind, b.Tag, b.Column, a.Shard.Label, a.Kind, a.Tag, a.Column)
 		f.Fix = "give every shard's DSN the same leafTables"
 		c.add(f)
 		return nil
@@ -128,9 +128,9 @@ func (c *checker) compareTables(ctx context.Context, a, b *survey.Table) error {
 	f.Severity = Warning
 	switch {
 	case len(here)+len(there) == 0:
-		f.Message = c.sprintf("Its columns are those of %s in another order: an INSERT without a column list means other columns there.", a.Shard.Label)
+		f.Message = c.sprintf("Its columns have another order than on %s: an INSERT without a column list writes other columns there.", a.Shard.Label)
 	default:
-		f.Message = c.sprintf("Its columns are not those of %s: here %s, there %s.", a.Shard.Label, c.listColumns(here), c.listColumns(there))
+		f.Message = c.sprintf("Its columns differ from those on %s: here %s, there %s.", a.Shard.Label, c.listColumns(here), c.listColumns(there))
 	}
 	names := make(map[string]bool)
 	for _, col := range b.Columns {

@@ -78,7 +78,7 @@ func (c *checker) checkUnfilled(ctx context.Context) error {
 					rule = schema + "." + rule
 				}
 				c.add(Finding{Code: "unfilled", Severity: Note, Server: shard.Label, Table: schema + "." + table,
-					Message: c.sprintf("No rule fills its column %s, which has AUTO_INCREMENT: every server counts these ids by itself.", column),
+					Message: c.sprintf("No rule fills its column %s, which has AUTO_INCREMENT: every server generates these ids independently.", column),
 					Fix:     c.sprintf("%s in leafTables fills it", rule)})
 				return nil
 			}, "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = ? AND extra LIKE '%auto_increment%'"+
@@ -102,24 +102,24 @@ func (c *checker) checkAutoIncrement(ctx context.Context, t *survey.Table, tag *
 		def = def.Widen()
 	}
 	f := newTableFinding("auto-increment", Warning, t)
-	f.Message = c.translate("A writer without leafsql takes numbers that leafsql gives out: an upsert of one overwrites a row of the other.")
-	f.Fix = "once every writer uses mysql-leaf; leafsql migrate goes there step by step"
+	f.Message = c.translate("A writer without leafsql can use ids that leafsql issues: an upsert of one overwrites a row of the other.")
+	f.Fix = "once every writer uses mysql-leaf; leafsql migrate does it step by step"
 	if tag != nil && tag.Row != nil && !t.HasGuard {
-		f.Message += c.translate(" leaf_alloc has a row for it already: it came back, or was never taken off. ent does that at its start, and so do other tools that write the schema.")
-		f.Fix = "change the model or the schema's files first, or it comes back; then, once every writer uses mysql-leaf"
+		f.Message += c.translate(" leaf_alloc already has a row for it: AUTO_INCREMENT was added again, or never removed. ent adds it at its start, and so do other tools that write the schema.")
+		f.Fix = "first change the model or the schema's files, or AUTO_INCREMENT is added again; then, once every writer uses mysql-leaf"
 	}
 	if t.HasGuard {
 		f.Severity = Note
-		f.Message = c.sprintf("AUTO_INCREMENT is left, and the trigger %s refuses rows that would take its numbers.", t.GuardName())
+		f.Message = c.sprintf("The column still has AUTO_INCREMENT, and the trigger %s refuses rows that would use it.", t.GuardName())
 		f.Fix = "once every writer uses mysql-leaf; the next step is leafsql migrate -do drop"
 	}
-	f.Message += c.translate(" information_schema.tables.auto_increment and SHOW TABLE STATUS do not have the next id; a program must not take it from there.")
+	f.Message += c.translate(" information_schema.tables.auto_increment and SHOW TABLE STATUS do not have the next id; a program must not read it there.")
 	if !t.Indexed {
-		f.Message += c.translate(" The server counts it for each value of the columns before it in its index; leafsql gives the ids of all rows from one counter.")
+		f.Message += c.translate(" The server counts separately for each value of the columns before it in its index; leafsql issues the ids of all rows from one counter.")
 	}
 	switch invisible := t.CheckVisible(def); {
 	case tag != nil && (tag.Row == nil || tag.IsRowTooLow() || len(tag.UnknownTables()) > 0):
-		f.Fix = "leaf_alloc first needs a row above all numbers that AUTO_INCREMENT gave, or ids of deleted rows come again: leafsql migrate goes there step by step, or leafsql init adds or raises the row"
+		f.Fix = "leaf_alloc first needs a row above all ids that AUTO_INCREMENT generated, or ids of deleted rows are issued again: leafsql migrate does it step by step, or leafsql init adds or raises the row"
 	case t.Shard.TiDB:
 		f.Fix = "leave it, once every writer uses mysql-leaf: TiDB takes it off only under tidb_allow_remove_auto_inc, and never puts it back"
 	case c.waitsForPrograms(&f):
@@ -141,10 +141,10 @@ func (c *checker) checkKeyRange(ctx context.Context, t *survey.Table, row *surve
 	switch {
 	case t.Kind == driver.Snowflake && known && used > 1:
 		f = newTableFinding("key-small", Error, t)
-		f.Message = c.sprintf("Its type %s ends at %d, and snowflakes are above that.", t.Type, t.Highest)
+		f.Message = c.sprintf("The highest value of its type %s is %d, and snowflakes are above that.", t.Type, t.Highest)
 	case known && used > 1:
 		f = newTableFinding("key-small", Error, t)
-		f.Message = c.sprintf("Its type %s ends at %d, and the next id is %d: every INSERT is refused.", t.Type, t.Highest, row.MaxID)
+		f.Message = c.sprintf("The highest value of its type %s is %d, and the next id is %d: every INSERT is refused.", t.Type, t.Highest, row.MaxID)
 	case known && used >= maxUsed:
 		f = newTableFinding("key-filling", Warning, t)
 		f.Message = c.sprintf("%.0f %% of the ids that its type %s holds are used.", 100*used, t.Type)
@@ -168,7 +168,7 @@ func (c *checker) checkKeyRange(ctx context.Context, t *survey.Table, row *surve
 				f.Fix = c.sprintf("the server refuses to widen a key with foreign keys (%s); drop them, widen the columns on both sides and add them again", strings.Join(keys, ", "))
 			} else {
 				f.SQL = []string{t.Modify(wide)}
-				f.Fix = "the server copies the table, and lets nobody write meanwhile"
+				f.Fix = "the server copies the table and blocks writes meanwhile"
 			}
 		}
 	}

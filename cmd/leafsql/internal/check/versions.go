@@ -44,14 +44,14 @@ func findOldServer(texts chinese.Texts, label string, mariaDB bool, version int,
 	slices.Sort(triggered)
 	slices.Sort(hidden)
 	if len(triggered) > 0 {
-		bug(texts.Sprintf("This is %s, which takes selected keys for NULL where a table has a trigger BEFORE INSERT or UPDATE (MDEV-36026). LOAD DATA into %s is refused, and so is INSERT … SELECT where the key is not AUTO_INCREMENT any more.",
+		bug(texts.Sprintf("This is %s, which replaces selected keys by NULL if a table has a trigger BEFORE INSERT or UPDATE (MDEV-36026). LOAD DATA into %s is refused, and so is INSERT … SELECT if the key no longer has AUTO_INCREMENT.",
 			name, strings.Join(triggered, ", ")),
 			texts.Sprintf("upgrade the server to %s, or read the rows and insert them with VALUES", mended))
 	}
 	if len(hidden) > 0 {
-		bug(texts.Sprintf("This is %s, which takes selected keys for NULL where a table has a trigger BEFORE INSERT or UPDATE (MDEV-36026), and this user may not see the triggers of %s. LOAD DATA into it is refused, and so is INSERT … SELECT where the key is not AUTO_INCREMENT any more.",
+		bug(texts.Sprintf("This is %s, which replaces selected keys by NULL if a table has a trigger BEFORE INSERT or UPDATE (MDEV-36026), and this user has no right to see the triggers of %s. LOAD DATA into it is refused, and so is INSERT … SELECT if the key no longer has AUTO_INCREMENT.",
 			name, strings.Join(hidden, ", ")),
-			texts.Sprintf("grant TRIGGER on the table to this user itself, upgrade the server to %s, or read the rows and insert them with VALUES", mended))
+			texts.Sprintf("grant TRIGGER on the table directly to this user, upgrade the server to %s, or read the rows and insert them with VALUES", mended))
 	}
 	return findings
 }

@@ -27,7 +27,7 @@ func TestOldServer(t *testing.T) {
 		{true, 100211, fine, "", nil},
 		{true, 110405, nil, "", nil},
 		{true, 110405, orders, "server-bug", []string{"MariaDB 11.4.5", "MDEV-36026", "shop.orders", "upgrade the server to 11.4.6"}},
-		{true, 110405, of(inspect.Table{RefusesLoad: true, TriggersHidden: true}), "server-bug", []string{"MariaDB 11.4.5", "may not see the triggers of shop.orders", "grant TRIGGER"}},
+		{true, 110405, of(inspect.Table{RefusesLoad: true, TriggersHidden: true}), "server-bug", []string{"MariaDB 11.4.5", "no right to see the triggers of shop.orders", "grant TRIGGER"}},
 		{true, 110405, fine, "", nil},
 		{true, 110406, fine, "", nil},
 	} {

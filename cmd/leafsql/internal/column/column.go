@@ -33,7 +33,7 @@ func FromCreateTable(create, column string) (Definition, error) {
 			return Definition{name, strings.TrimSuffix(rest, ",")}, nil
 		}
 	}
-	return Definition{}, fmt.Errorf("leafsql: column %s is not in the table's definition; look at SHOW CREATE TABLE", column)
+	return Definition{}, fmt.Errorf("leafsql: column %s is not in the table's definition; check SHOW CREATE TABLE", column)
 }
 
 // cutPrefixFold is like strings.CutPrefix, but ignores case, as column names do.

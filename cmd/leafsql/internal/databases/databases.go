@@ -99,7 +99,7 @@ func Open(ctx context.Context, dsn string, shards []string) (set *Set, err error
 		for _, other := range set.Shards {
 			if other.ID == server.ID && other.Database == server.Database {
 				server.DB.Close()
-				return set, fmt.Errorf("leafsql: -shard %s: it is the database of -dsn, or of another -shard; name each database once", server.Label)
+				return set, fmt.Errorf("leafsql: -shard %s: it has the database of -dsn or of another -shard; name each database once", server.Label)
 			}
 		}
 		set.Shards = append(set.Shards, &Shard{Server: server, Config: cfg, HasLeafParams: own})
@@ -118,7 +118,7 @@ func ResolveDSN(dsn string) (string, error) {
 	if v := os.Getenv(name); v != "" {
 		return v, nil
 	}
-	return "", fmt.Errorf("leafsql: the environment variable %s is not set; put the DSN there", name)
+	return "", fmt.Errorf("leafsql: the environment variable %s is not set; set it to the DSN", name)
 }
 
 // ParseDSN parses a DSN. It adds a hint to errors of go-sql-driver, which have none.
@@ -186,7 +186,7 @@ func newStore(server *Server, table string) (*Store, error) {
 		store.Database, store.Table = db, table
 	}
 	if store.Database == "" {
-		return nil, errors.New("leafsql: the DSN names no database that could hold leaf_alloc; add it, or leafStore, or leafAllocTable=db.leaf_alloc")
+		return nil, errors.New("leafsql: the DSN has no database for leaf_alloc; add one, or set leafStore or leafAllocTable=db.leaf_alloc")
 	}
 	return store, nil
 }

@@ -15,13 +15,13 @@ func Hint(err error) string {
 	case servererr.Is(err, servererr.UnknownDatabase):
 		return "create the database, or correct the DSN"
 	case IsDenied(err):
-		return "grant this user the right, or run it as another one"
+		return "grant this user the right, or run it as another user"
 	case servererr.Is(err, servererr.LockWait):
-		return "end long transactions on the table, and run it again"
+		return "end long transactions on the table and run it again"
 	case errors.Is(err, context.Canceled):
 		return "run it again"
 	}
-	return "see that the server runs, and that the DSN leads there"
+	return "check that the server runs, and the address in the DSN"
 }
 
 // ErrForeignKeys are the errors of a change of a column's type that foreign keys prevent.

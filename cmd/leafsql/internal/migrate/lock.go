@@ -41,9 +41,9 @@ func (m *Migration) lockTag(ctx context.Context, before *Tag) (t *Tag, release f
 		}
 		switch {
 		case err != nil:
-			return nil, release, fmt.Errorf("leafsql: migrate on %s: GET_LOCK, which keeps a second run away: %w; allow it to this user, or on this server, for the migration", o.Shard.Label, errprefix.Trim(err))
+			return nil, release, fmt.Errorf("leafsql: migrate on %s: GET_LOCK, which prevents a second run: %w; allow it for this user, or on this server, for the migration", o.Shard.Label, errprefix.Trim(err))
 		case !held.Bool:
-			return nil, release, fmt.Errorf("leafsql: another leafsql migrate changes %s right now; wait until it has ended, and look where it stands", o.Location())
+			return nil, release, fmt.Errorf("leafsql: another leafsql migrate is changing %s; wait until it has ended, and check the next step", o.Location())
 		}
 	}
 	if t, err = m.findTag(ctx, before); err == nil {

@@ -84,7 +84,7 @@ func (m *Migration) Configure() error {
 		case err != nil:
 			return err
 		case len(rules.Tables) == 0: // auto, or none
-			return fmt.Errorf("leafsql: migrate: %q names no table; write db.table", m.Tables)
+			return fmt.Errorf("leafsql: migrate: %q is not a table name; write db.table", m.Tables)
 		}
 		shard.Config.None, shard.Config.Tables = false, rules.Tables
 	}
@@ -121,7 +121,7 @@ func (m *Migration) ReadTags(ctx context.Context) ([]*Tag, error) {
 	}
 	for _, name := range m.Tables {
 		if name, _, _ = strings.Cut(name, ":"); !found[name] {
-			return nil, fmt.Errorf("leafsql: no table %s takes ids from leaf_alloc here; write it as on the server, and add it to leafTables where the DSN has that", name)
+			return nil, fmt.Errorf("leafsql: no table %s gets ids from leaf_alloc here; write the name as on the server, and add it to leafTables if the DSN has leafTables", name)
 		}
 	}
 	return tags, m.findObstacles(ctx, s, tags)
@@ -190,10 +190,10 @@ func (m *Migration) RunStep(ctx context.Context, t *Tag, step Step, say func(Sta
 	}
 	defer release()
 	if next := t.Next(); step != next || step == Done {
-		return nil, fmt.Errorf("leafsql: the next step of %s is not %q but %q; without -do the command says what it does", t.Name, step, next)
+		return nil, fmt.Errorf("leafsql: the next step of %s is not %q but %q; run the command without -do to see what the step does", t.Name, step, next)
 	}
 	if t.IsBlocked(step) {
-		return nil, fmt.Errorf("leafsql: %s of %s would break what leafsql check finds (%s); mend it first", step, t.Name, t.Obstacles[0].Code)
+		return nil, fmt.Errorf("leafsql: %s of %s would break programs that leafsql check reports (%s); fix these findings first", step, t.Name, t.Obstacles[0].Code)
 	}
 	if err := t.Err(); err != nil {
 		return nil, err
@@ -230,7 +230,7 @@ func (m *Migration) RunStep(ctx context.Context, t *Tag, step Step, say func(Sta
 		}
 	}
 	if after.Next() == step {
-		return nil, fmt.Errorf("leafsql: %s of %s ran and did not do what it is for: another session may have changed it; look with leafsql check, then run it again", step, t.Name)
+		return nil, fmt.Errorf("leafsql: %s of %s ran without effect: another session may have changed the table; run leafsql check, then run the step again", step, t.Name)
 	}
 	return after, nil
 }
@@ -251,7 +251,7 @@ func (m *Migration) findTag(ctx context.Context, t *Tag) (*Tag, error) {
 	case err != nil:
 		return nil, err
 	case len(s.Tags) == 0:
-		return nil, fmt.Errorf("leafsql: the tables of %s are gone; look with leafsql check", t.Name)
+		return nil, fmt.Errorf("leafsql: the tables of %s no longer exist; run leafsql check", t.Name)
 	}
 	return m.newTag(ctx, s, s.Tags[0])
 }
@@ -260,7 +260,7 @@ func (m *Migration) findTag(ctx context.Context, t *Tag) (*Tag, error) {
 func (t *Tag) checkStrict() error {
 	for _, o := range t.tables {
 		if mode := o.Shard.Global["sql_mode"]; !strings.Contains(mode, "STRICT_") {
-			return fmt.Errorf("leafsql: %s is not strict: without the guard a writer without leafsql stores the key 0; leafsql check says how to make it strict", o.Shard.Label)
+			return fmt.Errorf("leafsql: %s is not strict: without the guard a writer without leafsql stores the key 0; leafsql check has the statement that makes it strict", o.Shard.Label)
 		}
 	}
 	return nil
@@ -299,7 +299,7 @@ func runAll(ctx context.Context, statements []Statement, say func(Statement)) (r
 		case servererr.Is(err, servererr.LockWait):
 			return ran, fmt.Errorf("leafsql: migrate on %s: %w; end long transactions on the table, and run the step again", s.Server, err)
 		case err != nil:
-			return ran, fmt.Errorf("leafsql: migrate on %s: %w; what ran before stays, and the step can be run again", s.Server, errprefix.Trim(err))
+			return ran, fmt.Errorf("leafsql: migrate on %s: %w; earlier statements stay in effect; run the step again", s.Server, errprefix.Trim(err))
 		}
 	}
 	return ran, nil

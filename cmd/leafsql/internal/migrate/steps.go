@@ -138,10 +138,10 @@ func (t *Tag) Err() error {
 	case t.Next() != Done:
 		return nil
 	case t.Row == nil:
-		return fmt.Errorf("leafsql: %s has no AUTO_INCREMENT, and leaf_alloc no row %s; where Java Leaf gives its keys, name its tag: %s::segment(TAG); else leafsql init adds the row",
+		return fmt.Errorf("leafsql: %s has no AUTO_INCREMENT, and leaf_alloc no row %s; if Java Leaf issues its keys, name its tag: %s::segment(TAG); otherwise add the row with leafsql init",
 			t.tables[0].Location(), t.Name, t.tables[0].ShardName())
 	case t.IsRowTooLow():
-		return fmt.Errorf("leafsql: the row %s of leaf_alloc is not above the keys in use; leafsql init raises it", t.Name)
+		return fmt.Errorf("leafsql: the row %s of leaf_alloc is not above the keys in use; raise it with leafsql init", t.Name)
 	}
 	return nil
 }

@@ -28,7 +28,7 @@ func (m *Migration) Undo(ctx context.Context, t *Tag, say func(Statement)) (afte
 		return t, nil // it is at its start, or an interrupted -back had finished this part
 	}
 	if len(statements) == 0 {
-		return nil, fmt.Errorf("leafsql: %s has no guard, and no AUTO_INCREMENT: the migration is over, or came from Java Leaf, which needs none to go back; for the numbers of the server again, stop all writers and run what leafsql migrate shows as the way back", t.Name)
+		return nil, fmt.Errorf("leafsql: %s has no guard and no AUTO_INCREMENT: the migration is complete, or the table came from Java Leaf and needs no step back; to use AUTO_INCREMENT again, stop all writers and run the statements that leafsql migrate shows as the way back", t.Name)
 	}
 	if _, err := runAll(ctx, statements, say); err != nil {
 		return nil, err
@@ -52,7 +52,7 @@ func (t *Tag) UndoStatements() []Statement {
 func (m *Migration) dropNewGuards(ctx context.Context, before *Tag, ran []Statement, say func(Statement)) error {
 	after, err := m.findTag(ctx, before)
 	if err != nil {
-		return fmt.Errorf("leafsql: the guards could not be taken away again: %w; leafsql migrate -back does", errprefix.Trim(err))
+		return fmt.Errorf("leafsql: the guards could not be removed: %w; remove them with leafsql migrate -back", errprefix.Trim(err))
 	}
 	for _, o := range after.tables {
 		o.HasGuard = o.HasGuard && slices.ContainsFunc(ran, func(s Statement) bool {

@@ -18,7 +18,7 @@ func LoadTLS(cert, key string, flags string) (*tls.Config, error) {
 		return nil, nil
 	}
 	if cert == "" || key == "" {
-		return nil, fmt.Errorf("TLS takes a certificate and a key; name both files, with %s", flags)
+		return nil, fmt.Errorf("TLS needs a certificate and a key; set %s", flags)
 	}
 	pair, err := tls.LoadX509KeyPair(cert, key)
 	if err != nil {
@@ -47,8 +47,8 @@ func LimitConnections(wanted, def, files int, log *slog.Logger) int {
 	if wanted <= limit {
 		return wanted
 	}
-	const line = "leafsql: fewer connections are taken than -max-connections says, since this process may open few files"
-	attrs := []any{"files", open, "connections", limit, "way out", "raise ulimit -n, or lower -max-connections"}
+	const line = "leafsql: fewer connections than -max-connections are accepted, because of the limit of open files"
+	attrs := []any{"files", open, "connections", limit, "hint", "raise ulimit -n, or lower -max-connections"}
 	if wanted == def {
 		log.Info(line, attrs...)
 	} else {

@@ -23,7 +23,7 @@ func PublicText(err error) string {
 		return errprefix.TrimText(e)
 	}
 	if errors.Is(err, idgen.ErrExhausted) {
-		return "the ids of the tag are used up; take another tag"
+		return "the ids of the tag are used up; use another tag"
 	}
 	if e, ok := errors.AsType[*worker.UnavailableError](err); ok && e.Reason == "quarantine" {
 		return errprefix.TrimText(e)
@@ -32,15 +32,15 @@ func PublicText(err error) string {
 		return errprefix.TrimText(e)
 	}
 	if _, ok := errors.AsType[*snowflake.LeaseError](err); ok {
-		return "there is no worker id; the server's log says why, and ids come as soon as there is one"
+		return "there is no worker id; see the server's log; ids are issued as soon as there is one"
 	}
 	if servererr.Is(err, servererr.NoSuchTable) {
-		return "there is no leaf_alloc; leafsql init creates it"
+		return "leaf_alloc does not exist; create it with leafsql init"
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		return "ids did not come in time; try again"
+		return "no ids were available in time; try again"
 	}
-	return "leaf_alloc gives no ids; the server's log says why, and ids come again as soon as it does"
+	return "leaf_alloc is unavailable; see the server's log; ids are issued again as soon as it is back"
 }
 
 // HideCauses returns statistics in which errors name no users and hosts. It changes stats.Tags in place.

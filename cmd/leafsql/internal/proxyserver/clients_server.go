@@ -73,8 +73,8 @@ func (s *Server) warnIncrement(ctx context.Context) {
 	}
 	var n int
 	if err := db.QueryRowContext(ctx, "SELECT @@GLOBAL.auto_increment_increment").Scan(&n); err == nil && n > 1 {
-		s.log.Warn("leafsql: the server's auto_increment_increment is above 1, so clients that count the ids of several rows by it name other rows", "value", n,
-			"way out", "sessionVariables=auto_increment_increment=1 in the URL of Connector/J; or for all clients, once no table has AUTO_INCREMENT: SET GLOBAL auto_increment_increment = 1")
+		s.log.Warn("leafsql: the server's auto_increment_increment is above 1, so clients that compute the ids of several rows with it return wrong ids", "auto_increment_increment", n,
+			"hint", "sessionVariables=auto_increment_increment=1 in the URL of Connector/J; or for all clients, once no table has AUTO_INCREMENT: SET GLOBAL auto_increment_increment = 1")
 	}
 }
 
@@ -87,7 +87,7 @@ func (s *Server) pingServer(ctx context.Context) error {
 	err := s.serverDB.PingContext(ctx)
 	s.loginDenied = servererr.Is(err, servererr.LoginDenied, servererr.SocketLoginDenied)
 	if s.loginDenied {
-		s.log.Warn("leafsql: leafsql's own account may not log in at -server, so that broken logins can get the proxy's host refused", "error", err, "way out", "create the account there, or SET GLOBAL max_connect_errors = 4294967295")
+		s.log.Warn("leafsql: leafsql's account cannot log in at -server, so the server may refuse the proxy's host after broken logins", "err", err, "hint", "create the account on that server, or SET GLOBAL max_connect_errors = 4294967295")
 	}
 	if err == nil || s.loginDenied {
 		return nil
@@ -116,5 +116,5 @@ func (s *Server) checkSocket(ctx context.Context) error {
 	if err := db.QueryRowContext(ctx, "SELECT VERSION()").Scan(&version); err != nil || strings.Contains(version, "MariaDB") {
 		return nil
 	}
-	return fmt.Errorf("leafsql: proxy: -server %s: MySQL behind its unix socket takes clients with TLS only; set -cert and -key, or name the server's host and port with -server", s.cfg.Server)
+	return fmt.Errorf("leafsql: proxy: -server %s: MySQL requires TLS from clients at its unix socket; set -cert and -key, or set -server to the server's host and port", s.cfg.Server)
 }

@@ -46,7 +46,7 @@ func (s *Server) serveMetrics(ctx context.Context) error {
 	}
 	s.log.Info("leafsql: page and metrics", "address", "http://"+l.Addr().String())
 	if !process.IsLocal(l.Addr().String()) {
-		s.log.Warn("leafsql: whoever reaches this address can read names of tables and tags", "address", l.Addr().String(), "way out", "give -metrics an address that only those reach who look after the proxy")
+		s.log.Warn("leafsql: every client that can connect to this address can read the names of tables and tags", "address", l.Addr().String(), "hint", "set -metrics to an address that only the proxy's operators can reach")
 	}
 	go page.Run(ctx)
 	go srv.Serve(netutil.LimitListener(l, maxReaders))
@@ -65,9 +65,9 @@ func (s *Server) routes(page http.Handler) http.Handler {
 	mux.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) {
 		switch {
 		case s.draining.Load():
-			writeText(w, http.StatusServiceUnavailable, "not ready: the proxy is about to end\n")
+			writeText(w, http.StatusServiceUnavailable, "not ready: the proxy is shutting down\n")
 		case s.probeServer() != nil:
-			writeText(w, http.StatusServiceUnavailable, "not ready: the server does not answer leafsql's own account; the log says why\n")
+			writeText(w, http.StatusServiceUnavailable, "not ready: the server does not answer leafsql's account; see the log\n")
 		default:
 			writeText(w, http.StatusOK, "ready\n")
 		}

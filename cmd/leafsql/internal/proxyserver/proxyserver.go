@@ -110,7 +110,7 @@ func New(cfg Config) (*Server, error) {
 			return nil, fmt.Errorf("leafsql: proxy: -listen: %w", err)
 		}
 		if !isPath(address) && !process.IsLocal(address) && clientTLS == nil && !cfg.Insecure {
-			return nil, fmt.Errorf("leafsql: proxy: -listen %s is reached from other machines, and rows would pass without TLS; name a certificate with -cert and -key, or say -insecure", address)
+			return nil, fmt.Errorf("leafsql: proxy: -listen %s can be reached from other machines, and rows would be sent without TLS; name a certificate with -cert and -key, or set -insecure", address)
 		}
 	}
 	dc, err := databases.ParseDSN(cfg.DSN)
@@ -122,7 +122,7 @@ func New(cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("leafsql: proxy: -server: %w", err)
 	}
 	if slices.ContainsFunc(cfg.Listen, func(address string) bool { return sameAddress(address, cfg.Server) }) {
-		return nil, fmt.Errorf("leafsql: proxy: it would take clients to itself, since %s is where it listens; name the server's own address in the DSN or with -server", cfg.Server)
+		return nil, fmt.Errorf("leafsql: proxy: it would connect to itself, because it listens at %s; set the server's address in the DSN or with -server", cfg.Server)
 	}
 	cfg.MaxConnections = process.LimitConnections(cfg.MaxConnections, Defaults.MaxConnections, filesPerClient, cfg.Logger)
 	dc.Logger = cfg.Logger
@@ -178,9 +178,9 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	if err := s.checkAccount(ctx); err != nil {
 		if hint, wrong := configurationHint(err); wrong {
-			return fmt.Errorf("leafsql: proxy: leafsql's own account: %w%s", errprefix.Trim(err), hint)
+			return fmt.Errorf("leafsql: proxy: leafsql's account: %w%s", errprefix.Trim(err), hint)
 		}
-		s.log.Warn("leafsql: the server does not answer leafsql's own account; clients are told so until it does", "error", err)
+		s.log.Warn("leafsql: the server does not answer leafsql's account; clients get an error until it does", "err", err)
 	}
 	if err := s.checkSocket(ctx); err != nil {
 		return err
@@ -208,7 +208,7 @@ func (s *Server) Run(ctx context.Context) error {
 	go s.watch(background)
 	failed := make(chan error, len(listeners))
 	for _, l := range listeners {
-		s.log.Info("leafsql: taking clients to their server", "address", l.Addr().String(), "server", s.cfg.Server, "version", version.Current())
+		s.log.Info("leafsql: serving clients", "address", l.Addr().String(), "server", s.cfg.Server, "version", version.Current())
 		go func() { failed <- s.proxy.Serve(l) }()
 	}
 	select {
@@ -217,11 +217,11 @@ func (s *Server) Run(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	s.draining.Store(true)
-	s.log.Info("leafsql: draining", "for", s.cfg.Drain.String(), "connections", s.proxy.Stats().Connections)
+	s.log.Info("leafsql: draining", "drain", s.cfg.Drain.String(), "connections", s.proxy.Stats().Connections)
 	drainCtx, cancel := context.WithTimeout(context.Background(), s.cfg.Drain)
 	defer cancel()
 	if err := s.proxy.Shutdown(drainCtx); errors.Is(err, context.DeadlineExceeded) {
-		s.log.Warn("leafsql: connections were ended in the middle of a transaction", "after", s.cfg.Drain.String(), "way out", "a longer -drain")
+		s.log.Warn("leafsql: connections were closed in the middle of a transaction", "drain", s.cfg.Drain.String(), "hint", "set a longer -drain")
 	}
 	s.log.Info("leafsql: ended")
 	return nil
@@ -271,7 +271,7 @@ func listen(address string) (net.Listener, error) {
 	}
 	if c, err := net.Dial("unix", address); err == nil {
 		c.Close()
-		return nil, fmt.Errorf("somebody listens at %s already", address)
+		return nil, fmt.Errorf("another process already listens at %s", address)
 	}
 	if info, err := os.Lstat(address); err == nil && info.Mode()&os.ModeSocket != 0 {
 		os.Remove(address)

@@ -40,14 +40,14 @@ func (s *Server) probeServer() error {
 	p.err = s.proxy.Ping(ctx)
 	hint := databases.Hint(p.err)
 	if p.err == nil {
-		p.err, hint = s.pingServer(ctx), "see that the server runs, and that -server leads there"
+		p.err, hint = s.pingServer(ctx), "check that the server runs, and the address of -server"
 	}
 	p.at = time.Now()
 	switch {
 	case p.err != nil && !p.isLogged:
-		s.log.Warn("leafsql: the server does not answer leafsql's own account", "error", p.err, "way out", hint)
+		s.log.Warn("leafsql: the server does not answer leafsql's account", "err", p.err, "hint", hint)
 	case p.err == nil && p.isLogged:
-		s.log.Info("leafsql: the server answers leafsql's own account again")
+		s.log.Info("leafsql: the server answers leafsql's account again")
 		s.warnIncrement(ctx) // it may be another server now
 	}
 	p.isLogged = p.err != nil
@@ -77,7 +77,7 @@ func configurationHint(err error) (hint string, wrong bool) {
 	case config: // the error contains a hint
 		return "", true
 	case servererr.Is(err, servererr.NoSuchTable):
-		return "; leafsql init creates the table, and so does leafCreate=true in the DSN", true
+		return "; create the table with leafsql init or leafCreate=true in the DSN", true
 	case databases.IsDenied(err):
 		return "; GRANT SELECT, UPDATE on leaf_alloc to this user", true
 	case servererr.Is(err, servererr.LoginDenied, servererr.SocketLoginDenied, servererr.UnknownDatabase, servererr.NoDatabase):

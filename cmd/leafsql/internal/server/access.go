@@ -41,6 +41,6 @@ func (s *Server) warnOpen(address string) {
 	if process.IsLocal(address) || s.tls != nil && s.cfg.Token != "" {
 		return
 	}
-	s.log.Warn("leafsql: whoever reaches this address can use up ids and read names of tags", "address", address,
-		"way out", "listen on 127.0.0.1, or set a token and TLS")
+	s.log.Warn("leafsql: every client that can connect to this address can use up ids and read the names of tags", "address", address,
+		"hint", "listen on 127.0.0.1, or set a token and TLS")
 }

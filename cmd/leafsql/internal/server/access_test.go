@@ -167,7 +167,7 @@ func TestIdleConnections(t *testing.T) {
 		a := get(t, server+"/metrics")
 		return strings.Contains(a.body, "leafsql_http_connections_limit 3000\n") && strings.Contains(a.body, fmt.Sprintf("leafsql_http_connections %d\n", limit-limit/8+1))
 	})
-	const few, none, half = "few connections are left", "all connections are taken", "half of the connections are free again"
+	const few, none, half = "few connections are free", "all connections are in use", "half of the connections are free again"
 	if log.count("WARN", few, "limit=3000", "127.0.0.1") != 1 || log.count(none) != 0 {
 		t.Error(log.String())
 	}

@@ -48,7 +48,7 @@ func (e *endpoint) answer(w http.ResponseWriter, r *http.Request) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			e.s.log.Error("leafsql: a request failed", "endpoint", e.name, "panic", v, "stack", string(debug.Stack()))
-			err = &problem{Status: http.StatusInternalServerError, Type: "internal", Detail: "the server's log says more"}
+			err = &problem{Status: http.StatusInternalServerError, Type: "internal", Detail: "see the server's log"}
 		}
 	}()
 	if e.kind != openAnswer {
@@ -81,7 +81,7 @@ func (e *endpoint) admit(w http.ResponseWriter, r *http.Request) error {
 	if e.kind != openAnswer && !e.s.isAuthorized(r) {
 		h.Set("WWW-Authenticate", `Bearer realm="leafsql"`)
 		h.Add("WWW-Authenticate", `Basic realm="leafsql", charset="UTF-8"`)
-		return &problem{Status: http.StatusUnauthorized, Type: "unauthorized", Detail: "bring the server's token: Authorization: Bearer …"}
+		return &problem{Status: http.StatusUnauthorized, Type: "unauthorized", Detail: "send the server's token: Authorization: Bearer …"}
 	}
 	if r.Method != http.MethodGet && (e.kind == idAnswer || r.Method != http.MethodHead) {
 		h.Set("Allow", "GET")
@@ -89,7 +89,7 @@ func (e *endpoint) admit(w http.ResponseWriter, r *http.Request) error {
 	}
 	if r.ContentLength != 0 {
 		h["Connection"] = closeConnection
-		return &problem{Status: http.StatusRequestEntityTooLarge, Type: "body", Detail: "a request has no body here"}
+		return &problem{Status: http.StatusRequestEntityTooLarge, Type: "body", Detail: "this request must have no body"}
 	}
 	if e.kind == idAnswer && len(r.Header["Sec-Fetch-Site"]) > 0 && r.Header["Sec-Fetch-Site"][0] == "cross-site" {
 		return &problem{Status: http.StatusForbidden, Type: "cross-site", Detail: "a page of another site must not use up ids"}

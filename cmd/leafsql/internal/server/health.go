@@ -25,7 +25,7 @@ func (s *Server) serveReadiness(w http.ResponseWriter, r *http.Request) error {
 	kind := r.PathValue("kind")
 	switch {
 	case s.draining.Load():
-		return &problem{Status: http.StatusServiceUnavailable, Type: "draining", Detail: "the server is about to end", retry: true}
+		return &problem{Status: http.StatusServiceUnavailable, Type: "draining", Detail: "the server is shutting down", retry: true}
 	case kind == "segment" && s.cfg.NoSegments:
 		return noSegments
 	case kind == "snowflake" && s.snowflake == nil:
@@ -39,7 +39,7 @@ func (s *Server) serveReadiness(w http.ResponseWriter, r *http.Request) error {
 			if !s.hasIDs() {
 				return err
 			}
-			text = "ready: the store is away, there are ids in memory\n"
+			text = "ready: leaf_alloc is unavailable, but there are ids in memory\n"
 		}
 	}
 	if kind != "segment" && s.snowflake != nil {

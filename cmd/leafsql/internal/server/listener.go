@@ -43,10 +43,10 @@ func (c *connections) add(client string, n int) {
 	switch {
 	case open == c.max && c.lastWarned < c.max:
 		c.lastWarned = open
-		c.log.Warn("leafsql: all connections are taken, and further ones wait", c.logAttrs(open)...)
+		c.log.Warn("leafsql: all connections are in use, and new ones wait", c.logAttrs(open)...)
 	case open >= c.scarceFrom() && c.lastWarned == 0:
 		c.lastWarned = open
-		c.log.Warn("leafsql: few connections are left, so answers close theirs", c.logAttrs(open)...)
+		c.log.Warn("leafsql: few connections are free, so responses close their connections", c.logAttrs(open)...)
 	case open <= c.max/2 && c.lastWarned > 0:
 		c.lastWarned = 0
 		c.log.Info("leafsql: half of the connections are free again", "open", open)
@@ -62,7 +62,7 @@ func (c *connections) logAttrs(open int64) []any {
 			client, n = from, k
 		}
 	}
-	return []any{"open", open, "limit", c.max, "most from", client, "of these", n, "way out", "end the connections that a client leaves idle, or raise -max-connections"}
+	return []any{"open", open, "limit", c.max, "client", client, "client_open", n, "hint", "close idle connections in that client, or raise -max-connections"}
 }
 
 // limitListener returns a listener that keeps at most c.most connections open.

@@ -183,7 +183,7 @@ func TestReadyDespiteOneTag(t *testing.T) {
 			}
 		}
 		time.Sleep(probeInterval)
-		get(t, server+"/readyz").wantBody(t, "ready: the store is away, there are ids in memory\n")
+		get(t, server+"/readyz").wantBody(t, "ready: leaf_alloc is unavailable, but there are ids in memory\n")
 	}
 	for range s.tagStats("orders").Remaining {
 		ask("orders")

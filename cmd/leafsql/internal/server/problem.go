@@ -24,7 +24,7 @@ type problem struct {
 // Problems that do not depend on the request.
 var (
 	noSegments   = &problem{Status: http.StatusNotFound, Type: "disabled", Detail: "this server issues no ids from leaf_alloc"}
-	noSnowflakes = &problem{Status: http.StatusNotFound, Type: "disabled", Detail: "this server makes no snowflakes"}
+	noSnowflakes = &problem{Status: http.StatusNotFound, Type: "disabled", Detail: "this server issues no snowflakes"}
 	notFound     = &problem{Status: http.StatusNotFound, Type: "not-found", Detail: "ids are at /api/segment/get/{tag} and /api/snowflake/get/{key}"}
 )
 

@@ -126,7 +126,7 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	if dc.MySQL.DBName == "" && dc.Store == "" && !strings.Contains(dc.AllocTable, ".") {
-		return nil, errors.New("leafsql: serve: the DSN names no database that could hold leaf_alloc; write user:password@tcp(host:3306)/database")
+		return nil, errors.New("leafsql: serve: the DSN has no database for leaf_alloc; write user:password@tcp(host:3306)/database")
 	}
 	dc.None, dc.Tables, dc.Logger = true, nil, cfg.Logger
 	s.createsAlloc = dc.Create
@@ -247,13 +247,13 @@ func (s *Server) run(ctx context.Context, listener net.Listener) error {
 	case <-ctx.Done():
 	}
 	s.draining.Store(true)
-	s.log.Info("leafsql: draining", "for", s.cfg.Drain.String())
+	s.log.Info("leafsql: draining", "drain", s.cfg.Drain.String())
 	time.Sleep(s.cfg.Drain)
 	drainCtx, cancel := context.WithTimeout(context.Background(), endTimeout)
 	defer cancel()
 	if err := srv.Shutdown(drainCtx); err != nil {
 		srv.Close()
-		return fmt.Errorf("leafsql: serve: requests were cut off after %v: %w; clients ask again", endTimeout, err)
+		return fmt.Errorf("leafsql: serve: requests were interrupted after %v: %w; clients have to retry", endTimeout, err)
 	}
 	s.log.Info("leafsql: ended")
 	return nil

@@ -54,7 +54,7 @@ func ReadConfig(args []string, out io.Writer, texts chinese.Texts) (Config, erro
 		return cfg, fmt.Errorf("leafsql: serve: %w; leafsql serve -h lists the flags", err)
 	}
 	if fs.NArg() > 0 {
-		return cfg, errors.New("leafsql: serve: it takes no arguments but flags; a DSN goes behind -dsn, and leafsql serve -h lists the flags") // the argument is not shown: it may be a DSN
+		return cfg, errors.New("leafsql: serve: it takes only flags; pass the DSN with -dsn, and leafsql serve -h lists the flags") // the argument is not shown: it may be a DSN
 	}
 	set := make(map[string]bool)
 	fs.Visit(func(f *flag.Flag) { set[f.Name] = true })
@@ -67,7 +67,7 @@ func ReadConfig(args []string, out io.Writer, texts chinese.Texts) (Config, erro
 				continue
 			}
 			if fs.Set(name, settings[name]) != nil { // its error would show the value
-				return fmt.Errorf("leafsql: serve: %s: the value of %s cannot be read; leafsql serve -h tells what it is", from, name)
+				return fmt.Errorf("leafsql: serve: %s: the value of %s cannot be parsed; leafsql serve -h describes it", from, name)
 			}
 			set[name] = true
 		}

@@ -38,17 +38,17 @@ func (s *Server) probeStore() error { return s.probe.run(s.pingStore, s.logStore
 // logStoreChange logs that the store is unreachable, or reachable again.
 func (s *Server) logStoreChange(err error) {
 	if err == nil {
-		s.log.Info("leafsql: leaf_alloc gives ids again")
+		s.log.Info("leafsql: leaf_alloc is available again")
 		return
 	}
-	s.log.Warn("leafsql: leaf_alloc gives no ids", "err", err, "way out", storeHint(err))
+	s.log.Warn("leafsql: leaf_alloc is unavailable", "err", err, "hint", storeHint(err))
 }
 
 // storeHint returns a hint for an error of the store.
 func storeHint(err error) string {
 	switch {
 	case servererr.Is(err, servererr.NoSuchTable):
-		return "leafsql init creates the table, and so does this server when it starts with leafCreate=true in the DSN"
+		return "create the table with leafsql init, or restart this server with leafCreate=true in the DSN"
 	case databases.IsDenied(err):
 		return "GRANT SELECT, UPDATE on leaf_alloc to this user, for leafCreate=true also CREATE"
 	}
@@ -68,7 +68,7 @@ func (s *Server) createTable(ctx context.Context) bool {
 	err = segment.NewAllocStore(sqlx.NewDb(set.Store.DB, "mysql"), set.Store.PlainName()).Create(ctx)
 	_, refused := errors.AsType[*mysql.MySQLError](err)
 	if refused {
-		s.log.Warn("leafsql: leaf_alloc could not be created", "err", err, "way out", "leafsql init as a user with the right, or: "+storeHint(err))
+		s.log.Warn("leafsql: leaf_alloc could not be created", "err", err, "hint", "run leafsql init as a user with the right, or: "+storeHint(err))
 	}
 	return err == nil || refused
 }
@@ -114,7 +114,7 @@ func (s *Server) noteFailure(tag string, err error) {
 			s.noteSuccess(tag, false)
 			return
 		}
-		s.log.Warn("leafsql: a tag gives no ids", "tag", tag, "err", err)
+		s.log.Warn("leafsql: no ids for a tag", "tag", tag, "err", err)
 	}()
 }
 
@@ -132,7 +132,7 @@ func (s *Server) noteSuccess(tag string, say bool) {
 	}
 	s.failingCount.Add(-1)
 	if say {
-		s.log.Info("leafsql: a tag gives ids again", "tag", tag)
+		s.log.Info("leafsql: ids for a tag are available again", "tag", tag)
 	}
 }
 

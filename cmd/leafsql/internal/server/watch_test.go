@@ -69,7 +69,7 @@ func TestWrongPassword(t *testing.T) {
 	cfg.Passwd = "Wrong-9.word"
 	var log logBuffer
 	_, server, stop := runServer(t, Config{DSN: cfg.FormatDSN(), Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	const away = "leaf_alloc gives no ids"
+	const away = "leaf_alloc is unavailable"
 	waitFor(t, "a warning", func() bool { return log.count("WARN", away) == 1 })
 	host, _, _ := strings.Cut(cfg.Addr, ":")
 	for range 3 {
@@ -91,7 +91,7 @@ func TestWrongPassword(t *testing.T) {
 	exec(t, db, "ALTER USER "+user+"@'%' IDENTIFIED BY 'Wrong-9.word'") // the server's password
 	waitFor(t, "readiness", func() bool { return get(t, server+"/readyz").code == 200 })
 	get(t, server+"/api/segment/get/orders").wantBody(t, "1000")
-	if log.count("INFO", "leaf_alloc gives ids again") != 1 || log.count("WARN", away) != 1 {
+	if log.count("INFO", "leaf_alloc is available again") != 1 || log.count("WARN", away) != 1 {
 		t.Errorf("the log is\n%s", log.String())
 	}
 	if err := stop(); err != nil {
@@ -150,12 +150,12 @@ func TestMissingTable(t *testing.T) {
 	var log logBuffer
 	_, server, _ := runServer(t, Config{DSN: mysqltest.Database(t), Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	waitFor(t, "a warning", func() bool {
-		return log.count("WARN", "leaf_alloc gives no ids", "leafsql init creates the table") == 1
+		return log.count("WARN", "leaf_alloc is unavailable", "create the table with leafsql init") == 1
 	})
 	for _, path := range []string{"/readyz", "/api/segment/get/orders", "/db"} {
 		a := get(t, server+path)
 		a.wantProblem(t, 503, "unavailable")
-		if path != "/db" && !strings.Contains(a.body, "there is no leaf_alloc; leafsql init creates it") {
+		if path != "/db" && !strings.Contains(a.body, "leaf_alloc does not exist; create it with leafsql init") {
 			t.Errorf("%s: %s", path, a.body)
 		}
 	}

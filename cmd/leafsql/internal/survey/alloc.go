@@ -60,11 +60,11 @@ func readError(table *databases.Store, err error) error {
 	way := databases.Hint(err)
 	switch {
 	case servererr.Is(err, servererr.NoSuchTable):
-		way = "leafsql init creates it"
+		way = "create it with leafsql init"
 	case servererr.Is(err, servererr.UnknownColumn):
-		way = "leafsql check says what it lacks"
+		way = "leafsql check lists the missing columns"
 	}
-	return fmt.Errorf("leafsql: reading %s on %s: %w; %s", table.QuotedName(), table.Label, err, way)
+	return fmt.Errorf("leafsql: read %s on %s: %w; %s", table.QuotedName(), table.Label, err, way)
 }
 
 // readAlloc queries the catalog for leaf_alloc.

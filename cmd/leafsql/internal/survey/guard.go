@@ -52,7 +52,7 @@ func (t *Table) readGuard(ctx context.Context) {
 	case servererr.Is(err, servererr.NoSuchTrigger):
 		return
 	case err != nil:
-		t.GuardErr = fmt.Errorf("leafsql: whether %s has the trigger %s is not known: %w; %s", t.Location(), t.GuardName(), err, databases.Hint(err))
+		t.GuardErr = fmt.Errorf("leafsql: cannot check whether %s has the trigger %s: %w; %s", t.Location(), t.GuardName(), err, databases.Hint(err))
 		return
 	}
 	text, _ := columns["SQL Original Statement"].([]byte)

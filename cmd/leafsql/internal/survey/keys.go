@@ -59,7 +59,7 @@ func (t *Table) readHighest(ctx context.Context) error {
 	}
 	switch {
 	case !t.Integer:
-		t.UnknownReason = "its key is of type " + t.Type + ", whose values do not compare as numbers"
+		t.UnknownReason = "its key has the type " + t.Type + ", whose values are not compared as numbers"
 	case !t.Indexed:
 		t.UnknownReason = "no index begins with its key"
 	}
@@ -77,7 +77,7 @@ func (t *Table) readHighest(ctx context.Context) error {
 	case err == sql.ErrNoRows:
 		t.IsKeyKnown, t.UnknownReason = true, ""
 	case databases.IsDenied(err):
-		t.UnknownReason, t.DeniedRead = "this user may not read it", true
+		t.UnknownReason, t.DeniedRead = "this user has no right to read it", true
 	case servererr.Is(err, servererr.LockWait):
 		t.UnknownReason = "it is locked"
 	case err != nil:

@@ -24,19 +24,19 @@ func (t *Tag) StartID() (int64, error) {
 	}
 	if unknown := t.UnknownTables(); len(unknown) > 0 {
 		o := unknown[0]
-		way := "leafsql init -scan reads the whole table; or add the row by hand, above all keys"
+		way := "run leafsql init -scan, which reads the whole table, or add a row above all keys"
 		switch {
 		case o.DeniedRead:
 			way = "grant this user SELECT on it"
 		case !o.Integer:
-			way = "add the row by hand, above all keys"
+			way = "add a row above all keys"
 		}
-		return 0, fmt.Errorf("leafsql: the highest key of %s is not known: %s; %s", o.Location(), o.UnknownReason, way)
+		return 0, fmt.Errorf("leafsql: the highest key of %s is unknown: %s; %s", o.Location(), o.UnknownReason, way)
 	}
 	highest, _ := t.Highest()
 	room := t.MaxID()
 	if highest >= room-1 {
-		return 0, fmt.Errorf("leafsql: tag %s: the highest key is %d, and the column ends at %d; make it BIGINT first", t.Name, highest, room)
+		return 0, fmt.Errorf("leafsql: tag %s: the highest key is %d, and the highest value of the column is %d; make it BIGINT first", t.Name, highest, room)
 	}
 	if t.Row != nil && t.Row.MaxID > 1 || t.HasAutoIncrement() {
 		highest += segment.Margin(room - highest)
