@@ -56,7 +56,7 @@ var findingTexts = chinese.Texts{
 	"%s: %s, the range of a running process may be issued to another process as well; then an INSERT fails with error 1062, and a REPLACE overwrites the other's row.": "%s：%s，运行中的进程持有的号段会再发给另一个进程，于是 INSERT 报 1062，REPLACE 会覆盖对方的行。",
 	"%s: a crash can lose the last leases, so after a restart of the server a starting process waits for its first id, 135 s at the default lease.":                    "%s：崩溃可能丢失最后取走的机器号，所以服务器重新启动之后，新启动的进程要等一段时间才有第一个 id，默认租约下是 135 秒。",
 	"also write it into the server's configuration": "同时写进服务器的配置文件",
-	"also write it into the server's configuration; once the server cannot lose commits, leafsql counts it as another server, so each tag's next fetch moves its row up by a margin once": "同时写进服务器的配置文件；服务器不再会丢提交之后，leafsql 把它算作另一台服务器，所以每个 tag 的下一次取号会把行抬高一段余量，只此一次",
+	"also write it into the server's configuration; once the server cannot lose commits, leafsql counts it as another server, so each tag's next fetch moves its row up by a margin once": "同时写进服务器的配置文件；服务器不再会丢提交之后，leafsql 把它算作另一台服务器，所以每个 tag 的下一次取号会把行调大一段余量，只此一次",
 	"No worker id can be leased: %s.": "取不到机器号：%s。",
 	"create the table again; processes that start then wait for their first id, as after any loss of a registry": "重建这张表；之后启动的进程要等一段时间才有第一个 id，和注册中心丢失数据之后一样",
 	"The table of worker ids does not exist: no snowflakes can be issued.":                                       "没有这张用来租用机器号的表：取不到雪花 id。",
