@@ -100,10 +100,10 @@ var inChinese = chinese.Texts{
 	"Statements filled":            "补了主键的语句",
 	"Statements refused":           "被拒绝的语句",
 	"Statements without ids":       "没有取到 id 的语句",
-	"The server does not answer leafsql's own account. The log says why.":                                                                                        "服务器没有回应 leafsql 自己的账号。原因见日志。",
-	"Many logins in a row were broken off. When they reach the server's max_connect_errors, it refuses everybody who comes through this proxy, with error 1129.": "连续有许多登录中途断开。达到服务器的 max_connect_errors 时，它会用错误 1129 拒绝所有经过这个代理的连接。",
-	"Nearly all connections that -max-connections allows are taken.":                                                                                             "-max-connections 允许的连接几乎用完了。",
-	"Sessions ended by a fault of the proxy. The log has them; please report it.":                                                                                "有会话因代理自身的错误而结束。日志里有记录，请报告。",
+	"The server does not answer leafsql's account. See the log.":                                                                                 "服务器没有回应 leafsql 自己的账号。原因见日志。",
+	"Many consecutive logins were broken off. When they reach max_connect_errors, the server refuses all clients of this proxy with error 1129.": "连续有许多登录中途断开。达到服务器的 max_connect_errors 时，它会用错误 1129 拒绝所有经过这个代理的连接。",
+	"Nearly all connections that -max-connections allows are taken.":                                                                             "-max-connections 允许的连接几乎用完了。",
+	"Sessions ended by a fault of the proxy. The log has them; please report it.":                                                                "有会话因代理自身的错误而结束。日志里有记录，请报告。",
 
 	// Links of leafsql serve and leafsql proxy.
 	"ranges in memory":   "内存中的号段",

@@ -14,10 +14,10 @@ import (
 
 func runInit(ctx context.Context, s *screen.Screen, args []string) (int, error) {
 	f := newFlags(s, "init").withShards().withJSON()
-	dry := f.Bool("dry-run", false, "write the SQL, and what is to be done in the registry of worker ids, and do none of it")
-	fresh := f.Bool("new-registry", false, "declare that the registry of worker ids is new and nobody who uses it is running; refused where it holds any worker id")
+	dry := f.Bool("dry-run", false, "print the SQL and the changes of the registry of worker ids without executing them")
+	fresh := f.Bool("new-registry", false, "declare that the registry of worker ids is new and that no process uses it; refused if it has any worker id")
 	from := f.String("from-stores", "", "the `DSNs` A|B|C of leafStore before version 0.2: make one store, that of -dsn, of them; all writers have to be stopped")
-	scan := f.Bool("scan", false, "read whole tables where no index tells the highest key")
+	scan := f.Bool("scan", false, "read whole tables if no index has the highest key")
 	if err := f.parse(args, false); err != nil {
 		return exitFailure, err
 	}

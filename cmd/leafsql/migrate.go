@@ -16,7 +16,7 @@ func runMigrate(ctx context.Context, s *screen.Screen, args []string) (int, erro
 	do := f.String("do", "", "run this `step`, which has to be the next one: widen, switch, drop, unguard")
 	back := f.Bool("back", false, "undo the last step, as long as the trigger exists")
 	keep := f.Bool("keep-type", false, "leave the key's type as it is")
-	ignore := f.Bool("ignore-programs", false, "go on although triggers, routines or events write the tables, or are not all seen")
+	ignore := f.Bool("ignore-programs", false, "continue although triggers, routines or events write the tables, or some of them are not visible")
 	if err := f.parse(args, true); err != nil {
 		return exitFailure, err
 	}

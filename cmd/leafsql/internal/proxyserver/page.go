@@ -101,8 +101,8 @@ func (s *Server) pageDetails() pageextra.More {
 			more.Wrong = append(more.Wrong, text)
 		}
 	}
-	wrong(s.probeServer() != nil, "The server does not answer leafsql's own account. The log says why.")
-	wrong(isNearLimit(stats.BrokenOffInARow, stats.MaxConnectErrors, 2), "Many logins in a row were broken off. When they reach the server's max_connect_errors, it refuses everybody who comes through this proxy, with error 1129.")
+	wrong(s.probeServer() != nil, "The server does not answer leafsql's account. See the log.")
+	wrong(isNearLimit(stats.BrokenOffInARow, stats.MaxConnectErrors, 2), "Many consecutive logins were broken off. When they reach max_connect_errors, the server refuses all clients of this proxy with error 1129.")
 	wrong(isNearLimit(stats.Connections, stats.MaxConnections, 8), "Nearly all connections that -max-connections allows are taken.")
 	wrong(stats.Faults > 0, "Sessions ended by a fault of the proxy. The log has them; please report it.")
 	return more

@@ -45,7 +45,7 @@ func ReadConfig(args []string, out io.Writer, texts chinese.Texts) (Config, erro
 	file := fs.String("config", "", "`file` with settings: YAML with the flags' names as keys, or Java Leaf's leaf.properties")
 	fs.SetOutput(io.Discard)
 	if err := fs.Parse(args); errors.Is(err, flag.ErrHelp) {
-		io.WriteString(out, texts.Sprintf("\nEach flag may also stand in the environment, as %sMAX_BLOCK for -max-block.\n\n", envPrefix))
+		io.WriteString(out, texts.Sprintf("\nEach flag can also be set in the environment, as %sMAX_BLOCK for -max-block.\n\n", envPrefix))
 		fs.VisitAll(func(f *flag.Flag) { f.Usage = texts.Text(f.Usage) })
 		fs.SetOutput(out)
 		fs.PrintDefaults()
