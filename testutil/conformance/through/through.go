@@ -85,5 +85,6 @@ func (t through) OpenConnector(dsn string) (sqldriver.Connector, error) {
 		return watchedConnector{inner, t.tables}, nil
 	}
 	cfg.Tables = t.tables.rules()
+	cfg.None = len(cfg.Tables) == 0
 	return driver.Wrap(watchedConnector{inner, t.tables}, cfg)
 }
