@@ -14,7 +14,7 @@ import (
 
 // TestChangeOfTheSource follows operations.md from one registry of worker ids to another and back. Programs write
 // before and after, with the only two worker ids that both registries have. The test omits the wait:
-// TestChangeOfRegistry in idgen/worker shows that it is long enough for any clock, and for processes that were
+// TestNewRegistryRepeatsNoTime in idgen/worker shows that it is long enough for any clock, and for processes that were
 // disconnected.
 func TestChangeOfTheSource(t *testing.T) {
 	var commands string

@@ -53,7 +53,7 @@ func wantLines(t *testing.T, text string, lines ...string) {
 	}
 }
 
-func TestCollectorOfAPool(t *testing.T) {
+func TestCollectorExportsAPool(t *testing.T) {
 	dsn := mysqltest.Database(t)
 	db, err := sql.Open(driver.Name, dsn+"?leafTables=t&multiStatements=true")
 	if err != nil {
@@ -94,8 +94,8 @@ func TestCollectorOfAPool(t *testing.T) {
 	)
 }
 
-// TestTwoPools: the metrics of two pools of one process differ in their labels.
-func TestTwoPools(t *testing.T) {
+// TestTwoPoolsDifferInLabels: the metrics of two pools of one process differ in their labels.
+func TestTwoPoolsDifferInLabels(t *testing.T) {
 	var collectors []prometheus.Collector
 	for _, name := range []string{"a", "b"} {
 		db, err := sql.Open(driver.Name, "u@tcp(127.0.0.1:1)/d?leafTables=none")
@@ -108,7 +108,7 @@ func TestTwoPools(t *testing.T) {
 	wantLines(t, exposition(t, collectors...), `leafsql_up{db_name="a"} 1`, `leafsql_up{db_name="b"} 1`)
 }
 
-func TestPoolOfAnotherDriver(t *testing.T) {
+func TestPoolOfAnotherDriverIsRefused(t *testing.T) {
 	db, err := sql.Open("mysql", "u@tcp(127.0.0.1:1)/d")
 	if err != nil {
 		t.Fatal(err)
@@ -130,8 +130,8 @@ func (c full) Collect(to chan<- prometheus.Metric) {
 	}, nil)
 }
 
-// TestNames: Prometheus' own checker finds no fault, and every metric is sent.
-func TestNames(t *testing.T) {
+// TestNamesPassThePrometheusLinter: Prometheus' own checker finds no fault, and every metric is sent.
+func TestNamesPassThePrometheusLinter(t *testing.T) {
 	text := exposition(t, full{NewCollector(nil, "shop").(*collector)})
 	promtooltest.Run(t, strings.NewReader(text), "check", "metrics")
 	for _, m := range metricRows {
@@ -152,8 +152,8 @@ func TestNames(t *testing.T) {
 
 const contrib = "../contrib/"
 
-// TestAlerts: each alert fires in alerts_test.yml.
-func TestAlerts(t *testing.T) {
+// TestAlertsFire: each alert fires in alerts_test.yml.
+func TestAlertsFire(t *testing.T) {
 	promtooltest.Run(t, nil, "check", "rules", contrib+"prometheus/alerts.yml")
 	promtooltest.Run(t, nil, "test", "rules", contrib+"prometheus/alerts_test.yml")
 	fired := regexp.MustCompile(`alertname: (\w+)\n +exp_alerts:\n +- exp_labels:`).FindAllStringSubmatch(read(t, "prometheus/alerts_test.yml"), -1)
@@ -164,8 +164,8 @@ func TestAlerts(t *testing.T) {
 	}
 }
 
-// TestRunbooks: each alert links to its heading on the page of alerts, which exists in both languages.
-func TestRunbooks(t *testing.T) {
+// TestAlertsLinkToRunbooks: each alert links to its heading on the page of alerts, which exists in both languages.
+func TestAlertsLinkToRunbooks(t *testing.T) {
 	const page = "https://github.com/leafsql/leafsql/blob/main/docs/alerts.md#"
 	alerts := regexp.MustCompile(`- alert: (\w+)\n(?: {8}.*\n)+`).FindAllStringSubmatch(read(t, "prometheus/alerts.yml"), -1)
 	for _, file := range []string{"../docs/alerts.md", "../docs/zh-CN/alerts.md"} {
@@ -188,8 +188,8 @@ func TestRunbooks(t *testing.T) {
 	}
 }
 
-// TestMetricsOfPages: both pages list the metrics that the collector registers, with their labels, in its order.
-func TestMetricsOfPages(t *testing.T) {
+// TestPagesListAllMetrics: both pages list the metrics that the collector registers, with their labels, in its order.
+func TestPagesListAllMetrics(t *testing.T) {
 	var want []string
 	for _, m := range metricRows {
 		row := "`leafsql_" + m.name + "` |"
@@ -217,8 +217,8 @@ func TestMetricsOfPages(t *testing.T) {
 	}
 }
 
-// TestMetricsOfContrib: alerts and dashboard name metrics that exist.
-func TestMetricsOfContrib(t *testing.T) {
+// TestContribNamesRealMetrics: alerts and dashboard name metrics that exist.
+func TestContribNamesRealMetrics(t *testing.T) {
 	known := map[string]bool{ // metrics of leafsql serve
 		"leafsql_http_requests_total": true, "leafsql_http_request_duration_seconds_bucket": true,
 		"leafsql_http_connections": true, "leafsql_http_connections_limit": true,
@@ -251,9 +251,9 @@ func read(t *testing.T, file string) string {
 	return string(text)
 }
 
-// TestDashboard: Prometheus can parse its queries after Grafana has replaced its
+// TestDashboardQueriesParse: Prometheus can parse its queries after Grafana has replaced its
 // variables.
-func TestDashboard(t *testing.T) {
+func TestDashboardQueriesParse(t *testing.T) {
 	var board struct {
 		Panels []struct {
 			Title   string

@@ -12,8 +12,8 @@ import (
 	"github.com/leafsql/leafsql/testutil/promtooltest"
 )
 
-// TestProxyNames: Prometheus' own checker finds no fault, and every metric is sent, except the limit that a server announces.
-func TestProxyNames(t *testing.T) {
+// TestProxyNamesPassThePrometheusLinter: Prometheus' own checker finds no fault, and every metric is sent, except the limit that a server announces.
+func TestProxyNamesPassThePrometheusLinter(t *testing.T) {
 	cfg, err := driver.ParseDSN("u@tcp(127.0.0.1:1)/d?leafTables=none")
 	if err != nil {
 		t.Fatal(err)
@@ -38,8 +38,8 @@ func TestProxyNames(t *testing.T) {
 	wantLines(t, text, `leafsql_proxy_connections_limit{db_name="proxy"} 7`, `leafsql_proxy_statements_filled_total{db_name="proxy"} 0`)
 }
 
-// TestProxyMetricsOfPages: both pages of the proxy list its metrics, in the collector's order.
-func TestProxyMetricsOfPages(t *testing.T) {
+// TestProxyPagesListAllMetrics: both pages of the proxy list its metrics, in the collector's order.
+func TestProxyPagesListAllMetrics(t *testing.T) {
 	var want []string
 	for _, m := range proxyMetricRows {
 		want = append(want, "leafsql_"+m.name)

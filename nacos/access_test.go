@@ -54,8 +54,8 @@ func certificate(t *testing.T) (cert, key string) {
 	return write("cert.pem", "CERTIFICATE", der), write("key.pem", "PRIVATE KEY", pkcs8)
 }
 
-// TestAccess: a server that requires a user and, over gRPC, TLS.
-func TestAccess(t *testing.T) { testAccess(t, nacostest.V3) }
+// TestAccessNeedsUserAndTLS: a server that requires a user and, over gRPC, TLS.
+func TestAccessNeedsUserAndTLS(t *testing.T) { testAccess(t, nacostest.V3) }
 
 func testAccess(t *testing.T, v nacostest.Version) {
 	t.Parallel()

@@ -9,13 +9,13 @@ import (
 	"github.com/leafsql/leafsql/idgen/worker"
 )
 
-func TestRegistered(t *testing.T) {
+func TestSourceIsRegistered(t *testing.T) {
 	if _, err := worker.Lookup("nacos(n1)", nil); err != nil {
 		t.Error("the source is not registered")
 	}
 }
 
-func TestParse(t *testing.T) {
+func TestParseReadsOptions(t *testing.T) {
 	c, err := parse("n1, [::1]:8850,n3:80", worker.Options{
 		"Namespace": "public", "Service": "s", "Port": "9001", "IP": "10.0.0.1", "Cluster": "c",
 		"GRPCPort": "9999", "ContextPath": "/reg/", "Username": "u", "Password": "p",
@@ -48,7 +48,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-func TestParseErrors(t *testing.T) {
+func TestParseRefusesMistakes(t *testing.T) {
 	for _, c := range []struct {
 		address string
 		opts    worker.Options

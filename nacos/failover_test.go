@@ -70,10 +70,10 @@ func refused(t *testing.T, r *registry, slot int, v worker.Version, why string) 
 	}
 }
 
-// TestServerThatLiesAfterFailover: a next server of version 2.0.4 is refused.
+// TestFailoverRefusesALyingServer: a next server of version 2.0.4 is refused.
 // This can happen in an upgrade node by node, or if an address changes to
 // another server.
-func TestServerThatLiesAfterFailover(t *testing.T) {
+func TestFailoverRefusesALyingServer(t *testing.T) {
 	s := fakenacos.Start(t, fakenacos.Modern)
 	r := mustOpenFake(t, fakeConfig(s))
 	v := taken(t, r, 3)
@@ -91,9 +91,9 @@ func TestServerThatLiesAfterFailover(t *testing.T) {
 	}
 }
 
-// TestGoodServerBesideOneThatLies: the good one of two servers is used,
+// TestGoodServerIsUsedNextToALyingOne: the good one of two servers is used,
 // whichever comes first.
-func TestGoodServerBesideOneThatLies(t *testing.T) {
+func TestGoodServerIsUsedNextToALyingOne(t *testing.T) {
 	good, liar := fakenacos.Start(t, fakenacos.Modern), fakenacos.Start(t, fakenacos.Modern)
 	mustOpenFake(t, fakeConfig(liar)) // creates its probe document
 	liar.Fault(func(f *fakenacos.Faults) { f.Lie = true })
@@ -103,9 +103,9 @@ func TestGoodServerBesideOneThatLies(t *testing.T) {
 	}
 }
 
-// TestAnotherClusterAfterFailover: the servers of two clusters are configured as
+// TestFailoverRefusesAnotherCluster: the servers of two clusters are configured as
 // one.
-func TestAnotherClusterAfterFailover(t *testing.T) {
+func TestFailoverRefusesAnotherCluster(t *testing.T) {
 	for name, used := range map[string]bool{"empty": false, "used": true} {
 		t.Run(name, func(t *testing.T) {
 			a, b := fakenacos.Start(t, fakenacos.Modern), fakenacos.Start(t, fakenacos.Modern)
@@ -167,9 +167,9 @@ func TestAnotherClusterEndsALease(t *testing.T) {
 	})
 }
 
-// TestWipeUnderALiveHolder: renewals continue in the same registry, over the
+// TestWipeKeepsALiveHolder: renewals continue in the same registry, over the
 // old link and over a new one.
-func TestWipeUnderALiveHolder(t *testing.T) {
+func TestWipeKeepsALiveHolder(t *testing.T) {
 	s := fakenacos.Start(t, fakenacos.Modern)
 	r := beginAt(t, fakeConfig(s)).Slots.(*registry)
 	v := taken(t, r, 3)
@@ -191,9 +191,9 @@ func TestWipeUnderALiveHolder(t *testing.T) {
 	}
 }
 
-// TestAnotherClusterWhereNothingIsHeld: without a held slot any cluster is
+// TestAnotherClusterIsAcceptedWithoutALease: without a held slot any cluster is
 // accepted, also one that replaces the first.
-func TestAnotherClusterWhereNothingIsHeld(t *testing.T) {
+func TestAnotherClusterIsAcceptedWithoutALease(t *testing.T) {
 	t.Parallel()
 	a, b := fakenacos.Start(t, fakenacos.Modern), fakenacos.Start(t, fakenacos.Modern)
 	r := beginAt(t, fakeConfig(a, b)).Slots.(*registry)
@@ -210,9 +210,9 @@ func TestAnotherClusterWhereNothingIsHeld(t *testing.T) {
 	})
 }
 
-// TestTwoClustersInOneList: servers of two clusters are refused at the start,
+// TestTwoClustersInOneListAreRefused: servers of two clusters are refused at the start,
 // whichever comes first, unless one of them is down or both are new.
-func TestTwoClustersInOneList(t *testing.T) {
+func TestTwoClustersInOneListAreRefused(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		b      func(b *fakenacos.Server, r *registry)
@@ -299,9 +299,9 @@ func TestSickServerIsLeft(t *testing.T) {
 	}
 }
 
-// TestSickNamingIsNoReason: registrations need more nodes than leases do, so their
+// TestNamingErrorsKeepTheLink: registrations need more nodes than leases do, so their
 // errors do not end a link.
-func TestSickNamingIsNoReason(t *testing.T) {
+func TestNamingErrorsKeepTheLink(t *testing.T) {
 	c, _ := startWithBrokenServer(t, fakenacos.Start(t, fakenacos.Modern))
 	before, err := c.connection(t.Context())
 	if err != nil {

@@ -51,9 +51,9 @@ func mustOpenFake(t *testing.T, cfg Config) *registry {
 	return r
 }
 
-// TestProbe: a server's compare-and-set is checked when the source is opened
+// TestProbeRefusesALyingServer: a server's compare-and-set is checked when the source is opened
 // and a slot is taken.
-func TestProbe(t *testing.T) {
+func TestProbeRefusesALyingServer(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		faults fakenacos.Faults
@@ -112,7 +112,7 @@ func doc() worker.Doc {
 	return worker.Doc{Nonce: unusedSum(), HighWater: time.UnixMilli(time.Now().UnixMilli())}
 }
 
-func TestPut(t *testing.T) {
+func TestPutComparesVersions(t *testing.T) {
 	s := fakenacos.Start(t, fakenacos.Modern)
 	r := mustOpenFake(t, fakeConfig(s))
 	ctx := within30s(t)
@@ -157,7 +157,7 @@ func TestPut(t *testing.T) {
 	}
 }
 
-func TestUnreadableDocument(t *testing.T) {
+func TestUnreadableDocumentIsAnError(t *testing.T) {
 	s := fakenacos.Start(t, fakenacos.Modern)
 	r := mustOpenFake(t, fakeConfig(s))
 	if err := r.configs.publish(t.Context(), api.DocumentID(r.service, 1), "edited by hand", unusedSum()); err != nil {
@@ -168,7 +168,7 @@ func TestUnreadableDocument(t *testing.T) {
 	}
 }
 
-func TestServerAway(t *testing.T) {
+func TestServerAwayRefusesPuts(t *testing.T) {
 	s := fakenacos.Start(t, fakenacos.Modern)
 	away := fakenacos.Start(t, fakenacos.Modern)
 	deadConfig := fakeConfig(away)
@@ -192,8 +192,8 @@ func TestServerAway(t *testing.T) {
 	}
 }
 
-// TestSilentServer: one of two servers accepts connections and never answers.
-func TestSilentServer(t *testing.T) {
+// TestSilentServerIsSkipped: one of two servers accepts connections and never answers.
+func TestSilentServerIsSkipped(t *testing.T) {
 	s := fakenacos.Start(t, fakenacos.Modern)
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // the kernel accepts the connections
 	if err != nil {
@@ -214,7 +214,7 @@ func TestSilentServer(t *testing.T) {
 	})
 }
 
-func TestConnection(t *testing.T) {
+func TestEndedConnectionFailsCalls(t *testing.T) {
 	s := fakenacos.Start(t, fakenacos.Modern)
 	s.Fault(func(f *fakenacos.Faults) { f.Username, f.Password = "u", "p" })
 	before := goleak.IgnoreCurrent()
@@ -267,9 +267,9 @@ func nothingRuns(t *testing.T, before goleak.Option) {
 		goleak.IgnoreAnyFunction("net/http.(*conn).serve"))
 }
 
-// TestRefusedServerLeavesNothing: no goroutine is left after a search that
+// TestRefusedServerLeavesNoGoroutine: no goroutine is left after a search that
 // refused the server.
-func TestRefusedServerLeavesNothing(t *testing.T) {
+func TestRefusedServerLeavesNoGoroutine(t *testing.T) {
 	s := fakenacos.Start(t, fakenacos.Modern)
 	s.Fault(func(f *fakenacos.Faults) { f.Lie = true })
 	before := goleak.IgnoreCurrent()

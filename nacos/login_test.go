@@ -55,9 +55,9 @@ func TestLoginRefused(t *testing.T) {
 	}
 }
 
-// TestVersionOfSomethingElse: something in front of the servers answers every
+// TestVersionRefusesOtherServers: something in front of the servers answers every
 // path with 200 and JSON.
-func TestVersionOfSomethingElse(t *testing.T) {
+func TestVersionRefusesOtherServers(t *testing.T) {
 	port := httpPort(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		io.WriteString(w, `{"code":503,"message":"no healthy upstream"}`)
 	}))

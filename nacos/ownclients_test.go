@@ -125,7 +125,7 @@ func (c configured) GetClientConfig() (constant.ClientConfig, error) {
 	return constant.ClientConfig{NamespaceId: c.namespace}, c.err
 }
 
-func TestClientNamespace(t *testing.T) {
+func TestClientNamespaceIsChecked(t *testing.T) {
 	s := fakenacos.Start(t, fakenacos.Modern)
 	cfg := fakeConfig(s)
 	for _, namespace := range []string{"", "shop", "public"} {

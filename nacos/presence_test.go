@@ -15,7 +15,7 @@ import (
 
 const fakeService = "public/DEFAULT_GROUP@@leafsql"
 
-func TestPresence(t *testing.T) {
+func TestPresenceListsHolders(t *testing.T) {
 	t.Parallel()
 	for name, faults := range map[string]fakenacos.Faults{
 		"at once":   {},
@@ -71,9 +71,9 @@ func at(t *testing.T, s *fakenacos.Server, self Instance) *presence {
 	return &presence{names: r.configs.(*cluster), slots: r, self: self, log: slog.Default()}
 }
 
-// TestDefaultPort: no instance has a port that may belong to another program, or
+// TestDefaultPortIsSafe: no instance has a port that may belong to another program, or
 // one below 1024.
-func TestDefaultPort(t *testing.T) {
+func TestDefaultPortIsSafe(t *testing.T) {
 	p := &presence{self: Instance{IP: "10.0.0.1"}}
 	for id := range 1024 {
 		if port := p.instance(id, worker.Doc{}).Port; port != 10000+id {
@@ -106,9 +106,9 @@ func TestLoserLeavesTheWinnersEntry(t *testing.T) {
 	}
 }
 
-// TestTidy: a holder removes only the entries of dead processes that follow its
+// TestTidyRemovesOnlyDeadEntries: a holder removes only the entries of dead processes that follow its
 // own in the ring of worker ids, up to the next entry of a live process.
-func TestTidy(t *testing.T) {
+func TestTidyRemovesOnlyDeadEntries(t *testing.T) {
 	t.Parallel()
 	s := fakenacos.Start(t, fakenacos.Modern)
 	p := at(t, s, Instance{IP: "10.0.0.1", Port: 80})

@@ -33,9 +33,9 @@ func (c *counted) list(ctx context.Context) ([]api.Instance, error) {
 	return c.cluster.list(ctx)
 }
 
-// TestRequests counts the requests for a worker id of a registry in use: at
+// TestRequestsAreFew counts the requests for a worker id of a registry in use: at
 // first, and while it is held.
-func TestRequests(t *testing.T) {
+func TestRequestsAreFew(t *testing.T) {
 	t.Parallel()
 	s := fakenacos.Start(t, fakenacos.Modern)
 	cfg := fakeConfig(s)

@@ -49,8 +49,8 @@ func (o ownClients) SelectAllInstances(vo.SelectAllInstancesParam) (hosts []mode
 
 func (ownClients) Unsubscribe(*vo.SubscribeParam) error { return nil }
 
-// TestOwnClients: leases work with the clients of an application, which stay open.
-func TestOwnClients(t *testing.T) {
+// TestOwnClientsStayOpen: leases work with the clients of an application, which stay open.
+func TestOwnClientsStayOpen(t *testing.T) {
 	s := fakenacos.Start(t, fakenacos.Modern)
 	own := ownClients{mustOpenFake(t, fakeConfig(s)).configs.(*cluster)}
 	cfg := Config{ConfigClient: own, NamingClient: own, Instance: Instance{IP: "10.1.2.3", Port: 8080, Metadata: map[string]string{"zone": "a"}}}
@@ -78,9 +78,9 @@ func TestOwnClients(t *testing.T) {
 	}
 }
 
-// TestOwnClientOfAServerThatLies: the server is detected when the source is opened,
+// TestOwnClientOfALyingServerIsRefused: the server is detected when the source is opened,
 // or a slot is taken.
-func TestOwnClientOfAServerThatLies(t *testing.T) {
+func TestOwnClientOfALyingServerIsRefused(t *testing.T) {
 	s := fakenacos.Start(t, fakenacos.Modern)
 	own := ownClients{mustOpenFake(t, fakeConfig(s)).configs.(*cluster)}
 	s.Fault(func(f *fakenacos.Faults) { f.NoCompare = true })

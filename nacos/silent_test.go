@@ -12,9 +12,9 @@ import (
 	"github.com/leafsql/leafsql/testutil/netfault"
 )
 
-// TestSilentAtFirst: a server of either kind accepts connections and does not answer on the first ones, as a server
+// TestServerSilentAtFirstDelaysNoLease: a server of either kind accepts connections and does not answer on the first ones, as a server
 // that is starting may do.
-func TestSilentAtFirst(t *testing.T) {
+func TestServerSilentAtFirstDelaysNoLease(t *testing.T) {
 	for name, line := range map[string]fakenacos.Line{"Modern": fakenacos.Modern, "Legacy": fakenacos.Legacy} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

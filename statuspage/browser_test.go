@@ -113,9 +113,9 @@ func keep(t *testing.T, name string, png []byte) {
 	}
 }
 
-// TestBrowser: a browser renders every page as expected, and logs no
+// TestBrowserRendersPages: a browser renders every page as expected, and logs no
 // error.
-func TestBrowser(t *testing.T) {
+func TestBrowserRendersPages(t *testing.T) {
 	windows := map[string]chromiumtest.Window{
 		"desktop":      {},
 		"desktop-dark": {Dark: true},
@@ -147,8 +147,8 @@ func TestBrowser(t *testing.T) {
 	}
 }
 
-// TestRenewed: the page in the browser updates the figures by itself.
-func TestRenewed(t *testing.T) {
+// TestPageUpdatesItself: the page in the browser updates the figures by itself.
+func TestPageUpdatesItself(t *testing.T) {
 	var looks atomic.Int64
 	server := page(t, func() driver.Stats {
 		s := shop()
@@ -168,8 +168,8 @@ func TestRenewed(t *testing.T) {
 // hostile is a name that tries to inject code into the page.
 const hostile = `</td><script>console.log("pwned")</script><img src=x onerror="console.log('pwned')"><style>body{display:none}</style><a href="javascript:alert(1)">"'` + "`{{.Title}}"
 
-// TestHostileNames: names and errors are text, also to a browser.
-func TestHostileNames(t *testing.T) {
+// TestHostileNamesAreText: names and errors are text, also to a browser.
+func TestHostileNamesAreText(t *testing.T) {
 	s := driver.Stats{
 		Tags:   []driver.TagStats{tag(hostile, 1000, 1)},
 		Tables: []driver.TableStats{{Name: hostile, Generator: hostile, Tag: hostile, Refused: 1, LastRefused: time.Now(), LastRefusal: hostile}},
@@ -191,8 +191,8 @@ func TestHostileNames(t *testing.T) {
 	}
 }
 
-// TestPolicy: the browser would not run code that was injected into the page.
-func TestPolicy(t *testing.T) {
+// TestPolicyBlocksInjectedCode: the browser would not run code that was injected into the page.
+func TestPolicyBlocksInjectedCode(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
 		w.Header().Set("Content-Security-Policy", policy)

@@ -26,8 +26,8 @@ func TestChinese(t *testing.T) {
 	}
 }
 
-// TestLanguage: the page is in the one of its languages that the browser prefers.
-func TestLanguage(t *testing.T) {
+// TestLanguageFollowsTheBrowser: the page is in the one of its languages that the browser prefers.
+func TestLanguageFollowsTheBrowser(t *testing.T) {
 	for header, want := range map[string]string{
 		"": "en", "zh-CN,zh;q=0.9,en;q=0.8": "zh-CN", "zh": "zh-CN", "ZH-Hans-CN": "zh-CN", "fr, zh;q=0.5, en;q=0.3": "zh-CN", "zh, en": "zh-CN",
 		"en-US,en;q=0.9,zh-CN;q=0.8": "en", "en, zh": "en", "de": "en", "*": "en", "zh;q=0": "en", "zha": "en", "zh;q=x": "en",

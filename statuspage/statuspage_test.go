@@ -49,8 +49,8 @@ func wants(t *testing.T, text string, parts ...string) {
 	}
 }
 
-// TestPageOfAPool: figures of a real pool, without JavaScript.
-func TestPageOfAPool(t *testing.T) {
+// TestPageShowsAPool: figures of a real pool, without JavaScript.
+func TestPageShowsAPool(t *testing.T) {
 	dsn := mysqltest.Database(t)
 	db, err := sql.Open(driver.Name, dsn+"?leafTables=t")
 	if err != nil {
@@ -88,7 +88,7 @@ func TestPageOfAPool(t *testing.T) {
 	}
 }
 
-func TestPageOfAnotherDriver(t *testing.T) {
+func TestPageOfAnotherDriverIsRefused(t *testing.T) {
 	db, err := sql.Open("mysql", "app:s3cret@tcp(127.0.0.1:1)/shop")
 	if err != nil {
 		t.Fatal(err)
@@ -105,7 +105,7 @@ func of(s driver.Stats) *Page {
 	return &Page{title: "shop", stats: func() (driver.Stats, error) { return s, nil }}
 }
 
-func TestMethods(t *testing.T) {
+func TestOnlyReadingMethodsAreServed(t *testing.T) {
 	for method, code := range map[string]int{"GET": 200, "HEAD": 200, "POST": 405, "DELETE": 405} {
 		w := httptest.NewRecorder()
 		of(driver.Stats{}).ServeHTTP(w, httptest.NewRequest(method, "/", nil))
@@ -115,7 +115,7 @@ func TestMethods(t *testing.T) {
 	}
 }
 
-func TestDecode(t *testing.T) {
+func TestDecodeShowsASnowflake(t *testing.T) {
 	for id, want := range map[string]string{
 		"":                    "an epoch", // never there
 		"0":                   "cannot be 0",
@@ -135,7 +135,7 @@ func TestDecode(t *testing.T) {
 	wants(t, text(get(t, of(w), "/?id=1234567890123456789")), "Data centre 20", "Worker id 24", "Read as 41-5+5-12@1288834974657")
 }
 
-func TestFilter(t *testing.T) {
+func TestFilterSelectsTags(t *testing.T) {
 	body := text(get(t, of(many()), "/?tag=ITEMS_19"))
 	if n := strings.Count(body, "order_items_19"); n != 10 || !strings.Contains(body, "190 more tags and tables are not shown") {
 		t.Errorf("%d: %s", n, body)
@@ -148,8 +148,8 @@ func TestFilter(t *testing.T) {
 	wants(t, text(get(t, of(s), "/")), "7 more tags and tables are not shown")
 }
 
-// TestRates: rates are the ids of the last seconds divided by the time.
-func TestRates(t *testing.T) {
+// TestRatesAreIDsPerSecond: rates are the ids of the last seconds divided by the time.
+func TestRatesAreIDsPerSecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		s := driver.Stats{Tags: []driver.TagStats{tag("a", 0, 0), tag("b", 0, 0)}}
@@ -187,8 +187,8 @@ func TestRates(t *testing.T) {
 	})
 }
 
-// TestRun: the charts begin before the first request.
-func TestRun(t *testing.T) {
+// TestRunRecordsBeforeTheFirstRequest: the charts begin before the first request.
+func TestRunRecordsBeforeTheFirstRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var issued int64
 		p := &Page{title: "shop", stats: func() (driver.Stats, error) {
@@ -207,8 +207,8 @@ func TestRun(t *testing.T) {
 	})
 }
 
-// TestChart: the line has each rate up to the next note, and its highest point is the highest rate.
-func TestChart(t *testing.T) {
+// TestChartHasEachRate: the line has each rate up to the next note, and its highest point is the highest rate.
+func TestChartHasEachRate(t *testing.T) {
 	var h history
 	at := time.Now()
 	for i, ids := range []int64{0, 0, 200, 300, 300} {
@@ -221,9 +221,9 @@ func TestChart(t *testing.T) {
 	wants(t, text(w), "Ids a second in the last two minutes, at most 0", "2 min ago now")
 }
 
-// TestOrder: tags with errors come first, then the busiest ones. The others are sorted by name, and have no chart
+// TestOrderPutsErrorsFirst: tags with errors come first, then the busiest ones. The others are sorted by name, and have no chart
 // after the first tags.
-func TestOrder(t *testing.T) {
+func TestOrderPutsErrorsFirst(t *testing.T) {
 	s := many()
 	s.Tags[150].Err = away
 	p := of(s)
@@ -248,9 +248,9 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestSize: a page with 500 different tags with errors has 100 KB when compressed, and is the same for a client
+// TestPageStaysSmall: a page with 500 different tags with errors has 100 KB when compressed, and is the same for a client
 // without gzip.
-func TestSize(t *testing.T) {
+func TestPageStaysSmall(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	var s driver.Stats
 	for i := range 500 {
@@ -293,8 +293,8 @@ func TestSize(t *testing.T) {
 	}
 }
 
-// TestAbout: the page shows the version, the uptime, the source of the ids, and links.
-func TestAbout(t *testing.T) {
+// TestAboutShowsTheVersion: the page shows the version, the uptime, the source of the ids, and links.
+func TestAboutShowsTheVersion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := Of(func() (driver.Stats, error) { return driver.Stats{}, nil }, "shop")
 		p.Server = "db:3306/shop <b>"
@@ -308,8 +308,8 @@ func TestAbout(t *testing.T) {
 	})
 }
 
-// TestManyWrong: many problems do not hide the rest of the page.
-func TestManyWrong(t *testing.T) {
+// TestManyProblemsHideNothing: many problems do not hide the rest of the page.
+func TestManyProblemsHideNothing(t *testing.T) {
 	s := many()
 	for i := range s.Tags {
 		s.Tags[i].Err = away
@@ -321,9 +321,9 @@ func TestManyWrong(t *testing.T) {
 	}
 }
 
-// TestContrast: the contrast of texts with their background is at least 4.5:1, and that of borders and chart lines 3:1, as
+// TestContrastMeetsWCAG: the contrast of texts with their background is at least 4.5:1, and that of borders and chart lines 3:1, as
 // WCAG 2.2 AA requires.
-func TestContrast(t *testing.T) {
+func TestContrastMeetsWCAG(t *testing.T) {
 	schemes := regexp.MustCompile(`(?s):root \{(.*?)\}`).FindAllStringSubmatch(css, -1)
 	if len(schemes) != 2 {
 		t.Fatal(schemes)
@@ -371,7 +371,7 @@ func luminance(t *testing.T, hex string) float64 {
 	return 0.2126*linear(n>>16) + 0.7152*linear(n>>8) + 0.0722*linear(n)
 }
 
-func TestWords(t *testing.T) {
+func TestFiguresAreRounded(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	for d, want := range map[time.Duration]string{
 		0: "0 s ago", 90 * time.Second: "90 s ago", -54 * time.Second: "in 54 s", 10 * time.Minute: "10 min ago", 5 * time.Hour: "5 h ago", 72 * time.Hour: "3 days ago",

@@ -65,7 +65,7 @@ func (s script) expectReadBack(id, maxID any) {
 
 // Every outcome of a fetch: it fails immediately with an error that is not transient, a transient error is
 // retried, and each range that is returned is proven.
-func TestAllocStoreFaults(t *testing.T) {
+func TestAllocStoreRetriesTransientFaults(t *testing.T) {
 	bug := errors.New("Error 1064 (42000): a syntax error")
 	for name, c := range map[string]struct {
 		script func(s script)
@@ -251,7 +251,7 @@ func TestAllocStoreFaults(t *testing.T) {
 }
 
 // Reading a row is retried after a conflict, as fetching is, and not after an error that is not transient.
-func TestAllocStoreRowFaults(t *testing.T) {
+func TestAllocStoreRetriesReadingARow(t *testing.T) {
 	const text = "SELECT biz_tag, max_id, step FROM `shop`.`leaf_alloc` WHERE biz_tag = _utf8mb4 X'61'"
 	conflict := errors.New("Error 1213 (40001): Deadlock found when trying to get lock; try restarting transaction")
 	denied := errors.New("Error 1142 (42000): SELECT command denied")

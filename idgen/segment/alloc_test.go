@@ -20,7 +20,7 @@ import (
 )
 
 // A fetch is one round trip, a single message to the server, after the row was read once.
-func TestAllocStoreOneRoundTrip(t *testing.T) {
+func TestAllocStoreFetchesInOneRoundTrip(t *testing.T) {
 	through, _, proxy := storeOverProxy(t, 10)
 	var sent atomic.Int64
 	fetch(t, through, segment.Request{Tag: "a", N: 10, Step: 10})
@@ -45,7 +45,7 @@ func TestAllocStoreOneRoundTrip(t *testing.T) {
 
 // Tables with unusual definitions. A table is refused with each setting of the connection or with none, and a
 // refused fetch moves no row.
-func TestAllocStoreOddTables(t *testing.T) {
+func TestAllocStoreRefusesUnsafeTables(t *testing.T) {
 	const key = "biz_tag varchar(128) PRIMARY KEY, "
 	type oddTable struct {
 		columns string
@@ -149,7 +149,7 @@ func rowText(t *testing.T, db interface {
 }
 
 // A tag with two rows, which is possible only without a key.
-func TestAllocStoreTwoRows(t *testing.T) {
+func TestAllocStoreRefusesTwoRowsOfATag(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		for _, params := range []string{"", "sql_select_limit=1"} {
 			db := pool(t, server.Database(t), params)
@@ -167,7 +167,7 @@ func TestAllocStoreTwoRows(t *testing.T) {
 
 // No id is issued twice, whatever a trigger on the table does: the insert id of the UPDATE is 0 then, and the
 // written number is read in a transaction.
-func TestAllocStoreTriggers(t *testing.T) {
+func TestAllocStoreIsUniqueDespiteTriggers(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		for name, c := range map[string]struct {
 			trigger string
@@ -219,7 +219,7 @@ func TestAllocStoreTriggers(t *testing.T) {
 	}
 }
 
-func TestAllocStoreRows(t *testing.T) {
+func TestAllocStoreReadsAndAddsRows(t *testing.T) {
 	ctx := t.Context()
 	for _, server := range mysqltest.Targets(t) {
 		t.Run(server.Name, func(t *testing.T) {
@@ -268,7 +268,7 @@ func TestAllocStoreRows(t *testing.T) {
 
 // The table can store tags with any letters, independently of the database's character set. It is queried
 // before it is created: the right to CREATE is needed only once.
-func TestAllocStoreCreate(t *testing.T) {
+func TestAllocStoreCreatesItsTable(t *testing.T) {
 	ctx := t.Context()
 	for _, server := range mysqltest.Targets(t) {
 		t.Run(server.Name, func(t *testing.T) {
@@ -307,9 +307,9 @@ func TestAllocStoreCreate(t *testing.T) {
 	}
 }
 
-// TestLookAfterEnsure: Look on a row that was just added returns the row as other processes have moved it
+// TestLookReturnsTheMovedRow: Look on a row that was just added returns the row as other processes have moved it
 // since.
-func TestLookAfterEnsure(t *testing.T) {
+func TestLookReturnsTheMovedRow(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		dsn := server.Database(t)
 		s, other := allocStore(t, pool(t, dsn, ""), "leaf_alloc"), segment.NewAllocStore(pool(t, dsn, ""), "leaf_alloc")
@@ -324,7 +324,7 @@ func TestLookAfterEnsure(t *testing.T) {
 }
 
 // Many processes start concurrently.
-func TestAllocStoreCreateTogether(t *testing.T) {
+func TestAllocStoreIsCreatedConcurrently(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		dsn := server.Database(t)
 		var wg sync.WaitGroup
@@ -343,7 +343,7 @@ func TestAllocStoreCreateTogether(t *testing.T) {
 var statement = regexp.MustCompile("(INSERT|UPDATE|ALTER) .*")
 
 // The SQL in the errors fixes the row, so it must run.
-func TestAllocStoreWayOut(t *testing.T) {
+func TestAllocStoreHintsFixTheRow(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		t.Run(server.Name, func(t *testing.T) {
 			db := pool(t, server.Database(t), "")
@@ -391,7 +391,7 @@ func TestAllocStoreWayOut(t *testing.T) {
 }
 
 // A row that another session has locked makes a fetch wait, but not longer than its context.
-func TestAllocStoreLocked(t *testing.T) {
+func TestAllocStoreWaitsForALockedRow(t *testing.T) {
 	db := pool(t, mysqltest.Database(t), "")
 	s := allocStore(t, db, "leaf_alloc")
 	if err := s.Ensure(t.Context(), "a", 1, 10); err != nil {
@@ -422,7 +422,7 @@ func TestAllocStoreLocked(t *testing.T) {
 }
 
 // If the server gives up waiting for a lock, the fetch waits for it again.
-func TestAllocStoreRetries(t *testing.T) {
+func TestAllocStoreRetriesAfterALockTimeout(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		t.Run(server.Name, func(t *testing.T) {
 			t.Parallel()
@@ -464,7 +464,7 @@ func TestAllocStoreRetries(t *testing.T) {
 }
 
 // A pool without connections and a missing table cause an immediate error.
-func TestAllocStoreFailsAtOnce(t *testing.T) {
+func TestAllocStoreFailsImmediately(t *testing.T) {
 	took := stopwatch.Start(t)
 	db := pool(t, "root@tcp(127.0.0.1:1)/shop", "")
 	if _, err := segment.NewAllocStore(db, "leaf_alloc").Fetch(t.Context(), segment.Request{Tag: "a", N: 1}); err == nil || !strings.Contains(err.Error(), "refused") {
@@ -480,7 +480,7 @@ func TestAllocStoreFailsAtOnce(t *testing.T) {
 }
 
 // Numbers above 2^53 and 2^62 are exact, whatever type the server uses to add them.
-func TestAllocStoreLargeNumbers(t *testing.T) {
+func TestAllocStoreAddsLargeNumbersExactly(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		db := pool(t, server.Database(t), "")
 		for _, column := range []string{"BIGINT", "BIGINT UNSIGNED"} {
@@ -507,7 +507,7 @@ func TestAllocStoreLargeNumbers(t *testing.T) {
 }
 
 // Exhausted, with the largest possible request.
-func TestAllocStoreExhausted(t *testing.T) {
+func TestAllocStoreReturnsErrExhausted(t *testing.T) {
 	db := pool(t, mysqltest.Database(t), "")
 	s := allocStore(t, db, "leaf_alloc")
 	if err := s.Ensure(t.Context(), "a", math.MaxInt64-math.MaxInt32, 10); err != nil {
@@ -526,9 +526,9 @@ func TestAllocStoreExhausted(t *testing.T) {
 	}
 }
 
-// TestAllocStoreBecomesOneOfSeveral: a row of one store of several gives no ids, even if it has a step, and
+// TestAllocStoreRefusesARowOfSeveralStores: a row of one store of several gives no ids, even if it has a step, and
 // even to a process that drew from it before.
-func TestAllocStoreBecomesOneOfSeveral(t *testing.T) {
+func TestAllocStoreRefusesARowOfSeveralStores(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		t.Run(server.Name, func(t *testing.T) {
 			db := pool(t, server.Database(t), "")
@@ -548,7 +548,7 @@ func TestAllocStoreBecomesOneOfSeveral(t *testing.T) {
 }
 
 // A user may have rights only on the columns that ids need.
-func TestAllocStoreColumnRights(t *testing.T) {
+func TestAllocStoreWorksWithColumnRights(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		t.Run(server.Name, func(t *testing.T) {
 			dsn := server.Database(t)

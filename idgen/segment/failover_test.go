@@ -27,9 +27,9 @@ func description(t *testing.T, db *sqlx.DB) (text string) {
 	return text
 }
 
-// TestMarks: a fetch on a server that is not the one in the mark moves the row up by a margin, once, and the
+// TestMarkOfAnotherServerMovesTheRow: a fetch on a server that is not the one in the mark moves the row up by a margin, once, and the
 // user's text is kept. Rows of other tags do not change.
-func TestMarks(t *testing.T) {
+func TestMarkOfAnotherServerMovesTheRow(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		t.Run(server.Name, func(t *testing.T) {
 			db := pool(t, server.Database(t), "")
@@ -67,9 +67,9 @@ func TestMarks(t *testing.T) {
 	}
 }
 
-// TestMarkBrake: a row that jumps repeatedly waits longer each time, and the error has a workaround for servers
+// TestRepeatedJumpsWaitLonger: a row that jumps repeatedly waits longer each time, and the error has a workaround for servers
 // that share their storage.
-func TestMarkBrake(t *testing.T) {
+func TestRepeatedJumpsWaitLonger(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		t.Run(server.Name, func(t *testing.T) {
 			db := pool(t, server.Database(t), "")
@@ -140,9 +140,9 @@ func TestMarksNeedSelectAndUpdate(t *testing.T) {
 	}
 }
 
-// TestMarksNotWritten: if a row cannot be marked, ids are issued without marks, and one log line has the
+// TestIDsAreIssuedWithoutMarks: if a row cannot be marked, ids are issued without marks, and one log line has the
 // reason.
-func TestMarksNotWritten(t *testing.T) {
+func TestIDsAreIssuedWithoutMarks(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		for name, c := range map[string]struct{ spoil, want string }{
 			"no column":      {"ALTER TABLE leaf_alloc DROP COLUMN description", "no column description"},
@@ -175,8 +175,8 @@ func TestMarksNotWritten(t *testing.T) {
 	}
 }
 
-// TestMarkThatCannotBeRead: such a row is refused, and the SQL in the error makes the next fetch safe.
-func TestMarkThatCannotBeRead(t *testing.T) {
+// TestUnreadableMarkIsRefused: such a row is refused, and the SQL in the error makes the next fetch safe.
+func TestUnreadableMarkIsRefused(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		db := pool(t, server.Database(t), "")
 		s := allocStore(t, db, "leaf_alloc")
@@ -192,9 +192,9 @@ func TestMarkThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestStatementsThatAreReplicatedAsText: rows have no marks if a replica would evaluate the server's identity
+// TestTextReplicationWritesNoMarks: rows have no marks if a replica would evaluate the server's identity
 // itself.
-func TestStatementsThatAreReplicatedAsText(t *testing.T) {
+func TestTextReplicationWritesNoMarks(t *testing.T) {
 	for _, kind := range []mysqltest.Kind{mysqltest.MariaDB, mysqltest.MySQL} {
 		server := mysqltest.Run(t, mysqltest.Config{Kind: kind, Args: []string{"--log-bin=binlog", "--server-id=1", "--binlog-format=STATEMENT"}})
 		db := pool(t, server.Target().Database(t), "")
@@ -210,9 +210,9 @@ func TestStatementsThatAreReplicatedAsText(t *testing.T) {
 	}
 }
 
-// TestRestartedServer: a server that may lose commits has another identity after each start. A server that
+// TestRestartChangesIdentityUnlessFlushed: a server that may lose commits has another identity after each start. A server that
 // flushes them keeps its identity.
-func TestRestartedServer(t *testing.T) {
+func TestRestartChangesIdentityUnlessFlushed(t *testing.T) {
 	for _, kind := range []mysqltest.Kind{mysqltest.MariaDB, mysqltest.MySQL} {
 		for _, flush := range []int{1, 2} {
 			server := mysqltest.Run(t, mysqltest.Config{Kind: kind, Args: []string{fmt.Sprint("--innodb-flush-log-at-trx-commit=", flush)}})
@@ -237,7 +237,7 @@ func TestRestartedServer(t *testing.T) {
 	}
 }
 
-func TestMargin(t *testing.T) {
+func TestMarginIsInRange(t *testing.T) {
 	for left, want := range map[int64]int64{math.MaxInt64: 1 << 36, math.MaxInt32: math.MaxInt32 / 64, math.MaxInt16: math.MaxInt16 / 8, 127: 15, 7: 0, 0: 0, -5: 0} {
 		for range 100 {
 			if m := segment.Margin(left); m < want || m > max(2*want-1, 0) || m > max(left/4, 0) {

@@ -58,7 +58,7 @@ func TestColdStartIsOneFetch(t *testing.T) {
 }
 
 // Demand is added up: 64 blocks do not take 64 fetches.
-func TestColdStartOfBlocks(t *testing.T) {
+func TestColdStartAddsUpDemand(t *testing.T) {
 	m := newMemory(1, 10)
 	m.Delay(5 * time.Millisecond)
 	runInBubble(t, m, func(t *testing.T, g *segment.Generator) {
@@ -129,7 +129,7 @@ func TestFetchHasATimeLimit(t *testing.T) {
 }
 
 // A slow store gives ids, also after a slow read of the row, and later tries start with a sufficient limit.
-func TestSlowStore(t *testing.T) {
+func TestSlowStoreStillGivesIDs(t *testing.T) {
 	for name, first := range map[string]func(g *segment.Generator) error{
 		"next": func(g *segment.Generator) error { _, err := g.Next(context.Background(), 1); return err },
 		"look": func(g *segment.Generator) error { _, err := g.Look(context.Background()); return err },
@@ -168,7 +168,7 @@ func TestSlowStore(t *testing.T) {
 	}
 }
 
-func TestOutage(t *testing.T) {
+func TestOutageIsRetriedWithPauses(t *testing.T) {
 	m := newMemory(1, 1000)
 	runInBubble(t, m, func(t *testing.T, g *segment.Generator) {
 		wantNext(t, g, 1, 1)
@@ -212,7 +212,7 @@ func TestOutage(t *testing.T) {
 }
 
 // A failed prefetch is retried in the background before the ids run out, and not by every call.
-func TestPrefetchFails(t *testing.T) {
+func TestFailedPrefetchIsRetried(t *testing.T) {
 	m := newMemory(1, 1000)
 	runInBubble(t, m, func(t *testing.T, g *segment.Generator) {
 		wantNext(t, g, 1, 1)
@@ -234,7 +234,7 @@ func TestPrefetchFails(t *testing.T) {
 }
 
 // Two attempts never follow each other immediately, and their distance varies.
-func TestBackOff(t *testing.T) {
+func TestBackOffGrowsWithJitter(t *testing.T) {
 	distances := make(map[time.Duration]bool)
 	m := newMemory(1, 10)
 	m.Fail(errDown)
@@ -283,7 +283,7 @@ func TestAnswersAreNotOutages(t *testing.T) {
 	})
 }
 
-func TestRolledBack(t *testing.T) {
+func TestRolledBackRowFailsNext(t *testing.T) {
 	for name, change := range map[string]func(*segmenttest.Memory){
 		"lowered":   func(m *segmenttest.Memory) { m.Put(segment.Row{Tag: "a", MaxID: 1, Step: 10}) },
 		"recreated": func(m *segmenttest.Memory) { m.Delete("a"); m.Put(segment.Row{Tag: "a", MaxID: 0, Step: 10}) },
@@ -319,7 +319,7 @@ func (l lyingStore) Fetch(_ context.Context, q segment.Request) (segment.Range, 
 	return l(q), nil
 }
 
-func TestStoresThatLie(t *testing.T) {
+func TestWrongRangesAreRefused(t *testing.T) {
 	runInBubble(t, lyingStore(func(q segment.Request) segment.Range {
 		if q.N == 0 {
 			return segment.Range{Start: 1, End: 1, Step: 10}
@@ -351,7 +351,7 @@ func TestStoresThatLie(t *testing.T) {
 	}
 }
 
-func TestClose(t *testing.T) {
+func TestCloseEndsWaitingCalls(t *testing.T) {
 	m := newMemory(1, 100)
 	m.Delay(time.Second)
 	runInBubble(t, m, func(t *testing.T, g *segment.Generator) {
@@ -401,7 +401,7 @@ func (d deafStore) Fetch(context.Context, segment.Request) (segment.Range, error
 }
 
 // Close does not wait forever for a store that breaks its contract.
-func TestCloseOfADeafStore(t *testing.T) {
+func TestCloseReturnsWithADeafStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := make(deafStore)
 		g := segment.New(store, "a", nil)
@@ -420,7 +420,7 @@ func TestCloseOfADeafStore(t *testing.T) {
 }
 
 // An outage that no caller sees is logged once, and so is its end.
-func TestLog(t *testing.T) {
+func TestOutageIsLoggedOnce(t *testing.T) {
 	m := newMemory(1, 10)
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
@@ -443,7 +443,7 @@ func TestLog(t *testing.T) {
 
 // The end of the ids is logged once. It is not logged that ids can be fetched again, which is false: reading
 // the row is not fetching a range.
-func TestLogOfTheEnd(t *testing.T) {
+func TestEndOfIDsIsLoggedOnce(t *testing.T) {
 	m := newMemory(math.MaxInt64-30, 10)
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer

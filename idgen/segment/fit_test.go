@@ -30,7 +30,7 @@ func (s thriftyStore) Fetch(ctx context.Context, q segment.Request) (segment.Ran
 
 // Processes that end after a few ids each, and then processes that continue, use most of a small column, and no
 // id beyond it.
-func TestFitRestarts(t *testing.T) {
+func TestFitUsesSmallColumnAcrossRestarts(t *testing.T) {
 	m := thriftyStore{new(segmenttest.Memory).Put(segment.Row{Tag: "a", MaxID: 1, Step: 1000}), t, 255, 1}
 	ids, processes := 0, 0
 	for last := int64(0); last < 255; processes++ {
@@ -55,7 +55,7 @@ func TestFitRestarts(t *testing.T) {
 
 // Concurrent processes use the column to its last id. With blocks, the short ends of ranges are lost, as with
 // larger columns.
-func TestFitTogether(t *testing.T) {
+func TestFitUsesColumnToItsLastID(t *testing.T) {
 	for _, n := range []int{1, 2, 3} {
 		m := thriftyStore{new(segmenttest.Memory).Put(segment.Row{Tag: "a", MaxID: 1, Step: 1000}), t, 255, int64(8 * n)}
 		var (
@@ -100,7 +100,7 @@ func TestFitTogether(t *testing.T) {
 }
 
 // The smallest column with room limits the ranges, and calls fail if the largest column has none.
-func TestFitSeveral(t *testing.T) {
+func TestFitUsesSmallestColumnWithRoom(t *testing.T) {
 	m := new(segmenttest.Memory).Put(segment.Row{Tag: "a", MaxID: 250, Step: 1000})
 	g := segment.New(m, "a", nil)
 	defer g.Close()
@@ -140,7 +140,7 @@ func TestFitSeveral(t *testing.T) {
 }
 
 // The store determines where ids end, and a row far above a small column does not stop the generator.
-func TestFitEnd(t *testing.T) {
+func TestFitFollowsTheStoresEnd(t *testing.T) {
 	m := new(segmenttest.Memory).Put(segment.Row{Tag: "a", MaxID: math.MaxInt64 - 3, Step: 1000})
 	for _, highest := range []int64{255, math.MaxInt64} {
 		g := segment.New(m, "a", nil)

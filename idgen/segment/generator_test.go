@@ -81,7 +81,7 @@ func TestZeroIsNeverIssued(t *testing.T) {
 	})
 }
 
-func TestCount(t *testing.T) {
+func TestNextRefusesBadCounts(t *testing.T) {
 	m := newMemory(1, 10)
 	runInBubble(t, m, func(t *testing.T, g *segment.Generator) {
 		for _, n := range []int{0, -1, math.MinInt, math.MaxInt32 + 1, math.MaxInt} {
@@ -95,7 +95,7 @@ func TestCount(t *testing.T) {
 	})
 }
 
-func TestExhausted(t *testing.T) {
+func TestNextReturnsErrExhausted(t *testing.T) {
 	m := newMemory(math.MaxInt64-25, 10)
 	runInBubble(t, m, func(t *testing.T, g *segment.Generator) {
 		// The doubled step no longer fits, but the row's step does.
@@ -118,7 +118,7 @@ func TestExhausted(t *testing.T) {
 	})
 }
 
-func TestBlocks(t *testing.T) {
+func TestBlocksAreConsecutive(t *testing.T) {
 	t.Run("across adjoining ranges", func(t *testing.T) {
 		runInBubble(t, newMemory(1, 10), func(t *testing.T, g *segment.Generator) {
 			wantNext(t, g, 7, 1)
@@ -156,7 +156,7 @@ func TestBlocks(t *testing.T) {
 }
 
 // The step follows Leaf's rule, as seen by the store.
-func TestStep(t *testing.T) {
+func TestStepFollowsLeaf(t *testing.T) {
 	m := newMemory(1, 20)
 	runInBubble(t, m, func(t *testing.T, g *segment.Generator) {
 		wantNext(t, g, 1, 1)
@@ -197,7 +197,7 @@ func TestStep(t *testing.T) {
 
 // A program that uses one id wastes at most 16, however long it runs. A program that continues gets a full
 // range before the 16 are used up.
-func TestFirstRange(t *testing.T) {
+func TestFirstRangeIsSmall(t *testing.T) {
 	m := newMemory(1, 1000)
 	runInBubble(t, m, func(t *testing.T, g *segment.Generator) {
 		wantNext(t, g, 1, 1)
@@ -235,7 +235,7 @@ func TestFirstRange(t *testing.T) {
 	}
 }
 
-func TestStepCap(t *testing.T) {
+func TestStepIsCapped(t *testing.T) {
 	m := newMemory(1, 300_000)
 	runInBubble(t, m, func(t *testing.T, g *segment.Generator) {
 		for range 20 {
@@ -296,7 +296,7 @@ func TestNobodyWaitsAtASwitch(t *testing.T) {
 
 // 64 goroutines use several tags: each id is issued once, and no call fails, though the step is small and the
 // store slow.
-func TestConcurrent(t *testing.T) {
+func TestConcurrentCallsGetUniqueIDs(t *testing.T) {
 	m := new(segmenttest.Memory).Put(segment.Row{Tag: "a", Step: 10}, segment.Row{Tag: "b", MaxID: 5, Step: 1}, segment.Row{Tag: "c", MaxID: 1, Step: 1000})
 	m.Delay(100 * time.Microsecond)
 	for _, tag := range []string{"a", "b", "c"} {
@@ -341,7 +341,7 @@ func TestConcurrent(t *testing.T) {
 	}
 }
 
-func TestNoAllocations(t *testing.T) {
+func TestNextDoesNotAllocate(t *testing.T) {
 	g := segment.New(newMemory(1, 1<<30), "a", nil)
 	defer g.Close()
 	ctx := context.Background()

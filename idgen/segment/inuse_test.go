@@ -32,7 +32,7 @@ func mustDropInUse(t *testing.T, g *segment.Generator, r tableKeys) {
 
 // The ids in memory up to a row's key are discarded, in the current segment and in the queue. Free ids remain,
 // even if other rows are higher. The store is not queried.
-func TestDropInUse(t *testing.T) {
+func TestDropInUseKeepsFreeIDs(t *testing.T) {
 	m := newMemory(1, 20)
 	runInBubble(t, m, func(t *testing.T, g *segment.Generator) {
 		mustDropInUse(t, g, tableKeys{7}) // a new generator has no ids
@@ -62,7 +62,7 @@ func TestDropInUse(t *testing.T) {
 
 // The range of a fetch in progress is not known: its ids up to the highest row are discarded, and none of later
 // fetches.
-func TestDropInUseTrimsAFetchUnderWay(t *testing.T) {
+func TestDropInUseTrimsAFetchInProgress(t *testing.T) {
 	m := newMemory(1, 20)
 	runInBubble(t, m, func(t *testing.T, g *segment.Generator) {
 		wantNext(t, g, 7, 1)

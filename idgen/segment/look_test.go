@@ -11,7 +11,7 @@ import (
 )
 
 // Look returns the row, and the first fetch does not read it again.
-func TestLook(t *testing.T) {
+func TestLookReadsTheRowOnce(t *testing.T) {
 	m := newMemory(100, 1000)
 	runInBubble(t, m, func(t *testing.T, g *segment.Generator) {
 		for range 2 {
@@ -32,7 +32,7 @@ func TestLook(t *testing.T) {
 
 // The row changes between Look and the first fetch: a larger step, which the fetch notices, and a row that
 // other clients have moved.
-func TestLookIsOld(t *testing.T) {
+func TestFetchNoticesAnOldLook(t *testing.T) {
 	m := newMemory(1, 1000)
 	runInBubble(t, m, func(t *testing.T, g *segment.Generator) {
 		if _, err := g.Look(t.Context()); err != nil {

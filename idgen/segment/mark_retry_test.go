@@ -12,9 +12,9 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestMarkAgain: a store that could not mark its rows tries again some minutes later, without a restart. Until
+// TestMarkIsTriedAgain: a store that could not mark its rows tries again some minutes later, without a restart. Until
 // then a fetch is one statement.
-func TestMarkAgain(t *testing.T) {
+func TestMarkIsTriedAgain(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		for name, c := range map[string]struct{ spoil, mend string }{
 			"rights on columns": {"GRANT SELECT, UPDATE (max_id) ON OURS TO USER", "GRANT UPDATE ON OURS TO USER"},

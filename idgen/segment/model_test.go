@@ -85,7 +85,7 @@ func TestModel(t *testing.T) {
 }
 
 // The model finds a known fault: a process that ends gives ids back.
-func TestModelFinds(t *testing.T) {
+func TestModelFindsAKnownFault(t *testing.T) {
 	for name, m := range map[string]model{
 		"ranges that are given back": {procs: 2, ops: 4, keys: []int64{2}, restarts: 1, giveBack: true},
 	} {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestPaceStep(t *testing.T) {
+func TestPaceAdaptsTheStep(t *testing.T) {
 	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for _, c := range []struct {
 		name      string
@@ -43,7 +43,7 @@ func TestPaceStep(t *testing.T) {
 }
 
 // Skipped ids were not used: without them the range would have lasted longer.
-func TestPaceSkipped(t *testing.T) {
+func TestPaceIgnoresSkippedIDs(t *testing.T) {
 	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for _, c := range []struct {
 		issued, skipped int64
@@ -70,7 +70,7 @@ func TestPaceSkipped(t *testing.T) {
 	}
 }
 
-func TestPaceSmall(t *testing.T) {
+func TestPaceReportsOutlivedFirstRange(t *testing.T) {
 	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	p := pace{rowStep: 1000}
 	if p.outlivedFirst(begin) {
@@ -86,7 +86,7 @@ func TestPaceSmall(t *testing.T) {
 	}
 }
 
-func TestPaceNeed(t *testing.T) {
+func TestPaceMeasuresUseDuringFetch(t *testing.T) {
 	var p pace
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	if p.measure(0, now); p.usedDuringFetch() != 0 {

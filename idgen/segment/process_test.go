@@ -144,7 +144,7 @@ func (p *process) finish(t *testing.T) {
 
 // Four processes with 64 goroutines each, two of which are killed half-way and replaced, and a reader like Java
 // Leaf, use the same rows.
-func TestProcesses(t *testing.T) {
+func TestProcessesShareRowsWithJavaLeaf(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		for _, conns := range []int{8, 1} {
 			t.Run(fmt.Sprintf("%s, %d connections", server.Name, conns), func(t *testing.T) { processes(t, server.Database(t), conns) })

@@ -13,7 +13,7 @@ import (
 )
 
 // After Restart a generator is like a new one, and the result of a fetch in progress is discarded.
-func TestRestart(t *testing.T) {
+func TestRestartForgetsRanges(t *testing.T) {
 	m := newMemory(1, 20)
 	runInBubble(t, m, func(t *testing.T, g *segment.Generator) {
 		wantNext(t, g, 10, 1)
@@ -65,7 +65,7 @@ func (h *delayedStore) Fetch(ctx context.Context, q segment.Request) (segment.Ra
 }
 
 // A range of the deleted row is not used, and a waiting call gets a range of the new row.
-func TestRestartWhileFetching(t *testing.T) {
+func TestRestartDiscardsAFetchInProgress(t *testing.T) {
 	m := &delayedStore{Memory: newMemory(1, 20)}
 	runInBubble(t, m, func(t *testing.T, g *segment.Generator) {
 		wantNext(t, g, 10, 1)
@@ -91,7 +91,7 @@ func TestRestartWhileFetching(t *testing.T) {
 }
 
 // Above includes the range of a fetch in progress.
-func TestAbove(t *testing.T) {
+func TestAboveIncludesAFetchInProgress(t *testing.T) {
 	m := newMemory(1, 20)
 	runInBubble(t, m, func(t *testing.T, g *segment.Generator) {
 		above := func(want int64) {
@@ -118,9 +118,9 @@ func TestAbove(t *testing.T) {
 	})
 }
 
-// TestBehindForLong: a fetch waits for a row that is behind only as long as another node may lack the last
+// TestFetchWaitsForARowBehind: a fetch waits for a row that is behind only as long as another node may lack the last
 // fetch. Then the row moves up by a margin, or is refused if it has no mark.
-func TestBehindForLong(t *testing.T) {
+func TestFetchWaitsForARowBehind(t *testing.T) {
 	for _, dsn := range mysqltest.Targets(t) {
 		db := pool(t, dsn.Database(t), "")
 		s := allocStore(t, db, "leaf_alloc")

@@ -72,7 +72,7 @@ func sequences(t *testing.T, dsn string, current, increment int64, values string
 }
 
 // Tables with unusual definitions.
-func TestSequenceStoreOddTables(t *testing.T) {
+func TestSequenceStoreRefusesUnsafeTables(t *testing.T) {
 	const key = "name varchar(50) PRIMARY KEY, current_value bigint, increment int"
 	for name, c := range map[string]struct {
 		columns, values string
@@ -122,7 +122,7 @@ func TestSequenceStoreOddTables(t *testing.T) {
 }
 
 // A table with other column names is read through a view.
-func TestSequenceStoreView(t *testing.T) {
+func TestSequenceStoreReadsAView(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		db := pool(t, server.Database(t), "")
 		db.MustExec("CREATE TABLE tb_sequence (seq_name varchar(50) PRIMARY KEY, current_val bigint, increment_val int)")
@@ -138,7 +138,7 @@ func TestSequenceStoreView(t *testing.T) {
 }
 
 // The common nextval function may use the same row.
-func TestSequenceStoreBesideNextval(t *testing.T) {
+func TestSequenceStoreSharesRowsWithNextval(t *testing.T) {
 	db, s := sequences(t, mysqltest.Database(t), 0, 7, "1, 9223372036854775806, 0")
 	var ids idcheck.Collector
 	var wg sync.WaitGroup
@@ -176,7 +176,7 @@ func TestSequenceStoreBesideNextval(t *testing.T) {
 }
 
 // A sequence begins high in a small column, and its row does not show this.
-func TestSequenceFits(t *testing.T) {
+func TestSequenceFitsASmallColumn(t *testing.T) {
 	_, s := sequences(t, mysqltest.Database(t), 0, 1000, "250, 1000, 0")
 	g := segment.New(s, "a", nil)
 	defer g.Close()
@@ -193,7 +193,7 @@ func TestSequenceFits(t *testing.T) {
 
 // With min_value, max_value and an increment of 1, the ids of one call are consecutive, and the end is an
 // error.
-func TestSequenceLimits(t *testing.T) {
+func TestSequenceKeepsItsLimits(t *testing.T) {
 	db, s := sequences(t, mysqltest.Database(t), 0, 1, "1000, 1040, 0")
 	if row, err := s.Row(t.Context(), "a"); err != nil || row != (segment.Row{Tag: "a", MaxID: 1000, Step: 1}) {
 		t.Fatal(row, err)
@@ -231,7 +231,7 @@ func TestSequenceLimits(t *testing.T) {
 	}
 }
 
-func TestSequenceRows(t *testing.T) {
+func TestSequenceStoreReadsAndAddsRows(t *testing.T) {
 	ctx := t.Context()
 	for _, server := range mysqltest.Targets(t) {
 		db := pool(t, server.Database(t), "")
@@ -270,9 +270,9 @@ func TestSequenceRows(t *testing.T) {
 	}
 }
 
-// TestSequenceWentBack: a row below the fetched ids moves up by a margin that fits the column, and other rows
+// TestSequenceBehindMovesUpByAMargin: a row below the fetched ids moves up by a margin that fits the column, and other rows
 // do not change.
-func TestSequenceWentBack(t *testing.T) {
+func TestSequenceBehindMovesUpByAMargin(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		t.Run(server.Name, func(t *testing.T) {
 			db, s := sequences(t, server.Database(t), 0, 10, "1, 9223372036854775806, 0")

@@ -49,7 +49,7 @@ func storeOverProxyOn(t *testing.T, dsn string, step int64, params map[string]st
 }
 
 // The reply to a fetch is lost: no call gets its range, and another range follows.
-func TestLostReply(t *testing.T) {
+func TestLostReplyIssuesNoRange(t *testing.T) {
 	through, direct, proxy := storeOverProxy(t, 10)
 	g := segment.New(through, "a", nil)
 	defer g.Close()
@@ -80,7 +80,7 @@ func TestLostReply(t *testing.T) {
 
 // A connection is cut after every byte of a fetch, in either direction: the resulting range is unique, and a
 // range that may have been taken is not used again.
-func TestCutAtEveryByte(t *testing.T) {
+func TestCutConnectionsGiveUniqueRanges(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		for name, params := range map[string]map[string]string{"one statement": nil, "transaction": {"autocommit": "0"}} {
 			t.Run(server.Name+"/"+name, func(t *testing.T) {
@@ -123,7 +123,7 @@ func TestCutAtEveryByte(t *testing.T) {
 
 // The database becomes unavailable at random times, repeatedly: no id is issued twice, no restart is needed,
 // and ids in memory are issued meanwhile.
-func TestServerAway(t *testing.T) {
+func TestOutagesIssueNoIDTwice(t *testing.T) {
 	through, direct, proxy := storeOverProxy(t, 50)
 	g := segment.New(through, "a", &segment.Options{Timeout: 2 * time.Second})
 	defer g.Close()
@@ -237,7 +237,7 @@ func TestServerKilled(t *testing.T) {
 
 // The server stops answering without closing connections: calls are limited by the longest try, and so is
 // Close. A COMMIT in a transaction that never ends behaves the same.
-func TestServerSilent(t *testing.T) {
+func TestSilentServerEndsCallsInTime(t *testing.T) {
 	for name, silent := range map[string]struct {
 		params map[string]string
 		at     string
@@ -302,7 +302,7 @@ func TestServerSilent(t *testing.T) {
 }
 
 // A read-only connection is replaced by another one.
-func TestReadOnlyConnection(t *testing.T) {
+func TestReadOnlyConnectionIsReplaced(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		db := pool(t, server.Database(t), "")
 		db.SetMaxOpenConns(1)
@@ -327,7 +327,7 @@ func TestReadOnlyConnection(t *testing.T) {
 }
 
 // Close stops everything, whatever it interrupts.
-func TestCloseLeavesNothing(t *testing.T) {
+func TestCloseLeavesNoGoroutine(t *testing.T) {
 	through, _, proxy := storeOverProxy(t, 50)
 	before := goleak.IgnoreCurrent()
 	proxy.Delay(netfault.Both, 50*time.Millisecond)

@@ -27,7 +27,7 @@ func mustSkip(t *testing.T, g *segment.Generator, k int64) {
 }
 
 // Seed rows and then generated ones: the ids are those of AUTO_INCREMENT.
-func TestSkip(t *testing.T) {
+func TestSkipMovesCounter(t *testing.T) {
 	m := newMemory(1, 1000)
 	runInBubble(t, m, func(t *testing.T, g *segment.Generator) {
 		mustSkip(t, g, 1)
@@ -50,7 +50,7 @@ func TestSkip(t *testing.T) {
 }
 
 // Keys that are not ids, and keys below the row's known next id, cause no request.
-func TestSkipWithoutTheStore(t *testing.T) {
+func TestSkipOfLowKeysSendsNothing(t *testing.T) {
 	m := newMemory(5000, 1000)
 	runInBubble(t, m, func(t *testing.T, g *segment.Generator) {
 		mustSkip(t, g, 0)
@@ -76,7 +76,7 @@ func TestSkipWithoutTheStore(t *testing.T) {
 
 // Skip discards ids of the current segment, of the span that adjoins it, and of spans further back in the
 // queue.
-func TestSkipInMemory(t *testing.T) {
+func TestSkipDiscardsIDsInMemory(t *testing.T) {
 	m := newMemory(1, 20)
 	runInBubble(t, m, func(t *testing.T, g *segment.Generator) {
 		wantNext(t, g, 8, 1) // from [1, 17); [17, 37) is queued
@@ -101,7 +101,7 @@ func TestSkipInMemory(t *testing.T) {
 }
 
 // A fetch that was sent before the key was known may return ids up to it.
-func TestSkipTrimsAFetchUnderWay(t *testing.T) {
+func TestSkipTrimsAFetchInProgress(t *testing.T) {
 	m := newMemory(1, 20)
 	runInBubble(t, m, func(t *testing.T, g *segment.Generator) {
 		wantNext(t, g, 7, 1)
@@ -154,7 +154,7 @@ func TestSkipServesBlocks(t *testing.T) {
 
 // An import in ascending order causes one request a step, except for the small first one, and does not make the
 // step grow.
-func TestSkipAscending(t *testing.T) {
+func TestSkipAscendingFetchesOncePerStep(t *testing.T) {
 	m := newMemory(1, 1000)
 	runInBubble(t, m, func(t *testing.T, g *segment.Generator) {
 		for k := range int64(20_000) {
@@ -188,7 +188,7 @@ func TestSkipAscending(t *testing.T) {
 }
 
 // Several processes import concurrently: a process that finds the row above its key takes no ids.
-func TestSkipAscendingTogether(t *testing.T) {
+func TestSkipByProcessesWastesNoIDs(t *testing.T) {
 	m := newMemory(1, 1000)
 	synctest.Test(t, func(t *testing.T) {
 		var gs [8]*segment.Generator
@@ -208,7 +208,7 @@ func TestSkipAscendingTogether(t *testing.T) {
 	}
 }
 
-func TestSkipToTheEnd(t *testing.T) {
+func TestSkipToTheEndReturnsErrExhausted(t *testing.T) {
 	m := newMemory(1, 1000)
 	runInBubble(t, m, func(t *testing.T, g *segment.Generator) {
 		wantNext(t, g, 1, 1)
@@ -235,7 +235,7 @@ func TestSkipToTheEnd(t *testing.T) {
 }
 
 // A Skip that fails does not change which ids are issued.
-func TestSkipFails(t *testing.T) {
+func TestFailedSkipChangesNothing(t *testing.T) {
 	m := newMemory(1, 1000)
 	runInBubble(t, m, func(t *testing.T, g *segment.Generator) {
 		wantNext(t, g, 1, 1)
@@ -288,7 +288,7 @@ func TestSkipNoticesTheStep(t *testing.T) {
 
 // With any concurrent calls, an id that is requested after Skip has returned is above its key, and no id is
 // issued twice.
-func TestSkipConcurrent(t *testing.T) {
+func TestSkipIsSafeConcurrently(t *testing.T) {
 	m := new(segmenttest.Memory).Put(segment.Row{Tag: "a", Step: 7})
 	m.Delay(50 * time.Microsecond)
 	var ids idcheck.Collector

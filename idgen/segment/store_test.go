@@ -13,7 +13,7 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-func TestMemory(t *testing.T) {
+func TestMemoryPassesTheKit(t *testing.T) {
 	segmenttest.Run(t, func(t *testing.T) segmenttest.Fixture {
 		m := new(segmenttest.Memory)
 		return segmenttest.Fixture{
@@ -103,7 +103,7 @@ func testAllocStore(t *testing.T, dsn, params string) {
 
 // Servers open every session without autocommit: by their default, and by a statement that they run for users
 // without special rights. A range must be committed when it is handed out, and its row unlocked.
-func TestAllocStoreWithoutAutocommit(t *testing.T) {
+func TestAllocStoreCommitsWithoutAutocommit(t *testing.T) {
 	for _, kind := range mysqltest.Kinds() {
 		t.Run(string(kind), func(t *testing.T) {
 			server := mysqltest.Run(t, mysqltest.Config{Kind: kind})
@@ -148,10 +148,10 @@ func withoutAutocommit(t *testing.T, root *sqlx.DB, dsn string) {
 	}
 }
 
-// TestAllocStoreUnderCompletionType looks for a tag without a row, on a caller's pool with a server that opens a
+// TestAllocStoreWorksUnderCompletionType looks for a tag without a row, on a caller's pool with a server that opens a
 // transaction, or closes the connection, after each COMMIT and ROLLBACK. All later writes are committed
 // nevertheless.
-func TestAllocStoreUnderCompletionType(t *testing.T) {
+func TestAllocStoreWorksUnderCompletionType(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		for _, params := range []string{"completion_type=CHAIN", "completion_type=RELEASE", "completion_type=CHAIN&autocommit=0", "completion_type=RELEASE&autocommit=0"} {
 			t.Run(server.Name+" "+params, func(t *testing.T) {
@@ -188,9 +188,9 @@ func fetch(t *testing.T, s segment.Store, q segment.Request) segment.Range {
 	return r
 }
 
-// TestColumnsWithAlias: the stores read their tables on a caller's pool with column names that include their
+// TestStoresWorkWithColumnAliases: the stores read their tables on a caller's pool with column names that include their
 // table's name.
-func TestColumnsWithAlias(t *testing.T) {
+func TestStoresWorkWithColumnAliases(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		ctx := t.Context()
 		db := pool(t, server.Database(t), "columnsWithAlias=true")

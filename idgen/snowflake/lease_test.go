@@ -63,7 +63,7 @@ func TestBurstIsBounded(t *testing.T) {
 // Without a registry the limit does not move. Ids are issued up to it and continue when the
 // registry answers again. Calls at the limit fail at once, since the keeper has noticed that
 // the registry is away.
-func TestLimit(t *testing.T) {
+func TestLimitStopsIDs(t *testing.T) {
 	bubble(t, today, func(t *testing.T) {
 		r := new(registry)
 		g := r.generator(t, small, 1, 0)
@@ -100,7 +100,7 @@ func TestLimit(t *testing.T) {
 }
 
 // A generator that loses its worker id stops at once. With another worker id its ids continue above the last one.
-func TestAnotherWorkerID(t *testing.T) {
+func TestNewWorkerIDContinuesAbove(t *testing.T) {
 	bubble(t, today, func(t *testing.T) {
 		r := new(registry)
 		g := r.generator(t, small, 6, 0)
@@ -149,7 +149,7 @@ func TestAnotherWorkerID(t *testing.T) {
 
 // Many goroutines draw while the worker id is lost again and again, each time
 // with ids far ahead of the clock.
-func TestLostUnderLoad(t *testing.T) {
+func TestLostWorkerIDsRepeatNoID(t *testing.T) {
 	bubble(t, today, func(t *testing.T) {
 		r := new(registry)
 		layout := small
@@ -184,7 +184,7 @@ func TestLostUnderLoad(t *testing.T) {
 
 // The time that Close returns to the registry covers every id that was issued, also ids drawn
 // while it runs. The next owner begins above it.
-func TestGivenBack(t *testing.T) {
+func TestReturnedTimeCoversEveryID(t *testing.T) {
 	for range 200 {
 		r := new(registry)
 		g := r.generator(t, small, 1, time.Hour)
@@ -217,7 +217,7 @@ func TestGivenBack(t *testing.T) {
 
 // A process that never drew an id returns the time that it found, so that its fast clock
 // blocks nobody.
-func TestNothingIssued(t *testing.T) {
+func TestUnusedWorkerIDReturnsItsTime(t *testing.T) {
 	bubble(t, today, func(t *testing.T) {
 		r := new(registry)
 		g := r.generator(t, small, 1, 0)
@@ -230,7 +230,7 @@ func TestNothingIssued(t *testing.T) {
 }
 
 // A process with a clock past the layout's end takes no worker id.
-func TestNoWorkerIDBeyondTheEnd(t *testing.T) {
+func TestNoWorkerIDIsTakenBeyondTheEnd(t *testing.T) {
 	bubble(t, small.End().Add(time.Hour), func(t *testing.T) {
 		r := new(registry)
 		g, err := New(small, r.source(4), worker.Config{Logger: slog.New(slog.DiscardHandler)})
@@ -254,7 +254,7 @@ func TestNoWorkerIDBeyondTheEnd(t *testing.T) {
 }
 
 // Errors contain the cause and the time of the next attempt.
-func TestLeaseErrorText(t *testing.T) {
+func TestLeaseErrorNamesCauseAndRetry(t *testing.T) {
 	e := &LeaseError{Worker: 3, Next: time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC), Cause: errors.New("leafsql: nobody answers")}
 	if want := "leafsql: snowflake: no id may be issued: nobody answers; the next attempt is at 15:04:05"; e.Error() != want {
 		t.Errorf("%q", e)

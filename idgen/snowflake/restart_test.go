@@ -13,7 +13,7 @@ import (
 // A generator that only takes a worker id at the start and returns it at the stop repeats ids
 // if the process is started again in the millisecond in which it ended, or on another machine
 // with a slow clock. With leases no id repeats, whether the worker id was returned or not.
-func TestRestartElsewhere(t *testing.T) {
+func TestRestartElsewhereRepeatsNoID(t *testing.T) {
 	for _, text := range []string{"41-5-17", "41-5+5-12"} {
 		layout, err := ParseLayout(text)
 		if err != nil {

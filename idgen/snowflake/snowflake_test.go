@@ -56,7 +56,7 @@ func parts(t testing.TB, g *Generator, id int64) Parts {
 	return p
 }
 
-func TestNext(t *testing.T) {
+func TestNextAscends(t *testing.T) {
 	bubble(t, today, func(t *testing.T) {
 		g := new(registry).generator(t, Leaf, 1, 0)
 		last := int64(0)
@@ -77,7 +77,7 @@ func TestNext(t *testing.T) {
 
 // Without a burst the time in an id is the clock's, except for the
 // rounding of two clocks.
-func TestTime(t *testing.T) {
+func TestTimeIsTheClocks(t *testing.T) {
 	bubble(t, today, func(t *testing.T) {
 		for _, l := range []Layout{Leaf, twitter, discord, javaScript} {
 			g := new(registry).generator(t, l, 1, 0)
@@ -91,7 +91,7 @@ func TestTime(t *testing.T) {
 	})
 }
 
-func TestCount(t *testing.T) {
+func TestNextRefusesBadCounts(t *testing.T) {
 	bubble(t, today, func(t *testing.T) {
 		g := new(registry).generator(t, Leaf, 1, 0)
 		for _, n := range []int{-1, 0, 4097, 1 << 40} {
@@ -166,7 +166,7 @@ func TestEpochEnds(t *testing.T) {
 	}
 }
 
-func TestEpochWarning(t *testing.T) {
+func TestEndOfEpochIsLogged(t *testing.T) {
 	for years, want := range map[int]bool{4: true, 6: false} {
 		bubble(t, Leaf.End().AddDate(-years, 0, 0), func(t *testing.T) {
 			var log bytes.Buffer
@@ -184,7 +184,7 @@ func TestEpochWarning(t *testing.T) {
 
 // The ids of two runs with the same worker id ascend, even if the clock was set back
 // between them: a small step is waited for, a larger one is an error with the time.
-func TestClockSetBack(t *testing.T) {
+func TestClockSetBackKeepsIDsAscending(t *testing.T) {
 	state := t.TempDir()
 	var last int64
 	bubble(t, today, func(t *testing.T) {
@@ -237,7 +237,7 @@ func TestClockSetBack(t *testing.T) {
 	})
 }
 
-func TestClose(t *testing.T) {
+func TestCloseReturnsTheWorkerID(t *testing.T) {
 	bubble(t, today, func(t *testing.T) {
 		r := new(registry)
 		g := r.generator(t, small, 1, 0)
@@ -257,7 +257,7 @@ func TestClose(t *testing.T) {
 }
 
 // Close ends waiting calls of Next at once.
-func TestCloseWhileWaiting(t *testing.T) {
+func TestCloseEndsWaitingCalls(t *testing.T) {
 	bubble(t, today, func(t *testing.T) {
 		g := new(registry).generator(t, small, 1, 0)
 		for g.last.Load()>>4+1 <= g.keeper.UnixMilli()-small.Epoch+29_999 {
@@ -329,7 +329,7 @@ func distinct(t testing.TB, ids []int64) {
 	}
 }
 
-func TestGoroutines(t *testing.T) {
+func TestConcurrentCallsGetUniqueIDs(t *testing.T) {
 	for _, l := range []Layout{Leaf, javaScript} {
 		g := new(registry).generator(t, l, 1, 0)
 		distinct(t, draw(t, g, 64, 1000))
@@ -338,7 +338,7 @@ func TestGoroutines(t *testing.T) {
 
 // Generators with different worker ids issue different ids, although their times and
 // sequences are equal.
-func TestWorkersDisjoint(t *testing.T) {
+func TestWorkersIssueDifferentIDs(t *testing.T) {
 	bubble(t, today, func(t *testing.T) {
 		r := new(registry)
 		var ids []int64
@@ -349,7 +349,7 @@ func TestWorkersDisjoint(t *testing.T) {
 	})
 }
 
-func TestAllocations(t *testing.T) {
+func TestNextDoesNotAllocate(t *testing.T) {
 	g := new(registry).generator(t, Leaf, 1, time.Hour)
 	ctx := t.Context()
 	for _, n := range []int{1, 100} {

@@ -10,7 +10,7 @@ import (
 // A quiet table's ids spread evenly over any number of shards, in any rhythm of its
 // rows: a chi-square test of id mod n for n = 2 … 1024. Its time and its
 // random numbers are fixed, so its result is too.
-func TestSpread(t *testing.T) {
+func TestQuietTablesSpreadEvenly(t *testing.T) {
 	const ids = 10_000
 	random := rand.New(rand.NewPCG(1, 2))
 	for name, gap := range map[string]func() time.Duration{
@@ -57,7 +57,7 @@ func deviations(counts []int, all int) float64 {
 }
 
 // A block of any size fits at its offset, and every offset occurs.
-func TestOffset(t *testing.T) {
+func TestOffsetFitsTheBlock(t *testing.T) {
 	for _, room := range []int64{1, 2, 3, 16, 4096, 1 << 22} {
 		reached := make(map[int64]bool)
 		for ms := range int64(100_000) {

@@ -11,7 +11,7 @@ import (
 // issued twice with a worker id if processes of the new registry start as
 // docs/operations.md requires: a lease and 60 s after those of the old one have been
 // stopped or cut off. The clocks of the two processes are 40 s apart.
-func TestChangeOfRegistry(t *testing.T) {
+func TestNewRegistryRepeatsNoTime(t *testing.T) {
 	for _, lease := range []time.Duration{6 * time.Second, time.Minute, time.Hour} {
 		for _, tt := range []struct {
 			name string

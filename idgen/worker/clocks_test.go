@@ -91,7 +91,7 @@ func TestClocksAreComparedBeforeEachTake(t *testing.T) {
 // A registry that does not return its time, with an error or without an answer, prevents no
 // take, and one line is logged. A clock that was found to be ahead counts as
 // ahead until the registry returns a time.
-func TestRegistryThatDoesNotSayItsTime(t *testing.T) {
+func TestRegistryWithoutTimePreventsNoTake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(4)
 		type clock = func(context.Context) (time.Time, error)
@@ -132,7 +132,7 @@ func TestRegistryThatDoesNotSayItsTime(t *testing.T) {
 
 // If the registry's clock is slow, holders of worker ids continue. New processes get an
 // error, and get a worker id with AnyClock or when the clock has been set right.
-func TestRegistryClockBehind(t *testing.T) {
+func TestSlowRegistryClockRefusesNewProcesses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(4)
 		var behind atomic.Int64

@@ -39,7 +39,7 @@ func TestLeaseIsInRange(t *testing.T) {
 	}
 }
 
-func TestConfigDefaults(t *testing.T) {
+func TestConfigHasDefaults(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(1024)
 		s := mustHold(t, f.source(), Config{}).Status()
@@ -54,8 +54,8 @@ func TestConfigDefaults(t *testing.T) {
 	})
 }
 
-// TestReason: Reason returns the text for each phase.
-func TestReason(t *testing.T) {
+// TestReasonNamesThePhase: Reason returns the text for each phase.
+func TestReasonNamesThePhase(t *testing.T) {
 	next := time.Date(2026, 3, 1, 12, 0, 5, 0, time.UTC)
 	for _, tt := range []struct {
 		s    Status

@@ -12,7 +12,7 @@ import (
 
 // The process that creates the registry logs its place once, as a warning unless the
 // registry was declared new.
-func TestRegistryIsMade(t *testing.T) {
+func TestRegistryCreationIsLogged(t *testing.T) {
 	for declared, level := range map[bool]string{true: "INFO", false: "WARN"} {
 		t.Run(level, func(t *testing.T) { testRegistryIsMade(t, declared, level) })
 	}
@@ -37,7 +37,7 @@ func testRegistryIsMade(t *testing.T, declared bool, level string) {
 
 // A registry has one lease and one layout, those of the first process. Processes with others are refused
 // and retry about once a minute.
-func TestTerms(t *testing.T) {
+func TestOtherTermsAreRefused(t *testing.T) {
 	for name, cfg := range map[string]Config{
 		"another lease":  {Workers: 4, Lease: 10 * time.Second, Layout: "l"},
 		"another layout": {Workers: 4, Layout: "m"},
@@ -67,7 +67,7 @@ func TestTerms(t *testing.T) {
 
 // All slots are created once, a while after the start, by the running processes. Afterwards
 // each process reads and writes only its own slot.
-func TestSlotsAreMade(t *testing.T) {
+func TestSlotsAreCreatedOnce(t *testing.T) {
 	for name, tt := range map[string]struct {
 		f     *fakeRegistry
 		cfg   Config
@@ -125,7 +125,7 @@ func TestSlotsAreMade(t *testing.T) {
 }
 
 // Processes that end before all slots are created share the work.
-func TestSlotsAreMadeByMany(t *testing.T) {
+func TestSlotCreationIsShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeRegistry{}
 		for life := range 30 {
@@ -141,7 +141,7 @@ func TestSlotsAreMadeByMany(t *testing.T) {
 
 // A registry with problems gets only the requests of the lease, and the remaining slots are
 // created later. A document that can't be read stops no process.
-func TestMakingSlotsFails(t *testing.T) {
+func TestFailedSlotCreationIsRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeRegistry{}
 		k := mustKeep(t, f.source(), Config{Workers: 64, NewRegistry: true})
@@ -159,7 +159,7 @@ func TestMakingSlotsFails(t *testing.T) {
 // If the registry's identity changes, the history of earlier documents is unknown.
 // Free slots are written again under the new identity, so that other processes don't
 // wait as long.
-func TestIdentityChanges(t *testing.T) {
+func TestIdentityChangeMakesHistoryUnknown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, identity := &fakeRegistry{}, "one"
 		src := f.source()
@@ -205,8 +205,8 @@ func TestIdentityChanges(t *testing.T) {
 	})
 }
 
-// TestOutcomes: the engine concludes nothing from the results of a put that they do not prove.
-func TestOutcomes(t *testing.T) {
+// TestPutResultsProveOutcomes: the engine concludes nothing from the results of a put that they do not prove.
+func TestPutResultsProveOutcomes(t *testing.T) {
 	for _, tt := range []struct {
 		ok   bool
 		err  error
@@ -245,7 +245,7 @@ func (a answeringRegistry) Put(context.Context, int, Doc, Version) (Version, boo
 }
 
 // In a prepared registry processes with its terms need not wait.
-func TestPrepareWhereWritesAreRefusedAtTimes(t *testing.T) {
+func TestPrepareRetriesRefusedWrites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeRegistry{faults: fakeFaults{deny: 3}}
 		cfg := Config{Workers: 100, Layout: "l", Logger: discardLogger()}
@@ -260,7 +260,7 @@ func TestPrepareWhereWritesAreRefusedAtTimes(t *testing.T) {
 	})
 }
 
-func TestPrepareInAdvance(t *testing.T) {
+func TestPreparedRegistryCausesNoWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeRegistry{}
 		cfg := Config{Workers: 100, Logger: discardLogger()}

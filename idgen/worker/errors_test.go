@@ -53,7 +53,7 @@ func TestErrorTexts(t *testing.T) {
 }
 
 // Every error for a caller's mistake has a hint.
-func TestMistakesSayTheWayOut(t *testing.T) {
+func TestErrorsForMistakesHaveHints(t *testing.T) {
 	t.Setenv("LEAF_TEST_NONSENSE", "twelve")
 	file := t.TempDir() + "/file"
 	if err := os.WriteFile(file, nil, 0o644); err != nil {

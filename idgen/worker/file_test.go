@@ -25,7 +25,7 @@ func openedFile(t *testing.T, dir string) *file {
 }
 
 // A document is free for the next process, and held in the process that wrote it.
-func TestFileAcrossLives(t *testing.T) {
+func TestFileIsFreeForTheNextProcess(t *testing.T) {
 	dir := t.TempDir()
 	f := openedFile(t, dir)
 	if d, v, err := f.Get(t.Context(), 3); d != (Doc{}) || v != "" || err != nil {
@@ -61,7 +61,7 @@ func TestFileAcrossLives(t *testing.T) {
 
 // If a file can't be read, its worker id is not used and the file is not
 // replaced. The history of a lost file is unknown, so the process waits.
-func TestFileLostOrCorrupted(t *testing.T) {
+func TestUnreadableFileIsNotUsed(t *testing.T) {
 	for name, tt := range map[string]struct {
 		text   string // "": no file
 		want   string // part of the error; "": no error
@@ -107,7 +107,7 @@ func TestFileLostOrCorrupted(t *testing.T) {
 
 // A directory that is copied while its owner runs protects against nothing, as
 // documented: both processes issue ids.
-func TestFileCopied(t *testing.T) {
+func TestCopiedFileProtectsNothing(t *testing.T) {
 	dir, twin := t.TempDir(), t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		first, err := opened(t, "static(3)", Config{State: dir, NewRegistry: true}, nil)
@@ -129,7 +129,7 @@ func TestFileCopied(t *testing.T) {
 
 // A second process is refused while the first one runs. After the first has ended in any way, the second
 // continues above its times.
-func TestFileInAnotherProcess(t *testing.T) {
+func TestFileRefusesASecondProcess(t *testing.T) {
 	for _, kill := range []bool{false, true} {
 		dir := t.TempDir()
 		cmd := exec.Command(os.Args[0])
@@ -169,7 +169,7 @@ func TestFileInAnotherProcess(t *testing.T) {
 	}
 }
 
-func TestFileDirectories(t *testing.T) {
+func TestFileNeedsAUsableDirectory(t *testing.T) {
 	full := t.TempDir()
 	fillDisk(t, filepath.Join(full, "worker-3.json"))
 	for name, dir := range map[string]string{"not to be written to": readOnlyDir(t), "a full disk": full} {
@@ -187,7 +187,7 @@ func TestFileDirectories(t *testing.T) {
 
 // A lease on a file is valid as long as the disk accepts its renewals, and no
 // longer.
-func TestFileDiskFillsUp(t *testing.T) {
+func TestFullDiskEndsTheLease(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "worker-3.json")
 	synctest.Test(t, func(t *testing.T) {
@@ -215,7 +215,7 @@ func TestFileDiskFillsUp(t *testing.T) {
 }
 
 // An interrupted write leaves the old content or the new one.
-func TestWriteDurably(t *testing.T) {
+func TestInterruptedWriteLeavesOldOrNew(t *testing.T) {
 	for name, tt := range map[string]struct {
 		before func(t *testing.T, path string)
 		fails  bool

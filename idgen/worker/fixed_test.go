@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-func TestStaticWithoutState(t *testing.T) {
+func TestStaticWithoutStateWarns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
 		k, err := opened(t, "static(7)", Config{Logger: slog.New(slog.NewTextHandler(&log, nil)), Issued: nowMilli}, nil)
@@ -86,7 +86,7 @@ func TestFileGuardsClockAndProcess(t *testing.T) {
 	})
 }
 
-func TestFixedSources(t *testing.T) {
+func TestFixedSourcesReadTheirWorkerID(t *testing.T) {
 	t.Setenv("LEAF_TEST_WORKER", " 12 ")
 	t.Setenv("LEAF_TEST_NONSENSE", "twelve")
 	k, err := opened(t, "env(LEAF_TEST_WORKER)", Config{}, nil)
@@ -116,7 +116,7 @@ func TestFixedSources(t *testing.T) {
 }
 
 // Only fixed worker ids use State. Other sources refuse it.
-func TestStateOfANetworkRegistry(t *testing.T) {
+func TestNetworkRegistryRefusesState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var j logRecorder
 		dir := t.TempDir()

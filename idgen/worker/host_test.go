@@ -22,7 +22,7 @@ func (d *dialHost) wall() time.Time     { return d.wallAt }
 func (d *dialHost) mono() time.Duration { return d.monoAt }
 
 // The clock follows the machine's clock forward and never back.
-func TestClockFollows(t *testing.T) {
+func TestClockNeverGoesBack(t *testing.T) {
 	const s = 1000
 	type step struct{ wall, mono, now int64 } // in ms; mono counts from the start of the process
 	for name, steps := range map[string][]step{
@@ -54,7 +54,7 @@ func TestClockFollows(t *testing.T) {
 }
 
 // Time never goes back for several goroutines that call follow.
-func TestClockAtOnce(t *testing.T) {
+func TestClockNeverGoesBackConcurrently(t *testing.T) {
 	var (
 		c    = clock{host: machine{began: time.Now()}}
 		mono atomic.Int64
@@ -111,7 +111,7 @@ func TestSleepEndsWithItsContext(t *testing.T) {
 }
 
 // A search reads many slots in the time of one read.
-func TestEachAtOnce(t *testing.T) {
+func TestEachRunsConcurrently(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := machine{began: time.Now()}
 		var calls [16]atomic.Int32
@@ -139,7 +139,7 @@ type countingHost struct {
 
 func (c *countingHost) random() uint64 { c.n++; return c.n }
 
-func TestNonce(t *testing.T) {
+func TestNoncesAreRandom(t *testing.T) {
 	if got, want := newNonce(&countingHost{}), fmt.Sprintf("%016x%016x", 1, 2); got != want {
 		t.Errorf("%s; want all 128 bits: %s", got, want)
 	}

@@ -13,7 +13,7 @@ import (
 
 // The limit of a renewed lease only grows. It is never further ahead than the lease
 // and never in the past, so the registry's faults go unnoticed.
-func TestLimit(t *testing.T) {
+func TestLimitOnlyGrows(t *testing.T) {
 	plain := func(int) fakeFaults { return fakeFaults{} }
 	for _, tt := range []struct {
 		name   string
@@ -63,7 +63,7 @@ func TestLimit(t *testing.T) {
 
 // A lease costs one write per renewal, that is, per sixth of the lease: one write
 // per worker and 10 s, and no read.
-func TestWritesOfALease(t *testing.T) {
+func TestRenewalCostsOneWrite(t *testing.T) {
 	for _, lease := range []time.Duration{6 * time.Second, time.Minute, time.Hour} {
 		for _, delay := range []time.Duration{0, 200 * time.Millisecond} {
 			t.Run(fmt.Sprintf("%v, %v an answer", lease, delay), func(t *testing.T) {
@@ -103,7 +103,7 @@ func TestWritesOfALease(t *testing.T) {
 
 // The registry may be away for most of the lease, from any moment on. Only the status
 // shows it.
-func TestAwayIsNotNoticed(t *testing.T) {
+func TestShortOutageIsNotNoticed(t *testing.T) {
 	for phase := time.Duration(0); phase < 10*time.Second; phase += 1700 * time.Millisecond {
 		for _, away := range []fakeFaults{{away: true}, {hangs: true}, {deny: 1}} {
 			t.Run(fmt.Sprintf("%+v at %v", away, phase), func(t *testing.T) {
@@ -137,7 +137,7 @@ func TestAwayIsNotNoticed(t *testing.T) {
 // If the registry is away for longer than the lease, the worker id is lost when its bound
 // has passed, and not before. The process takes its own worker id again as soon as the registry is
 // back, before other processes may take it.
-func TestAwayTooLong(t *testing.T) {
+func TestLongOutageLosesTheWorkerID(t *testing.T) {
 	for _, faults := range []fakeFaults{{away: true}, {hangs: true}, {deny: 1}, {delay: 8 * time.Second, lose: 1}} {
 		t.Run(fmt.Sprintf("%+v", faults), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -173,7 +173,7 @@ func TestAwayTooLong(t *testing.T) {
 }
 
 // A worker id that another process has taken is lost at once, and not taken back.
-func TestLostToAnother(t *testing.T) {
+func TestTakenWorkerIDIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(2)
 		k := mustHold(t, f.source(), Config{Workers: 2})
@@ -195,7 +195,7 @@ func TestLostToAnother(t *testing.T) {
 
 // A document that was edited into garbage is named in the error when the worker id is lost,
 // and in the status before.
-func TestGarbage(t *testing.T) {
+func TestGarbageIsNamedInErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(1)
 		var j logRecorder
@@ -229,7 +229,7 @@ func (p *pausingHost) wall() time.Time {
 
 // A process that pauses past its bound has lost the worker id, at any point of a
 // renewal: the registry may have been wiped before the next put.
-func TestPausedWhileRenewing(t *testing.T) {
+func TestPausedProcessLosesTheWorkerID(t *testing.T) {
 	for reading := range int64(8) {
 		t.Run(fmt.Sprint("before reading ", reading+1), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -250,9 +250,9 @@ func TestPausedWhileRenewing(t *testing.T) {
 	}
 }
 
-// TestClone: a snapshot of a virtual machine is started while the machine runs. Both have the same
+// TestCloneEndsOneLease: a snapshot of a virtual machine is started while the machine runs. Both have the same
 // nonce. The first process that reads a document that it never wrote loses its worker id.
-func TestClone(t *testing.T) {
+func TestCloneEndsOneLease(t *testing.T) {
 	if RaceEnabled {
 		return // the test reads a running keeper's memory; it also runs with the simulation
 	}
@@ -322,9 +322,9 @@ func (s *refusedServer) Get(ctx context.Context, slot int) (Doc, Version, error)
 	return s.fakeRegistry.Get(ctx, slot)
 }
 
-// TestRefusedAndServed: a renewal is refused without a reason, and its document is read nevertheless.
+// TestRefusedRenewalContinuesTheLease: a renewal is refused without a reason, and its document is read nevertheless.
 // The lease continues from the document that was confirmed.
-func TestRefusedAndServed(t *testing.T) {
+func TestRefusedRenewalContinuesTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := mustHold(t, Source{Slots: &refusedServer{fakeRegistry: newFake(1), n: 3}}, Config{Workers: 1})
 		since := k.Status().Since
@@ -346,7 +346,7 @@ func (h *adjustableHost) wall() time.Time { return h.host.wall().Add(time.Durati
 // A clock that is far from the registry's is logged once and shown in the
 // status. A clock that jumps while the process runs is noticed at the next
 // renewal.
-func TestClockOffset(t *testing.T) {
+func TestClockOffsetIsLoggedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var j logRecorder
 		f := newFake(8)
@@ -390,7 +390,7 @@ func TestClockOffset(t *testing.T) {
 }
 
 // Spares created by a process with a clock that is ahead block no other process.
-func TestSparesOfAClockAhead(t *testing.T) {
+func TestSparesOfAFastClockBlockNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeRegistry{}
 		h := &adjustableHost{host: machine{began: time.Now()}}
@@ -408,7 +408,7 @@ func TestSparesOfAClockAhead(t *testing.T) {
 }
 
 // A process works without the registry's clock if it has none.
-func TestNoClockToCompare(t *testing.T) {
+func TestRegistryWithoutClockWorks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src := newFake(1).source()
 		src.Time = func(ctx context.Context) (time.Time, error) {

@@ -41,7 +41,7 @@ func TestKeeperIsLazy(t *testing.T) {
 
 // Close works for a keeper that was never used, and repeatedly.
 // The source is closed once, and only if it was opened.
-func TestClose(t *testing.T) {
+func TestCloseClosesTheSourceOnce(t *testing.T) {
 	for name, use := range map[string]func(t *testing.T, f *fakeRegistry, k *Keeper) (opened int){
 		"unused": func(*testing.T, *fakeRegistry, *Keeper) int { return 0 },
 		"held":   func(t *testing.T, f *fakeRegistry, k *Keeper) int { k.Wait(t.Context()); return 1 },
@@ -98,7 +98,7 @@ func TestClose(t *testing.T) {
 }
 
 // The time that is returned to the registry covers exactly the ids that were issued.
-func TestGivenBack(t *testing.T) {
+func TestReturnedTimeCoversIssuedIDs(t *testing.T) {
 	for name, tt := range map[string]struct {
 		issued func(s *Status) time.Time
 		want   func(s *Status) time.Time
@@ -141,7 +141,7 @@ func TestGivenBack(t *testing.T) {
 }
 
 // A process that ends at any point of a take returns the worker id.
-func TestClosedDuringATake(t *testing.T) {
+func TestCloseDuringATakeReturnsTheID(t *testing.T) {
 	for after := time.Duration(0); after < 500*time.Millisecond; after += 10 * time.Millisecond {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFake(4)
@@ -193,7 +193,7 @@ func TestCloseDoesNotHang(t *testing.T) {
 
 // Wait waits until the first failure. After it Wait fails at once,
 // with the error of the last search and the time of the next one.
-func TestWait(t *testing.T) {
+func TestWaitFailsAfterTheFirstFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(2)
 		f.set(fakeFaults{hangs: true})
@@ -287,7 +287,7 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 
 // After an outage in which the worker id was lost, calls do not
 // wait for a slot with ids that are not safe yet.
-func TestQuarantineAfterAFailure(t *testing.T) {
+func TestCallsDoNotWaitForAQuarantine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(1)
 		k := mustHold(t, f.source(), Config{Workers: 1})
@@ -308,7 +308,7 @@ func TestQuarantineAfterAFailure(t *testing.T) {
 }
 
 // The log has a line for each change, and no others.
-func TestLog(t *testing.T) {
+func TestEachChangeIsLoggedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var j logRecorder
 		f := newFake(2)
@@ -366,7 +366,7 @@ func TestLog(t *testing.T) {
 // search found one.
 
 // Opening a source is retried, and its error is part of every error.
-func TestSourceThatDoesNotOpen(t *testing.T) {
+func TestOpeningASourceIsRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, opened := newFake(1), 0
 		away := errors.New("leafsql: nobody is there")
@@ -403,7 +403,7 @@ func TestSourceThatDoesNotOpen(t *testing.T) {
 // The pauses between failing searches grow. They are seconds at
 // first, so that the end of an outage is noticed soon, and long if retrying soon does
 // not help.
-func TestPauses(t *testing.T) {
+func TestPausesBetweenSearchesGrow(t *testing.T) {
 	for name, tt := range map[string]struct {
 		err         error
 		least, most int // searches in the second to the fifth minute
@@ -471,7 +471,7 @@ func (a *changeRecorder) onChange(ctx context.Context, worker int, d Doc, held b
 
 // OnChange is called once after a worker id was taken and once after it was
 // returned or lost, in that order, in all cases.
-func TestOnChange(t *testing.T) {
+func TestOnChangeIsCalledInOrder(t *testing.T) {
 	uses := map[string]func(t *testing.T, f *fakeRegistry, k *Keeper) (leases int){
 		"closed": func(t *testing.T, f *fakeRegistry, k *Keeper) int { k.Wait(t.Context()); return 1 },
 		"closed later": func(t *testing.T, f *fakeRegistry, k *Keeper) int {

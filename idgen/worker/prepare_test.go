@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-func TestPrepare(t *testing.T) {
+func TestPrepareChecksTermsAndContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeRegistry{}
 		open := func(context.Context) (Source, error) { return f.source(), nil }
@@ -48,8 +48,8 @@ func (m hookedRegistry) Put(ctx context.Context, slot int, d Doc, expected Versi
 	return m.fakeRegistry.Put(ctx, slot, d, expected)
 }
 
-// TestPrepareWiped: a registry that is wiped during Prepare is prepared again, and no longer counts as declared new.
-func TestPrepareWiped(t *testing.T) {
+// TestWipedRegistryIsPreparedAgain: a registry that is wiped during Prepare is prepared again, and no longer counts as declared new.
+func TestWipedRegistryIsPreparedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, batches := &fakeRegistry{}, 0
 		m := hookedRegistry{fakeRegistry: f, before: func(_ context.Context, slot int, d Doc) error {
@@ -72,8 +72,8 @@ func TestPrepareWiped(t *testing.T) {
 	})
 }
 
-// TestPrepareDenied: for a registry that refuses writes Prepare returns an error soon, without thousands of attempts.
-func TestPrepareDenied(t *testing.T) {
+// TestPrepareFailsSoonIfDenied: for a registry that refuses writes Prepare returns an error soon, without thousands of attempts.
+func TestPrepareFailsSoonIfDenied(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, tries := newFakeOf(0, Config{}), 0
 		m := hookedRegistry{fakeRegistry: f, before: func(_ context.Context, slot int, d Doc) error {

@@ -70,7 +70,7 @@ func TestWipeTakesNobodysWorkerID(t *testing.T) {
 
 // Nor does it in a second wipe while a starting process gives holders the time
 // to put back the documents that the first wipe removed.
-func TestWipedAgain(t *testing.T) {
+func TestSecondWipeLosesNoWorkerID(t *testing.T) {
 	for at := range 5 {
 		t.Run(fmt.Sprint(at), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -102,7 +102,7 @@ func TestWipedAgain(t *testing.T) {
 // A holder puts its document back over a document that is older than its take, as after a fail-over, and
 // over one that a starting process created in a missing slot. It
 // never overwrites a slot that another process holds.
-func TestPutBackOver(t *testing.T) {
+func TestHolderPutsItsDocumentBack(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		left Doc
@@ -138,7 +138,7 @@ func TestPutBackOver(t *testing.T) {
 
 // Long after the last renewal nothing is put back, since another process may have passed the
 // quarantine. Nor is it if the registry is used with another lease or layout.
-func TestPutBackTooLate(t *testing.T) {
+func TestNothingIsPutBackLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFakeOf(1, Config{Lease: 3 * time.Minute})
 		k := mustHold(t, f.source(), Config{Workers: 1, Lease: 3 * time.Minute})
@@ -179,7 +179,7 @@ func (f insertingRegistry) Put(ctx context.Context, slot int, d Doc, expected Ve
 
 // If a source sets Inserts, no process loses its worker id in a wipe either,
 // nor in an outage long after it: a holder has adopted the new registry.
-func TestWipeWhereMissingDocumentsTakeAnyPut(t *testing.T) {
+func TestWipeWithInsertsLosesNoWorkerID(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var j logRecorder
 		f := newFake(2)
@@ -204,7 +204,7 @@ func TestWipeWhereMissingDocumentsTakeAnyPut(t *testing.T) {
 
 // A declaration as new ends with a wipe of the registry. The history of slots is then unknown to the process
 // that declared it, as to all others.
-func TestDeclaredNewOnce(t *testing.T) {
+func TestDeclarationAsNewEndsWithAWipe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeRegistry{}
 		mustHold(t, f.source(), Config{Workers: 4, NewRegistry: true})

@@ -19,8 +19,8 @@ func fullRegistry(n int, cfg Config, rest time.Duration) *fakeRegistry {
 	return f
 }
 
-// TestNoSlotToTake: the error of a search that finds no slot, and the duration of the search.
-func TestNoSlotToTake(t *testing.T) {
+// TestSearchWithoutASlotFails: the error of a search that finds no slot, and the duration of the search.
+func TestSearchWithoutASlotFails(t *testing.T) {
 	for name, tt := range map[string]struct {
 		rest    time.Duration
 		garbage bool
@@ -48,8 +48,8 @@ func TestNoSlotToTake(t *testing.T) {
 	}
 }
 
-// TestStaleVerdict: the readings of an earlier search may be out of date.
-func TestStaleVerdict(t *testing.T) {
+// TestStaleVerdictIsNotUsed: the readings of an earlier search may be out of date.
+func TestStaleVerdictIsNotUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := fullRegistry(1, Config{}, time.Minute)
 		time.AfterFunc(500*time.Millisecond, func() { f.write(0, freeDoc(milliTime(1))) })
@@ -120,9 +120,9 @@ func TestFullRegistryFreesOne(t *testing.T) {
 	})
 }
 
-// TestContendedSearchGoesOn: a registry that answers is not away, even if other processes are always
+// TestContendedSearchContinues: a registry that answers is not away, even if other processes are always
 // faster. Waiting calls fail after some seconds.
-func TestContendedSearchGoesOn(t *testing.T) {
+func TestContendedSearchContinues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(4)
 		f.set(fakeFaults{deny: 1})
@@ -167,7 +167,7 @@ func (s *switchingRegistry) Get(ctx context.Context, slot int) (Doc, Version, er
 // A take is void if the registry changed during it, or if that can't be determined.
 // It ends the search, and its document does not make the history of the slot
 // known.
-func TestVoidTake(t *testing.T) {
+func TestVoidTakeEndsTheSearch(t *testing.T) {
 	for name, tt := range map[string]struct {
 		answers []string
 		waits   time.Duration
@@ -202,7 +202,7 @@ func TestVoidTake(t *testing.T) {
 
 // A process that takes a slot whose document was written under another identity of the registry
 // waits until unknown leases have ended.
-func TestDocumentOfAnotherRegistry(t *testing.T) {
+func TestForeignDocumentIsQuarantined(t *testing.T) {
 	for registry, waits := range map[string]time.Duration{"r": 0, "": unknownWait, "before": unknownWait} {
 		t.Run(registry, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -225,7 +225,7 @@ func TestDocumentOfAnotherRegistry(t *testing.T) {
 
 // The slot that Last returns is tried first if it is free. Last is called in
 // a search, but not in a renewal.
-func TestLast(t *testing.T) {
+func TestLastSlotIsTriedFirst(t *testing.T) {
 	for name, tt := range map[string]struct {
 		last int
 		ok   bool
@@ -263,7 +263,7 @@ func TestLast(t *testing.T) {
 
 // No worker id is taken while Config.Check returns an error: a process with a clock past the
 // layout's end never takes one.
-func TestCheck(t *testing.T) {
+func TestCheckPreventsTakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(8)
 		var ok atomic.Bool
@@ -288,7 +288,7 @@ func TestCheck(t *testing.T) {
 
 // After an outage in which all processes lost their worker ids, each takes its own
 // again at once.
-func TestOwnSlotsAfterAnOutage(t *testing.T) {
+func TestOwnSlotsAreRetaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const holders, slots = 12, 16
 		cfg := Config{Workers: slots, Lease: 12 * time.Second, Issued: nowMilli}
@@ -314,7 +314,7 @@ func TestOwnSlotsAfterAnOutage(t *testing.T) {
 
 // Of many processes that crash one after another none has to wait if the
 // registry existed before.
-func TestLivesWithoutClose(t *testing.T) {
+func TestCrashedProcessesDoNotWait(t *testing.T) {
 	for name, first := range map[string]Config{
 		"declared new": {NewRegistry: true},
 		"in use":       {},
@@ -368,7 +368,7 @@ func (c *crashingRegistry) Put(ctx context.Context, slot int, d Doc, expected Ve
 }
 
 // Processes that start searching together do not all try the same slots.
-func TestStartsAtOnce(t *testing.T) {
+func TestConcurrentStartsTryDifferentSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(1024)
 		f.set(fakeFaults{delay: 10 * time.Millisecond})

@@ -181,8 +181,8 @@ func TestSimulationFindsWhatIsImpossible(t *testing.T) {
 	}
 }
 
-// TestDocumented compares the two lists in docs/design/leases.md with the combinations that are tested.
-func TestDocumented(t *testing.T) {
+// TestDesignPageListsTestedFaults compares the two lists in docs/design/leases.md with the combinations that are tested.
+func TestDesignPageListsTestedFaults(t *testing.T) {
 	text, err := os.ReadFile("../../docs/design/leases.md")
 	if err != nil {
 		t.Fatal(err)

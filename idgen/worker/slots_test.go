@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestDocRoundTrip(t *testing.T) {
+func TestDocRoundTrips(t *testing.T) {
 	for _, tt := range []struct {
 		doc  Doc
 		text string

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-func TestOptionsOnly(t *testing.T) {
+func TestOnlyRefusesUnknownOptions(t *testing.T) {
 	for _, tt := range []struct {
 		opts  Options
 		known []string
@@ -40,7 +40,7 @@ func registered(t *testing.T, name string, parse parser) {
 	t.Cleanup(func() { sources.Delete(name) })
 }
 
-func TestRegister(t *testing.T) {
+func TestRegisterRefusesBadNames(t *testing.T) {
 	nothing := func(string, Options) (func(context.Context) (Source, error), error) { return nil, nil }
 	registered(t, "test-z", nothing)
 	registered(t, "test-a", nothing)
@@ -64,7 +64,7 @@ func TestRegister(t *testing.T) {
 	}
 }
 
-func TestLookup(t *testing.T) {
+func TestLookupOpensTheSource(t *testing.T) {
 	failed := errors.New("no")
 	var got []any
 	registered(t, "test", func(address string, opts Options) (func(context.Context) (Source, error), error) {

@@ -12,7 +12,7 @@ import (
 	"github.com/leafsql/leafsql/testutil/stopwatch"
 )
 
-func TestOptions(t *testing.T) {
+func TestOptionsAreChecked(t *testing.T) {
 	for _, c := range []struct {
 		address string
 		opts    worker.Options
@@ -35,8 +35,8 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// TestAccess leases with the TLS settings and the user of a DSN, and not without them.
-func TestAccess(t *testing.T) {
+// TestAccessNeedsTLSAndUser leases with the TLS settings and the user of a DSN, and not without them.
+func TestAccessNeedsTLSAndUser(t *testing.T) {
 	t.Parallel()
 	s := etcdtest.Start(t, etcdtest.Config{TLS: true, Password: "secret"})
 	right := worker.Options{"TLS": "true", "CA": s.CertFile, "Cert": s.CertFile, "Key": s.KeyFile, "Username": "root", "Password": "secret", "Prefix": "a/b"}
@@ -86,7 +86,7 @@ func TestAccess(t *testing.T) {
 
 // Calls do not wait for a cluster that does not answer: they fail at once, and the search
 // is repeated.
-func TestNobodyAnswers(t *testing.T) {
+func TestUnansweredCallsFailAtOnce(t *testing.T) {
 	t.Parallel()
 	open, err := openDSN("127.0.0.1:1,127.0.0.1:2", nil)
 	if err != nil {

@@ -176,22 +176,22 @@ func (h keyEditor) copyTo(to clientv3.Config) (restore func() error, err error) 
 
 func BenchmarkWorker(b *testing.B) { workertest.Registry(startPair(b).fixture).Bench(b) }
 
-func TestLostReply(t *testing.T) {
+func TestLostReplyWritesOnce(t *testing.T) {
 	t.Parallel()
 	p := startPair(t)
 	workertest.Registry(p.fixture).LostReply(t, func() { p.proxy.Drop(netfault.ToClient) }, p.proxy.Heal)
 }
 
-// TestSilentServer uses a server that accepts connections but does not answer on the first ones, as a starting server may.
-func TestSilentServer(t *testing.T) {
+// TestSilentServerDelaysNoLease uses a server that accepts connections but does not answer on the first ones, as a starting server may.
+func TestSilentServerDelaysNoLease(t *testing.T) {
 	t.Parallel()
 	p := startPair(t)
 	p.proxy.Silence(3)
 	leasetest.Keep(t, p.fixture(t).Open, worker.Config{Workers: 4, NewRegistry: true})
 }
 
-// TestFrozenServer freezes each of three servers, including the leader, while processes start and a holder continues.
-func TestFrozenServer(t *testing.T) {
+// TestFrozenServerDelaysNoLease freezes each of three servers, including the leader, while processes start and a holder continues.
+func TestFrozenServerDelaysNoLease(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.StartCluster(t, etcdtest.Config{})
 	cfg := config(c.Nodes[:]...)

@@ -14,9 +14,9 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestLayoutsOfSources issues ids in layouts with few worker ids and with data centres, with
+// TestEverySourceFillsItsLayouts issues ids in layouts with few worker ids and with data centres, with
 // every source of worker ids.
-func TestLayoutsOfSources(t *testing.T) {
+func TestEverySourceFillsItsLayouts(t *testing.T) {
 	db, err := sql.Open("mysql", mysqltest.Database(t))
 	if err != nil {
 		t.Fatal(err)

@@ -21,7 +21,7 @@ var durable = []string{"--innodb-flush-log-at-trx-commit=1", "--sync-binlog=1"}
 
 // All processes get the same identity of a server between two of its starts. A server
 // that does not flush each commit has another identity after each start.
-func TestIdentity(t *testing.T) {
+func TestIdentityChangesWithARestart(t *testing.T) {
 	for _, kind := range kinds {
 		for _, tt := range []struct {
 			name  string
@@ -97,7 +97,7 @@ func identities(t *testing.T, s *mysqltest.Server, warns bool) string {
 
 // The identity contains the second of the server's start. It is read after this second, so that the server cannot be
 // restarted within it. It also distinguishes a server with a clock that was set back.
-func TestSecondOfTheStart(t *testing.T) {
+func TestIdentityContainsTheStart(t *testing.T) {
 	for _, kind := range kinds {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()

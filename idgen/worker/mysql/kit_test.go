@@ -157,8 +157,8 @@ func (p *pair) copy(to *mysqltest.Server, table string) (restore func() error, e
 	return func() error { return execute(to, statements...) }, rows.Err()
 }
 
-// TestSilentServer uses a server that accepts connections but does not answer on the first ones, as a starting server may.
-func TestSilentServer(t *testing.T) {
+// TestSilentServerDelaysNoLease uses a server that accepts connections but does not answer on the first ones, as a starting server may.
+func TestSilentServerDelaysNoLease(t *testing.T) {
 	for _, kind := range kinds {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()

@@ -37,7 +37,7 @@ func doc(owner string) worker.Doc {
 }
 
 // Documents are read unchanged under all character sets and modes of a DSN.
-func TestSessions(t *testing.T) {
+func TestDocumentsAreReadUnchanged(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		dsn := server.Database(t)
 		reference := Open(openPool(t, dsn, ""), Config{Create: true}).Slots
@@ -68,7 +68,7 @@ func TestSessions(t *testing.T) {
 }
 
 // Connections without autocommit are refused, as they would lose acknowledged writes.
-func TestAutocommit(t *testing.T) {
+func TestAutocommitOffIsRefused(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		db := openPool(t, server.Database(t), "autocommit=0")
 		k, err := worker.Keep(func(context.Context) (worker.Source, error) { return Open(db, Config{Create: true}), nil }, worker.Config{NewRegistry: true})
@@ -84,7 +84,7 @@ func TestAutocommit(t *testing.T) {
 
 // The errors for a missing table, a table that the user may not write, and a wrong password
 // have a hint.
-func TestTableErrors(t *testing.T) {
+func TestTableErrorsHaveHints(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		db := openPool(t, server.Database(t), "")
 		_, _, err := Open(db, Config{}).Slots.Get(t.Context(), 0)
@@ -147,7 +147,7 @@ func TestTableErrors(t *testing.T) {
 
 // A table with a key that is not unique can have two rows for a worker id, and two processes would each
 // change one of them. No process takes this worker id.
-func TestTwoRows(t *testing.T) {
+func TestTwoRowsAreRefused(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		db := openPool(t, server.Database(t), "")
 		slots := Open(db, Config{Create: true}).Slots
@@ -172,7 +172,7 @@ func TestTwoRows(t *testing.T) {
 
 // The errors for a missing table and for a read-only server have one hint each, and processes continue soon after the problem
 // is fixed.
-func TestMended(t *testing.T) {
+func TestFixedServerIsUsedSoon(t *testing.T) {
 	for _, kind := range kinds {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
@@ -217,7 +217,7 @@ func TestMended(t *testing.T) {
 }
 
 // An error after which nothing was written is a refusal, so that the writer reads the slot again.
-func TestConflicts(t *testing.T) {
+func TestConflictsAreRefusals(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		db := openPool(t, server.Database(t), "")
 		slots := Open(db, Config{Create: true}).Slots
@@ -240,7 +240,7 @@ func TestConflicts(t *testing.T) {
 }
 
 // A write may have been executed if its reply is lost, and is stored once.
-func TestLostReply(t *testing.T) {
+func TestLostReplyWritesOnce(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		cfg, err := mysql.ParseDSN(server.Database(t))
 		if err != nil {
@@ -284,7 +284,7 @@ func TestLostReply(t *testing.T) {
 }
 
 // A worker id that is held costs one write per renewal, and no read.
-func TestStatements(t *testing.T) {
+func TestRenewalIsOneStatement(t *testing.T) {
 	for _, kind := range kinds {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()

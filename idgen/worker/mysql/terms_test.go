@@ -16,9 +16,9 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestTerms: processes with another lease or layout are refused. The steps under the heading that the error names change both for a
+// TestOtherTermsAreRefused: processes with another lease or layout are refused. The steps under the heading that the error names change both for a
 // table with ids, and new ids are above the old ones.
-func TestTerms(t *testing.T) {
+func TestOtherTermsAreRefused(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		t.Run(server.Name, func(t *testing.T) {
 			t.Parallel()

@@ -37,9 +37,9 @@ func (l *lines) String() string {
 	return l.text.String()
 }
 
-// TestQuiet: go-redis logs nothing for this package's clients if their servers fail. It logs the lines of other clients with their
+// TestGoRedisLogsNothing: go-redis logs nothing for this package's clients if their servers fail. It logs the lines of other clients with their
 // place in the code.
-func TestQuiet(t *testing.T) {
+func TestGoRedisLogsNothing(t *testing.T) {
 	var out lines
 	redis.SetLogger(quietLogger{log.New(&out, "redis: ", log.Lshortfile)})
 	t.Cleanup(func() { redis.SetLogger(quietLogger{log.Default()}) })

@@ -46,8 +46,8 @@ func calls(tb testing.TB, client redis.UniversalClient) func(command string) int
 	}
 }
 
-// TestRequests counts the commands of a worker id in a registry in use: at the take, and while it is held.
-func TestRequests(t *testing.T) {
+// TestRequestsAreFew counts the commands of a worker id in a registry in use: at the take, and while it is held.
+func TestRequestsAreFew(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, redistest.Config{})
 	client := redis.NewUniversalClient(s.Options())
@@ -74,9 +74,9 @@ func TestRequests(t *testing.T) {
 	k.Close()
 }
 
-// TestRestart restarts a server that loses nothing. Clients cannot know that it lost nothing: holders of
+// TestRestartKeepsHolders restarts a server that loses nothing. Clients cannot know that it lost nothing: holders of
 // worker ids continue, and a process that needs one waits.
-func TestRestart(t *testing.T) {
+func TestRestartKeepsHolders(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, redistest.Config{})
 	c := worker.Config{Lease: 30 * time.Second, Workers: 4} // longer than the restart
@@ -102,16 +102,16 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// TestSilentServer uses a server that accepts connections but does not answer on the first ones, as a starting server may.
-func TestSilentServer(t *testing.T) {
+// TestSilentServerDelaysNoLease uses a server that accepts connections but does not answer on the first ones, as a starting server may.
+func TestSilentServerDelaysNoLease(t *testing.T) {
 	t.Parallel()
 	p := netfault.Start(t, redistest.Start(t, redistest.Config{}).Addr)
 	p.Silence(3)
 	leasetest.Keep(t, opening(Config{Servers: []string{p.Addr()}}), worker.Config{Workers: 4, NewRegistry: true})
 }
 
-// TestLostReply loses the reply of a write that was executed.
-func TestLostReply(t *testing.T) {
+// TestLostReplyWritesOnce loses the reply of a write that was executed.
+func TestLostReplyWritesOnce(t *testing.T) {
 	t.Parallel()
 	p := netfault.Start(t, redistest.Start(t, redistest.Config{}).Addr)
 	workertest.Registry(func(testing.TB) workertest.Fixture {
@@ -119,8 +119,8 @@ func TestLostReply(t *testing.T) {
 	}).LostReply(t, func() { p.Drop(netfault.ToClient) }, p.Heal)
 }
 
-// TestUser uses a user with only the rights that the documentation lists, and TLS.
-func TestUser(t *testing.T) {
+// TestDocumentedRightsSuffice uses a user with only the rights that the documentation lists, and TLS.
+func TestDocumentedRightsSuffice(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, redistest.Config{Password: "s3cret", TLS: true})
 	client := redis.NewUniversalClient(s.Options())
@@ -158,8 +158,8 @@ func TestUser(t *testing.T) {
 	}
 }
 
-// TestReplica configures a replica in place of a primary.
-func TestReplica(t *testing.T) {
+// TestReplicaIsRefused configures a replica in place of a primary.
+func TestReplicaIsRefused(t *testing.T) {
 	t.Parallel()
 	r := redistest.StartReplicated(t, redistest.Config{})
 	src, err := Open(Config{Servers: []string{r.Nodes[1].Addr}})
@@ -207,8 +207,8 @@ func TestReplicasAreWaitedFor(t *testing.T) {
 	}
 }
 
-// TestPolicy: one warning is logged for a server that evicts keys.
-func TestPolicy(t *testing.T) {
+// TestEvictingServerIsLogged: one warning is logged for a server that evicts keys.
+func TestEvictingServerIsLogged(t *testing.T) {
 	t.Parallel()
 	for policy, want := range map[string]int{"noeviction": 0, "allkeys-lru": 1} {
 		s := redistest.Start(t, redistest.Config{Lines: []string{"maxmemory-policy " + policy}})
@@ -231,8 +231,8 @@ func TestPolicy(t *testing.T) {
 	}
 }
 
-// TestFrozenSentinel freezes each Sentinel, including the one that was used last, while the primary is looked up.
-func TestFrozenSentinel(t *testing.T) {
+// TestFrozenSentinelIsSkipped freezes each Sentinel, including the one that was used last, while the primary is looked up.
+func TestFrozenSentinelIsSkipped(t *testing.T) {
 	t.Parallel()
 	r := redistest.StartReplicated(t, redistest.Config{})
 	src, err := Open(of(r.Options()))
@@ -263,8 +263,8 @@ func TestFrozenSentinel(t *testing.T) {
 	}
 }
 
-// TestFrozenNode freezes each node of a cluster except the one with the documents.
-func TestFrozenNode(t *testing.T) {
+// TestFrozenNodesDelayNoLease freezes each node of a cluster except the one with the documents.
+func TestFrozenNodesDelayNoLease(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, redistest.Config{Lines: []string{"cluster-require-full-coverage no"}})
 	lease, open := worker.Config{Workers: 8}, opening(of(c.Options()))

@@ -9,7 +9,7 @@ import (
 	"github.com/leafsql/leafsql/idgen/worker"
 )
 
-func TestParse(t *testing.T) {
+func TestParseReadsOptions(t *testing.T) {
 	cfg, err := parse("h1,h2:7,h3", worker.Options{
 		"Master": "m", "Username": "u", "Password": "p", "SentinelUsername": "su", "SentinelPassword": "sp",
 		"Database": "2", "Prefix": "shop", "Replicas": "2",
@@ -23,7 +23,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-func TestMistakes(t *testing.T) {
+func TestParseRefusesMistakes(t *testing.T) {
 	for address, opts := range map[string]worker.Options{
 		"":         nil,
 		"h1:":      nil,

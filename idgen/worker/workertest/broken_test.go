@@ -18,9 +18,9 @@ import (
 // test the engine and its local state.
 var engineParts = []string{"OwnSlotAgain"}
 
-// TestKitSees runs the kit on registries that break one rule each. The parts that test this
+// TestKitDetectsBrokenRegistries runs the kit on registries that break one rule each. The parts that test this
 // rule must fail.
-func TestKitSees(t *testing.T) {
+func TestKitDetectsBrokenRegistries(t *testing.T) {
 	seen, parts := slices.Clone(engineParts), append(rules, leases...)
 	for _, b := range breakages {
 		t.Run(b.is, func(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestMemory(t *testing.T) {
+func TestMemoryPassesTheKit(t *testing.T) {
 	for name, f := range map[string]Faults{
 		"Good":   {},
 		"Slow":   {Delay: 20 * time.Millisecond},

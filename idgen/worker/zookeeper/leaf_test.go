@@ -57,8 +57,8 @@ func keepBeside(t *testing.T, cfg Config, first int, c worker.Config) (*worker.K
 	}
 }
 
-// TestBesideJavaLeaf starts both, one after the other and together: no worker id has two owners.
-func TestBesideJavaLeaf(t *testing.T) {
+// TestJavaLeafSharesNoWorkerID starts both, one after the other and together: no worker id has two owners.
+func TestJavaLeafSharesNoWorkerID(t *testing.T) {
 	t.Parallel()
 	cfg := Config{Servers: []string{zktest.Start(t, zktest.Config{}).Addr}, Name: "shop"}
 	var (
@@ -99,8 +99,8 @@ func TestBesideJavaLeaf(t *testing.T) {
 	wg.Wait()
 }
 
-// TestAllAreJavaLeafs: no worker id is free.
-func TestAllAreJavaLeafs(t *testing.T) {
+// TestRegistryOfJavaLeafsIsFull: no worker id is free.
+func TestRegistryOfJavaLeafsIsFull(t *testing.T) {
 	t.Parallel()
 	cfg := Config{Servers: []string{zktest.Start(t, zktest.Config{}).Addr}, Name: "shop"}
 	l := leaf(t, cfg, 1)
@@ -111,9 +111,9 @@ func TestAllAreJavaLeafs(t *testing.T) {
 	}
 }
 
-// TestJavaLeafComesToAWorkerID starts Java Leafs until their numbers reach a worker id that is held. The holder gives it up before a
+// TestJavaLeafEndsALease starts Java Leafs until their numbers reach a worker id that is held. The holder gives it up before a
 // Java Leaf gets it, and takes another one.
-func TestJavaLeafComesToAWorkerID(t *testing.T) {
+func TestJavaLeafEndsALease(t *testing.T) {
 	t.Parallel()
 	cfg := Config{Servers: []string{zktest.Start(t, zktest.Config{}).Addr}, Name: "shop"}
 	l := leaf(t, cfg, 1)
@@ -141,9 +141,9 @@ func TestJavaLeafComesToAWorkerID(t *testing.T) {
 	}
 }
 
-// TestJavaLeafThatHasGone: if no other worker id is free, a process takes the number of a Java Leaf that has gone. It issues later
+// TestNumberOfAGoneJavaLeafIsTaken: if no other worker id is free, a process takes the number of a Java Leaf that has gone. It issues later
 // times than that one may have issued. The Java Leaf gets a new number when it returns.
-func TestJavaLeafThatHasGone(t *testing.T) {
+func TestNumberOfAGoneJavaLeafIsTaken(t *testing.T) {
 	t.Parallel()
 	cfg := Config{Servers: []string{zktest.Start(t, zktest.Config{}).Addr}, Name: "shop"}
 	c := client(t, cfg)

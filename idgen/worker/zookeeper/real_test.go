@@ -49,8 +49,8 @@ func opening(cfg Config) leasetest.Open {
 	return func(context.Context) (worker.Source, error) { return Open(cfg) }
 }
 
-// TestRequests counts the requests of a worker id in a registry in use: at the take, and while it is held.
-func TestRequests(t *testing.T) {
+// TestRequestsAreFew counts the requests of a worker id in a registry in use: at the take, and while it is held.
+func TestRequestsAreFew(t *testing.T) {
 	t.Parallel()
 	p := netfault.Start(t, zktest.Start(t, zktest.Config{}).Addr)
 	cfg := Config{Servers: []string{p.Addr()}}
@@ -100,8 +100,8 @@ func TestRequests(t *testing.T) {
 	k.Close()
 }
 
-// TestClock: the server's clock equals this machine's, on which it runs, each time it is read.
-func TestClock(t *testing.T) {
+// TestClockIsTheServers: the server's clock equals this machine's, on which it runs, each time it is read.
+func TestClockIsTheServers(t *testing.T) {
 	t.Parallel()
 	cfg := Config{Servers: []string{zktest.Start(t, zktest.Config{}).Addr}}
 	src, err := Open(cfg)
@@ -121,9 +121,9 @@ func TestClock(t *testing.T) {
 	}
 }
 
-// TestDisconnected cuts a holder off: the next renewal uses a new connection. If it can't connect, the holder stops at its
+// TestDisconnectedHolderStopsAtItsBound cuts a holder off: the next renewal uses a new connection. If it can't connect, the holder stops at its
 // bound, and continues when it can.
-func TestDisconnected(t *testing.T) {
+func TestDisconnectedHolderStopsAtItsBound(t *testing.T) {
 	t.Parallel()
 	p := netfault.Start(t, zktest.Start(t, zktest.Config{}).Addr)
 	k := leasetest.Keep(t, opening(Config{Servers: []string{p.Addr()}}), worker.Config{Workers: 4, Lease: 20 * time.Second, NewRegistry: true})
@@ -154,8 +154,8 @@ func TestDisconnected(t *testing.T) {
 	leasetest.Eventually(t, "its worker id again", func() bool { return k.Status().Phase == "holding" && k.Status().Worker == held.Worker })
 }
 
-// TestServersThatAreNotThere: servers that do not exist are skipped, in any order.
-func TestServersThatAreNotThere(t *testing.T) {
+// TestMissingServersAreSkipped: servers that do not exist are skipped, in any order.
+func TestMissingServersAreSkipped(t *testing.T) {
 	t.Parallel()
 	s := zktest.Start(t, zktest.Config{})
 	for range 3 {
@@ -164,16 +164,16 @@ func TestServersThatAreNotThere(t *testing.T) {
 	}
 }
 
-// TestSilentServer uses a server that accepts connections but does not answer on the first ones, as a starting server may.
-func TestSilentServer(t *testing.T) {
+// TestSilentServerDelaysNoLease uses a server that accepts connections but does not answer on the first ones, as a starting server may.
+func TestSilentServerDelaysNoLease(t *testing.T) {
 	t.Parallel()
 	p := netfault.Start(t, zktest.Start(t, zktest.Config{}).Addr)
 	p.Silence(3)
 	leasetest.Keep(t, opening(Config{Servers: []string{p.Addr()}}), worker.Config{Workers: 4, NewRegistry: true})
 }
 
-// TestLostReply loses the reply of a write that was executed.
-func TestLostReply(t *testing.T) {
+// TestLostReplyWritesOnce loses the reply of a write that was executed.
+func TestLostReplyWritesOnce(t *testing.T) {
 	t.Parallel()
 	p := netfault.Start(t, zktest.Start(t, zktest.Config{}).Addr)
 	workertest.Registry(func(testing.TB) workertest.Fixture {
@@ -181,8 +181,8 @@ func TestLostReply(t *testing.T) {
 	}).LostReply(t, func() { p.Drop(netfault.ToClient) }, p.Heal)
 }
 
-// TestAccess: only the creator of the nodes may read or change them.
-func TestAccess(t *testing.T) {
+// TestOnlyTheCreatorHasAccess: only the creator of the nodes may read or change them.
+func TestOnlyTheCreatorHasAccess(t *testing.T) {
 	t.Parallel()
 	cfg := Config{Servers: []string{zktest.Start(t, zktest.Config{}).Addr}, Name: "shop", Username: "ids", Password: "s3cret"}
 	leasetest.InUse(t, opening(cfg), worker.Config{Workers: 4, Lease: 6 * time.Second})
@@ -210,8 +210,8 @@ func TestAccess(t *testing.T) {
 	}
 }
 
-// TestVersionsOfBefore removes a registry and creates it again: a put at a version that was read before writes nothing.
-func TestVersionsOfBefore(t *testing.T) {
+// TestOldVersionsWriteNothing removes a registry and creates it again: a put at a version that was read before writes nothing.
+func TestOldVersionsWriteNothing(t *testing.T) {
 	t.Parallel()
 	s := zktest.Start(t, zktest.Config{})
 	cfg := Config{Servers: []string{s.Addr}}

@@ -9,7 +9,7 @@ import (
 	"github.com/leafsql/leafsql/idgen/worker"
 )
 
-func TestParse(t *testing.T) {
+func TestParseReadsOptions(t *testing.T) {
 	cfg, err := parse("h1,h2:7", worker.Options{"Root": "/a/b", "Name": "shop", "Username": "u", "Password": "p"})
 	if err != nil || strings.Join(cfg.Servers, " ") != "h1:2181 h2:7" || cfg.folder() != "/a/b/shop/leafsql" || cfg.forever() != "/a/b/shop/forever" ||
 		cfg.Username != "u" || cfg.Password != "p" {
@@ -17,7 +17,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-func TestMistakes(t *testing.T) {
+func TestParseRefusesMistakes(t *testing.T) {
 	for address, opts := range map[string]worker.Options{
 		"":       nil,
 		"h1/x":   nil,
@@ -48,7 +48,7 @@ func TestConfigShowsNoSecrets(t *testing.T) {
 	}
 }
 
-func TestVersions(t *testing.T) {
+func TestVersionsRoundTrip(t *testing.T) {
 	for _, v := range []version{{}, {epoch: "e", nodeVersion: 7}, {leaf: "10.0.0.1:8080-0000000003", leafVersion: 9}, {"e", 7, "a|b-1", 0}} {
 		if got, ok := parseVersion(v.text()); !ok || got != v {
 			t.Errorf("%+v: %q, %+v", v, v.text(), got)

@@ -45,7 +45,7 @@ func withUser(s *fakenacos.Server, servers ...string) *HTTP {
 	return NewHTTP(servers, nil, "u", "p")
 }
 
-func TestLoginPastAServerThatHangs(t *testing.T) {
+func TestLoginSkipsAHangingServer(t *testing.T) {
 	s := fakenacos.Start(t, fakenacos.Modern)
 	login := func() error {
 		h := withUser(s, baseOf(silent(t)), baseOf(silent(t)), baseOf(s.Port))
@@ -72,9 +72,9 @@ func TestLoginPastAServerThatHangs(t *testing.T) {
 	t.Error(err)
 }
 
-// TestTokenThatCantBeRenewed: the old token stays in use if logins fail after
+// TestTokenStaysInUseIfLoginsFail: the old token stays in use if logins fail after
 // 4/5 of its life.
-func TestTokenThatCantBeRenewed(t *testing.T) {
+func TestTokenStaysInUseIfLoginsFail(t *testing.T) {
 	for name, port := range map[string]int{"away": 1, "silent": silent(t)} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -112,8 +112,8 @@ func TestTokenThatCantBeRenewed(t *testing.T) {
 	}
 }
 
-// TestRedirect: a redirect does not send the password to another host.
-func TestRedirect(t *testing.T) {
+// TestRedirectSendsNoPassword: a redirect does not send the password to another host.
+func TestRedirectSendsNoPassword(t *testing.T) {
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		t.Errorf("%s %s was sent to the host that a redirect named", r.Method, r.URL.Path)
 	}))
@@ -127,8 +127,8 @@ func TestRedirect(t *testing.T) {
 	}
 }
 
-// TestTime: the clock is read from any kind of answer.
-func TestTime(t *testing.T) {
+// TestTimeIsReadFromAnyAnswer: the clock is read from any kind of answer.
+func TestTimeIsReadFromAnyAnswer(t *testing.T) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	says := func(code int, date string) string {
 		return serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -156,9 +156,9 @@ func TestTime(t *testing.T) {
 	}
 }
 
-// TestExcerpt: errors show the server's message in one line, without the parts that
+// TestExcerptIsOneLine: errors show the server's message in one line, without the parts that
 // change.
-func TestExcerpt(t *testing.T) {
+func TestExcerptIsOneLine(t *testing.T) {
 	for body, want := range map[string]string{
 		"plain":        "plain",
 		"two\n  lines": "two lines",
@@ -172,8 +172,8 @@ func TestExcerpt(t *testing.T) {
 	}
 }
 
-// TestErrors: errors contain the user, the server and a hint.
-func TestErrors(t *testing.T) {
+// TestErrorsHaveHints: errors contain the user, the server and a hint.
+func TestErrorsHaveHints(t *testing.T) {
 	for _, tt := range []struct {
 		err  error
 		want string

@@ -71,9 +71,9 @@ func untilUnique(t *testing.T) context.Context {
 	return ctx
 }
 
-// TestRegistrations: many instances that register at once get unique ids from a
+// TestRegistrationsGetUniqueIDs: many instances that register at once get unique ids from a
 // server that gives one id to several, and loses some registrations.
-func TestRegistrations(t *testing.T) {
+func TestRegistrationsGetUniqueIDs(t *testing.T) {
 	t.Parallel()
 	s := fakenacos.Start(t, fakenacos.Legacy)
 	s.Fault(func(f *fakenacos.Faults) { f.SameID, f.Unregistered, f.ListLag = 2, 4, 20*time.Millisecond })
@@ -103,10 +103,10 @@ func TestRegistrations(t *testing.T) {
 	wg.Wait()
 }
 
-// TestOccupied: an instance id is refused as often as it is given while its
+// TestOccupiedIDIsRefused: an instance id is refused as often as it is given while its
 // document is held by a process that is not in the list, such as this process
 // if its registration was lost while it took the slot.
-func TestOccupied(t *testing.T) {
+func TestOccupiedIDIsRefused(t *testing.T) {
 	t.Parallel()
 	s := fakenacos.Start(t, fakenacos.Legacy)
 	a, b := quick(t, s), quick(t, s)
@@ -128,9 +128,9 @@ func TestOccupied(t *testing.T) {
 	}
 }
 
-// TestRegisteredLate: an instance gives up an id that another one verified
+// TestLateInstanceGivesUpItsID: an instance gives up an id that another one verified
 // between the instance's decision to register and its registration.
-func TestRegisteredLate(t *testing.T) {
+func TestLateInstanceGivesUpItsID(t *testing.T) {
 	t.Parallel()
 	s := fakenacos.Start(t, fakenacos.Legacy)
 	s.Fault(func(f *fakenacos.Faults) { f.SameID = 1 })
@@ -147,8 +147,8 @@ func TestRegisteredLate(t *testing.T) {
 	}
 }
 
-// TestDocuments: two holders of one id find each other at the document.
-func TestDocuments(t *testing.T) {
+// TestDocumentDecidesBetweenHolders: two holders of one id find each other at the document.
+func TestDocumentDecidesBetweenHolders(t *testing.T) {
 	t.Parallel()
 	s := fakenacos.Start(t, fakenacos.Legacy)
 	a, b := quick(t, s), quick(t, s)
@@ -206,9 +206,9 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// TestBuriesTheDead: the id of a process that ended long ago is given again,
+// TestIDOfADeadProcessIsGivenAgain: the id of a process that ended long ago is given again,
 // but not that of a process that may still run.
-func TestBuriesTheDead(t *testing.T) {
+func TestIDOfADeadProcessIsGivenAgain(t *testing.T) {
 	t.Parallel()
 	s := fakenacos.Start(t, fakenacos.Legacy)
 	old := quick(t, s)
@@ -236,7 +236,7 @@ func TestBuriesTheDead(t *testing.T) {
 	}
 }
 
-func TestCredentials(t *testing.T) {
+func TestCredentialsAreChecked(t *testing.T) {
 	t.Parallel()
 	s := fakenacos.Start(t, fakenacos.Legacy)
 	s.Fault(func(f *fakenacos.Faults) { f.Username, f.Password = "u", "p" })
@@ -267,7 +267,7 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-func TestVersions(t *testing.T) {
+func TestVersionsAreChecked(t *testing.T) {
 	t.Parallel()
 	for version, want := range map[string]bool{"1.4.0": true, "1.4.1": false, "1.4.8": false, "1.1.4": true, "": true} {
 		if got := isOlder(version); got != want {

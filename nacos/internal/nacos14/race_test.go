@@ -19,10 +19,10 @@ import (
 	"github.com/leafsql/leafsql/nacos/internal/fakenacos"
 )
 
-// TestLateTie: a verified instance id is given to another instance, which
+// TestLateTieEndsTheLoser: a verified instance id is given to another instance, which
 // registered earlier, shows later, and takes the document. The loser leaves and
 // finds another worker id.
-func TestLateTie(t *testing.T) {
+func TestLateTieEndsTheLoser(t *testing.T) {
 	t.Parallel()
 	for name, when := range map[string]func(*worker.Source, func()){
 		"before the document is read": func(src *worker.Source, rival func()) {
@@ -89,9 +89,9 @@ func (i *interrupted) Put(ctx context.Context, slot int, d worker.Doc, expected 
 	return i.registry.Put(ctx, slot, d, expected)
 }
 
-// TestWrittenLate: of two instances that take a slot, one writes so long after
+// TestLateWriteIsRefused: of two instances that take a slot, one writes so long after
 // its comparison that the other has read the document already.
-func TestWrittenLate(t *testing.T) {
+func TestLateWriteIsRefused(t *testing.T) {
 	t.Parallel()
 	s := fakenacos.Start(t, fakenacos.Legacy)
 	a := quick(t, s)

@@ -89,7 +89,7 @@ func refused(t *testing.T, cfg clientv3.Config, why string) {
 	}
 }
 
-func TestSingle(t *testing.T) {
+func TestSingleServerCanBeDisturbed(t *testing.T) {
 	t.Parallel()
 	began := time.Now()
 	s := Start(t, Config{})
@@ -114,7 +114,7 @@ func TestSingle(t *testing.T) {
 	}
 }
 
-func TestAccess(t *testing.T) {
+func TestAccessIsRestricted(t *testing.T) {
 	t.Parallel() // the test mostly waits
 	for _, cfg := range []Config{{Password: "secret"}, {TLS: true}, {Password: "secret", TLS: true}} {
 		for shape, start := range map[string]func(t *testing.T) clientv3.Config{
@@ -156,7 +156,7 @@ func TestWipeRemovesAuthentication(t *testing.T) {
 	want(t, client(t, s.ClientConfig()), "1")
 }
 
-func TestCluster(t *testing.T) {
+func TestClusterCanBeDisturbed(t *testing.T) {
 	t.Parallel()
 	began := time.Now()
 	k := StartCluster(t, Config{})

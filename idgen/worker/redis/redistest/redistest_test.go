@@ -53,7 +53,7 @@ func want(t *testing.T, c redis.UniversalClient, key, value string) {
 	}
 }
 
-func TestSingle(t *testing.T) {
+func TestSingleServerCanBeDisturbed(t *testing.T) {
 	t.Parallel() // the test mostly waits
 	began := time.Now()
 	s := Start(t, Config{Lines: []string{"maxmemory-policy allkeys-lru"}})
@@ -85,8 +85,8 @@ func TestSingle(t *testing.T) {
 	}
 }
 
-// TestAccess starts each kind of group with passwords and with TLS. Other clients must be refused.
-func TestAccess(t *testing.T) {
+// TestAccessIsRestricted starts each kind of group with passwords and with TLS. Other clients must be refused.
+func TestAccessIsRestricted(t *testing.T) {
 	t.Parallel() // the test mostly waits
 	for _, cfg := range []Config{{Password: "secret"}, {User: "ann", Password: "secret"}, {User: "ann", Password: "secret", TLS: true}} {
 		shapes := map[string]func(t *testing.T) *redis.UniversalOptions{
@@ -111,7 +111,7 @@ func TestAccess(t *testing.T) {
 	}
 }
 
-func TestTLSAlone(t *testing.T) {
+func TestTLSIsRequiredWithoutAPassword(t *testing.T) {
 	t.Parallel() // the test mostly waits
 	s := Start(t, Config{TLS: true})
 	if err := client(t, s.Options()).Ping(t.Context()).Err(); err != nil {
@@ -147,7 +147,7 @@ func TestCutReplicationHeals(t *testing.T) {
 	do(t, r.Nodes[(i+1)%3].Kill9, r.Sentinels[0].Kill9, r.Await, r.Start)
 }
 
-func TestCluster(t *testing.T) {
+func TestClusterCanBeDisturbed(t *testing.T) {
 	t.Parallel() // the test mostly waits
 	began := time.Now()
 	k := StartCluster(t, Config{})

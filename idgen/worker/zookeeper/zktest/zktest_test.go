@@ -80,7 +80,7 @@ func want(t *testing.T, c *zk.Conn, value string) {
 	}
 }
 
-func TestSingle(t *testing.T) {
+func TestSingleServerCanBeDisturbed(t *testing.T) {
 	began := time.Now()
 	s := Start(t, Config{})
 	t.Logf("ready after %v", time.Since(began).Round(time.Millisecond))
@@ -112,7 +112,7 @@ func TestSingle(t *testing.T) {
 	want(t, client(t, s.Addr), "")
 }
 
-func TestDigest(t *testing.T) {
+func TestDigestRestrictsAccess(t *testing.T) {
 	s := Start(t, Config{})
 	ann := client(t, s.Addr)
 	if err := ann.AddAuth("digest", []byte("ann:secret")); err != nil {
@@ -127,7 +127,7 @@ func TestDigest(t *testing.T) {
 	}
 }
 
-func TestEnsemble(t *testing.T) {
+func TestEnsembleCanBeDisturbed(t *testing.T) {
 	began := time.Now()
 	e := StartEnsemble(t, Config{})
 	t.Logf("ready after %v", time.Since(began).Round(time.Millisecond))
@@ -159,7 +159,7 @@ func TestEnsemble(t *testing.T) {
 	want(t, client(t, e.Addrs()...), "")
 }
 
-func TestMissingServer(t *testing.T) {
+func TestMissingServerNamesTheScript(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	if _, err := newServer(1, 0, nil); err == nil || !strings.Contains(err.Error(), "idgen/worker/zookeeper/zktest/install.sh") {
 		t.Errorf("want an error that names install.sh, got %v", err)

@@ -17,7 +17,7 @@ import (
 	"github.com/leafsql/leafsql/idgen/worker/zookeeper/zktest"
 )
 
-func TestSnowflake(t *testing.T) {
+func TestSnowflakeTakesNumbers(t *testing.T) {
 	s := zktest.Start(t, zktest.Config{})
 	c, _, err := zk.Connect([]string{s.Addr}, 4*time.Second, zk.WithLogger(log.New(io.Discard, "", 0)))
 	if err != nil {
