@@ -39,7 +39,7 @@ func exposition(t *testing.T, collectors ...prometheus.Collector) string {
 	w := httptest.NewRecorder()
 	promhttp.HandlerFor(reg, promhttp.HandlerOpts{}).ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
 	if w.Code != 200 {
-		t.Fatal(w.Code, w.Body)
+		t.Fatalf("w.Code = %v, w.Body = %v, want w.Code == 200", w.Code, w.Body)
 	}
 	return w.Body.String()
 }
@@ -48,7 +48,7 @@ func wantLines(t *testing.T, text string, lines ...string) {
 	t.Helper()
 	for _, line := range lines {
 		if !strings.Contains(text, "\n"+line+"\n") {
-			t.Errorf("no line %s in\n%s", line, text)
+			t.Errorf("no line %s in\n%s\nwant text with %q", line, text, "\n"+line+"\n")
 		}
 	}
 }
@@ -136,7 +136,7 @@ func TestNamesPassThePrometheusLinter(t *testing.T) {
 	promtooltest.Run(t, strings.NewReader(text), "check", "metrics")
 	for _, m := range metricRows {
 		if !strings.Contains(text, "\nleafsql_"+m.name+"{") {
-			t.Errorf("%s is never sent", m.name)
+			t.Errorf("%s is never sent, want text with %q", m.name, "\nleafsql_"+m.name+"{")
 		}
 	}
 	wantLines(t, text,
@@ -177,7 +177,7 @@ func TestAlertsLinkToRunbooks(t *testing.T) {
 		for _, a := range alerts {
 			names = append(names, a[1])
 			if !strings.Contains(a[0], "runbook_url: "+page+strings.ToLower(a[1])+"\n") {
-				t.Errorf("%s has no runbook_url that points at its heading", a[1])
+				t.Errorf("%s has no runbook_url that points at its heading, want text with \"runbook_url: \"+page+strings.ToLower(a[1])+\"\\n\"", a[1])
 			}
 		}
 		slices.Sort(names)
@@ -212,7 +212,7 @@ func TestPagesListAllMetrics(t *testing.T) {
 			got = append(got, row)
 		}
 		if !slices.Equal(got, want) {
-			t.Errorf("%s lists\n%s\nand the collector has\n%s", file, strings.Join(got, "\n"), strings.Join(want, "\n"))
+			t.Errorf("%s lists\n%s\nand the collector has\n%s\nwant %v", file, strings.Join(got, "\n"), strings.Join(want, "\n"), want)
 		}
 	}
 }
@@ -232,7 +232,7 @@ func TestContribNamesRealMetrics(t *testing.T) {
 			found[name] = true
 		}
 		if len(found) == 0 {
-			t.Errorf("%s names no metric", file)
+			t.Errorf("%s names no metric, want len(found) != 0", file)
 		}
 		for _, name := range slices.Sorted(maps.Keys(found)) {
 			if !known[name] {
@@ -275,7 +275,7 @@ func TestDashboardQueriesParse(t *testing.T) {
 		}
 	}
 	if len(rules) < 10 {
-		t.Errorf("%d queries", len(rules))
+		t.Errorf("%d queries, want at least 10", len(rules))
 	}
 	text, err := json.Marshal(map[string]any{"groups": []any{map[string]any{"name": "dashboard", "rules": rules}}}) // JSON is YAML too
 	if err != nil {

@@ -111,7 +111,7 @@ func testAccess(t *testing.T, v nacostest.Version) {
 	}
 	c := look(t, s, with(worker.Options{"CA": ""}))
 	if _, _, err := c.query(t.Context(), "any"); err == nil || !strings.Contains(err.Error(), "certificate") {
-		t.Errorf("a certificate of no known authority: %v", err)
+		t.Errorf("a certificate of no known authority: %v, want an error with \"certificate\"", err)
 	}
 	c = look(t, s, with(worker.Options{"CA": "", "TLS": "false"}))
 	if _, _, err := c.query(t.Context(), "any"); err == nil {

@@ -50,7 +50,7 @@ func TestLoginRefused(t *testing.T) {
 			t.Errorf("HTTP %d at a login: %v", code, err)
 		}
 		if _, unusable := errors.AsType[*worker.UnusableError](err); unusable != final {
-			t.Errorf("HTTP %d at a login: %T", code, err)
+			t.Errorf("HTTP %d at a login: %T, want unusable == %v", code, err, final)
 		}
 	}
 }

@@ -53,13 +53,13 @@ func TestPresenceListsHolders(t *testing.T) {
 			})
 			s.Revert()
 			if last, ok := src.Last(t.Context()); ok {
-				t.Errorf("a last worker id, %d, from an instance without metadata", last)
+				t.Errorf("a last worker id, %d, from an instance without metadata, want ok == false", last)
 			}
 			if err := k.Close(); err != nil {
 				t.Fatal(err)
 			}
 			if list := s.Instances(fakeService); len(list) > 0 {
-				t.Errorf("after Close there is %v", list)
+				t.Errorf("after Close there is %v, want len(list) <= 0", list)
 			}
 		})
 	}
@@ -77,7 +77,7 @@ func TestDefaultPortIsSafe(t *testing.T) {
 	p := &presence{self: Instance{IP: "10.0.0.1"}}
 	for id := range 1024 {
 		if port := p.instance(id, worker.Doc{}).Port; port != 10000+id {
-			t.Fatalf("worker id %d at port %d", id, port)
+			t.Fatalf("worker id %d at port %d, want %v", id, port, 10000+id)
 		}
 	}
 }
@@ -98,11 +98,11 @@ func TestLoserLeavesTheWinnersEntry(t *testing.T) {
 	show()
 	removeLoser()
 	if list := s.Instances(fakeService); len(list) != 1 || list[0].Metadata[metaNonce] != "winner" {
-		t.Errorf("after the loser left there is %v", list)
+		t.Errorf("after the loser left there is %v, want len(list) == 1 and list[0].Metadata[metaNonce] == \"winner\"", list)
 	}
 	removeWinner()
 	if list := s.Instances(fakeService); len(list) != 0 {
-		t.Errorf("after both left there is %v", list)
+		t.Errorf("after both left there is %v, want len(list) == 0", list)
 	}
 }
 
@@ -147,7 +147,7 @@ func TestTidyRemovesOnlyDeadEntries(t *testing.T) {
 	look()
 	for id, want := range map[string]bool{"1": true, "5": true, "6": false, "7": false, "8": false, "9": true, "10": true} {
 		if left[id] != want {
-			t.Errorf("worker id %s is listed: %v", id, left[id])
+			t.Errorf("worker id %s is listed: %v, want %v", id, left[id], want)
 		}
 	}
 }

@@ -124,7 +124,7 @@ func testLease(t *testing.T, s *nacostest.Server) {
 	t.Logf("worker id acquired in %v", time.Since(began).Round(time.Millisecond))
 	held := k.Status()
 	if held.ClockOffset.Abs() > 2*time.Second || !strings.Contains(held.Registry, s.Addr()+", namespace public, group DEFAULT_GROUP, service console") {
-		t.Errorf("%+v", held)
+		t.Errorf("Status() = %+v, want held.ClockOffset.Abs() <= 2*time.Second and text with s.Addr()+\", namespace public, group DEFAULT_GROUP, service console\"", held)
 	}
 	c := look(t, s, worker.Options{"Service": "console"})
 	eventually(t, "the instance with the worker id", func() bool {
@@ -189,7 +189,7 @@ func testApart(t *testing.T, s *nacostest.Server) {
 		{"Service": "apart", "Namespace": "n2"},
 	} {
 		if k := mustLease(t, spec(s), opts, worker.Config{Workers: 1}); k.Status().Worker != 0 {
-			t.Errorf("%v: worker id %d", opts, k.Status().Worker)
+			t.Errorf("%v: worker id %d, want 0", opts, k.Status().Worker)
 		}
 	}
 	eventually(t, "the default namespace by its other name, where it is taken", func() bool {

@@ -62,18 +62,18 @@ func TestRequestsAreFew(t *testing.T) {
 	// are read.
 	r, w, n := c.reads.Load(), writes(), c.names.Load()
 	if r != 3+2 || w != 3+1 || n != 0 {
-		t.Errorf("a worker id took %d reads, %d writes, %d of names", r, w, n)
+		t.Errorf("a worker id took %d reads, %d writes, %d of names, want r == 3+2, w == 3+1 and n == 0", r, w, n)
 	}
 	began := time.Now()
 	// A renewal writes the slot, then reads the registry's document: a registry that was wiped accepts the
 	// write.
 	eventually(t, "2 renewals", func() bool { return c.reads.Load() >= r+2 })
 	if held := time.Since(began); held < 13*time.Second {
-		t.Errorf("2 renewals in %v", held)
+		t.Errorf("2 renewals in %v, want at least 13*time.Second", held)
 	}
 	// The instance was added to the list, and its neighbour in the list was
 	// checked.
 	if w, n := writes()-w, c.names.Load(); w != 2 || n != 2 {
-		t.Errorf("while it was held: %d writes, %d of names", w, n)
+		t.Errorf("while it was held: %d writes, %d of names, want w == 2 and n == 2", w, n)
 	}
 }

@@ -44,7 +44,7 @@ func wants(t *testing.T, text string, parts ...string) {
 	t.Helper()
 	for _, p := range parts {
 		if !strings.Contains(text, p) {
-			t.Errorf("no %q in\n%s", p, text)
+			t.Errorf("no %q in\n%s\nwant text with %q", p, text, p)
 		}
 	}
 }
@@ -80,11 +80,11 @@ func TestPageShowsAPool(t *testing.T) {
 		"Content-Security-Policy": "default-src 'none'", "X-Content-Type-Options": "nosniff", "Cache-Control": "no-store", "Content-Type": "text/html; charset=utf-8",
 	} {
 		if got := w.Header().Get(header); !strings.HasPrefix(got, want) {
-			t.Errorf("%s: %q", header, got)
+			t.Errorf("%s: Get(header) = %q, want prefix %q", header, got, want)
 		}
 	}
 	if strings.Contains(policy, "unsafe") || strings.Contains(policy, "*") {
-		t.Error(policy)
+		t.Errorf("policy = %v, want no text with \"unsafe\" and no text with \"*\"", policy)
 	}
 }
 
@@ -96,7 +96,7 @@ func TestPageOfAnotherDriverIsRefused(t *testing.T) {
 	defer db.Close()
 	w := get(t, New(db, "shop"), "/")
 	if w.Code != http.StatusServiceUnavailable || strings.Contains(w.Body.String(), "s3cret") {
-		t.Error(w.Code, w.Body)
+		t.Errorf("w.Code = %v, w.Body = %v, want w.Code == http.StatusServiceUnavailable and no text with \"s3cret\"", w.Code, w.Body)
 	}
 	wants(t, text(w), "Nothing can be told", "connection refused")
 }
@@ -110,7 +110,7 @@ func TestOnlyReadingMethodsAreServed(t *testing.T) {
 		w := httptest.NewRecorder()
 		of(driver.Stats{}).ServeHTTP(w, httptest.NewRequest(method, "/", nil))
 		if w.Code != code {
-			t.Errorf("%s: %d", method, w.Code)
+			t.Errorf("method = %s, w.Code = %d, want w.Code == %v", method, w.Code, code)
 		}
 	}
 }
@@ -127,7 +127,7 @@ func TestDecodeShowsASnowflake(t *testing.T) {
 	} {
 		body := text(get(t, of(driver.Stats{}), "/?id="+id))
 		if found := strings.Contains(body, want); found != (id != "") {
-			t.Errorf("id %q: %s", id, body)
+			t.Errorf("id %q: %s, want found == %v", id, body, id != "")
 		}
 	}
 	w := shop()
@@ -138,7 +138,7 @@ func TestDecodeShowsASnowflake(t *testing.T) {
 func TestFilterSelectsTags(t *testing.T) {
 	body := text(get(t, of(many()), "/?tag=ITEMS_19"))
 	if n := strings.Count(body, "order_items_19"); n != 10 || !strings.Contains(body, "190 more tags and tables are not shown") {
-		t.Errorf("%d: %s", n, body)
+		t.Errorf("Count(body, \"order_items_19\") = %d with body = %s, want 10 and text with \"190 more tags and tables are not shown\"", n, body)
 	}
 	wants(t, text(get(t, of(many()), "/?tag=nosuch")), "None whose name holds “nosuch”")
 	var s driver.Stats
@@ -162,7 +162,7 @@ func TestRatesAreIDsPerSecond(t *testing.T) {
 		// The first request takes a moment, and shows a rate.
 		wants(t, text(get(t, p, "/")), "1,000 ids a second", "250 ids issued", "a 1,000", "b 0")
 		if d := time.Since(began); d != firstLook {
-			t.Errorf("the first look took %v", d)
+			t.Errorf("the first look took %v, want %v", d, firstLook)
 		}
 		// So does a request after an hour without any.
 		time.Sleep(time.Hour)
@@ -175,14 +175,14 @@ func TestRatesAreIDsPerSecond(t *testing.T) {
 			get(t, p, "/")
 		}
 		if n := len(p.history.notes); n > int(2*historySpan/noteInterval) || p.history.rate("a") < 999 || p.history.rate("a") > 1001 {
-			t.Errorf("%d notes, %f a second", n, p.history.rate("a"))
+			t.Errorf("%d notes, %f a second, want n <= %v, p.history.rate(\"a\") >= 999 and p.history.rate(\"a\") <= 1001", n, p.history.rate("a"), int(2*historySpan/noteInterval))
 		}
 		// A counter that is reset is no negative rate.
 		began = time.Now()
 		time.Sleep(time.Second)
 		get(t, p, "/")
 		if r := p.history.rate("a"); r < 0 {
-			t.Errorf("%f a second", r)
+			t.Errorf("%f a second, want at least 0", r)
 		}
 	})
 }
@@ -202,7 +202,7 @@ func TestRunRecordsBeforeTheFirstRequest(t *testing.T) {
 		time.Sleep(2 * historySpan)
 		c := p.history.chart("a", 120, 28)
 		if c.Most != 10 || c.Top() != "10" || c.Line != "M0 30V1H122V30" {
-			t.Errorf("%+v", c)
+			t.Errorf("chart(\"a\", 120, 28) = %+v, want Most == 10, c.Top() == \"10\" and Line == \"M0 30V1H122V30\"", c)
 		}
 	})
 }
@@ -215,7 +215,7 @@ func TestChartHasEachRate(t *testing.T) {
 		h.note(at.Add(time.Duration(i)*noteInterval), []driver.TagStats{{Tag: "a", Stats: segment.Stats{IDs: ids}}})
 	}
 	if c := h.chart("a", 120, 28); c.Most != 100 || c.Line != "M112 30V27H114V1H116V14H118V27H122V30" {
-		t.Errorf("%+v", c)
+		t.Errorf("chart(\"a\", 120, 28) = %+v, want Most == 100 and Line == \"M112 30V27H114V1H116V14H118V27H122V30\"", c)
 	}
 	w := get(t, of(shop()), "/")
 	wants(t, text(w), "Ids a second in the last two minutes, at most 0", "2 min ago now")
@@ -238,10 +238,10 @@ func TestOrderPutsErrorsFirst(t *testing.T) {
 		order = append(order, m[1])
 	}
 	if len(order) != 200 || !slices.Equal(order[:5], []string{"150", "130", "120", "000", "001"}) || tags[0].Tag != "order_items_000" {
-		t.Error(order)
+		t.Errorf("order = %v, want len(order) == 200, %+v and tags[0].Tag == \"order_items_000\"", order, []string{"150", "130", "120", "000", "001"})
 	}
 	if n := strings.Count(page, "<svg"); n != 1+maxCharts {
-		t.Errorf("%d charts", n)
+		t.Errorf("%d charts, want %v", n, 1+maxCharts)
 	}
 	if find := strings.Index(page, "Find a tag"); find < 0 || find > strings.Index(page, "<h2>Tags") || find > strings.Index(page, "order_items_000") {
 		t.Error("the search is below the rows")
@@ -271,7 +271,7 @@ func TestPageStaysSmall(t *testing.T) {
 		q.Header.Set("Accept-Encoding", encoding)
 		p.ServeHTTP(w, q)
 		if got := w.Header().Get("Content-Encoding") == "gzip"; got != want || w.Header().Get("Vary") != "Accept-Encoding, Accept-Language" {
-			t.Errorf("%q: %v", encoding, w.Header())
+			t.Errorf("encoding = %q, w.Header() = %v, want got == %v and w.Header().Get(\"Vary\") == \"Accept-Encoding, Accept-Language\"", encoding, w.Header(), want)
 		}
 		page, size := w.Body.Bytes(), w.Body.Len()
 		if want {
@@ -284,7 +284,7 @@ func TestPageStaysSmall(t *testing.T) {
 			}
 			t.Logf("%d of %d bytes", size, len(page))
 			if size > 100_000 {
-				t.Errorf("%d bytes", size)
+				t.Errorf("%d bytes, want at most 100_000", size)
 			}
 		}
 		if n := bytes.Count(page, []byte(`<th role="rowheader"`)); n != 500 || !bytes.Contains(page, []byte("</html>")) {
@@ -303,7 +303,7 @@ func TestAboutShowsTheVersion(t *testing.T) {
 		w := get(t, p, "/")
 		wants(t, text(w), "leafsql "+version.Current()+", up for 3 h, ids of db:3306/shop <b>", "rows & more")
 		if body := w.Body.String(); !strings.Contains(body, `<a href="db">rows &amp; more</a>`) || strings.Contains(body, "javascript:") || strings.Contains(body, "shop <b>") {
-			t.Error(body)
+			t.Errorf("String() = %+v, want text with `<a href=\"db\">rows &amp; more</a>`, no text with \"javascript:\" and no text with \"shop <b>\"", body)
 		}
 	})
 }
@@ -317,7 +317,7 @@ func TestManyProblemsHideNothing(t *testing.T) {
 	w := get(t, of(s), "/")
 	wants(t, text(w), "200 to look at", "And 190 more: the rows below say why.")
 	if n := strings.Count(w.Body.String(), "<dt>Tag "); n != maxListed {
-		t.Error(n)
+		t.Errorf("Count(w.Body.String(), \"<dt>Tag \") = %v, want %v", n, maxListed)
 	}
 }
 
@@ -326,7 +326,7 @@ func TestManyProblemsHideNothing(t *testing.T) {
 func TestContrastMeetsWCAG(t *testing.T) {
 	schemes := regexp.MustCompile(`(?s):root \{(.*?)\}`).FindAllStringSubmatch(css, -1)
 	if len(schemes) != 2 {
-		t.Fatal(schemes)
+		t.Fatalf("FindAllStringSubmatch(css, -1) = %+v, want len(schemes) == 2", schemes)
 	}
 	for i, scheme := range schemes {
 		colors := map[string]float64{}
@@ -377,17 +377,17 @@ func TestFiguresAreRounded(t *testing.T) {
 		0: "0 s ago", 90 * time.Second: "90 s ago", -54 * time.Second: "in 54 s", 10 * time.Minute: "10 min ago", 5 * time.Hour: "5 h ago", 72 * time.Hour: "3 days ago",
 	} {
 		if got := formatRelative(nil, now.Add(-d), now); got != want {
-			t.Errorf("%v: %q", d, got)
+			t.Errorf("%v: formatRelative(nil, now.Add(-d), now) = %q, want %v", d, got, want)
 		}
 	}
 	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", -1234567: "-1,234,567", 1<<63 - 1: "9,223,372,036,854,775,807"} {
 		if got := formatNumber(n); got != want {
-			t.Errorf("%d: %q", n, got)
+			t.Errorf("%d: formatNumber(n) = %q, want %v", n, got, want)
 		}
 	}
 	for r, want := range map[float64]string{0: "0", 0.34: "0.3", 9.96: "10.0", 12.4: "12", 12345.6: "12,346"} {
 		if got := formatRate(r); got != want {
-			t.Errorf("%f: %q", r, got)
+			t.Errorf("%f: formatRate(r) = %q, want %v", r, got, want)
 		}
 	}
 }

@@ -38,7 +38,7 @@ func TestAllocStoreFetchesInOneRoundTrip(t *testing.T) {
 		}
 		r = fetch(t, through, q)
 		if n := sent.Load(); n != i+1 {
-			t.Fatalf("%d messages for %d fetches", n, i+1)
+			t.Fatalf("%d messages for %d fetches, want n == %v", n, i+1, i+1)
 		}
 	}
 }
@@ -158,7 +158,7 @@ func TestAllocStoreRefusesTwoRowsOfATag(t *testing.T) {
 			s := segment.NewAllocStore(db, "leaf_alloc")
 			for range 2 {
 				if r, err := s.Fetch(t.Context(), segment.Request{Tag: "a", N: 20}); !isError[*segment.RowError](err) || r != (segment.Range{}) {
-					t.Fatal(server.Name, params, r, err)
+					t.Fatalf("%v %v: Fetch(segment.Request{Tag: \"a\", N: 20}) = %+v, %v, want a *segment.RowError and segment.Range{}", server.Name, params, r, err)
 				}
 			}
 		}
@@ -199,7 +199,7 @@ func TestAllocStoreIsUniqueDespiteTriggers(t *testing.T) {
 					for range times {
 						got, err := s.Fetch(t.Context(), segment.Request{Tag: "a", N: 10, Step: 10, Floor: 1})
 						if c.refused != (err != nil) {
-							t.Fatal(got, err)
+							t.Fatalf("Fetch(segment.Request{Tag: \"a\", N: 10, Step: 10, Floor: 1}) = %+v, %v, want c.refused == %v", got, err, err != nil)
 						}
 						if err == nil {
 							r.Add(got.Start, int(got.End-got.Start))
@@ -211,7 +211,7 @@ func TestAllocStoreIsUniqueDespiteTriggers(t *testing.T) {
 					report := ids.Verify(t)
 					row, err := s.Row(t.Context(), "a")
 					if err != nil || row.MaxID != report.Max+1 || report.Missing > 10 { // the first range is lost
-						t.Fatal(row, err, report)
+						t.Fatalf("Row(\"a\") = %+v, %v with report = %v, want MaxID == %v, report.Missing <= 10 and no error", row, err, report, report.Max+1)
 					}
 				}
 			})
@@ -243,24 +243,24 @@ func TestAllocStoreReadsAndAddsRows(t *testing.T) {
 				t.Fatal(err)
 			}
 			if err := s.Ensure(ctx, strings.Repeat("x", 129), 1, 1); err == nil || !strings.HasPrefix(err.Error(), "leafsql: ") {
-				t.Fatal("a tag that does not fit the column:", err)
+				t.Fatalf("a tag that does not fit the column: %v, want an error with prefix \"leafsql: \"", err)
 			}
 			if err := s.Ensure(ctx, strings.Repeat("é", 128), 1, 1); err != nil {
 				t.Fatal(err)
 			}
 			if row, err := s.Row(ctx, "a"); err != nil || row != (segment.Row{Tag: "a", MaxID: 500, Step: 1000}) {
-				t.Fatal(row, err)
+				t.Fatalf("Row(\"a\") = %+v, %v, want segment.Row{Tag: \"a\", MaxID: 500, Step: 1000} and no error", row, err)
 			}
 			if r := fetch(t, s, segment.Request{Tag: "a", N: 1000}); r != (segment.Range{Start: 500, End: 1500, Step: 1000}) {
-				t.Fatal(r)
+				t.Fatalf("fetch(s, segment.Request{Tag: \"a\", N: 1000}) = %+v, want segment.Range{Start: 500, End: 1500, Step: 1000}", r)
 			}
 			rows, err := s.Tags(ctx)
 			if err != nil || len(rows) != 2 || rows[0] != (segment.Row{Tag: "a", MaxID: 1500, Step: 1000}) {
-				t.Fatal(rows, err)
+				t.Fatalf("Tags() = %+v, %v, want len(rows) == 2, rows[0] == segment.Row{Tag: \"a\", MaxID: 1500, Step: 1000} and no error", rows, err)
 			}
 			var stamped bool
 			if err := db.Get(&stamped, "SELECT update_time > '2000-01-01' AND description LIKE 'leafsql@________________ 0 0' FROM `odd ``table``` WHERE biz_tag='a'"); err != nil || !stamped {
-				t.Fatal(stamped, err)
+				t.Fatalf("%v: Get(…) = %v, want stamped == true and no error", stamped, err)
 			}
 		})
 	}
@@ -288,7 +288,7 @@ func TestAllocStoreCreatesItsTable(t *testing.T) {
 				t.Fatal(err)
 			}
 			if r := fetch(t, s, segment.Request{Tag: "ORDERS", N: 10}); r.Start != 11 {
-				t.Fatal(r)
+				t.Fatalf("fetch(s, segment.Request{Tag: \"ORDERS\", N: 10}) = %+v, want Start == 11", r)
 			}
 
 			user := "u" + name[len(name)-12:]
@@ -318,7 +318,7 @@ func TestLookReturnsTheMovedRow(t *testing.T) {
 		}
 		taken := fetch(t, other, segment.Request{Tag: "a", N: 10, Step: 10})
 		if r := fetch(t, s, segment.Request{Tag: "a"}); r.Start != taken.End {
-			t.Errorf("%s: Fetch() = %+v without ids after another process has fetched %+v", server.Name, r, taken)
+			t.Errorf("%s: Fetch() = %+v without ids after another process has fetched %+v, want r.Start == %v", server.Name, r, taken, taken.End)
 		}
 	}
 }
@@ -354,7 +354,7 @@ func TestAllocStoreHintsFixTheRow(t *testing.T) {
 				t.Helper()
 				r, err := s.Fetch(t.Context(), q)
 				if err == nil {
-					t.Fatal(r)
+					t.Fatalf("Fetch(q) = %+v, want an error", r)
 				}
 				text := statement.FindString(err.Error())
 				text = strings.ReplaceAll(strings.ReplaceAll(text, "<highest id + 1>", "1"), "<highest id in all tables and shards of this tag>", "200000")
@@ -364,13 +364,13 @@ func TestAllocStoreHintsFixTheRow(t *testing.T) {
 			}
 			mend(q)
 			if r := fetch(t, s, q); r.Start != 1 {
-				t.Fatal(r)
+				t.Fatalf("fetch(s, q) = %+v, want Start == 1", r)
 			}
 			q.Seen = 123456
 			db.MustExec("UPDATE leaf_alloc SET description = 'leafsql@off'") // otherwise the row moves up by itself
 			mend(q)
 			if r := fetch(t, s, q); r.Start < 200_000+1<<36 { // above the ids that others may hold
-				t.Fatal(r)
+				t.Fatalf("fetch(s, q) = %+v, want Start >= 200_000+1<<36", r)
 			}
 			q.Seen = 0
 			for _, spoil := range []string{
@@ -410,14 +410,14 @@ func TestAllocStoreWaitsForALockedRow(t *testing.T) {
 	go func() { r, err := s.Fetch(t.Context(), segment.Request{Tag: "a", N: 10}); patient <- result{r, err} }()
 	cancel()
 	if got := <-given; got.err == nil {
-		t.Fatal(got)
+		t.Fatalf("got = %+v, want err != nil", got)
 	}
 	if err := tx.Commit(); err != nil {
 		t.Fatal(err)
 	}
 	// The canceled fetch may have taken its range or not.
 	if got := <-patient; got.err != nil || got.r.Start != 201 && got.r.Start != 211 {
-		t.Fatal(got)
+		t.Fatalf("got = %+v, want err == nil and (got.r.Start == 201 or got.r.Start == 211)", got)
 	}
 }
 
@@ -475,7 +475,7 @@ func TestAllocStoreFailsImmediately(t *testing.T) {
 		t.Fatal(err)
 	}
 	if took() > 4*time.Second { // less than another attempt would take
-		t.Fatal(took())
+		t.Fatalf("took() = %v, want at most 4*time.Second", took())
 	}
 }
 
@@ -497,7 +497,7 @@ func TestAllocStoreAddsLargeNumbersExactly(t *testing.T) {
 					r, err := s.Fetch(t.Context(), q)
 					row, rerr := s.Row(t.Context(), "a")
 					if err != nil || rerr != nil || r != want || row.MaxID != want.End {
-						t.Fatal(server.Name, column, q, r, err, row, rerr)
+						t.Fatalf("%v %v %v %v %v: Row(\"a\") = %+v, %+v, want rerr == nil, r == %v, MaxID == %v and no error", server.Name, column, q, r, err, row, rerr, want, want.End)
 					}
 					seen = r.End
 				}
@@ -515,14 +515,14 @@ func TestAllocStoreReturnsErrExhausted(t *testing.T) {
 	}
 	for _, q := range []segment.Request{{Tag: "a", N: math.MaxInt32, Floor: math.MaxInt64}, {Tag: "a", N: math.MaxInt32, Floor: math.MaxInt64 - math.MaxInt32 + 1}} {
 		if r, err := s.Fetch(t.Context(), q); !errors.Is(err, idgen.ErrExhausted) {
-			t.Fatal(r, err)
+			t.Fatalf("Fetch(q) = %+v, %v, want idgen.ErrExhausted", r, err)
 		}
 	}
 	if r := fetch(t, s, segment.Request{Tag: "a", N: math.MaxInt32}); r.End != math.MaxInt64 {
-		t.Fatal(r)
+		t.Fatalf("fetch(s, segment.Request{Tag: \"a\", N: math.MaxInt32}) = %+v, want End == math.MaxInt64", r)
 	}
 	if r, err := s.Fetch(t.Context(), segment.Request{Tag: "a", N: 1}); !errors.Is(err, idgen.ErrExhausted) {
-		t.Fatal(r, err)
+		t.Fatalf("Fetch(segment.Request{Tag: \"a\", N: 1}) = %+v, %v, want idgen.ErrExhausted", r, err)
 	}
 }
 
@@ -539,7 +539,7 @@ func TestAllocStoreRefusesARowOfSeveralStores(t *testing.T) {
 			db.MustExec("UPDATE leaf_alloc SET step = 0, max_id = 100000001, description = 'leafsql: store 2 of 3, blocks of 100000000, step 10, life ab, set cd'")
 			for range 2 {
 				if r, err := s.Fetch(t.Context(), segment.Request{Tag: "a", N: 10, Step: 10}); err == nil || !strings.Contains(err.Error(), "store 2 of 3") {
-					t.Error(r, err)
+					t.Errorf("Fetch(segment.Request{Tag: \"a\", N: 10, Step: 10}) = %+v, %v, want an error with \"store 2 of 3\"", r, err)
 				}
 				db.MustExec("UPDATE leaf_alloc SET step = 10")
 			}
@@ -566,10 +566,10 @@ func TestAllocStoreWorksWithColumnRights(t *testing.T) {
 			t.Cleanup(func() { db.Exec("DROP USER " + user) })
 			s := segment.NewAllocStore(pool(t, strings.Replace(dsn, "root@", user+"@", 1), ""), "leaf_alloc")
 			if r, err := s.Fetch(t.Context(), segment.Request{Tag: "a", N: 10, Step: 10}); err != nil || r.Start != 5 {
-				t.Error(r, err)
+				t.Errorf("Fetch(segment.Request{Tag: \"a\", N: 10, Step: 10}) = %+v, %v, want Start == 5 and no error", r, err)
 			}
 			if m, err := s.Marks(t.Context()); len(m.Broken) > 0 || err != nil {
-				t.Error(m, err)
+				t.Errorf("Marks() = %+v, %v, want len(m.Broken) <= 0 and no error", m, err)
 			}
 		})
 	}

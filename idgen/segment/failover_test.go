@@ -36,32 +36,32 @@ func TestMarkOfAnotherServerMovesTheRow(t *testing.T) {
 			s := allocStore(t, db, "leaf_alloc")
 			db.MustExec("INSERT INTO leaf_alloc (biz_tag, max_id, step, description) VALUES ('a', 100, 10, '订单'), ('b', 100, 10, '" + another + " 0 0')")
 			if r := fetch(t, s, segment.Request{Tag: "a", N: 10, Step: 10}); r != (segment.Range{Start: 100, End: 110, Step: 10}) {
-				t.Fatalf("Fetch() = %+v without a mark", r)
+				t.Fatalf("Fetch() = %+v without a mark, want segment.Range{Start: 100, End: 110, Step: 10}", r)
 			}
 			first := description(t, db)
 			if text, ok := strings.CutPrefix(first, "订单 leafsql@"); !ok || !strings.HasSuffix(text, " 0 0") {
-				t.Fatalf("the description is %q", first)
+				t.Fatalf("the description is %q, want ok == true and suffix \" 0 0\"", first)
 			}
 			if r := fetch(t, s, segment.Request{Tag: "a", N: 10, Step: 10, Seen: 110}); r != (segment.Range{Start: 110, End: 120, Step: 10}) || description(t, db) != first {
-				t.Fatalf("Fetch() = %+v with the mark of its server, %s", r, description(t, db))
+				t.Fatalf("Fetch() = %+v with the mark of its server, %s, want r == segment.Range{Start: 110, End: 120, Step: 10} and description(t, db) == %v", r, description(t, db), first)
 			}
 			for _, highest := range []int64{0, math.MaxInt32, math.MaxInt16} {
 				db.MustExec("UPDATE leaf_alloc SET max_id = 50, description = '订单 " + another + " 0 0' WHERE biz_tag = 'a'")
 				least := map[int64]int64{0: 1 << 36, math.MaxInt32: 33_000_000, math.MaxInt16: 4078}[highest]
 				r := fetch(t, s, segment.Request{Tag: "a", N: 10, Step: 10, Seen: 120, Highest: highest})
 				if r.Start < 120+least || r.Start > 120+2*least+2_000_000 || r.End != r.Start+10 || r.Jumped < least {
-					t.Errorf("Fetch() = %+v with another mark, highest %d", r, highest)
+					t.Errorf("Fetch() = %+v with another mark, highest %d, want r.Start >= %v, r.Start <= %v, r.End == %v and r.Jumped >= %v", r, highest, 120+least, 120+2*least+2_000_000, r.Start+10, least)
 				}
 				if text := description(t, db); strings.HasPrefix(text, "订单 "+another) || !strings.HasPrefix(text, first[:len(first)-4]) || !strings.Contains(text, " 1 ") {
-					t.Errorf("the description is %q", text)
+					t.Errorf("the description is %q, want no prefix %q, prefix first[:len(first)-4] and text with \" 1 \"", text, "订单 "+another)
 				}
 				if next := fetch(t, s, segment.Request{Tag: "a", N: 10, Step: 10, Seen: r.End}); next != (segment.Range{Start: r.End, End: r.End + 10, Step: 10}) {
-					t.Errorf("Fetch() = %+v after %+v", next, r)
+					t.Errorf("Fetch() = %+v after %+v, want next == %+v", next, r, segment.Range{Start: r.End, End: r.End + 10, Step: 10})
 				}
 			}
 			var other int64
 			if err := db.Get(&other, "SELECT max_id FROM leaf_alloc WHERE biz_tag = 'b'"); err != nil || other != 100 {
-				t.Errorf("the other row is at %d, %v", other, err)
+				t.Errorf("the other row is at %d, %v, want other == 100 and no error", other, err)
 			}
 		})
 	}
@@ -98,7 +98,7 @@ func TestRepeatedJumpsWaitLonger(t *testing.T) {
 					}
 					db.MustExec(statement.FindString(err.Error()))
 					if r := fetch(t, s, q); r.Start != 100 {
-						t.Errorf("turned off, Fetch() = %+v", r)
+						t.Errorf("turned off, Fetch() = %+v, want r.Start == 100", r)
 					}
 				}
 			}
@@ -130,11 +130,11 @@ func TestMarksNeedSelectAndUpdate(t *testing.T) {
 			s := segment.NewAllocStore(pool(t, strings.Replace(dsn, "root@", user+"@", 1), ""), "leaf_alloc")
 			db.MustExec("INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('a', 5, 10)")
 			if r := fetch(t, s, segment.Request{Tag: "a", N: 10, Step: 10}); r.Start != 5 || !strings.HasPrefix(description(t, db), "leafsql@") {
-				t.Errorf("Fetch() = %+v, %s", r, description(t, db))
+				t.Errorf("Fetch() = %+v, %s, want r.Start == 5 and prefix \"leafsql@\"", r, description(t, db))
 			}
 			db.MustExec("UPDATE leaf_alloc SET description = '" + another + " 0 0'")
 			if r := fetch(t, s, segment.Request{Tag: "a", N: 10, Step: 10}); r.Jumped < 1<<36 || strings.HasPrefix(description(t, db), another) {
-				t.Errorf("Fetch() = %+v, %s", r, description(t, db))
+				t.Errorf("Fetch() = %+v, %s, want r.Jumped >= 1<<36 and no prefix %q", r, description(t, db), another)
 			}
 		})
 	}
@@ -158,17 +158,17 @@ func TestIDsAreIssuedWithoutMarks(t *testing.T) {
 				db.MustExec(c.spoil)
 				for start := int64(100); start < 130; start += 10 {
 					if r := fetch(t, s, segment.Request{Tag: "a", N: 10, Step: 10}); r != (segment.Range{Start: start, End: start + 10, Step: 10}) {
-						t.Errorf("Fetch() = %+v", r)
+						t.Errorf("Fetch() = %+v, want %+v", r, segment.Range{Start: start, End: start + 10, Step: 10})
 					}
 				}
 				if err := s.Ensure(t.Context(), "new", 7, 10); err != nil {
 					t.Error(err)
 				}
 				if r := fetch(t, s, segment.Request{Tag: "new", N: 10, Step: 10}); r.Start != 7 {
-					t.Errorf("Fetch() = %+v of a new row", r)
+					t.Errorf("Fetch() = %+v of a new row, want r.Start == 7", r)
 				}
 				if got := log.String(); strings.Count(got, "rows cannot be marked") != 1 || !strings.Contains(got, c.want) {
-					t.Errorf("the log has\n%s", got)
+					t.Errorf("the log has\n%s\nwant strings.Count(got, \"rows cannot be marked\") == 1 and text with %q", got, c.want)
 				}
 			})
 		}
@@ -183,11 +183,11 @@ func TestUnreadableMarkIsRefused(t *testing.T) {
 		db.MustExec("INSERT INTO leaf_alloc (biz_tag, max_id, step, description) VALUES ('a', 100, 10, 'it''s leafsql@00112233445566')")
 		_, err := s.Fetch(t.Context(), segment.Request{Tag: "a", N: 10, Step: 10})
 		if !isError[*segment.RowError](err) || !strings.Contains(err.Error(), "cannot be parsed") {
-			t.Fatal(server.Name, err)
+			t.Fatalf("%v: Fetch(segment.Request{Tag: \"a\", N: 10, Step: 10}) = %v, want a *segment.RowError and an error with \"cannot be parsed\"", server.Name, err)
 		}
 		db.MustExec(statement.FindString(err.Error()))
 		if r := fetch(t, s, segment.Request{Tag: "a", N: 10, Step: 10}); r.Jumped < 1<<36 || !strings.HasPrefix(description(t, db), "it's leafsql@") {
-			t.Errorf("%s: Fetch() = %+v, %s", server.Name, r, description(t, db))
+			t.Errorf("%s: Fetch() = %+v, %s, want r.Jumped >= 1<<36 and prefix \"it's leafsql@\"", server.Name, r, description(t, db))
 		}
 	}
 }
@@ -205,7 +205,7 @@ func TestTextReplicationWritesNoMarks(t *testing.T) {
 			t.Fatal(err)
 		}
 		if r := fetch(t, s, segment.Request{Tag: "a", N: 10, Step: 10}); r.Start != 5 || description(t, db) != "NULL" || !strings.Contains(log.String(), "binlog_format is STATEMENT") {
-			t.Errorf("%s: Fetch() = %+v, %s\n%s", kind, r, description(t, db), &log)
+			t.Errorf("%s: Fetch() = %+v, %s\n%s\nwant r.Start == 5, description(t, db) == \"NULL\" and text with \"binlog_format is STATEMENT\"", kind, r, description(t, db), &log)
 		}
 	}
 }
@@ -231,7 +231,7 @@ func TestRestartChangesIdentityUnlessFlushed(t *testing.T) {
 			}
 			r := fetch(t, s, segment.Request{Tag: "a", N: 10, Step: 10, Seen: before.End})
 			if jumped := r.Jumped > 0; jumped != (flush != 1) || r.Start < before.End {
-				t.Errorf("%s, flush %d: Fetch() = %+v after %+v", kind, flush, r, before)
+				t.Errorf("%s, flush %d: Fetch() = %+v after %+v, want jumped == %v and r.Start >= %v", kind, flush, r, before, flush != 1, before.End)
 			}
 		}
 	}

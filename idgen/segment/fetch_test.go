@@ -46,13 +46,13 @@ func TestColdStartIsOneFetch(t *testing.T) {
 	runInBubble(t, m, func(t *testing.T, g *segment.Generator) {
 		firsts, errs := startCalls(t.Context(), g, 64, 1)()
 		if len(firsts) != 64 || errs != nil {
-			t.Fatal(firsts, errs)
+			t.Fatalf("firsts = %+v, errs = %+v, want len(firsts) == 64 and errs == nil", firsts, errs)
 		}
 		wantFetches(t, m, 64, 1000) // the second range is a prefetch
 		time.Sleep(5 * time.Millisecond)
 		synctest.Wait()
 		if s := g.Stats(); s.Waits != 64 || s.Fetches != 2 || s.IDs != 64 || s.Remaining != 1000 {
-			t.Fatalf("%+v", s)
+			t.Fatalf("Stats() = %+v, want Waits == 64, Fetches == 2, IDs == 64 and Remaining == 1000", s)
 		}
 	})
 }
@@ -64,10 +64,10 @@ func TestColdStartAddsUpDemand(t *testing.T) {
 	runInBubble(t, m, func(t *testing.T, g *segment.Generator) {
 		firsts, errs := startCalls(t.Context(), g, 64, 500)()
 		if len(firsts) != 64 || errs != nil {
-			t.Fatal(firsts, errs)
+			t.Fatalf("firsts = %+v, errs = %+v, want len(firsts) == 64 and errs == nil", firsts, errs)
 		}
 		if got := m.Requests(); len(got) > 3 {
-			t.Fatal(got)
+			t.Fatalf("Requests() = %+v, want len(got) <= 3", got)
 		}
 	})
 }
@@ -83,19 +83,19 @@ func TestWaitersHaveTheirOwnContexts(t *testing.T) {
 		synctest.Wait()
 		patient := startCalls(t.Context(), g, 1, 5)
 		if _, errs := hasty(); len(errs) != 1 || !errors.Is(errs[0], context.DeadlineExceeded) || time.Since(begin) != 300*time.Millisecond {
-			t.Fatal(errs, time.Since(begin))
+			t.Fatalf("hasty() = %+v with time.Since(begin) = %v, want len(errs) == 1, context.DeadlineExceeded and time.Since(begin) == 300*time.Millisecond", errs, time.Since(begin))
 		}
 		if firsts, errs := patient(); errs != nil || firsts[0] != 1 || time.Since(begin) != 2*time.Second { // one read of the row, one fetch
-			t.Fatal(firsts, errs, time.Since(begin))
+			t.Fatalf("patient() = %+v, %+v with time.Since(begin) = %v, want errs == nil, firsts[0] == 1 and time.Since(begin) == 2*time.Second", firsts, errs, time.Since(begin))
 		}
 		wantFetches(t, m, 16)
 
 		// Ids in memory are issued even if the context has ended; none are fetched then.
 		if id, err := g.Next(ctx, 1); err != nil || id != 6 {
-			t.Fatal(id, err)
+			t.Fatalf("Next(1) = %v, %v, want 6 and no error", id, err)
 		}
 		if id, err := g.Next(ctx, 5000); !errors.Is(err, context.DeadlineExceeded) {
-			t.Fatal(id, err)
+			t.Fatalf("Next(5000) = %v, %v, want context.DeadlineExceeded", id, err)
 		}
 		wantFetches(t, m, 16)
 	})
@@ -112,10 +112,10 @@ func TestFetchHasATimeLimit(t *testing.T) {
 			t.Fatal(err)
 		}
 		if took := time.Since(begin); took != time.Minute {
-			t.Fatal(took)
+			t.Fatalf("Since(begin) = %+v, want time.Minute", took)
 		}
 		if n := len(m.Requests()); n != 4 { // limits of 5, 10, 20 and 40 s; the last one has not ended
-			t.Fatal(n, "tries")
+			t.Fatalf("%v tries, want 4", n)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
 		defer cancel()
@@ -123,7 +123,7 @@ func TestFetchHasATimeLimit(t *testing.T) {
 			t.Fatal(err)
 		}
 		if n := len(m.Requests()); n != 4+20 {
-			t.Fatal(n, "tries")
+			t.Fatalf("%v tries, want 4+20", n)
 		}
 	})
 }
@@ -147,11 +147,11 @@ func TestSlowStoreStillGivesIDs(t *testing.T) {
 				want -= 17
 			}
 			if took := time.Since(begin); took != time.Duration(want)*time.Second {
-				t.Fatal(name, took)
+				t.Fatalf("%v: Since(begin) = %+v, want time.Duration(want)*time.Second", name, took)
 			}
 			begin = time.Now()
 			if _, err := g.Next(t.Context(), 3000); err != nil || time.Since(begin) > 35*time.Second {
-				t.Fatal(name, err, time.Since(begin))
+				t.Fatalf("%v: Next(3000) = %v with time.Since(begin) = %v, want time.Since(begin) <= 35*time.Second and no error", name, err, time.Since(begin))
 			}
 			time.Sleep(time.Minute) // lets the fetch in progress end
 			m.Delay(0)
@@ -182,10 +182,10 @@ func TestOutageIsRetriedWithPauses(t *testing.T) {
 			id, err := g.Next(t.Context(), 1)
 			e, ok := errors.AsType[*segment.UnavailableError](err)
 			if !ok || e.Tag != "a" || !errors.Is(err, errDown) {
-				t.Fatal(id, err)
+				t.Fatalf("id = %v, err = %v, want ok == true, e.Tag == \"a\" and errDown", id, err)
 			}
 			if waited := time.Since(begin); waited > time.Second {
-				t.Fatal("a call failed after", waited)
+				t.Fatalf("a call failed after %v, want at most time.Second", waited)
 			}
 		}
 		// If the context ends first, the error includes the store's error.
@@ -198,14 +198,14 @@ func TestOutageIsRetriedWithPauses(t *testing.T) {
 		before := len(m.Requests())
 		time.Sleep(time.Minute)
 		if n := len(m.Requests()) - before; n < 60 || n > 121 {
-			t.Fatal(n, "attempts in a minute")
+			t.Fatalf("%v attempts in a minute, want n >= 60 and n <= 121", n)
 		}
 		// The store is back: the first answer comes within a pause, also to waiting calls.
 		waiting := startCalls(t.Context(), g, 3, 1)
 		m.Fail(nil)
 		begin := time.Now()
 		if firsts, errs := waiting(); errs != nil || len(firsts) != 3 || time.Since(begin) > time.Second {
-			t.Fatal(firsts, errs, time.Since(begin))
+			t.Fatalf("waiting() = %+v, %+v with time.Since(begin) = %v, want errs == nil, len(firsts) == 3 and time.Since(begin) <= time.Second", firsts, errs, time.Since(begin))
 		}
 		wantNext(t, g, 1, 20)
 	})
@@ -228,7 +228,7 @@ func TestFailedPrefetchIsRetried(t *testing.T) {
 			wantNext(t, g, 1, want)
 		}
 		if s := g.Stats(); s.Waits != 1 || s.Failures != 1 || s.Fetches != 2 {
-			t.Fatalf("%+v", s)
+			t.Fatalf("Stats() = %+v, want Waits == 1, Failures == 1 and Fetches == 2", s)
 		}
 	})
 }
@@ -252,7 +252,7 @@ func TestBackOffGrowsWithJitter(t *testing.T) {
 		}
 	})
 	if len(distances) < 20 {
-		t.Error("no jitter:", distances)
+		t.Errorf("no jitter: %v, want len(distances) >= 20", distances)
 	}
 }
 
@@ -263,22 +263,22 @@ func TestAnswersAreNotOutages(t *testing.T) {
 		begin := time.Now()
 		for range 5 {
 			if id, err := g.Next(t.Context(), 1); !isError[*segment.UnknownTagError](err) || isError[*segment.UnavailableError](err) {
-				t.Fatal(id, err)
+				t.Fatalf("Next(1) = %v, %v, want a *segment.UnknownTagError and not a *segment.UnavailableError", id, err)
 			}
 		}
 		m.Put(segment.Row{Tag: "a", MaxID: 1, Step: -1})
 		if id, err := g.Next(t.Context(), 1); !isError[*segment.RowError](err) {
-			t.Fatal(id, err)
+			t.Fatalf("Next(1) = %v, %v, want a *segment.RowError", id, err)
 		}
 		m.Put(segment.Row{Tag: "a", MaxID: 1, Step: 10})
 		wantNext(t, g, 1, 1)
 		if time.Since(begin) != 0 {
-			t.Fatal("an answer was waited for", time.Since(begin))
+			t.Fatalf("an answer was waited for %v, want 0", time.Since(begin))
 		}
 		before := len(m.Requests())
 		time.Sleep(time.Hour)
 		if n := len(m.Requests()) - before; n > 0 || before != 8 {
-			t.Fatal(before, "requests, and", n, "in the background")
+			t.Fatalf("%v requests, and %v in the background, want n <= 0 and before == 8", before, n)
 		}
 	})
 }
@@ -302,7 +302,7 @@ func TestRolledBackRowFailsNext(t *testing.T) {
 					id, err := g.Next(t.Context(), 1)
 					e, ok := errors.AsType[*segment.RolledBackError](err)
 					if !ok || e.Tag != "a" || e.Seen != 136 || e.Start >= 136 {
-						t.Fatal(id, err)
+						t.Fatalf("id = %v, err = %v, want ok == true, e.Tag == \"a\", e.Seen == 136 and e.Start < 136", id, err)
 					}
 				}
 				m.Put(segment.Row{Tag: "a", MaxID: 136, Step: 10})
@@ -328,7 +328,7 @@ func TestWrongRangesAreRefused(t *testing.T) {
 	}), func(t *testing.T, g *segment.Generator) {
 		wantNext(t, g, 10, 1)
 		if id, err := g.Next(t.Context(), 1); !isError[*segment.RolledBackError](err) {
-			t.Fatal(id, err)
+			t.Fatalf("Next(1) = %v, %v, want a *segment.RolledBackError", id, err)
 		}
 	})
 	for _, r := range []segment.Range{
@@ -342,10 +342,10 @@ func TestWrongRangesAreRefused(t *testing.T) {
 			return r
 		}), func(t *testing.T, g *segment.Generator) {
 			if id, err := g.Next(t.Context(), 10); !isError[*segment.RowError](err) {
-				t.Fatal(r, id, err)
+				t.Fatalf("%v: Next(10) = %v, %v, want a *segment.RowError", r, id, err)
 			}
 			if err := g.Skip(t.Context(), 20); !isError[*segment.RowError](err) {
-				t.Fatal(r, err)
+				t.Fatalf("%v: Skip(20) = %v, want a *segment.RowError", r, err)
 			}
 		})
 	}
@@ -364,7 +364,7 @@ func TestCloseEndsWaitingCalls(t *testing.T) {
 			}
 		}
 		if firsts, errs := waiting(); firsts != nil || len(errs) != 3 || !errors.Is(errs[0], idgen.ErrClosed) || time.Since(begin) != 0 {
-			t.Fatal(firsts, errs, time.Since(begin))
+			t.Fatalf("waiting() = %+v, %+v with time.Since(begin) = %v, want firsts == nil, len(errs) == 3, idgen.ErrClosed and time.Since(begin) == 0", firsts, errs, time.Since(begin))
 		}
 	})
 	m.Delay(0)
@@ -373,11 +373,11 @@ func TestCloseEndsWaitingCalls(t *testing.T) {
 		g.Close()
 		for _, n := range []int{1, 10} {
 			if id, err := g.Next(t.Context(), n); err != idgen.ErrClosed {
-				t.Fatal(id, err)
+				t.Fatalf("Next(n) = %v, %v, want err == idgen.ErrClosed", id, err)
 			}
 		}
 		if s := g.Stats(); s.IDs != 60 || s.Dropped != 100 || s.Remaining != 0 {
-			t.Fatalf("%+v", s)
+			t.Fatalf("Stats() = %+v, want IDs == 60, Dropped == 100 and Remaining == 0", s)
 		}
 	})
 	m.Fail(errDown)
@@ -387,7 +387,7 @@ func TestCloseEndsWaitingCalls(t *testing.T) {
 		before := len(m.Requests())
 		time.Sleep(time.Hour)
 		if n := len(m.Requests()) - before; n > 0 {
-			t.Fatal(n, "attempts after Close")
+			t.Fatalf("%v attempts after Close, want at most 0", n)
 		}
 	})
 }
@@ -410,10 +410,10 @@ func TestCloseReturnsWithADeafStore(t *testing.T) {
 		begin := time.Now()
 		g.Close()
 		if took := time.Since(begin); took > 5*time.Second {
-			t.Fatal(took)
+			t.Fatalf("Since(begin) = %+v, want at most 5*time.Second", took)
 		}
 		if _, errs := waiting(); len(errs) != 1 || !errors.Is(errs[0], idgen.ErrClosed) {
-			t.Fatal(errs)
+			t.Fatalf("waiting() = %+v, want len(errs) == 1 and idgen.ErrClosed", errs)
 		}
 		close(store)
 	})
@@ -436,7 +436,7 @@ func TestOutageIsLoggedOnce(t *testing.T) {
 		text := out.String()
 		if strings.Count(text, "\n") != 2 || !strings.Contains(text, `"leafsql: ids cannot be fetched" tag=a wanted=10 err="the database is down"`) ||
 			!strings.Contains(text, `"leafsql: ids can be fetched again" tag=a`) {
-			t.Fatal(text)
+			t.Fatalf("String() = %+v, want strings.Count(text, \"\\n\") == 2, text with `\"leafsql: ids cannot be fetched\" tag=a wanted=10 err=\"the database is down\"` and text with `\"leafsql: ids can be fetched again\" tag=a`", text)
 		}
 	})
 }
@@ -455,7 +455,7 @@ func TestEndOfIDsIsLoggedOnce(t *testing.T) {
 		}
 		synctest.Wait()
 		if text := out.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, "the ids are used up") {
-			t.Fatal(text)
+			t.Fatalf("String() = %+v, want strings.Count(text, \"\\n\") == 1 and text with \"the ids are used up\"", text)
 		}
 	})
 }

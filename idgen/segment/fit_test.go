@@ -23,7 +23,7 @@ type thriftyStore struct {
 func (s thriftyStore) Fetch(ctx context.Context, q segment.Request) (segment.Range, error) {
 	r, err := s.Memory.Fetch(ctx, q)
 	if n := r.End - r.Start; n > max(s.wanted, (s.highest+1-r.Start)/16) {
-		s.t.Errorf("%+v gave [%d, %d)", q, r.Start, r.End)
+		s.t.Errorf("%+v gave [%d, %d), want n <= %v", q, r.Start, r.End, max(s.wanted, (s.highest+1-r.Start)/16))
 	}
 	return r, err
 }
@@ -39,7 +39,7 @@ func TestFitUsesSmallColumnAcrossRestarts(t *testing.T) {
 		for range 12 {
 			id, err := g.Next(t.Context(), 1)
 			if err != nil || id <= last || id > 255 {
-				t.Fatal(id, err)
+				t.Fatalf("Next(1) = %v, %v, want more than %v, at most 255 and no error", id, err, last)
 			}
 			ids++
 			if last = id; id == 255 {
@@ -49,7 +49,7 @@ func TestFitUsesSmallColumnAcrossRestarts(t *testing.T) {
 		g.Close()
 	}
 	if ids < 150 || processes < 13 {
-		t.Errorf("%d ids in %d processes", ids, processes)
+		t.Errorf("%d ids in %d processes, want ids >= 150 and processes >= 13", ids, processes)
 	}
 }
 
@@ -75,7 +75,7 @@ func TestFitUsesColumnToItsLastID(t *testing.T) {
 						switch {
 						case errors.As(err, &full):
 							if n--; full.Highest != 255 || full.Tag != "a" || full.N != int64(n)+1 || full.Next+full.N <= 256 {
-								t.Errorf("%+v", full)
+								t.Errorf("full = %+v, want Highest == 255, Tag == \"a\", N == %v and full.Next+full.N > 256", full, int64(n)+1)
 							}
 							continue
 						case err != nil:
@@ -108,13 +108,13 @@ func TestFitUsesSmallestColumnWithRoom(t *testing.T) {
 		g.Fit(highest)
 	}
 	if id, err := g.Next(t.Context(), 10); id != 250 || err != nil {
-		t.Fatal(id, err)
+		t.Fatalf("Next(10) = %v, %v, want 250 and no error", id, err)
 	}
 	if q := m.Requests()[1]; q.N != 10 || q.MaxStart != 65526 {
-		t.Errorf("%+v", q)
+		t.Errorf("q = %+v, want N == 10 and MaxStart == 65526", q)
 	}
 	if id, err := g.Next(t.Context(), 1); id != 260 || err != nil {
-		t.Fatal(id, err)
+		t.Fatalf("Next(1) = %v, %v, want 260 and no error", id, err)
 	}
 	if err := g.Skip(t.Context(), 65530); err != nil {
 		t.Fatal(err)
@@ -125,7 +125,7 @@ func TestFitUsesSmallestColumnWithRoom(t *testing.T) {
 	}
 	for want := int64(65531); want <= 65535; want++ {
 		if id, err := g.Next(t.Context(), 1); id != want || err != nil {
-			t.Fatal(id, err, want)
+			t.Fatalf("Next(1) = %v, %v with want = %v, want %v and no error", id, err, want, want)
 		}
 	}
 	for range 3 {
@@ -135,7 +135,7 @@ func TestFitUsesSmallestColumnWithRoom(t *testing.T) {
 	}
 	g.Fit(1<<63 - 1) // the column was widened
 	if id, err := g.Next(t.Context(), 2000); id != 65536 || err != nil {
-		t.Error(id, err)
+		t.Errorf("Next(2000) = %v, %v, want 65536 and no error", id, err)
 	}
 }
 
@@ -149,7 +149,7 @@ func TestFitFollowsTheStoresEnd(t *testing.T) {
 		var full *segment.FullError
 		for _, n := range []int{math.MaxInt32, 4} {
 			if id, err := g.Next(t.Context(), n); errors.As(err, &full) != (highest == 255) || errors.Is(err, idgen.ErrExhausted) == (highest == 255) {
-				t.Error(highest, id, err)
+				t.Errorf("%v: Next(n) = %v, %v, want errors.As(err, &full) == %v and errors.Is(err, idgen.ErrExhausted) != %v", highest, id, err, highest == 255, highest == 255)
 			}
 		}
 	}

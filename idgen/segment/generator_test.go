@@ -76,7 +76,7 @@ func TestZeroIsNeverIssued(t *testing.T) {
 	}
 	runInBubble(t, newMemory(-500, 10), func(t *testing.T, g *segment.Generator) {
 		if id, err := g.Next(t.Context(), 1); !isError[*segment.RowError](err) {
-			t.Fatal(id, err)
+			t.Fatalf("Next(1) = %v, %v, want a *segment.RowError", id, err)
 		}
 	})
 }
@@ -86,7 +86,7 @@ func TestNextRefusesBadCounts(t *testing.T) {
 	runInBubble(t, m, func(t *testing.T, g *segment.Generator) {
 		for _, n := range []int{0, -1, math.MinInt, math.MaxInt32 + 1, math.MaxInt} {
 			if id, err := g.Next(t.Context(), n); !isError[*idgen.CountError](err) {
-				t.Fatal(n, id, err)
+				t.Fatalf("%v: Next(n) = %v, %v, want a *idgen.CountError", n, id, err)
 			}
 		}
 		wantFetches(t, m)
@@ -104,7 +104,7 @@ func TestNextReturnsErrExhausted(t *testing.T) {
 		}
 		for range 3 {
 			if id, err := g.Next(t.Context(), 1); !errors.Is(err, idgen.ErrExhausted) {
-				t.Fatal(id, err)
+				t.Fatalf("Next(1) = %v, %v, want idgen.ErrExhausted", id, err)
 			}
 		}
 		m.Put(segment.Row{Tag: "a", MaxID: math.MaxInt64 - 5, Step: 5})
@@ -113,7 +113,7 @@ func TestNextReturnsErrExhausted(t *testing.T) {
 		}
 		wantNext(t, g, 1, math.MaxInt64-1)
 		if id, err := g.Next(t.Context(), 1); !errors.Is(err, idgen.ErrExhausted) {
-			t.Fatal(id, err)
+			t.Fatalf("Next(1) = %v, %v, want idgen.ErrExhausted", id, err)
 		}
 	})
 }
@@ -126,7 +126,7 @@ func TestBlocksAreConsecutive(t *testing.T) {
 			wantNext(t, g, 100, 15)
 			wantNext(t, g, 1, 115)
 			if s := g.Stats(); s.Dropped != 0 || s.IDs != 115 {
-				t.Fatalf("%+v", s)
+				t.Fatalf("Stats() = %+v, want Dropped == 0 and IDs == 115", s)
 			}
 		})
 	})
@@ -138,7 +138,7 @@ func TestBlocksAreConsecutive(t *testing.T) {
 			wantNext(t, g, 8, 1000) // 5 … 10 are discarded
 			wantNext(t, g, 2, 1008)
 			if s := g.Stats(); s.Dropped != 6 {
-				t.Fatalf("%+v", s)
+				t.Fatalf("Stats() = %+v, want Dropped == 6", s)
 			}
 		})
 	})
@@ -148,7 +148,7 @@ func TestBlocksAreConsecutive(t *testing.T) {
 			wantNext(t, g, 4, 1)
 			m.Fail(errDown)
 			if id, err := g.Next(t.Context(), 8); !isError[*segment.UnavailableError](err) {
-				t.Fatal(id, err)
+				t.Fatalf("Next(8) = %v, %v, want a *segment.UnavailableError", id, err)
 			}
 			wantNext(t, g, 6, 5)
 		})
@@ -178,7 +178,7 @@ func TestStepFollowsLeaf(t *testing.T) {
 		wantFetches(t, m, 16, 20, 40, 40, 20, 40, 500)
 		wantNext(t, g, 1, 137)
 		if s := g.Stats(); s.Step != 500 || s.Remaining != 499 {
-			t.Fatalf("%+v", s)
+			t.Fatalf("Stats() = %+v, want Step == 500 and Remaining == 499", s)
 		}
 
 		m.Put(segment.Row{Tag: "a", MaxID: 637, Step: 5}) // lowered: noticed after half an hour
@@ -188,7 +188,7 @@ func TestStepFollowsLeaf(t *testing.T) {
 		time.Sleep(31 * time.Minute)
 		wantNext(t, g, 1000, 637)
 		if n := countReads(m) - before; n != 1 {
-			t.Fatal(n, "looks at the row")
+			t.Fatalf("%v looks at the row, want 1", n)
 		}
 		wantNext(t, g, 1, 1637)
 		wantFetches(t, m, 16, 20, 40, 40, 20, 40, 500, 1000, 500)
@@ -229,7 +229,7 @@ func TestFirstRangeIsSmall(t *testing.T) {
 		runInBubble(t, m, func(t *testing.T, g *segment.Generator) {
 			wantNext(t, g, 1, 1)
 			if got := fetchSizes(m)[0]; got != first {
-				t.Fatalf("step %d: the first fetch asked for %d", step, got)
+				t.Fatalf("step %d: the first fetch asked for %d, want %v", step, got, first)
 			}
 		})
 	}
@@ -245,7 +245,7 @@ func TestStepIsCapped(t *testing.T) {
 			synctest.Wait()
 		}
 		if got := slices.Max(fetchSizes(m)); got != 1_000_000 {
-			t.Fatal(got)
+			t.Fatalf("Max(fetchSizes(m)) = %+v, want 1_000_000", got)
 		}
 	})
 }
@@ -288,7 +288,7 @@ func TestNobodyWaitsAtASwitch(t *testing.T) {
 				time.Sleep(c.every)
 			}
 			if s := g.Stats(); s.Waits > 2 || s.Fetches < 3 {
-				t.Fatalf("%+v", s)
+				t.Fatalf("Stats() = %+v, want Waits <= 2 and Fetches >= 3", s)
 			}
 		})
 	}
@@ -336,7 +336,7 @@ func TestConcurrentCallsGetUniqueIDs(t *testing.T) {
 			}
 		}
 		if total.IDs != issued.Load() {
-			t.Errorf("%d ids issued, Stats say %d", issued.Load(), total.IDs)
+			t.Errorf("%d ids issued, Stats say %d, want issued.Load()", issued.Load(), total.IDs)
 		}
 	}
 }
@@ -351,7 +351,7 @@ func TestNextDoesNotAllocate(t *testing.T) {
 				t.Fatal(err)
 			}
 		}); got != 0 {
-			t.Errorf("Next(%d): %v allocations", n, got)
+			t.Errorf("Next(%d): %v allocations, want 0", n, got)
 		}
 	}
 }
@@ -391,7 +391,7 @@ func FuzzNext(f *testing.F) {
 					first, err := g.Next(t.Context(), int(n))
 					synctest.Wait()
 					if err != nil || first <= last {
-						t.Fatalf("Next(%d) = %d, %v after %d", n, first, err, last)
+						t.Fatalf("Next(%d) = %d, %v after %d, want first > %v and no error", n, first, err, last, last)
 					}
 					if alone && first != last+1 {
 						t.Fatalf("Next(%d) = %d after %d with nobody else on the row", n, first, last)

@@ -16,16 +16,16 @@ func TestLookReadsTheRowOnce(t *testing.T) {
 	runInBubble(t, m, func(t *testing.T, g *segment.Generator) {
 		for range 2 {
 			if r, err := g.Look(t.Context()); err != nil || r != (segment.Range{Start: 100, End: 100, Step: 1000}) {
-				t.Fatal(r, err)
+				t.Fatalf("Look() = %+v, %v, want segment.Range{Start: 100, End: 100, Step: 1000} and no error", r, err)
 			}
 		}
 		mustSkip(t, g, 99) // the row is known to stand above it
 		if asked := m.Requests(); len(asked) != 2 {
-			t.Fatal(asked)
+			t.Fatalf("Requests() = %+v, want len(asked) == 2", asked)
 		}
 		wantNext(t, g, 1, 100)
 		if asked := m.Requests(); len(asked) != 3 || asked[2].N != 16 {
-			t.Fatal(asked)
+			t.Fatalf("Requests() = %+v, want len(asked) == 3 and asked[2].N == 16", asked)
 		}
 	})
 }
@@ -42,7 +42,7 @@ func TestFetchNoticesAnOldLook(t *testing.T) {
 		wantNext(t, g, 9, 500)
 		synctest.Wait()
 		if s := g.Stats(); s.Step != 2000 {
-			t.Fatalf("%+v", s)
+			t.Fatalf("Stats() = %+v, want Step == 2000", s)
 		}
 	})
 }

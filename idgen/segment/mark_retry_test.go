@@ -87,7 +87,7 @@ func TestMarkIsTriedAgain(t *testing.T) {
 				take()
 				var description string
 				if err := admin.Get(&description, "SELECT COALESCE(description, '') FROM leaf_alloc"); err != nil || !strings.HasPrefix(description, "leafsql@") {
-					t.Errorf("the description is %q, %v", description, err)
+					t.Errorf("the description is %q, %v, want prefix \"leafsql@\" and no error", description, err)
 				}
 			})
 		}

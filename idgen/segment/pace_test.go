@@ -37,7 +37,7 @@ func TestPaceAdaptsTheStep(t *testing.T) {
 	}
 	for row, want := range map[int64]int64{1: 1, 16: 16, 17: 16, 1000: 16} {
 		if got := (&pace{rowStep: row}).nextStep(begin); got != want {
-			t.Errorf("the first fetch asks for %d where the row's step is %d", got, row)
+			t.Errorf("the first fetch asks for %d where the row's step is %d, want got == %v", got, row, want)
 		}
 	}
 }
@@ -65,7 +65,7 @@ func TestPaceIgnoresSkippedIDs(t *testing.T) {
 		p.measure(5000+c.issued, begin.Add(c.lasted))
 		p.skipped = c.skipped
 		if got := p.nextStep(begin.Add(c.lasted)); got != c.want {
-			t.Errorf("%+v: %d", c, got)
+			t.Errorf("%+v: nextStep(begin.Add(c.lasted)) = %d, want %v", c, got, c.want)
 		}
 	}
 }
@@ -90,25 +90,25 @@ func TestPaceMeasuresUseDuringFetch(t *testing.T) {
 	var p pace
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	if p.measure(0, now); p.usedDuringFetch() != 0 {
-		t.Error("a need before any use:", p.usedDuringFetch())
+		t.Errorf("a need before any use: %v, want 0", p.usedDuringFetch())
 	}
 	p.recordFetch(1, 20*time.Millisecond, now)
 	now = now.Add(time.Second)
 	p.measure(10_000, now)
 	if got := p.usedDuringFetch(); got != 400 {
-		t.Error("10,000/s for 2 × 20 ms:", got)
+		t.Errorf("10,000/s for 2 × 20 ms: %v, want 400", got)
 	}
 	p.measure(10_000, now) // no time has passed
 	if got := p.usedDuringFetch(); got != 400 {
-		t.Error("measured twice:", got)
+		t.Errorf("measured twice: %v, want 400", got)
 	}
 	now = now.Add(time.Second)
 	p.measure(10_000, now)
 	if got := p.usedDuringFetch(); got != 200 {
-		t.Error("idle for as long:", got)
+		t.Errorf("idle for as long: %v, want 200", got)
 	}
 	p.measure(1e15, now.Add(time.Nanosecond))
 	if got := p.usedDuringFetch(); got != maxStep {
-		t.Error("a burst without end:", got)
+		t.Errorf("a burst without end: %v, want %v", got, maxStep)
 	}
 }

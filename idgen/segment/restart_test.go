@@ -45,7 +45,7 @@ func TestRestartForgetsRanges(t *testing.T) {
 		}
 		wantNext(t, g, 1, 51)
 		if s := g.Stats(); s.IDs+s.Dropped+s.Remaining == 0 || s.Err != nil {
-			t.Errorf("%+v", s)
+			t.Errorf("Stats() = %+v, want s.IDs+s.Dropped+s.Remaining != 0 and Err == nil", s)
 		}
 	})
 }
@@ -85,7 +85,7 @@ func TestRestartDiscardsAFetchInProgress(t *testing.T) {
 		m.Put(segment.Row{Tag: "a", MaxID: 1, Step: 20})
 		close(m.release)
 		if id := <-got; id != 1 {
-			t.Error(id)
+			t.Errorf("id = %v, want 1", id)
 		}
 	})
 }
@@ -97,7 +97,7 @@ func TestAboveIncludesAFetchInProgress(t *testing.T) {
 		above := func(want int64) {
 			t.Helper()
 			if k, err := g.Above(t.Context()); k != want || err != nil {
-				t.Fatal(k, err)
+				t.Fatalf("Above() = %+v, %v, want %v and no error", k, err, want)
 			}
 		}
 		above(1)
@@ -135,13 +135,13 @@ func TestFetchWaitsForARowBehind(t *testing.T) {
 		db.MustExec("UPDATE leaf_alloc SET max_id = 1")
 		began := time.Now()
 		if id, err := g.Next(t.Context(), 100); id < 1<<36 || err != nil || time.Since(began) < time.Second {
-			t.Errorf("%s: Next() = %d, %v after %v", dsn.Name, id, err, time.Since(began))
+			t.Errorf("%s: Next() = %d, %v after %v, want id >= 1<<36, time.Since(began) >= time.Second and no error", dsn.Name, id, err, time.Since(began))
 		}
 		for i, most := range []time.Duration{10 * time.Second, time.Second} {
 			db.MustExec("UPDATE leaf_alloc SET max_id = 1, description = 'leafsql@off'")
 			began := time.Now()
 			if _, err := g.Next(t.Context(), 100); !isError[*segment.RolledBackError](err) || time.Since(began) > most {
-				t.Errorf("%s: attempt %d: %v after %v", dsn.Name, i, err, time.Since(began))
+				t.Errorf("%s: attempt %d: %v after %v, want a *segment.RolledBackError and time.Since(began) <= %v", dsn.Name, i, err, time.Since(began), most)
 			}
 		}
 	}

@@ -131,7 +131,7 @@ func TestSequenceStoreReadsAView(t *testing.T) {
 		s := segment.NewSequenceStore(db, "t_sequence")
 		for i := range int64(3) {
 			if r := fetch(t, s, segment.Request{Tag: "a", N: 10}); r.Start != 42+10*i || r.Step != 10 {
-				t.Fatal(server.Name, r)
+				t.Fatalf("%v: fetch(s, segment.Request{Tag: \"a\", N: 10}) = %+v, want Start == %v and Step == 10", server.Name, r, 42+10*i)
 			}
 		}
 	}
@@ -183,11 +183,11 @@ func TestSequenceFitsASmallColumn(t *testing.T) {
 	g.Fit(255)
 	for want := int64(250); want <= 255; want++ {
 		if id, err := g.Next(t.Context(), 1); err != nil || id != want {
-			t.Fatal(id, err)
+			t.Fatalf("Next(1) = %v, %v, want %v and no error", id, err, want)
 		}
 	}
 	if id, err := g.Next(t.Context(), 1); !isError[*segment.FullError](err) {
-		t.Error(id, err)
+		t.Errorf("Next(1) = %v, %v, want a *segment.FullError", id, err)
 	}
 }
 
@@ -196,7 +196,7 @@ func TestSequenceFitsASmallColumn(t *testing.T) {
 func TestSequenceKeepsItsLimits(t *testing.T) {
 	db, s := sequences(t, mysqltest.Database(t), 0, 1, "1000, 1040, 0")
 	if row, err := s.Row(t.Context(), "a"); err != nil || row != (segment.Row{Tag: "a", MaxID: 1000, Step: 1}) {
-		t.Fatal(row, err)
+		t.Fatalf("Row(\"a\") = %+v, %v, want segment.Row{Tag: \"a\", MaxID: 1000, Step: 1} and no error", row, err)
 	}
 	g := segment.New(s, "a", nil)
 	defer g.Close()
@@ -210,7 +210,7 @@ func TestSequenceKeepsItsLimits(t *testing.T) {
 		r.Add(first, 3)
 	}
 	if report := ids.Verify(t); report.Min != 1000 {
-		t.Fatal(report)
+		t.Fatalf("Verify() = %+v, want Min == 1000", report)
 	}
 	for {
 		first, err := g.Next(t.Context(), 1)
@@ -223,11 +223,11 @@ func TestSequenceKeepsItsLimits(t *testing.T) {
 		r.Add(first, 1)
 	}
 	if report := ids.Verify(t); report.Max != 1040 {
-		t.Fatal(report)
+		t.Fatalf("Verify() = %+v, want Max == 1040", report)
 	}
 	db.MustExec("UPDATE t_sequence SET max_value = 2000") // found immediately
 	if id, err := g.Next(t.Context(), 10); err != nil || id != 1041 {
-		t.Fatal(id, err)
+		t.Fatalf("Next(10) = %v, %v, want 1041 and no error", id, err)
 	}
 }
 
@@ -247,7 +247,7 @@ func TestSequenceStoreReadsAndAddsRows(t *testing.T) {
 		}
 		db.MustExec(strings.ReplaceAll(statement.FindString(err.Error()), "<highest id>", "4711"))
 		if row, err := s.Row(ctx, "it's"); err != nil || row != (segment.Row{Tag: "it's", MaxID: 4712, Step: 1000}) {
-			t.Fatal(row, err)
+			t.Fatalf("Row(\"it's\") = %+v, %v, want segment.Row{Tag: \"it's\", MaxID: 4712, Step: 1000} and no error", row, err)
 		}
 		for _, next := range []int64{500, 1, 9999} { // only the first call has an effect
 			if err := s.Ensure(ctx, "a", next, 10); err != nil {
@@ -255,7 +255,7 @@ func TestSequenceStoreReadsAndAddsRows(t *testing.T) {
 			}
 		}
 		if r := fetch(t, s, segment.Request{Tag: "a", N: 10}); r.Start != 500 {
-			t.Fatal(r)
+			t.Fatalf("fetch(s, segment.Request{Tag: \"a\", N: 10}) = %+v, want Start == 500", r)
 		}
 		db.MustExec("UPDATE t_sequence SET current_value = 7 WHERE name = 'a'")
 		again := segment.NewSequenceStore(db, "t_sequence") // has fetched nothing, so it cannot detect that a node is behind
@@ -265,7 +265,7 @@ func TestSequenceStoreReadsAndAddsRows(t *testing.T) {
 		}
 		db.MustExec(strings.ReplaceAll(statement.FindString(err.Error()), "<highest id in all tables and shards of this tag>", "600"))
 		if r := fetch(t, s, segment.Request{Tag: "a", N: 10, Seen: 510}); r.Start < 601+1<<36 {
-			t.Fatal(r)
+			t.Fatalf("fetch(s, segment.Request{Tag: \"a\", N: 10, Seen: 510}) = %+v, want Start >= 601+1<<36", r)
 		}
 	}
 }
@@ -290,11 +290,11 @@ func TestSequenceBehindMovesUpByAMargin(t *testing.T) {
 				}
 				q.Seen = r.End
 				if next := fetch(t, s, q); next != (segment.Range{Start: r.End, End: r.End + 10, Step: 10}) {
-					t.Errorf("Fetch() = %+v after %+v", next, r)
+					t.Errorf("Fetch() = %+v after %+v, want next == %+v", next, r, segment.Range{Start: r.End, End: r.End + 10, Step: 10})
 				}
 			}
 			if row, err := s.Row(t.Context(), "b"); err != nil || row.MaxID != 6 {
-				t.Errorf("the other row is at %d, %v", row.MaxID, err)
+				t.Errorf("the other row is at %d, %v, want row.MaxID == 6 and no error", row.MaxID, err)
 			}
 		})
 	}

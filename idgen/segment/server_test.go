@@ -54,7 +54,7 @@ func TestLostReplyIssuesNoRange(t *testing.T) {
 	g := segment.New(through, "a", nil)
 	defer g.Close()
 	if id, err := g.Next(t.Context(), 10); err != nil || id != 1 {
-		t.Fatal(id, err)
+		t.Fatalf("Next(10) = %v, %v, want 1 and no error", id, err)
 	}
 	for g.Stats().Remaining != 10 { // [11, 21)
 		time.Sleep(time.Millisecond)
@@ -74,7 +74,7 @@ func TestLostReplyIssuesNoRange(t *testing.T) {
 		t.Fatalf("%d, %v, want 41: 21 … 40 went with the reply", id, err)
 	}
 	if row, err := direct.Row(t.Context(), "a"); err != nil || row.MaxID < 61 {
-		t.Fatal(row, err)
+		t.Fatalf("Row(\"a\") = %+v, %v, want MaxID >= 61 and no error", row, err)
 	}
 }
 
@@ -104,12 +104,12 @@ func TestCutConnectionsGiveUniqueRanges(t *testing.T) {
 						proxy.CutAfter(dir, n)
 						r, err := through.Fetch(t.Context(), segment.Request{Tag: "a", N: 10, Step: 10, Seen: end})
 						if err != nil || r.Start < end || r.End-r.Start != 10 {
-							t.Fatalf("cut after %d bytes (%v): %v, %v", n, dir, r, err)
+							t.Fatalf("cut after %d bytes (%v): %v, %v, want r.Start >= %v, r.End-r.Start == 10 and no error", n, dir, r, err, end)
 						}
 						burnt += r.Start - end
 						end = r.End
 						if row, err := direct.Row(t.Context(), "a"); err != nil || row.MaxID != end {
-							t.Fatalf("cut after %d bytes (%v): the row stands at %d, the range ends at %d, %v", n, dir, row.MaxID, end, err)
+							t.Fatalf("cut after %d bytes (%v): the row stands at %d, the range ends at %d, %v, want row.MaxID == %v and no error", n, dir, row.MaxID, end, err, end)
 						}
 					}
 				}
@@ -180,7 +180,7 @@ func TestOutagesIssueNoIDTwice(t *testing.T) {
 	report := ids.Verify(t)
 	row, err := direct.Row(t.Context(), "a")
 	if err != nil || report.Max >= row.MaxID {
-		t.Error(report, row, err)
+		t.Errorf("%v: Row(\"a\") = %+v, %v, want report.Max < %v and no error", report, row, err, row.MaxID)
 	}
 }
 
@@ -269,7 +269,7 @@ func TestSilentServerEndsCallsInTime(t *testing.T) {
 			})
 			for !stuck.Load() { // a busy machine may not get there in time
 				if id, err := g.Next(t.Context(), 1); !isError[*segment.UnavailableError](err) || !strings.Contains(err.Error(), "no answer within 2.4s") {
-					t.Fatal(id, err)
+					t.Fatalf("Next(1) = %v, %v, want a *segment.UnavailableError and an error with \"no answer within 2.4s\"", id, err)
 				}
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
@@ -295,7 +295,7 @@ func TestSilentServerEndsCallsInTime(t *testing.T) {
 			took := stopwatch.Start(t)
 			g.Close()
 			if took() > 5*time.Second {
-				t.Fatal("Close took", took())
+				t.Fatalf("Close took %v, want at most 5*time.Second", took())
 			}
 		})
 	}
@@ -313,7 +313,7 @@ func TestReadOnlyConnectionIsReplaced(t *testing.T) {
 		fetch(t, s, segment.Request{Tag: "a", N: 10})
 		db.MustExec("SET SESSION TRANSACTION READ ONLY")
 		if r := fetch(t, s, segment.Request{Tag: "a", N: 10}); r.Start != 11 {
-			t.Fatal(r)
+			t.Fatalf("fetch(s, segment.Request{Tag: \"a\", N: 10}) = %+v, want Start == 11", r)
 		}
 	}
 	server := mysqltest.TargetOf(t, mysqltest.MariaDB)
@@ -322,7 +322,7 @@ func TestReadOnlyConnectionIsReplaced(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	if r, err := segment.NewAllocStore(db, "leaf_alloc").Fetch(ctx, segment.Request{Tag: "a", N: 10}); err == nil || !strings.Contains(err.Error(), "1792") {
-		t.Fatal(r, err)
+		t.Fatalf("Fetch(segment.Request{Tag: \"a\", N: 10}) = %+v, %v, want an error with \"1792\"", r, err)
 	}
 }
 

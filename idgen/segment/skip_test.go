@@ -41,10 +41,10 @@ func TestSkipMovesCounter(t *testing.T) {
 		mustSkip(t, g, 1_000_000)
 		wantNext(t, g, 3, 1_000_001)
 		if s := g.Stats(); s.IDs != 8 || s.Fetches != 3 {
-			t.Fatalf("%+v", s)
+			t.Fatalf("Stats() = %+v, want IDs == 8 and Fetches == 3", s)
 		}
 		if row := m.Row("a"); row.MaxID <= 1_000_000 {
-			t.Fatal(row)
+			t.Fatalf("Row(\"a\") = %+v, want MaxID > 1_000_000", row)
 		}
 	})
 }
@@ -57,7 +57,7 @@ func TestSkipOfLowKeysSendsNothing(t *testing.T) {
 		mustSkip(t, g, -1)
 		mustSkip(t, g, math.MinInt64)
 		if n := len(m.Requests()); n != 0 {
-			t.Fatal(n)
+			t.Fatalf("len(m.Requests()) = %v, want 0", n)
 		}
 		mustSkip(t, g, 4999) // one read of the row
 		mustSkip(t, g, 17)
@@ -69,7 +69,7 @@ func TestSkipOfLowKeysSendsNothing(t *testing.T) {
 		mustSkip(t, g, 4999)
 		wantNext(t, g, 1, 5001)
 		if n := len(m.Requests()); n != 2 {
-			t.Fatal(m.Requests())
+			t.Fatalf("m.Requests() = %v, want n == 2", m.Requests())
 		}
 	})
 }
@@ -94,7 +94,7 @@ func TestSkipDiscardsIDsInMemory(t *testing.T) {
 		wantNext(t, g, 1, 101)
 		mustSkip(t, g, 139)
 		if s := g.Stats(); s.Remaining != 0 || s.IDs+s.Dropped != 16+20+40 {
-			t.Fatalf("%+v", s)
+			t.Fatalf("Stats() = %+v, want Remaining == 0 and s.IDs+s.Dropped == 16+20+40", s)
 		}
 		wantNext(t, g, 1, 140)
 	})
@@ -111,10 +111,10 @@ func TestSkipTrimsAFetchInProgress(t *testing.T) {
 		mustSkip(t, g, 30)
 		firsts, errs := waiting()
 		if errs != nil || firsts[0] != 17 && firsts[0] != 31 {
-			t.Fatal(firsts, errs)
+			t.Fatalf("waiting() = %+v, %+v, want errs == nil and (firsts[0] == 17 or firsts[0] == 31)", firsts, errs)
 		}
 		if id, err := g.Next(t.Context(), 1); err != nil || id <= 30 {
-			t.Fatal(id, err)
+			t.Fatalf("Next(1) = %v, %v, want more than 30 and no error", id, err)
 		}
 	})
 }
@@ -146,7 +146,7 @@ func TestSkipServesBlocks(t *testing.T) {
 		waiting := startCalls(t.Context(), g, 1, 3000)
 		mustSkip(t, g, 500)
 		if firsts, errs := waiting(); errs != nil || firsts[0] != 501 {
-			t.Fatal(firsts, errs)
+			t.Fatalf("waiting() = %+v, %+v, want errs == nil and firsts[0] == 501", firsts, errs)
 		}
 		wantFetches(t, m, 3000)
 	})
@@ -161,7 +161,7 @@ func TestSkipAscendingFetchesOncePerStep(t *testing.T) {
 			mustSkip(t, g, k+1)
 		}
 		if n := len(fetchSizes(m)); n > 21 || countReads(m) != 1 {
-			t.Fatal(n, "fetches,", countReads(m), "looks")
+			t.Fatalf("%v fetches, %v looks, want n <= 21 and countReads(m) == 1", n, countReads(m))
 		}
 		wantNext(t, g, 1, 20_001)
 	})
@@ -173,7 +173,7 @@ func TestSkipAscendingFetchesOncePerStep(t *testing.T) {
 			time.Sleep(time.Second)
 			id, err := g.Next(t.Context(), 1)
 			if err != nil || id <= k {
-				t.Fatal(id, err, k)
+				t.Fatalf("Next(1) = %v, %v with k = %v, want more than %v and no error", id, err, k, k)
 			}
 			k = id
 			for range 9 {
@@ -182,7 +182,7 @@ func TestSkipAscendingFetchesOncePerStep(t *testing.T) {
 			}
 		}
 		if s := g.Stats(); s.Step > 2000 || s.IDs != 5000 { // the step for an id a second alone
-			t.Fatalf("%+v", s)
+			t.Fatalf("Stats() = %+v, want Step <= 2000 and IDs == 5000", s)
 		}
 	})
 }
@@ -201,10 +201,10 @@ func TestSkipByProcessesWastesNoIDs(t *testing.T) {
 		}
 	})
 	if n := m.Row("a").MaxID; n > 30_000 {
-		t.Error("the row stands at", n)
+		t.Errorf("the row stands at %v, want at most 30_000", n)
 	}
 	if n := len(m.Requests()); n > 200 {
-		t.Error(n, "requests")
+		t.Errorf("%v requests, want at most 200", n)
 	}
 }
 
@@ -214,7 +214,7 @@ func TestSkipToTheEndReturnsErrExhausted(t *testing.T) {
 		wantNext(t, g, 1, 1)
 		for _, k := range []int64{math.MaxInt64, math.MaxInt64 - 1} {
 			if err := g.Skip(t.Context(), k); !errors.Is(err, idgen.ErrExhausted) {
-				t.Fatal(k, err)
+				t.Fatalf("%v: Skip() = %v, want idgen.ErrExhausted", k, err)
 			}
 		}
 		wantNext(t, g, 1, 2) // no id is lost by this
@@ -223,7 +223,7 @@ func TestSkipToTheEndReturnsErrExhausted(t *testing.T) {
 			wantNext(t, g, 1, want)
 		}
 		if id, err := g.Next(t.Context(), 1); !errors.Is(err, idgen.ErrExhausted) {
-			t.Fatal(id, err)
+			t.Fatalf("Next(1) = %v, %v, want idgen.ErrExhausted", id, err)
 		}
 		mustSkip(t, g, math.MaxInt64-1) // below the row's next id
 	})
@@ -252,7 +252,7 @@ func TestFailedSkipChangesNothing(t *testing.T) {
 		before := len(m.Requests())
 		time.Sleep(time.Minute)
 		if n := len(m.Requests()) - before; n > 0 {
-			t.Fatal(n, "requests that nobody waits for")
+			t.Fatalf("%v requests that nobody waits for, want at most 0", n)
 		}
 		m.Fail(nil)
 		mustSkip(t, g, 500)
@@ -340,6 +340,6 @@ func TestSkipDoesNotAllocate(t *testing.T) {
 			t.Fatal(err)
 		}
 	}); got != 0 {
-		t.Error(got, "allocations")
+		t.Errorf("%v allocations, want 0", got)
 	}
 }

@@ -32,7 +32,7 @@ func TestParseLayout(t *testing.T) {
 			continue
 		}
 		if again, err := ParseLayout(l.String()); err != nil || again != l {
-			t.Errorf("%s: its String %s gives %+v, %v", text, l, again, err)
+			t.Errorf("%s: its String %s gives %+v, %v, want again == %v and no error", text, l, again, err, l)
 		}
 	}
 	for _, text := range []string{
@@ -40,7 +40,7 @@ func TestParseLayout(t *testing.T) {
 		"41-23-1", "41-10-12@", "41-10-12@yesterday", "41-10-12@-1", "41-10-12@9999-01-01", "41-5+-12", "64-0-0",
 	} {
 		if l, err := ParseLayout(text); err == nil || !strings.Contains(err.Error(), "leafsql: snowflake layout") {
-			t.Errorf("%q: %+v, %v", text, l, err)
+			t.Errorf("%q: ParseLayout(text) = %+v, %v, want an error with \"leafsql: snowflake layout\"", text, l, err)
 		}
 	}
 }
@@ -56,7 +56,7 @@ func TestComposeDecompose(t *testing.T) {
 		}
 		id, err := l.Compose(top)
 		if err != nil || id != 1<<(l.Time+l.Worker+l.Sequence)-1 {
-			t.Errorf("%s: the last id is %d, %v", l, id, err)
+			t.Errorf("%s: the last id is %d, %v, want id == %v and no error", l, id, err, 1<<(l.Time+l.Worker+l.Sequence)-1)
 		}
 		if p, err := l.Decompose(id); err != nil || p != top {
 			t.Errorf("%s: %d says %+v, %v; want %+v", l, id, p, err, top)
@@ -70,21 +70,21 @@ func TestComposeDecompose(t *testing.T) {
 			{Time: l.End(), Sequence: -1},
 		} {
 			if id, err := l.Compose(p); err == nil {
-				t.Errorf("%s: %+v made %d", l, p, id)
+				t.Errorf("%s: %+v made %d, want an error", l, p, id)
 			}
 		}
 	}
 	if id, _ := javaScript.Compose(Parts{Time: javaScript.End(), Worker: 31, Sequence: 127}); id >= 1<<53 {
-		t.Errorf("JavaScript reaches %d", id)
+		t.Errorf("JavaScript reaches %d, want less than 1<<53", id)
 	}
 	// The id of a tweet, issued by worker 26 in data centre 11.
 	p, err := twitter.Decompose(1541815603606036480)
 	if want := (Parts{time.UnixMilli(1656432460105), 11, 26, 0}); err != nil || p != want {
-		t.Errorf("%+v, %v", p, err)
+		t.Errorf("p = %+v, err = %v, want p == %v and no error", p, err, want)
 	}
 	for _, id := range []int64{0, -1} {
 		if _, err := Leaf.Decompose(id); err == nil {
-			t.Errorf("%d was read", id)
+			t.Errorf("%d was read, want an error", id)
 		}
 	}
 	if _, err := javaScript.Decompose(1 << 53); err == nil {
@@ -94,12 +94,12 @@ func TestComposeDecompose(t *testing.T) {
 
 func TestComposeRefuses(t *testing.T) {
 	if id, err := Leaf.Compose(Parts{Time: time.UnixMilli(Leaf.Epoch)}); err == nil {
-		t.Errorf("0 was made: %d", id)
+		t.Errorf("0 was made: %d, want an error", id)
 	}
 	// Unix milliseconds of such times do not fit an int64.
 	for _, at := range []time.Time{time.Unix(1<<55, 0), time.Unix(-1<<55, 0)} {
 		if id, err := Leaf.Compose(Parts{Time: at}); err == nil {
-			t.Errorf("%v made %d", at, id)
+			t.Errorf("%v made %d, want an error", at, id)
 		}
 	}
 }
@@ -116,26 +116,26 @@ func FuzzLayout(f *testing.F) {
 		l, err := ParseLayout(text)
 		if err != nil {
 			if l != (Layout{}) || !strings.Contains(err.Error(), "leafsql: snowflake layout") {
-				t.Fatalf("%q: %+v, %v", text, l, err)
+				t.Fatalf("text = %q, l = %+v, err = %v, want l == Layout{} and an error with \"leafsql: snowflake layout\"", text, l, err)
 			}
 			return
 		}
 		if again, err := ParseLayout(l.String()); err != nil || again != l {
-			t.Fatalf("%q is %s, which is %+v, %v", text, l, again, err)
+			t.Fatalf("%q is %s, which is %+v, %v, want again == %v and no error", text, l, again, err, l)
 		}
 		p, err := l.Decompose(id)
 		if fits := id > 0 && uint64(id) < 1<<(l.Time+l.Worker+l.Sequence); fits != (err == nil) {
-			t.Fatalf("%s: %d is read as %+v, %v", l, id, p, err)
+			t.Fatalf("%s: %d is read as %+v, %v, want fits == %v", l, id, p, err, err == nil)
 		}
 		if err == nil {
 			if again, err := l.Compose(p); err != nil || again != id {
-				t.Fatalf("%s: %d says %+v, which makes %d, %v", l, id, p, again, err)
+				t.Fatalf("%s: %d says %+v, which makes %d, %v, want again == %v and no error", l, id, p, again, err, id)
 			}
 		}
 		p = Parts{time.UnixMilli(ms), datacenter, worker, sequence}
 		if made, err := l.Compose(p); err == nil {
 			if again, err := l.Decompose(made); err != nil || again != p {
-				t.Fatalf("%s: %+v makes %d, which says %+v, %v", l, p, made, again, err)
+				t.Fatalf("%s: %+v makes %d, which says %+v, %v, want again == %v and no error", l, p, made, again, err, p)
 			}
 		}
 	})

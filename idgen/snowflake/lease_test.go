@@ -54,7 +54,7 @@ func TestBurstIsBounded(t *testing.T) {
 				}
 			}
 			if d := time.Since(began); d < 99*time.Millisecond || d > 101*time.Millisecond {
-				t.Errorf("100 ms of ids took %v", d)
+				t.Errorf("100 ms of ids took %v, want d >= 99*time.Millisecond and d <= 101*time.Millisecond", d)
 			}
 		})
 	}
@@ -89,7 +89,7 @@ func TestLimitStopsIDs(t *testing.T) {
 			t.Errorf("at the limit: %v after %v", err, time.Since(began))
 		}
 		if now := g.last.Load(); now != place {
-			t.Errorf("a refused call moved the last place from %d to %d", place, now)
+			t.Errorf("a refused call moved the last place from %d to %d, want %v", place, now, place)
 		}
 		r.away(false)
 		time.Sleep(2 * time.Second)
@@ -109,12 +109,12 @@ func TestNewWorkerIDContinuesAbove(t *testing.T) {
 		for len(seen) < 6 {
 			id := next(t, g, 1) // waits for the search
 			if id <= last {
-				t.Fatalf("%d after %d", id, last)
+				t.Fatalf("%d after %d, want id > %v", id, last, last)
 			}
 			was := g.Worker()
 			_, ahead := burst(t, g)
 			if id = next(t, g, 1); id <= last {
-				t.Fatalf("%d after %d", id, last)
+				t.Fatalf("%d after %d, want id > %v", id, last, last)
 			}
 			last = id
 			if p := parts(t, g, id); p.Worker != was.Worker || p.Time.Before(ahead) {
@@ -139,10 +139,10 @@ func TestNewWorkerIDContinuesAbove(t *testing.T) {
 		time.Sleep(10 * time.Minute) // until the thief's bounds have ended
 		id := next(t, g, 1)
 		if id <= last {
-			t.Errorf("%d after %d", id, last)
+			t.Errorf("%d after %d, want id > %v", id, last, last)
 		}
 		if p := parts(t, g, id); time.Since(p.Time).Abs() > time.Second {
-			t.Errorf("%+v at %v", p, time.Now())
+			t.Errorf("%+v at %v, want time.Since(p.Time).Abs() <= time.Second", p, time.Now())
 		}
 	})
 }
@@ -176,7 +176,7 @@ func TestLostWorkerIDsRepeatNoID(t *testing.T) {
 		close(stop)
 		robber.Wait()
 		if terms < 5 {
-			t.Errorf("only %d leases", terms)
+			t.Errorf("only %d leases, want at least 5", terms)
 		}
 		distinct(t, ids)
 	})
@@ -257,6 +257,6 @@ func TestNoWorkerIDIsTakenBeyondTheEnd(t *testing.T) {
 func TestLeaseErrorNamesCauseAndRetry(t *testing.T) {
 	e := &LeaseError{Worker: 3, Next: time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC), Cause: errors.New("leafsql: nobody answers")}
 	if want := "leafsql: snowflake: no id may be issued: nobody answers; the next attempt is at 15:04:05"; e.Error() != want {
-		t.Errorf("%q", e)
+		t.Errorf("e = %q, want e.Error() == %v", e, want)
 	}
 }

@@ -64,7 +64,7 @@ func TestNextAscends(t *testing.T) {
 			n := 1 + i*7%4096
 			first := next(t, g, n)
 			if first <= last {
-				t.Fatalf("%d after %d", first, last)
+				t.Fatalf("%d after %d, want first > %v", first, last, last)
 			}
 			last = first + int64(n) - 1
 			from, to := parts(t, g, first), parts(t, g, last)
@@ -84,7 +84,7 @@ func TestTimeIsTheClocks(t *testing.T) {
 			for range 100 {
 				time.Sleep(1234567 * time.Microsecond)
 				if p := parts(t, g, next(t, g, 1)); time.Since(p.Time) < 0 || time.Since(p.Time) >= 2*time.Millisecond {
-					t.Fatalf("%s: an id of %v at %v", l, p.Time, time.Now())
+					t.Fatalf("%s: an id of %v at %v, want time.Since(p.Time) >= 0 and time.Since(p.Time) < 2*time.Millisecond", l, p.Time, time.Now())
 				}
 			}
 		}
@@ -98,14 +98,14 @@ func TestNextRefusesBadCounts(t *testing.T) {
 			before := next(t, g, 1)
 			_, err := g.Next(t.Context(), n)
 			if e, ok := errors.AsType[*idgen.CountError](err); !ok || e.N != n || e.Max != 4096 {
-				t.Errorf("%d ids: %v", n, err)
+				t.Errorf("%d ids: %v, want ok == true, e.N == %v and e.Max == 4096", n, err, n)
 			}
 			if id := next(t, g, 1); id != before+1 {
-				t.Errorf("%d after %d: a refused call changed something", id, before)
+				t.Errorf("%d after %d: a refused call changed something, want id == %v", id, before, before+1)
 			}
 		}
 		if p := parts(t, g, next(t, g, 4096)); p.Sequence != 0 {
-			t.Errorf("a whole millisecond's block begins at %d", p.Sequence)
+			t.Errorf("a whole millisecond's block begins at %d, want 0", p.Sequence)
 		}
 	})
 }
@@ -150,7 +150,7 @@ func TestEpochEnds(t *testing.T) {
 					break
 				}
 				if err != nil || first <= last {
-					t.Fatalf("%s: %d after %d, %v", layout, first, last, err)
+					t.Fatalf("%s: %d after %d, %v, want first > %v and no error", layout, first, last, err, last)
 				}
 				last = first
 				ids++
@@ -160,7 +160,7 @@ func TestEpochEnds(t *testing.T) {
 			}
 			time.Sleep(time.Hour)
 			if id, err := g.Next(t.Context(), 1); !errors.Is(err, idgen.ErrExhausted) {
-				t.Errorf("%s: after the end: %d, %v", layout, id, err)
+				t.Errorf("%s: after the end: %d, %v, want idgen.ErrExhausted", layout, id, err)
 			}
 		})
 	}
@@ -176,7 +176,7 @@ func TestEndOfEpochIsLogged(t *testing.T) {
 			}
 			g.Close()
 			if got := strings.Contains(log.String(), "ends soon"); got != want {
-				t.Errorf("%d years ahead: %q", years, log.String())
+				t.Errorf("%d years ahead: %q, want got == %v", years, log.String(), want)
 			}
 		})
 	}
@@ -208,7 +208,7 @@ func TestClockSetBackKeepsIDsAscending(t *testing.T) {
 		_, err = g.Next(t.Context(), 1)
 		e, ok := errors.AsType[*worker.UnavailableError](err)
 		if !ok || e.Reason != "ahead" || e.Worker != 7 || time.Until(e.Until) < time.Hour-2*time.Second || time.Until(e.Until) > time.Hour+time.Second {
-			t.Errorf("an hour back: %v", err)
+			t.Errorf("an hour back: %v, want ok == true, e.Reason == \"ahead\", e.Worker == 7, time.Until(e.Until) >= time.Hour-2*time.Second and time.Until(e.Until) <= time.Hour+time.Second", err)
 		}
 	})
 	bubble(t, today.Add(-3*time.Second), func(t *testing.T) {
@@ -219,7 +219,7 @@ func TestClockSetBackKeepsIDsAscending(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, err := g.Next(ctx, 1); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "its ids are safe from") {
-			t.Errorf("a wait longer than its context: %v", err)
+			t.Errorf("a wait longer than its context: %v, want context.DeadlineExceeded and an error with \"its ids are safe from\"", err)
 		}
 	})
 	bubble(t, today.Add(-3*time.Second), func(t *testing.T) {
@@ -229,10 +229,10 @@ func TestClockSetBackKeepsIDsAscending(t *testing.T) {
 		}
 		id := next(t, g, 1)
 		if waited := 3*time.Second + time.Until(today); waited < 0 || time.Until(today) > -500*time.Millisecond {
-			t.Errorf("3 s back were waited out until %v", time.Now())
+			t.Errorf("3 s back were waited out until %v, want waited >= 0 and time.Until(today) <= -500*time.Millisecond", time.Now())
 		}
 		if id <= last {
-			t.Errorf("%d after %d", id, last)
+			t.Errorf("%d after %d, want id > %v", id, last, last)
 		}
 	})
 }
@@ -248,7 +248,7 @@ func TestCloseReturnsTheWorkerID(t *testing.T) {
 			}
 		}
 		if _, err := g.Next(t.Context(), 1); !errors.Is(err, idgen.ErrClosed) {
-			t.Errorf("after Close: %v", err)
+			t.Errorf("after Close: %v, want idgen.ErrClosed", err)
 		}
 		if d := r.doc(0); !d.Free || !d.HighWater.Equal(last) {
 			t.Errorf("the worker id was given back as %+v; the last id is of %d", d, last.UnixMilli())
@@ -283,7 +283,7 @@ func TestCloseEndsWaitingCalls(t *testing.T) {
 			}
 		}
 		if waited := time.Since(began); waited > 1010*time.Millisecond {
-			t.Errorf("Close was noticed after %v", waited)
+			t.Errorf("Close was noticed after %v, want at most 1010*time.Millisecond", waited)
 		}
 	})
 }
@@ -325,7 +325,7 @@ func distinct(t testing.TB, ids []int64) {
 		t.Error("ids were issued twice")
 	}
 	if len(ids) == 0 || ids[0] < 1 {
-		t.Errorf("%d ids, the least is not above 0", len(ids))
+		t.Errorf("%d ids, the least is not above 0, want len(ids) != 0 and ids[0] >= 1", len(ids))
 	}
 }
 
@@ -358,7 +358,7 @@ func TestNextDoesNotAllocate(t *testing.T) {
 				t.Fatal(err)
 			}
 		}); allocs != 0 {
-			t.Errorf("%v allocations for %d ids", allocs, n)
+			t.Errorf("%v allocations for %d ids, want allocs == 0", allocs, n)
 		}
 	}
 }

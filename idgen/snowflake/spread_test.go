@@ -36,7 +36,7 @@ func TestQuietTablesSpreadEvenly(t *testing.T) {
 				}
 				// A limit of five deviations suits ten thousand tests.
 				if z := deviations(counts, ids); z > 5 {
-					t.Errorf("%s: ids modulo %d: chi-square is %.1f deviations too high", name, n, z)
+					t.Errorf("%s: ids modulo %d: chi-square is %.1f deviations too high, want at most 5", name, n, z)
 				}
 			}
 		})
@@ -63,12 +63,12 @@ func TestOffsetFitsTheBlock(t *testing.T) {
 		for ms := range int64(100_000) {
 			o := startOffset(ms, room)
 			if o < 0 || o >= room {
-				t.Fatalf("offset %d of %d at %d", o, room, ms)
+				t.Fatalf("offset %d of %d at %d, want o >= 0 and o < %v", o, room, ms, room)
 			}
 			reached[o] = true
 		}
 		if want := min(room, 95_000); int64(len(reached)) < want {
-			t.Errorf("%d of %d offsets in 100,000 ms", len(reached), room)
+			t.Errorf("%d of %d offsets in 100,000 ms, want int64(len(reached)) >= %v", len(reached), room, want)
 		}
 	}
 }

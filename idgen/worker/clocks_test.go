@@ -58,7 +58,7 @@ func TestClockAheadTakesNothing(t *testing.T) {
 			}
 		}
 		if let > 0 || blocked > 0 || robs > 0 {
-			t.Errorf("%d of 20 lives were not refused, %d of 16 worker ids are blocked, %d of 4 holders were robbed", let, blocked, robs)
+			t.Errorf("%d of 20 lives were not refused, %d of 16 worker ids are blocked, %d of 4 holders were robbed, want let <= 0, blocked <= 0 and robs <= 0", let, blocked, robs)
 		}
 	})
 }
@@ -81,7 +81,7 @@ func TestClocksAreComparedBeforeEachTake(t *testing.T) {
 				break
 			}
 			if s.Phase == phaseHolding {
-				t.Fatalf("it took worker id %d with a clock that is %v ahead", s.Worker, s.ClockOffset)
+				t.Fatalf("it took worker id %d with a clock that is %v ahead, want s.Phase != %v", s.Worker, s.ClockOffset, phaseHolding)
 			}
 			<-s.Changed()
 		}
@@ -107,14 +107,14 @@ func TestRegistryWithoutTimePreventsNoTake(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		if n := j.count("cannot be read, so a clock"); n != 1 || j.count("err=denied") != 1 {
-			t.Errorf("logged %d times: %s", n, j.String())
+			t.Errorf("logged %d times: %s, want n == 1 and j.count(\"err=denied\") == 1", n, j.String())
 		}
 
 		says(func(ctx context.Context) (time.Time, error) { <-ctx.Done(); return time.Time{}, ctx.Err() })
 		began := time.Now()
 		mustHold(t, src, Config{Workers: 4})
 		if d := time.Since(began); d > 2*time.Second {
-			t.Errorf("without an answer a take lasts %v", d)
+			t.Errorf("without an answer a take lasts %v, want at most 2*time.Second", d)
 		}
 
 		says(func(context.Context) (time.Time, error) { return nowMilli().Add(-time.Hour), nil })
@@ -123,7 +123,7 @@ func TestRegistryWithoutTimePreventsNoTake(t *testing.T) {
 		says(func(context.Context) (time.Time, error) { return time.Time{}, errAway })
 		time.Sleep(5 * time.Minute)
 		if s := ahead.Status(); s.Phase != phaseSearching {
-			t.Errorf("%+v", s)
+			t.Errorf("Status() = %+v, want Phase == %v", s, phaseSearching)
 		}
 		says(func(context.Context) (time.Time, error) { return nowMilli(), nil })
 		ahead.waitForPhase(phaseHolding)
@@ -142,12 +142,12 @@ func TestSlowRegistryClockRefusesNewProcesses(t *testing.T) {
 		behind.Store(int64(10 * time.Minute))
 		k := mustKeep(t, src, Config{Workers: 4})
 		if _, err := k.Wait(t.Context()); err == nil || !strings.Contains(err.Error(), "10m0s ahead") {
-			t.Errorf("%v", err)
+			t.Errorf("Wait() = %v, want an error with \"10m0s ahead\"", err)
 		}
 		mustHold(t, src, Config{Workers: 4, AnyClock: true})
 		time.Sleep(10 * time.Minute)
 		if s := before.Status(); s.Phase != phaseHolding {
-			t.Errorf("%+v", s)
+			t.Errorf("Status() = %+v, want Phase == %v", s, phaseHolding)
 		}
 		behind.Store(0)
 		k.waitForPhase(phaseHolding)

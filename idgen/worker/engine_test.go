@@ -30,7 +30,7 @@ func testRegistryIsMade(t *testing.T, declared bool, level string) {
 			t.Errorf("got %d lines, %d of level %s, want one: %s", all, leveled, level, j.String())
 		}
 		if d := f.doc(RegistrySlot); d.Owner != "lease 1m0s, layout l; slots made: 4" || d.Registry != d.Nonce {
-			t.Errorf("the registry's document is %+v", d)
+			t.Errorf("the registry's document is %+v, want d.Owner == \"lease 1m0s, layout l; slots made: 4\" and d.Registry == %v", d, d.Nonce)
 		}
 	})
 }
@@ -58,7 +58,7 @@ func TestOtherTermsAreRefused(t *testing.T) {
 				f.takeReadCount()
 				time.Sleep(5 * time.Minute)
 				if n := f.takeReadCount(); n > 12 || puts > 0 {
-					t.Errorf("%d reads in five minutes, %d writes", n, puts)
+					t.Errorf("%d reads in five minutes, %d writes, want n <= 12 and puts <= 0", n, puts)
 				}
 			})
 		})
@@ -111,13 +111,13 @@ func TestSlotsAreCreatedOnce(t *testing.T) {
 					}
 				}
 				if d := tt.f.doc(RegistrySlot); !strings.HasSuffix(d.Owner, "; slots made: 100") {
-					t.Errorf("the registry's document is %+v", d)
+					t.Errorf("the registry's document is %+v, want suffix \"; slots made: 100\"", d)
 				}
 				tt.f.takeReadCount()
 				later := time.Now()
 				time.Sleep(time.Hour)
 				if reads, puts := tt.f.takeReadCount(), tt.f.putsSince(later, func(slot int) bool { return slot != k.Status().Worker }); reads > 0 || len(puts) > 0 {
-					t.Errorf("later: %d reads, %d writes of others", reads, len(puts))
+					t.Errorf("later: %d reads, %d writes of others, want reads <= 0 and len(puts) <= 0", reads, len(puts))
 				}
 			})
 		})
@@ -134,7 +134,7 @@ func TestSlotCreationIsShared(t *testing.T) {
 			k.Close()
 		}
 		if d := f.doc(RegistrySlot); !strings.HasSuffix(d.Owner, "; slots made: 256") {
-			t.Errorf("the registry's document is %+v", d)
+			t.Errorf("the registry's document is %+v, want suffix \"; slots made: 256\"", d)
 		}
 	})
 }
@@ -151,7 +151,7 @@ func TestFailedSlotCreationIsRetried(t *testing.T) {
 		f.set(fakeFaults{garbage: true})
 		time.Sleep(2 * time.Minute)
 		if d := f.doc(RegistrySlot); !strings.HasSuffix(d.Owner, "; slots made: 64") {
-			t.Errorf("the registry's document is %+v", d)
+			t.Errorf("the registry's document is %+v, want suffix \"; slots made: 64\"", d)
 		}
 	})
 }
@@ -184,23 +184,23 @@ func TestIdentityChangeMakesHistoryUnknown(t *testing.T) {
 		began := time.Now()
 		first := mustHold(t, src, Config{Workers: 20})
 		if waited := time.Since(began); waited < unknownWait || waited > unknownWait+time.Second {
-			t.Errorf("the first one after it waited %v", waited)
+			t.Errorf("the first one after it waited %v, want waited >= %v and waited <= %v", waited, unknownWait, unknownWait+time.Second)
 		}
 		if s := mustHold(t, src, Config{Workers: 20}).Status(); s.Start.Sub(s.Since) > time.Second {
-			t.Errorf("the second one after it: %+v", s)
+			t.Errorf("the second one after it: %+v, want s.Start.Sub(s.Since) <= time.Second", s)
 		}
 		if d := f.doc(slot); d.HighWater.Before(ahead.HighWater) {
 			t.Errorf("what was known is lost: %+v", d)
 		}
 		if s := live.Status(); s.Phase != phaseHolding || s.Worker == first.Status().Worker {
-			t.Errorf("who held one before: %+v", s)
+			t.Errorf("who held one before: %+v, want s.Phase == %v and s.Worker != first.Status().Worker", s, phaseHolding)
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
 		src := newFake(1).source()
 		src.Identity = func(context.Context) (string, error) { return "", errAway }
 		if _, err := mustKeep(t, src, Config{Workers: 1}).Wait(t.Context()); !errors.Is(err, errAway) {
-			t.Errorf("an identity that can't be read: %v", err)
+			t.Errorf("an identity that can't be read: %v, want errAway", err)
 		}
 	})
 }
@@ -229,7 +229,7 @@ func TestPutResultsProveOutcomes(t *testing.T) {
 		}
 	}
 	if s := fmt.Sprint(latest(milliTime(1), milliTime(3), milliTime(2)).UnixMilli(), earliest(milliTime(2), milliTime(1), milliTime(3)).UnixMilli()); s != "3 1" {
-		t.Error(s)
+		t.Errorf("Sprint(…) = %+v, want \"3 1\"", s)
 	}
 }
 
@@ -270,16 +270,16 @@ func TestPreparedRegistryCausesNoWait(t *testing.T) {
 		began := time.Now()
 		first := mustKeep(t, f.source(), cfg)
 		if why := first.waitForPhase(phaseWaiting).Reason(); !strings.Contains(why, "its history is unknown") {
-			t.Error(why)
+			t.Errorf("Reason() = %+v, want text with \"its history is unknown\"", why)
 		}
 		first.waitForPhase(phaseHolding)
 		if waited := time.Since(began); waited < 119*time.Second || waited > 2*time.Minute+time.Second {
-			t.Errorf("the first process waited %v", waited)
+			t.Errorf("the first process waited %v, want waited >= 119*time.Second and waited <= 2*time.Minute+time.Second", waited)
 		}
 		began = time.Now()
 		mustHold(t, f.source(), cfg)
 		if waited := time.Since(began); waited > time.Second {
-			t.Errorf("the second one waited %v", waited)
+			t.Errorf("the second one waited %v, want at most time.Second", waited)
 		}
 	})
 }
@@ -294,14 +294,14 @@ func TestPrepareGivesUp(t *testing.T) {
 		open := func(context.Context) (Source, error) { return src, nil }
 		err := Prepare(t.Context(), open, cfg)
 		if _, ok := errors.AsType[*UnusableError](err); !ok || !strings.Contains(err.Error(), "1h0m0s ahead") || f.doc(0).Nonce != "" {
-			t.Errorf("%v, %+v", err, f.doc(0))
+			t.Errorf("err = %v, f.doc(0) = %+v, want ok == true, an error with \"1h0m0s ahead\" and f.doc(0).Nonce == \"\"", err, f.doc(0))
 		}
 		cfg.AnyClock = true
 		f.set(fakeFaults{deny: 1})
 		began := time.Now()
 		err = Prepare(t.Context(), open, cfg)
 		if d := time.Since(began); err == nil || !strings.Contains(err.Error(), "prepare the registry of worker ids: ") || d < time.Second || d > time.Minute {
-			t.Errorf("after %v: %v", d, err)
+			t.Errorf("after %v: %v, want an error with \"prepare the registry of worker ids: \", d >= time.Second and d <= time.Minute", d, err)
 		}
 	})
 }

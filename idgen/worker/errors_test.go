@@ -83,7 +83,7 @@ func TestErrorsForMistakesHaveHints(t *testing.T) {
 					t.Fatalf("%v: not of the house's form", err)
 				}
 				if strings.Contains(err.Error(), "hush") || strings.Contains(err.Error(), "twelve") {
-					t.Errorf("%v: shows what may be a secret", err)
+					t.Errorf("%v: shows what may be a secret, want an error without \"hush\" and an error without \"twelve\"", err)
 				}
 			})
 		})

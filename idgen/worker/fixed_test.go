@@ -22,17 +22,17 @@ func TestStaticWithoutStateWarns(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 		if !strings.Contains(log.String(), "only the clock protects") {
-			t.Errorf("no warning: %s", &log)
+			t.Errorf("no warning: %s, want text with \"only the clock protects\"", &log)
 		}
 		// With any directory for its state, or without state.
 		for _, dir := range []string{"", t.TempDir()} {
 			if _, err := opened(t, "static(7)", Config{State: dir}, nil); !errors.Is(err, errInUse) {
-				t.Errorf("the same worker id again: %v", err)
+				t.Errorf("the same worker id again: %v, want errInUse", err)
 			}
 		}
 		time.Sleep(time.Hour)
 		if s := k.Status(); s.Phase != phaseHolding {
-			t.Errorf("%+v", s)
+			t.Errorf("Status() = %+v, want Phase == %v", s, phaseHolding)
 		}
 		k.Close()
 		last := nowMilli()
@@ -52,20 +52,20 @@ func TestFileGuardsClockAndProcess(t *testing.T) {
 			t.Fatal(err)
 		}
 		if waited := time.Since(began); waited < 3*time.Second || waited > 4*time.Second {
-			t.Errorf("waited %v for an unknown history of 3 s", waited)
+			t.Errorf("waited %v for an unknown history of 3 s, want waited >= 3*time.Second and waited <= 4*time.Second", waited)
 		}
 		if _, err := opened(t, "static(3)", Config{State: dir}, nil); !errors.Is(err, errInUse) {
-			t.Errorf("a second process: %v", err)
+			t.Errorf("a second process: %v, want errInUse", err)
 		}
 		time.Sleep(10 * time.Second)
 		if left := k.Status().Limit.Sub(nowMilli()); left < 1900*time.Millisecond || left > 3*time.Second {
-			t.Errorf("the limit is %v ahead", left)
+			t.Errorf("the limit is %v ahead, want left >= 1900*time.Millisecond and left <= 3*time.Second", left)
 		}
 		k.Close()
 		began = time.Now()
 		again, err := opened(t, "static(3)", Config{State: dir}, nil)
 		if err != nil || time.Since(began) > time.Second {
-			t.Fatalf("after a clean end: %v after %v", err, time.Since(began))
+			t.Fatalf("after a clean end: %v after %v, want time.Since(began) <= time.Second and no error", err, time.Since(began))
 		}
 		again.Close()
 	})
@@ -73,7 +73,7 @@ func TestFileGuardsClockAndProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, err := opened(t, "static(3)", Config{State: dir}, nil)
 		if e, ok := errors.AsType[*UnavailableError](err); !ok || e.Reason != "ahead" || time.Until(e.Until) < 10*time.Second {
-			t.Errorf("with the clock set back: %v", err)
+			t.Errorf("with the clock set back: %v, want ok == true, e.Reason == \"ahead\" and time.Until(e.Until) >= 10*time.Second", err)
 		}
 	})
 	if err := os.WriteFile(filepath.Join(dir, "worker-3.json"), []byte(`{"nonce":"`), 0o644); err != nil {
@@ -81,7 +81,7 @@ func TestFileGuardsClockAndProcess(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		if _, err := opened(t, "static(3)", Config{State: dir}, nil); err == nil || !strings.Contains(err.Error(), "remove the file") {
-			t.Errorf("a corrupt file: %v", err)
+			t.Errorf("a corrupt file: %v, want an error with \"remove the file\"", err)
 		}
 	})
 }
@@ -91,15 +91,15 @@ func TestFixedSourcesReadTheirWorkerID(t *testing.T) {
 	t.Setenv("LEAF_TEST_NONSENSE", "twelve")
 	k, err := opened(t, "env(LEAF_TEST_WORKER)", Config{}, nil)
 	if err != nil || k.Status().Worker != 12 {
-		t.Errorf("env: %v", err)
+		t.Errorf("env: %v, want k.Status().Worker == 12 and no error", err)
 	}
 	for host, want := range map[string]int{"shop-3": 3, "shop-12.shop.default.svc": 12, "node007": 7} {
 		if n, err := trailingNumber(host); err != nil || n != want {
-			t.Errorf("%s: %d, %v", host, n, err)
+			t.Errorf("%s: trailingNumber(host) = %d, %v, want %v and no error", host, n, err, want)
 		}
 	}
 	if _, err := trailingNumber("shop"); err == nil || !strings.Contains(err.Error(), "; use ") {
-		t.Errorf("a host name without a number: %v", err)
+		t.Errorf("a host name without a number: %v, want an error with \"; use \"", err)
 	}
 	for spec, want := range map[string]string{
 		"static(x)":               "not a worker id",
@@ -122,7 +122,7 @@ func TestNetworkRegistryRefusesState(t *testing.T) {
 		dir := t.TempDir()
 		mustHold(t, newFake(1).source(), Config{Workers: 1, State: dir, Logger: j.logger()})
 		if n := len(readFiles(t, dir)); n != 0 || j.count("leafState has no effect") != 1 {
-			t.Errorf("%d files, %s", n, j.String())
+			t.Errorf("%d files, %s, want n == 0 and j.count(\"leafState has no effect\") == 1", n, j.String())
 		}
 	})
 }

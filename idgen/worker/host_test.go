@@ -121,11 +121,11 @@ func TestEachRunsConcurrently(t *testing.T) {
 		})
 		for i := range calls {
 			if n := calls[i].Load(); n != 1 {
-				t.Errorf("%d was called %d times", i, n)
+				t.Errorf("%d was called %d times, want 1", i, n)
 			}
 		}
 		if m.mono() != time.Second {
-			t.Errorf("took %v", m.mono())
+			t.Errorf("took %v, want time.Second", m.mono())
 		}
 		m.forEach(0, func(int) { t.Error("called") })
 	})

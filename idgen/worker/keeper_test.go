@@ -26,15 +26,15 @@ func TestKeeperIsLazy(t *testing.T) {
 		}
 		for range 3 {
 			if s, err := k.Wait(t.Context()); err != nil || s.Phase != phaseHolding || s.Worker != 0 {
-				t.Errorf("%+v, %v", s, err)
+				t.Errorf("Wait() = %+v, %v, want Phase == %v, Worker == 0 and no error", s, err, phaseHolding)
 			}
 		}
 		k.Close()
 		if opened != 1 || f.closed != 1 {
-			t.Errorf("opened %d times, closed %d times", opened, f.closed)
+			t.Errorf("opened %d times, closed %d times, want opened == 1 and f.closed == 1", opened, f.closed)
 		}
 		if s, err := k.Wait(t.Context()); s.Phase != phaseClosed || !errors.Is(err, errClosed) {
-			t.Errorf("after Close: %+v, %v", s, err)
+			t.Errorf("after Close: %+v, %v, want s.Phase == %v and errClosed", s, err, phaseClosed)
 		}
 	})
 }
@@ -179,11 +179,11 @@ func TestCloseDoesNotHang(t *testing.T) {
 					go k.Close()
 					k.waitForPhase(phaseClosed)
 					if took := time.Since(began); took > 0 {
-						t.Errorf("ids could be issued for another %v", took)
+						t.Errorf("ids could be issued for another %v, want at most 0", took)
 					}
 					k.Close()
 					if took := time.Since(began); took > most {
-						t.Errorf("took %v", took)
+						t.Errorf("took %v, want at most %v", took, most)
 					}
 				})
 			})
@@ -213,7 +213,7 @@ func TestWaitFailsAfterTheFirstFailure(t *testing.T) {
 		f.set(fakeFaults{})
 		s = k.waitForPhase(phaseHolding)
 		if got, err := k.Wait(t.Context()); got != s || err != nil {
-			t.Errorf("with the registry back: %+v, %v", got, err)
+			t.Errorf("with the registry back: %+v, %v, want got == %v and no error", got, err, s)
 		}
 
 		// The worker id is lost because the registry is away. Wait fails at once until a search has
@@ -238,11 +238,11 @@ func TestWaitFailsAfterTheFirstFailure(t *testing.T) {
 		f.write(id, otherDoc(nowMilli().Add(time.Hour), "shop-2"))
 		s = k.waitForPhase(phaseSearching)
 		if s.Err != nil || s.Worker != id {
-			t.Errorf("lost to another: %+v", s)
+			t.Errorf("lost to another: %+v, want s.Err == nil and s.Worker == %v", s, id)
 		}
 		began = time.Now()
 		if s, err = k.Wait(t.Context()); err != nil || s.Worker == id || time.Since(began) > time.Second {
-			t.Errorf("another worker id: %+v, %v after %v", s, err, time.Since(began))
+			t.Errorf("another worker id: %+v, %v after %v, want s.Worker != %v, time.Since(began) <= time.Second and no error", s, err, time.Since(began), id)
 		}
 	})
 }
@@ -273,7 +273,7 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 				began := time.Now()
 				_, err := k.Wait(ctx)
 				if !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != 4*time.Second {
-					t.Fatalf("%v after %v", err, time.Since(began))
+					t.Fatalf("%v after %v, want context.DeadlineExceeded and time.Since(began) == 4*time.Second", err, time.Since(began))
 				}
 				for _, want := range append(tt.wants, "leafsql: no worker id yet: ") {
 					if !strings.Contains(err.Error(), want) {
@@ -302,7 +302,7 @@ func TestCallsDoNotWaitForAQuarantine(t *testing.T) {
 		}
 		k.waitForPhase(phaseHolding)
 		if waited := time.Since(began); waited < 2*time.Minute {
-			t.Errorf("an unknown history was waited out for %v", waited)
+			t.Errorf("an unknown history was waited out for %v, want at least 2*time.Minute", waited)
 		}
 	})
 }
@@ -389,7 +389,7 @@ func TestOpeningASourceIsRetried(t *testing.T) {
 		began := time.Now()
 		k.waitForPhase(phaseHolding)
 		if took := time.Since(began); took > 8*time.Second || opened != 5 {
-			t.Errorf("opened %d times in %v", opened, took)
+			t.Errorf("opened %d times in %v, want took <= 8*time.Second and opened == 5", opened, took)
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
@@ -426,7 +426,7 @@ func TestPausesBetweenSearchesGrow(t *testing.T) {
 				k.Close()
 				n := len(slices.DeleteFunc(opened, func(at time.Time) bool { return time.Since(at) > 4*time.Minute }))
 				if n < tt.least || n > tt.most {
-					t.Errorf("%d searches in four minutes", n)
+					t.Errorf("%d searches in four minutes, want n >= %v and n <= %v", n, tt.least, tt.most)
 				}
 			})
 		})
@@ -459,7 +459,7 @@ func (a *changeRecorder) onChange(ctx context.Context, worker int, d Doc, held b
 		a.callTimes = append(a.callTimes, time.Until(deadline))
 	}
 	if ok == held {
-		a.t.Errorf("held %v: has a deadline: %v", held, ok)
+		a.t.Errorf("held %v: has a deadline: %v, want not %v", held, ok, held)
 	}
 	if a.blocks {
 		<-ctx.Done()
@@ -513,7 +513,7 @@ func TestOnChangeIsCalledInOrder(t *testing.T) {
 					n := use(t, f, k)
 					k.Close()
 					if len(a.changes) != 2*n {
-						t.Fatalf("told %d times of %d leases: %+v", len(a.changes), n, a.changes)
+						t.Fatalf("told %d times of %d leases: %+v, want len(a.changes) == %v", len(a.changes), n, a.changes, 2*n)
 					}
 					nonces := map[string]bool{}
 					for i := 0; i < len(a.changes); i += 2 {
@@ -527,11 +527,11 @@ func TestOnChangeIsCalledInOrder(t *testing.T) {
 						nonces[from.doc.Nonce] = true
 					}
 					if len(nonces) != n {
-						t.Errorf("told of %d leases, which were %d", len(nonces), n)
+						t.Errorf("told of %d leases, which were %d, want len(nonces) == %v", len(nonces), n, n)
 					}
 					for _, d := range a.callTimes {
 						if d != 2*time.Second {
-							t.Errorf("the second call had %v", d)
+							t.Errorf("the second call had %v, want 2*time.Second", d)
 						}
 					}
 				})

@@ -151,7 +151,7 @@ func TestSimulation(t *testing.T) {
 	play := func(name string, c combination, first uint64, n int) {
 		t.Run(name, func(t *testing.T) {
 			if found := hunt(c.faults, first, n, 5); len(found) > 0 {
-				t.Errorf("%d duplicates; the shortest:\n%s", len(found), counterexample(c.faults, found))
+				t.Errorf("%d duplicates; the shortest:\n%s\nwant len(found) <= 0", len(found), counterexample(c.faults, found))
 			}
 		})
 	}
@@ -201,7 +201,7 @@ func TestDesignPageListsTestedFaults(t *testing.T) {
 		tested = append(tested, c.name)
 	}
 	if !slices.Equal(documented, tested) {
-		t.Errorf("documented:\n%s\n\ntested:\n%s", strings.Join(documented, "\n"), strings.Join(tested, "\n"))
+		t.Errorf("documented:\n%s\n\ntested:\n%s\nwant %v", strings.Join(documented, "\n"), strings.Join(tested, "\n"), tested)
 	}
 }
 

@@ -26,7 +26,7 @@ func TestDocRoundTrips(t *testing.T) {
 	// A worker id can be taken even if the owner is not valid UTF-8.
 	d := Doc{Nonce: "ab", HighWater: milliTime(1), Owner: "a\xffb"}
 	if got, err := decode(d.Encode()); err != nil || got.Owner != "a?b" {
-		t.Errorf("%s: %+v, %v", d.Encode(), got, err)
+		t.Errorf("%s: decode(d.Encode()) = %+v, %v, want Owner == \"a?b\" and no error", d.Encode(), got, err)
 	}
 	if got, err := decode(Doc{Nonce: "ab"}.Encode()); err != nil || !got.HighWater.Equal(milliTime(0)) {
 		t.Errorf("without a time: %+v, %v", got, err)
@@ -67,10 +67,10 @@ func TestDecodeRefuses(t *testing.T) {
 	for name, text := range docTexts {
 		d, err := decode(text)
 		if err == nil || !strings.HasPrefix(err.Error(), "leafsql: not a worker slot's document: ") {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: decode(text) = %v, want an error with prefix \"leafsql: not a worker slot's document: \"", name, err)
 		}
 		if d != (Doc{}) {
-			t.Errorf("%s: %+v beside the error", name, d)
+			t.Errorf("%s: %+v beside the error, want Doc{}", name, d)
 		}
 	}
 	// Surrounding space is harmless; consoles add it.
@@ -89,7 +89,7 @@ func FuzzDecode(f *testing.F) {
 		d, err := decode(text)
 		if err != nil {
 			if d != (Doc{}) {
-				t.Errorf("%q: %+v beside %v", text, d, err)
+				t.Errorf("%q: %+v beside %v, want d == Doc{}", text, d, err)
 			}
 			return
 		}
@@ -98,7 +98,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		again, err := decode(d.Encode())
 		if err != nil || again != d {
-			t.Errorf("%q: %+v, encoded %+v, %v", text, d, again, err)
+			t.Errorf("%q: %+v, encoded %+v, %v, want again == %v and no error", text, d, again, err, d)
 		}
 	})
 }

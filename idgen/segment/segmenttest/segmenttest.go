@@ -85,7 +85,7 @@ func (k *kit) wantRow(tag string, id, step int64) {
 func (k *kit) wantExhausted(q segment.Request) {
 	k.Helper()
 	if r, err := k.store.Fetch(k.Context(), q); !errors.Is(err, idgen.ErrExhausted) || r != (segment.Range{}) {
-		k.Fatalf("Fetch(%+v) = %v, %v", q, r, err)
+		k.Fatalf("Fetch(%+v) = %v, %v, want idgen.ErrExhausted and r == segment.Range{}", q, r, err)
 	}
 }
 
@@ -171,7 +171,7 @@ func badStep(k *kit) {
 		k.put("a", 7, step)
 		for _, n := range []int64{0, 5} {
 			if e := wantError[*segment.RowError](k, segment.Request{Tag: "a", N: n}); e.Tag != "a" {
-				k.Fatal(e)
+				k.Fatalf("wantError[*segment.RowError](segment.Request{Tag: \"a\", N: n}) = %+v, want Tag == \"a\"", e)
 			}
 		}
 	}
@@ -184,7 +184,7 @@ func badStep(k *kit) {
 func unknownTag(k *kit) {
 	for _, n := range []int64{0, 1} {
 		if e := wantError[*segment.UnknownTagError](k, segment.Request{Tag: "a", N: n}); e.Tag != "a" {
-			k.Fatal(e)
+			k.Fatalf("wantError[*segment.UnknownTagError](segment.Request{Tag: \"a\", N: n}) = %+v, want Tag == \"a\"", e)
 		}
 	}
 	k.put("a", 1, 10) // found immediately
@@ -206,7 +206,7 @@ func rolledBack(k *kit) {
 	if k.Moves {
 		q := segment.Request{Tag: "a", Seen: 1010, N: 20, Step: 10}
 		if r, err := k.store.Fetch(k.Context(), q); err != nil || r.Start < 1010 || r.Jumped < 1 {
-			k.Fatalf("Fetch(%+v) = %v, %v", q, r, err)
+			k.Fatalf("Fetch(%+v) = %v, %v, want r.Start >= 1010, r.Jumped >= 1 and no error", q, r, err)
 		}
 		return
 	}
@@ -217,7 +217,7 @@ func rolledBack(k *kit) {
 		{Tag: "a", Seen: 1010, N: 20, Step: 10, Floor: 1000, Raise: true},
 	} {
 		if e := wantError[*segment.RolledBackError](k, q); e.Tag != "a" || e.Start != 1005 || e.Seen != 1010 {
-			k.Fatal(e)
+			k.Fatalf("wantError[*segment.RolledBackError](q) = %+v, want Tag == \"a\", Start == 1005 and Seen == 1010", e)
 		}
 	}
 	k.wantRow("a", 1005, 10)
@@ -262,7 +262,7 @@ func contexts(k *kit) {
 	ctx, cancel := context.WithCancel(k.Context())
 	cancel()
 	if r, err := k.store.Fetch(ctx, segment.Request{Tag: "a", N: 1}); !errors.Is(err, context.Canceled) {
-		k.Fatalf("%v, %v", r, err)
+		k.Fatalf("Fetch(segment.Request{Tag: \"a\", N: 1}) = %v, %v, want context.Canceled", r, err)
 	}
 	k.wantRange(segment.Request{Tag: "a", N: 1}, 1, 2, 10)
 }
@@ -320,7 +320,7 @@ func concurrent(k *kit) {
 		end := int64(1)
 		for _, r := range rs {
 			if r.Start < end {
-				k.Fatalf("%s: a range starts at %d, the one before ended at %d", tag, r.Start, end)
+				k.Fatalf("%s: a range starts at %d, the one before ended at %d, want r.Start >= %v", tag, r.Start, end, end)
 			}
 			end = r.End
 		}

@@ -31,7 +31,7 @@ func TestOptionsAreChecked(t *testing.T) {
 		}
 	}
 	if _, err := Open(Config{}); err == nil || !strings.Contains(err.Error(), "no server") {
-		t.Errorf("without a server: %v", err)
+		t.Errorf("without a server: %v, want an error with \"no server\"", err)
 	}
 }
 
@@ -77,7 +77,7 @@ func TestAccessNeedsTLSAndUser(t *testing.T) {
 			delete(opts, "Password")
 		}
 		if err := lease(opts); err == nil || strings.Contains(err.Error(), "secret") {
-			t.Errorf("with %s=%q: %v", option, wrong, err)
+			t.Errorf("with %s=%q: %v, want an error without \"secret\"", option, wrong, err)
 		} else {
 			t.Logf("with %s=%q: %v", option, wrong, err)
 		}
@@ -101,9 +101,9 @@ func TestUnansweredCallsFailAtOnce(t *testing.T) {
 	defer cancel()
 	took := stopwatch.Start(t)
 	if _, _, err := src.Slots.Get(ctx, 0); err == nil || took() > 9*time.Second {
-		t.Errorf("a read: %v after %v", err, took())
+		t.Errorf("a read: %v after %v, want an error and took() <= 9*time.Second", err, took())
 	}
 	if _, ok, err := src.Slots.Put(ctx, 0, worker.Doc{Nonce: "initial", Free: true}, ""); err == nil || ok {
-		t.Errorf("a write: %v, %v", ok, err)
+		t.Errorf("a write: %v, %v, want an error and ok == false", ok, err)
 	}
 }

@@ -64,7 +64,7 @@ func TestGoRedisLogsNothing(t *testing.T) {
 	away, other := nowhere(), nowhere()
 	for name, cfg := range map[string]Config{"server": {Servers: []string{away}}, "cluster": {Servers: []string{away}, Cluster: true}, "Sentinels": {Servers: []string{away}, Master: "m"}} {
 		if err := ask(cfg); !errors.Is(err, syscall.ECONNREFUSED) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: ask(cfg) = %v, want syscall.ECONNREFUSED", name, err)
 		}
 	}
 	r := redistest.StartReplicated(t, redistest.Config{})

@@ -12,7 +12,7 @@ func away(k *kit) {
 	v := k.mustSet(s, 0, d)
 	k.must(k.Stop())
 	if got, v, err := s.Get(k.timeoutContext(patience/30), 0); err == nil {
-		k.Errorf("from a registry that is away: %+v at %q", got, v)
+		k.Errorf("from a registry that is away: %+v at %q, want an error", got, v)
 	}
 	k.must(k.Start())
 	k.wantShown(s, 0, d, v)

@@ -144,7 +144,7 @@ func takeOver(k *kit) {
 		return
 	}
 	if taken := unavailable(err, "taken"); taken == nil || taken.Worker != 0 || !strings.Contains(err.Error(), "worker id 0 is held by") {
-		k.Errorf("before the bound and the courtesy after it: %v", err)
+		k.Errorf("before the bound and the courtesy after it: %v, want taken != nil, taken.Worker == 0 and an error with \"worker id 0 is held by\"", err)
 	}
 	late := k.hold(4*lease, configOf(1))
 	late.issueAll()
@@ -167,7 +167,7 @@ func fencing(k *kit) {
 	k.waitLost(p, 2*lease, func() { p.issueAll(); q.issueAll() })
 	p.issueAll()
 	if s := q.keeper.Status(); s.Worker != 0 || s.Phase != "holding" {
-		k.Errorf("the new owner: %+v", s)
+		k.Errorf("the new owner: %+v, want s.Worker == 0 and s.Phase == \"holding\"", s)
 	}
 }
 
@@ -372,6 +372,6 @@ func clockFarAhead(k *kit) {
 		return
 	}
 	if e := unavailable(err, "ahead"); e == nil || e.Worker != 0 || time.Until(e.Until) < 55*time.Minute {
-		k.Errorf("used with a clock an hour ahead: %v", err)
+		k.Errorf("used with a clock an hour ahead: %v, want e != nil, e.Worker == 0 and time.Until(e.Until) >= 55*time.Minute", err)
 	}
 }

@@ -95,7 +95,7 @@ func wiped(k *kit) {
 		time.Sleep(time.Second)
 	}
 	if owner == nil {
-		k.Fatalf("nothing was written: %v", err)
+		k.Fatalf("nothing was written: %v, want owner != nil", err)
 	}
 	if err == nil {
 		k.Error("a worker id right after a wipe")
@@ -157,7 +157,7 @@ func wipedUnderHolders(k *kit) {
 		case err := <-started:
 			k.must(err)
 			if took := time.Since(began); took > cfg.Lease*5/4+time.Minute+patience/3 {
-				k.Errorf("the newcomer's first id came after %v", took)
+				k.Errorf("the newcomer's first id came after %v, want at most %v", took, cfg.Lease*5/4+time.Minute+patience/3)
 			}
 			q.issueAll()
 			for _, p := range holders {

@@ -280,7 +280,7 @@ func creators(k *kit) {
 	})
 	won, open, winner := k.putTogether(procs, 8, newDoc, v)
 	if won > 1 || won+open == 0 {
-		k.Errorf("of 8 that took it %d were told true, of %d it is unclear", won, open)
+		k.Errorf("of 8 that took it %d were told true, of %d it is unclear, want won <= 1 and won+open != 0", won, open)
 	}
 	if winner != "" {
 		k.mustPut(procs[0], 0, winner)
@@ -329,7 +329,7 @@ func noUpdateIsLost(k *kit) {
 	}
 	wg.Wait()
 	if won.Load() != 4*each {
-		k.Errorf("%d writes of %d in %v", won.Load(), 4*each, 2*patience)
+		k.Errorf("%d writes of %d in %v, want won.Load() == %v", won.Load(), 4*each, 2*patience, 4*each)
 	}
 	low, high := 1000+won.Load(), 1000+won.Load()+open.Load()
 	var got worker.Doc
@@ -353,7 +353,7 @@ func endedContext(k *kit) {
 		soon = 10 * time.Millisecond
 	}
 	if took := time.Since(began); took > soon {
-		k.Errorf("calls with an ended context took %v (%v, %v)", took, getErr, putErr)
+		k.Errorf("calls with an ended context took %v (%v, %v), want took <= %v", took, getErr, putErr, soon)
 	}
 	switch { // the put was acknowledged or refused, and the slot must agree
 	case ok:

@@ -124,7 +124,7 @@ func TestOccupiedIDIsRefused(t *testing.T) {
 		ids = append(ids, in.InstanceID)
 	}
 	if a.ownID != 1 || b.ownID != 2 || strings.Join(ids, " ") != "1 2" {
-		t.Errorf("worker ids %d and %d; instances %v", a.ownID, b.ownID, ids)
+		t.Errorf("worker ids %d and %d; instances %v, want a.ownID == 1, b.ownID == 2 and strings.Join(ids, \" \") == \"1 2\"", a.ownID, b.ownID, ids)
 	}
 }
 
@@ -143,7 +143,7 @@ func TestLateInstanceGivesUpItsID(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
 	if id, err := named(ctx, a); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("worker id %d, %v, and %d is another's", id, err, b.ownID)
+		t.Errorf("worker id %d, %v, and %d is another's, want context.DeadlineExceeded", id, err, b.ownID)
 	}
 }
 
@@ -180,7 +180,7 @@ func TestDocumentDecidesBetweenHolders(t *testing.T) {
 		}
 	}
 	if taken[0] == taken[1] {
-		t.Errorf("the slot was taken: %v, by one it should be", taken)
+		t.Errorf("the slot was taken: %v, by one it should be, want taken[0] != %v", taken, taken[1])
 	}
 	if _, ok, _ := a.Put(within30s(t), slot, doc(), v); ok {
 		t.Error("Put upon an old version was told true")
@@ -225,14 +225,14 @@ func TestIDOfADeadProcessIsGivenAgain(t *testing.T) {
 	register("10.0.0.1", 0, time.Now().Add(-time.Hour))
 	register("10.0.0.2", 1, time.Now().Add(-time.Minute))
 	if id, err := named(within30s(t), old); err != nil || id != 2 {
-		t.Fatal(id, err)
+		t.Fatalf("named(within30s(t), old) = %v, %v, want 2 and no error", id, err)
 	}
 	var left []string
 	for _, in := range s.Instances(fakeService) {
 		left = append(left, in.IP)
 	}
 	if got := strings.Join(left, " "); strings.Contains(got, "10.0.0.1") || !strings.Contains(got, "10.0.0.2") {
-		t.Errorf("left are %s", got)
+		t.Errorf("left are %s, want no text with \"10.0.0.1\" and text with \"10.0.0.2\"", got)
 	}
 }
 
@@ -244,14 +244,14 @@ func TestCredentialsAreChecked(t *testing.T) {
 		r := newRegistry(configOf(s, user, password))
 		_, err := named(within30s(t), r)
 		if e, ok := errors.AsType[*api.LoginError](err); !ok || e.User != user {
-			t.Errorf("user %q: %v", user, err)
+			t.Errorf("user %q: %v, want ok == true and e.User == %v", user, err, user)
 		}
 		// A search returns the same result.
 		if _, ok := r.instanceID(within30s(t)); ok {
-			t.Errorf("user %q has an instance id", user)
+			t.Errorf("user %q has an instance id, want ok == false", user)
 		}
 		if _, _, err := r.Get(within30s(t), worker.RegistrySlot); err == nil {
-			t.Errorf("user %q reads", user)
+			t.Errorf("user %q reads, want an error", user)
 		}
 		r.close()
 	}
@@ -271,13 +271,13 @@ func TestVersionsAreChecked(t *testing.T) {
 	t.Parallel()
 	for version, want := range map[string]bool{"1.4.0": true, "1.4.1": false, "1.4.8": false, "1.1.4": true, "": true} {
 		if got := isOlder(version); got != want {
-			t.Errorf("%q is older than 1.4.1: %v", version, got)
+			t.Errorf("%q is older than 1.4.1: %v, want %v", version, got, want)
 		}
 	}
 	cfg := configOf(fakenacos.Start(t, fakenacos.Legacy), "", "")
 	cfg.Version = "1.4.0"
 	_, err := Open(cfg)
 	if e, ok := errors.AsType[*worker.UnusableError](err); !ok || !strings.Contains(e.Error(), "1.4.0") {
-		t.Errorf("1.4.0: %v", err)
+		t.Errorf("1.4.0: %v, want ok == true and text with \"1.4.0\"", err)
 	}
 }

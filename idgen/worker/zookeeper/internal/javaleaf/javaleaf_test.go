@@ -47,14 +47,14 @@ func TestSnowflakeTakesNumbers(t *testing.T) {
 		t.Helper()
 		data, stat, err := c.Get(l.Path)
 		if err != nil || json.Unmarshal(data, &r) != nil {
-			t.Fatalf("%s: %q, %v", l.Path, data, err)
+			t.Fatalf("%s: Get(l.Path) = %q, %v, want json.Unmarshal(data, &r) == nil and no error", l.Path, data, err)
 		}
 		return r, stat.Version
 	}
 
 	first := start("10.0.0.7:8080", 0, "")
 	if first.Path != "/snowflake/shop/forever/10.0.0.7:8080-0000000000" {
-		t.Errorf("the node is %s", first.Path)
+		t.Errorf("the node is %s, want \"/snowflake/shop/forever/10.0.0.7:8080-0000000000\"", first.Path)
 	}
 	for version := int32(0); version < 3; { // until it has reported
 		var r report
