@@ -13,7 +13,7 @@ func TestBadInput(t *testing.T) {
 		{"check", "no -dsn; give the application's DSN"},
 		{"proxy", "no -dsn; give the DSN of leafsql's own account"},
 		{"check -nosuch", "-h lists the flags"},
-		{"check -dsn x/y orders", "takes no arguments"},
+		{"check -dsn x/y orders", "takes only flags"},
 		{"check root:secret@tcp(127.0.0.1:1)/shop", "-dsn"},
 		{"serve root:secret@tcp(127.0.0.1:1)/shop", "-dsn"},
 		{"check -dsn root:secret@shop", "write user:password@"},

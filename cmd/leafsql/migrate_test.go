@@ -343,14 +343,14 @@ func TestMigrateHalf(t *testing.T) {
 	open(t, second, table)
 	both := []string{"migrate", "-dsn", dsn, "-shard", second}
 	for _, step := range []string{"-do=widen", "-do=switch", "-do=drop", "-back", "-back", "-do=switch", "-do=drop", "-do=unguard"} {
-		if plan := mustRun(t, exitProblems, append(both, "orders")...); strings.Contains(plan, "Half done") {
+		if plan := mustRun(t, exitProblems, append(both, "orders")...); strings.Contains(plan, "is incomplete") {
 			t.Errorf("before %s\n%s", step, plan)
 		}
 		if plan := mustRun(t, exitOK, append([]string{"migrate", "-dsn", second, step}, "orders")...); step != "-do=unguard" && !strings.Contains(plan, "next is") {
 			t.Fatal(plan)
 		}
 		plan := mustRun(t, exitProblems, append(both, "orders")...)
-		if back := step == "-back"; !strings.Contains(plan, "Half done") || strings.Contains(plan, databaseName(second)+": "+databaseName(second)+".orders.") == back || strings.Contains(plan, databaseName(dsn)+": "+databaseName(dsn)+".orders.") != back {
+		if back := step == "-back"; !strings.Contains(plan, "is incomplete") || strings.Contains(plan, databaseName(second)+": "+databaseName(second)+".orders.") == back || strings.Contains(plan, databaseName(dsn)+": "+databaseName(dsn)+".orders.") != back {
 			t.Errorf("after %s on one shard\n%s", step, plan)
 		}
 		mustRun(t, exitOK, append(both, step, "orders")...)
@@ -375,7 +375,7 @@ func TestMigrateWayBack(t *testing.T) {
 		t.Errorf("from AUTO_INCREMENT:\n%s", out)
 	}
 	out = mustRun(t, exitOK, args("a", "c")...)
-	if strings.Count(out, "Java Leaf") != 1 || strings.Count(out, "MODIFY COLUMN `id` bigint") != 4 {
+	if strings.Count(out, "If Java Leaf") != 1 || strings.Count(out, "MODIFY COLUMN `id` bigint") != 4 {
 		t.Errorf("not known from what:\n%s", out)
 	}
 	status, out, errs := runLeafsql(t.Context(), args("-back", "a", "b", "c")...)
