@@ -16,7 +16,7 @@ PKG         = ./...
 QUICK       = ./driver/... ./idgen ./idgen/segment/... ./idgen/worker ./idgen/worker/workertest ./internal/...
 INSTALLS    = $(wildcard testutil/*/install.sh idgen/worker/*/*/install.sh)
 ROWS        = 1000000
-SLOW        = Simulation|Mutations|Model|LongTexts|ServerGenerated|ServerKilled|PagesRun|RunBook|StoredTwice|OneToTwo|Guests|WithoutUpdateRight|TestProgramsInSessions|TestJudge|TestStagedIDs|TestStagedInSessions|TestProcesses|TestStagedOnLoggingServer|TestTemporaryTables|TestSpellings
+SLOW        = Simulation|Mutations|Model|LongTexts|ServerGenerated|ServerKilled|PagesRun|RunBook|StoredTwice|OneToTwo|Guests|NoUpdateRight|TestProgramsInSessions|TestJudge|TestStagedIDs|TestStagedInSessions|TestProcesses|TestStagingWorksOnLoggingServer|TemporaryTables|TestSpellings
 CHAOS       = 3.1.0,2.3.2,cluster,mysql,redis,zookeeper,etcd
 
 BIN   = .cache/bin

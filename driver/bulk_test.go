@@ -9,8 +9,8 @@ import (
 	"github.com/leafsql/leafsql/internal/fill"
 )
 
-// TestBulk: each argument is the row's own or an id, and ids follow the order of the rows.
-func TestBulk(t *testing.T) {
+// TestBulkRowsGetIDsInOrder: each argument is the row's own or an id, and ids follow the order of the rows.
+func TestBulkRowsGetIDsInOrder(t *testing.T) {
 	s, inner := attached(t, fill.Login{Database: "shop"})
 	ids := func(text string, keys ...any) (args []int, got []any, id int64, err error) {
 		prepared, err := s.Prepare(t.Context(), s.mustPlan(t, text))

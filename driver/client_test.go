@@ -39,8 +39,8 @@ func (s *clientSession) mustPlan(t testing.TB, text string) fill.Plan {
 	return p
 }
 
-// TestSessionRuns: a filled statement runs with ids, and its Answer has the connection's result and the id.
-func TestSessionRuns(t *testing.T) {
+// TestSessionRunsFilledStatements: a filled statement runs with ids, and its Answer has the connection's result and the id.
+func TestSessionRunsFilledStatements(t *testing.T) {
 	s, inner := attached(t, fill.Login{Database: "shop"})
 	if p := s.mustPlan(t, "SELECT 1"); p.Fills() || p.HasEffects() || p.Prepares() {
 		t.Errorf("%+v", p)
@@ -69,8 +69,8 @@ type clientValue struct{ key any }
 
 func (v clientValue) KeyValue() any { return v.key }
 
-// TestSessionJudgesKeys: an argument's KeyValue decides whether it is a key.
-func TestSessionJudgesKeys(t *testing.T) {
+// TestKeyValueDecidesWhetherArgumentIsKey: an argument's KeyValue decides whether it is a key.
+func TestKeyValueDecidesWhetherArgumentIsKey(t *testing.T) {
 	s, _ := attached(t, fill.Login{Database: "shop"})
 	prepared, err := s.Prepare(t.Context(), s.mustPlan(t, "INSERT INTO t (id, a) VALUES (?, 1)"))
 	if err != nil {
@@ -90,9 +90,9 @@ func TestSessionJudgesKeys(t *testing.T) {
 	}
 }
 
-// TestSessionCuts: the statements of a filled query are run one by one if the connection
+// TestSessionRunsStatementsOneByOne: the statements of a filled query are run one by one if the connection
 // allows several statements. Otherwise the server's error is returned.
-func TestSessionCuts(t *testing.T) {
+func TestSessionRunsStatementsOneByOne(t *testing.T) {
 	const text = "SELECT 1; INSERT INTO t (a) VALUES (1); SELECT 2"
 	s, _ := attached(t, fill.Login{Database: "shop", MultiStatements: true})
 	if got, want := s.mustPlan(t, text).Parts(text), []string{"SELECT 1;", " INSERT INTO t (a) VALUES (1);", " SELECT 2"}; !slices.Equal(got, want) {
@@ -107,8 +107,8 @@ func TestSessionCuts(t *testing.T) {
 	}
 }
 
-// TestSessionFollows: state that commands of the protocol change applies to the queries after them.
-func TestSessionFollows(t *testing.T) {
+// TestSessionAppliesStateOfCommands: state that commands of the protocol change applies to the queries after them.
+func TestSessionAppliesStateOfCommands(t *testing.T) {
 	s, _ := attached(t, fill.Login{Database: "other"})
 	fills := func() bool { return s.mustPlan(t, `INSERT INTO t (a) VALUES (1)`).Fills() }
 	if fills() {
@@ -135,8 +135,8 @@ func TestSessionFollows(t *testing.T) {
 	}
 }
 
-// TestSessionNeedsAConn: an attached connection has to implement all methods of innerConn.
-func TestSessionNeedsAConn(t *testing.T) {
+// TestAttachRequiresInnerConn: an attached connection has to implement all methods of innerConn.
+func TestAttachRequiresInnerConn(t *testing.T) {
 	s, _ := attached(t, fill.Login{})
 	_, err := s.connector.attach(context.Background(), bareConn{}, fill.Login{})
 	if !errors.As(err, new(*ConfigError)) {

@@ -16,7 +16,7 @@ import (
 )
 
 var (
-	creationTime  = flag.Duration("creation", 0, "have TestCreationCosts play as long as this, with 32 connections on 300 tables")
+	creationTime  = flag.Duration("creation", 0, "have TestOneConnectionAtATimeCreatesTag play as long as this, with 32 connections on 300 tables")
 	creationPause = flag.Duration("creation.pause", 0, "how long each connection waits between two INSERTs")
 )
 
@@ -68,11 +68,11 @@ func openRecording(t *testing.T, target mysqltest.Target, rules string, tables, 
 	return db, sent
 }
 
-// TestCreationCosts: however many connections of a process need a tag, one at a time creates it. It
+// TestOneConnectionAtATimeCreatesTag: however many connections of a process need a tag, one at a time creates it. It
 // queries the highest key of each table with the tag before and after. The internal statements for
 // a table read its columns, read that key twice, insert the row, read the row before, in and after
 // that, and fetch ids twice.
-func TestCreationCosts(t *testing.T) {
+func TestOneConnectionAtATimeCreatesTag(t *testing.T) {
 	tables, conns := 40, 16
 	if *creationTime > 0 {
 		tables, conns = 300, 32
@@ -110,9 +110,9 @@ func TestCreationCosts(t *testing.T) {
 	}
 }
 
-// TestCreationGoesOn: if the context of the connection that creates a tag ends, a waiting
+// TestWaitingConnectionCreatesTag: if the context of the connection that creates a tag ends, a waiting
 // connection creates the tag.
-func TestCreationGoesOn(t *testing.T) {
+func TestWaitingConnectionCreatesTag(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		db, sent := openRecording(t, target, "t*", 2, 2)
 		held, cancelled := make(chan struct{}), make(chan error)

@@ -41,7 +41,7 @@ func TestParseDSN(t *testing.T) {
 	}
 }
 
-func TestDSNDefaults(t *testing.T) {
+func TestPlainDSNHasDefaults(t *testing.T) {
 	cfg, err := ParseDSN(base)
 	if err != nil {
 		t.Fatal(err)
@@ -54,7 +54,7 @@ func TestDSNDefaults(t *testing.T) {
 	}
 }
 
-func TestDSNErrors(t *testing.T) {
+func TestParseDSNRefusesBadOptions(t *testing.T) {
 	for dsn, want := range map[string]string{
 		base + "?leafTabels=a":                             "leafTabels: no such parameter; known are leafConfig, leafTables",
 		base + "?leafNacosGroup=G":                         "leafNacosGroup: no such parameter",
@@ -96,8 +96,8 @@ func TestDSNErrors(t *testing.T) {
 	}
 }
 
-// TestConfigByHand: a Config with only its MySQL field set means the same as a DSN without parameters.
-func TestConfigByHand(t *testing.T) {
+// TestConfigEqualsDSNWithoutParameters: a Config with only its MySQL field set means the same as a DSN without parameters.
+func TestConfigEqualsDSNWithoutParameters(t *testing.T) {
 	for _, tt := range []struct {
 		cfg  Config
 		idle bool
@@ -123,7 +123,7 @@ func TestConfigByHand(t *testing.T) {
 	}
 }
 
-func TestNewConnectorErrors(t *testing.T) {
+func TestNewConnectorRefusesBadConfigs(t *testing.T) {
 	for dsn, want := range map[string]string{} {
 		_, err := sqlDriver{}.OpenConnector(dsn)
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -185,8 +185,8 @@ func FuzzParseDSN(f *testing.F) {
 	})
 }
 
-// TestSourceThatIsNotImported: the error names the package to import and the module to get.
-func TestSourceThatIsNotImported(t *testing.T) {
+// TestErrorNamesPackageOfMissingSource: the error names the package to import and the module to get.
+func TestErrorNamesPackageOfMissingSource(t *testing.T) {
 	db, err := sql.Open(Name, base+"?leafTables=events:id:snowflake&leafWorker=etcd(h1:2379)")
 	if err == nil {
 		err = db.Ping()

@@ -87,9 +87,9 @@ func bySource(open func(context.Context) (worker.Source, error)) *Config {
 	return leased(name + "()")
 }
 
-// TestWorkerIDOfTwoPools: a worker id is leased at the first INSERT that needs one. Pools that
+// TestPoolsShareWorkerID: a worker id is leased at the first INSERT that needs one. Pools that
 // name the same source share it, and the last one releases it.
-func TestWorkerIDOfTwoPools(t *testing.T) {
+func TestPoolsShareWorkerID(t *testing.T) {
 	var opened atomic.Int32
 	slots := &workertest.Memory{}
 	cfg := bySource(counted(slots, &opened))
@@ -128,8 +128,8 @@ func TestWorkerIDOfTwoPools(t *testing.T) {
 	}
 }
 
-// TestWorkerSource: each pool with a WorkerSource has its own worker id.
-func TestWorkerSource(t *testing.T) {
+// TestPoolsWithWorkerSourceHaveTheirOwnID: each pool with a WorkerSource has its own worker id.
+func TestPoolsWithWorkerSourceHaveTheirOwnID(t *testing.T) {
 	var opened atomic.Int32
 	slots := &workertest.Memory{}
 	cfg := leased("")
@@ -161,8 +161,8 @@ func TestWorkerSource(t *testing.T) {
 	}
 }
 
-// TestLayoutThatHasNotBegun: no worker id is leased for an unusable layout, and each error states the cause.
-func TestLayoutThatHasNotBegun(t *testing.T) {
+// TestUnusableLayoutLeasesNoWorkerID: no worker id is leased for an unusable layout, and each error states the cause.
+func TestUnusableLayoutLeasesNoWorkerID(t *testing.T) {
 	var opened atomic.Int32
 	slots := &workertest.Memory{}
 	cfg := bySource(counted(slots, &opened))
@@ -180,9 +180,9 @@ func TestLayoutThatHasNotBegun(t *testing.T) {
 	}
 }
 
-// TestReopenWhileClosing: a pool opened while an equal one closes waits for its worker id.
+// TestReopenedPoolWaitsForWorkerID: a pool opened while an equal one closes waits for its worker id.
 // A third pool waits as well if the second is closed meanwhile.
-func TestReopenWhileClosing(t *testing.T) {
+func TestReopenedPoolWaitsForWorkerID(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))) // after the layout's epoch
 		gate := make(chan struct{})
@@ -226,8 +226,8 @@ func TestReopenWhileClosing(t *testing.T) {
 	})
 }
 
-// TestReopenStatic: the same with a real lock on local state.
-func TestReopenStatic(t *testing.T) {
+// TestReopenedPoolWaitsForStaticLock: the same with a real lock on local state.
+func TestReopenedPoolWaitsForStaticLock(t *testing.T) {
 	cfg := leased("static(904)")
 	cfg.State = t.TempDir()
 	var closing sync.WaitGroup
@@ -246,9 +246,9 @@ func TestReopenStatic(t *testing.T) {
 	closing.Wait()
 }
 
-// TestLeaseOfASharedSource: pools with equal sources but different leafLease share the source. The
+// TestDifferentLeaseOfSharedSourceIsRefused: pools with equal sources but different leafLease share the source. The
 // second would silently use the first one's lease, so it is refused.
-func TestLeaseOfASharedSource(t *testing.T) {
+func TestDifferentLeaseOfSharedSourceIsRefused(t *testing.T) {
 	for _, spec := range []string{"static(902)", ""} { // "" is mysql()
 		cfg := leased(spec)
 		cfg.Store = "app@tcp(127.0.0.1:1)/lease_of_a_shared_source"
@@ -267,10 +267,10 @@ func TestLeaseOfASharedSource(t *testing.T) {
 	}
 }
 
-// TestInsertsInAnOutage: INSERTs wait for the first search. Later ones fail immediately with
+// TestInsertsFailImmediatelyInLongOutage: INSERTs wait for the first search. Later ones fail immediately with
 // the result of the last search and the time of the next. The cause is logged once, and
 // INSERTs work again when the registry is back.
-func TestInsertsInAnOutage(t *testing.T) {
+func TestInsertsFailImmediatelyInLongOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)))
 		var (
@@ -325,10 +325,10 @@ func TestInsertsInAnOutage(t *testing.T) {
 	})
 }
 
-// TestStoreIsSharedWhereItIsTheSame: Connectors share a leaf_alloc if their
+// TestConnectorsShareSameStore: Connectors share a leaf_alloc if their
 // configurations name the same one. If a function of the application dials, they do
 // not, since it may connect to another server.
-func TestStoreIsSharedWhereItIsTheSame(t *testing.T) {
+func TestConnectorsShareSameStore(t *testing.T) {
 	named, dialed := NewConfig(), NewConfig()
 	named.Store = "root@tcp(ids:3306)/ids"
 	dialed.MySQL.DialFunc = func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("nowhere") }

@@ -130,7 +130,7 @@ var overheads = []struct {
 
 // BenchmarkOverhead measures db.ExecContext with an inner driver that does nothing,
 // alternately without and with leafsql, so that both see the same noise. It reports
-// the medians, their difference and their ratio. TestAllocations limits the
+// the medians, their difference and their ratio. TestFillingAllocatesLittle limits the
 // allocations.
 func BenchmarkOverhead(b *testing.B) {
 	bare, leaf := openNoop(b)
@@ -185,7 +185,7 @@ func inTurns(b *testing.B, bare, leaf func() error) {
 	b.ReportMetric(0, "ns/op") // hides the meaningless time of both together
 }
 
-func TestAllocations(t *testing.T) {
+func TestFillingAllocatesLittle(t *testing.T) {
 	bare, leaf := openNoop(t)
 	ctx := t.Context()
 	for _, o := range overheads {
@@ -202,9 +202,9 @@ func TestAllocations(t *testing.T) {
 	}
 }
 
-// TestNothingIsKeptOfArguments: the connection's scratch space keeps no arguments of a
+// TestScratchSpaceKeepsNoArguments: the connection's scratch space keeps no arguments of a
 // statement alive.
-func TestNothingIsKeptOfArguments(t *testing.T) {
+func TestScratchSpaceKeepsNoArguments(t *testing.T) {
 	_, leaf := openNoop(t)
 	leaf.SetMaxOpenConns(1)
 	if _, err := leaf.Exec("INSERT INTO t (a, b) VALUES (?, ?)", "a secret", time.Now()); err != nil {
@@ -225,9 +225,9 @@ func TestNothingIsKeptOfArguments(t *testing.T) {
 	})
 }
 
-// TestStatementsKeepTablesKnown: cached tables that no statement uses are evicted after a while. An
+// TestUsedTablesStayCached: cached tables that no statement uses are evicted after a while. An
 // INSERT with explicit keys uses its table, too.
-func TestStatementsKeepTablesKnown(t *testing.T) {
+func TestUsedTablesStayCached(t *testing.T) {
 	_, leaf := openNoop(t)
 	c, err := connectorOf(leaf)
 	if err != nil {

@@ -45,9 +45,9 @@ func readsRights(t *testing.T, db *sql.DB) bool {
 	return has
 }
 
-// TestProgramsAreAskedByName: queries for tables and stored programs name them. The text of a program is
+// TestLookupsNameTablesAndPrograms: queries for tables and stored programs name them. The text of a program is
 // read only if a statement or a trigger leads to it.
-func TestProgramsAreAskedByName(t *testing.T) {
+func TestLookupsNameTablesAndPrograms(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		var log textLog
 		leaf := openWrapped(t, target, func(inner driver.Connector) driver.Connector { return recording{Connector: inner, before: log.note} },
@@ -98,9 +98,9 @@ func TestProgramsAreAskedByName(t *testing.T) {
 	}
 }
 
-// TestTemporaryTablesInUse: an application that works with temporary tables sends
+// TestTemporaryTablesAddFewStatements: an application that works with temporary tables sends
 // hardly more statements than through the plain driver.
-func TestTemporaryTablesInUse(t *testing.T) {
+func TestTemporaryTablesAddFewStatements(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		var sent atomic.Int64
 		leaf := openWrapped(t, target, func(inner driver.Connector) driver.Connector { return counting(inner, &sent) }, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)", "INSERT INTO t (a) VALUES (0)")

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestParseRules(t *testing.T) {
+func TestParseRulesReadsAndRefusesRules(t *testing.T) {
 	for _, tt := range []struct {
 		in   string
 		want []Rule

@@ -119,10 +119,10 @@ func openWrapped(t *testing.T, target mysqltest.Target, wrap func(inner driver.C
 	return db
 }
 
-// TestStagedFaults: each call to the server that a staged statement makes fails in
+// TestStagedFaultsReportTrueOutcome: each call to the server that a staged statement makes fails in
 // each way. The reported outcome is true, and the session is unchanged or its
 // connection is closed. Without a fault the number of calls is the documented one.
-func TestStagedFaults(t *testing.T) {
+func TestStagedFaultsReportTrueOutcome(t *testing.T) {
 	roundTrips := map[string]int{"mariadb": 4, "mysql": 6}
 	for _, target := range mysqltest.Targets(t) {
 		leaf := openWrapped(t, target, func(inner driver.Connector) driver.Connector { return failing{inner} },
@@ -240,8 +240,8 @@ func (c yieldingConn) ExecContext(ctx context.Context, text string, args []drive
 	return c.innerConn.ExecContext(ctx, strings.ReplaceAll(text, catalog.FailsInTransaction, "@leafsql_x = 1"), args)
 }
 
-// TestStagedWhereTransactionsDoNotShow: if an open transaction cannot be detected, nothing is staged, and the transaction stays open.
-func TestStagedWhereTransactionsDoNotShow(t *testing.T) {
+// TestNothingIsStagedIfTransactionsAreHidden: if an open transaction cannot be detected, nothing is staged, and the transaction stays open.
+func TestNothingIsStagedIfTransactionsAreHidden(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		db := openWrapped(t, target, func(inner driver.Connector) driver.Connector { return yielding{inner} }, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
 		tx, err := db.Begin()

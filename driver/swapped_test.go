@@ -8,9 +8,9 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestTableSwappedIn: if another session gives a table with higher keys the name of a cached one, the refresh notices its new creation
+// TestRefreshNoticesSwappedTable: if another session gives a table with higher keys the name of a cached one, the refresh notices its new creation
 // time. Then the counter is compared with the keys again.
-func TestTableSwappedIn(t *testing.T) {
+func TestRefreshNoticesSwappedTable(t *testing.T) {
 	const columns = " (id BIGINT PRIMARY KEY, a VARCHAR(9))"
 	for _, server := range mysqltest.Targets(t) {
 		for _, create := range []string{"true", "false"} {

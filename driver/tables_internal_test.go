@@ -120,10 +120,10 @@ func TestTablesAreLookedUpOnce(t *testing.T) {
 	}
 }
 
-// TestLookingAgainKeepsFreeIDs: a table that is looked up again continues with the ids in
+// TestRepeatedLookupKeepsFreeIDs: a table that is looked up again continues with the ids in
 // memory, also if rows above them have ids that other processes fetched. Ids that rows
 // have are skipped.
-func TestLookingAgainKeepsFreeIDs(t *testing.T) {
+func TestRepeatedLookupKeepsFreeIDs(t *testing.T) {
 	db, c, sent := openCounting(t, "t", "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
 	other, err := sql.Open("mysql", c.cfg.MySQL.FormatDSN())
 	if err != nil {

@@ -22,8 +22,8 @@ var ways = []struct {
 	{"prepared", true, "INSERT INTO t (a, b) VALUES (?, ?)", []any{int64(1), int64(2)}, 12, 6},
 }
 
-// TestWayOfACachedInsert limits the functions that an INSERT passes, without the pool's calls before and after it.
-func TestWayOfACachedInsert(t *testing.T) {
+// TestCachedInsertPassesFewFunctions limits the functions that an INSERT passes, without the pool's calls before and after it.
+func TestCachedInsertPassesFewFunctions(t *testing.T) {
 	if !calltrace.RunInstrumented(t) {
 		return
 	}

@@ -38,9 +38,9 @@ func mustExec(t *testing.T, c interface {
 	}
 }
 
-// TestOwnDDLIsSeen: after any DDL that moves a table's columns, no value of an
+// TestMovedColumnsGetTheirOwnValues: after any DDL that moves a table's columns, no value of an
 // INSERT without a column list is written to another column.
-func TestOwnDDLIsSeen(t *testing.T) {
+func TestMovedColumnsGetTheirOwnValues(t *testing.T) {
 	const move = "ALTER TABLE t MODIFY b INT FIRST"
 	for _, server := range mysqltest.Targets(t) {
 		for name, texts := range map[string][]string{
@@ -81,9 +81,9 @@ func TestOwnDDLIsSeen(t *testing.T) {
 	}
 }
 
-// TestRefusedAfterARoutine: a query that can no longer be filled after a routine moved the
+// TestUnfillableQueryAfterRoutineIsRefused: a query that can no longer be filled after a routine moved the
 // table's columns is refused, not sent unchanged.
-func TestRefusedAfterARoutine(t *testing.T) {
+func TestUnfillableQueryAfterRoutineIsRefused(t *testing.T) {
 	const text = "INSERT INTO t VALUES (NULL, @x := 1, @x)"
 	for _, server := range mysqltest.Targets(t) {
 		_, leaf := openOn(t, server.Database(t), "leafTables=t", allocTable, row("t", 1000, 10),
@@ -136,9 +136,9 @@ func TestPreparedStatementsFollowTheTable(t *testing.T) {
 	}
 }
 
-// TestColumnAddedElsewhere: after another client's ALTER, an INSERT without a column list
+// TestColumnAddedByAnotherClientIsAccepted: after another client's ALTER, an INSERT without a column list
 // works as it does without leafsql.
-func TestColumnAddedElsewhere(t *testing.T) {
+func TestColumnAddedByAnotherClientIsAccepted(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		plain, leaf := openOn(t, server.Database(t), "leafTables=t", allocTable, row("t", 1000, 10), "CREATE TABLE t (id BIGINT NOT NULL PRIMARY KEY, a INT)")
 		if _, err := leaf.Prepare("INSERT INTO t VALUES (NULL, ?, ?)"); err == nil {
@@ -171,9 +171,9 @@ func TestColumnAddedElsewhere(t *testing.T) {
 	}
 }
 
-// TestWaitsEndWithTheirContext: if the store does not respond, a caller without a
+// TestWaitingCallersReturnWhenContextEnds: if the store does not respond, a caller without a
 // deadline must not block other callers.
-func TestWaitsEndWithTheirContext(t *testing.T) {
+func TestWaitingCallersReturnWhenContextEnds(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -199,8 +199,8 @@ func TestWaitsEndWithTheirContext(t *testing.T) {
 	}
 }
 
-// TestNamesThatMeanNothing: rules with unknown names are reported.
-func TestNamesThatMeanNothing(t *testing.T) {
+// TestUnknownNamesInRulesAreReported: rules with unknown names are reported.
+func TestUnknownNamesInRulesAreReported(t *testing.T) {
 	log := captureLog(t)
 	_, leaf := open(t, "leafTables=order,Items", allocTable, "CREATE TABLE orders (id BIGINT PRIMARY KEY, a INT)")
 	for range 2 {
@@ -220,9 +220,9 @@ func TestNamesThatMeanNothing(t *testing.T) {
 	}
 }
 
-// TestWildcardRulesLeaveOutWhatTheyCannotMean: wildcard rules skip join tables, tables
+// TestWildcardRulesSkipUnfitTables: wildcard rules skip join tables, tables
 // without a key, and keys of other types.
-func TestWildcardRulesLeaveOutWhatTheyCannotMean(t *testing.T) {
+func TestWildcardRulesSkipUnfitTables(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		plain, leaf := openOn(t, server.Database(t), "leafTables=*,!excluded&leafCreate=true",
 			"CREATE TABLE a (id BIGINT PRIMARY KEY, v INT)", "CREATE TABLE b (id BIGINT PRIMARY KEY, v INT)", "CREATE TABLE `订单` (id BIGINT PRIMARY KEY, v INT)",
@@ -243,8 +243,8 @@ func TestWildcardRulesLeaveOutWhatTheyCannotMean(t *testing.T) {
 	}
 }
 
-// TestLeafCreateBesideShards: other databases may have higher keys.
-func TestLeafCreateBesideShards(t *testing.T) {
+// TestLeafCreateRefusesFilledTableOfShard: other databases may have higher keys.
+func TestLeafCreateRefusesFilledTableOfShard(t *testing.T) {
 	ids := mysqltest.Database(t)
 	params := "leafTables=full,fresh&leafCreate=true&leafStore=" + strings.ReplaceAll(ids, "/", "%2F")
 	_, leaf := open(t, params, "CREATE TABLE full (id BIGINT PRIMARY KEY, a INT)", "INSERT INTO full VALUES (3, 0)", "CREATE TABLE fresh (id BIGINT PRIMARY KEY, a INT)")
@@ -266,9 +266,9 @@ func captureLog(t *testing.T) *logBuffer {
 	return log
 }
 
-// TestTableWithHigherKeysTakesTheName: ids in memory must not collide with the keys of a
+// TestRenamedTableWithHigherKeysLosesNoRow: ids in memory must not collide with the keys of a
 // table that was renamed to this name.
-func TestTableWithHigherKeysTakesTheName(t *testing.T) {
+func TestRenamedTableWithHigherKeysLosesNoRow(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		renames := []string{"RENAME TABLE t TO told, t2 TO t", "DROP TABLE t; ALTER TABLE t2 RENAME TO t"}
 		if server.Name == "mariadb" {
@@ -295,8 +295,8 @@ func TestTableWithHigherKeysTakesTheName(t *testing.T) {
 	}
 }
 
-// TestTableMadeInTheSameText: a migration file is one query, which may create a table and fill it.
-func TestTableMadeInTheSameText(t *testing.T) {
+// TestQueryCreatesAndFillsTable: a migration file is one query, which may create a table and fill it.
+func TestQueryCreatesAndFillsTable(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		_, leaf := openOn(t, server.Database(t), "leafTables=t:id"+withMult, allocTable, row("t", notByUs, 1000))
 		_, err := leaf.Exec("CREATE TABLE t (id BIGINT PRIMARY KEY, a INT); INSERT INTO t (a) VALUES (1)")

@@ -14,9 +14,9 @@ import (
 
 const counted = "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)"
 
-// TestOwnDDL: the application's own changes of leaf_alloc are noticed. Rows are created again above
+// TestDDLOfLeafAllocIsNoticed: the application's own changes of leaf_alloc are noticed. Rows are created again above
 // fetched ids, and ids restart only if the tables were dropped, too.
-func TestOwnDDL(t *testing.T) {
+func TestDDLOfLeafAllocIsNoticed(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		for _, c := range []struct {
 			name  string
@@ -67,9 +67,9 @@ func TestOwnDDL(t *testing.T) {
 	}
 }
 
-// TestOwnDDLElsewhere: ids continue if another database still has a table of the tag,
+// TestIDsContinueIfTagRemainsElsewhere: ids continue if another database still has a table of the tag,
 // or another pool of the process has fetched ids.
-func TestOwnDDLElsewhere(t *testing.T) {
+func TestIDsContinueIfTagRemainsElsewhere(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		dsn, other := server.Database(t), server.Database(t)
 		db, rest := databaseOf(t, dsn), databaseOf(t, other)
@@ -114,9 +114,9 @@ func TestOwnDDLElsewhere(t *testing.T) {
 	}
 }
 
-// TestOwnDDLWhileInserting: connections that insert while leaf_alloc is emptied may get an error,
+// TestNoIDTwiceWhileLeafAllocIsEmptied: connections that insert while leaf_alloc is emptied may get an error,
 // but no id is issued twice, even if its row was deleted.
-func TestOwnDDLWhileInserting(t *testing.T) {
+func TestNoIDTwiceWhileLeafAllocIsEmptied(t *testing.T) {
 	const conns, rows = 4, 400
 	text := "INSERT INTO t (a) VALUES (1)" + strings.Repeat(", (1)", rows-1)
 	for _, server := range mysqltest.Targets(t) {
@@ -176,8 +176,8 @@ func TestOwnDDLWhileInserting(t *testing.T) {
 	}
 }
 
-// TestOwnDDLWithoutCreate: the next statement fails with an error that names the missing object.
-func TestOwnDDLWithoutCreate(t *testing.T) {
+// TestErrorNamesDroppedObject: the next statement fails with an error that names the missing object.
+func TestErrorNamesDroppedObject(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		_, leaf := openOn(t, server.Database(t), "leafTables=t", allocTable, row("t", 1, 1000), counted)
 		for range 20 {
@@ -194,8 +194,8 @@ func TestOwnDDLWithoutCreate(t *testing.T) {
 	}
 }
 
-// TestOwnIndex: an index that makes another column unique takes effect immediately.
-func TestOwnIndex(t *testing.T) {
+// TestNewUniqueIndexTakesEffect: an index that makes another column unique takes effect immediately.
+func TestNewUniqueIndexTakesEffect(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		_, leaf := openOn(t, target.Database(t), "leafTables=n", allocTable, row("n", 100, 10), "CREATE TABLE n (id BIGINT NOT NULL PRIMARY KEY, a INT, b VARCHAR(9))")
 		leaf.SetMaxOpenConns(1)

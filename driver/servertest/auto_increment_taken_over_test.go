@@ -84,9 +84,9 @@ func TestRowBelowAutoIncrementIsMoved(t *testing.T) {
 	}
 }
 
-// TestCounterIsNotMadeWhereAutoIncrementCannotBeKnown: no counter is created if the AUTO_INCREMENT of the table, or of the same
+// TestNoCounterIfAutoIncrementIsUnknown: no counter is created if the AUTO_INCREMENT of the table, or of the same
 // table on other shards, is unknown.
-func TestCounterIsNotMadeWhereAutoIncrementCannotBeKnown(t *testing.T) {
+func TestNoCounterIfAutoIncrementIsUnknown(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		t.Run(server.Name+"/no right", func(t *testing.T) {
 			dsn := server.Database(t)
@@ -106,9 +106,9 @@ func TestCounterIsNotMadeWhereAutoIncrementCannotBeKnown(t *testing.T) {
 	}
 }
 
-// TestSelectedKeysOfTheFirstStatement: keys that the first statement of a process selects do not count as keys that the counter
+// TestFirstSelectedKeysMoveCounterJustAbove: keys that the first statement of a process selects do not count as keys that the counter
 // missed. The counter moves just above them, and nothing is refused after rows were stored.
-func TestSelectedKeysOfTheFirstStatement(t *testing.T) {
+func TestFirstSelectedKeysMoveCounterJustAbove(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		for name, table := range map[string]string{
 			"AUTO_INCREMENT": countedTable,

@@ -34,8 +34,8 @@ func TestErrSkipDrawsOnce(t *testing.T) {
 	}
 }
 
-// TestWrongArgumentCount: the error is database/sql's, as without leafsql.
-func TestWrongArgumentCount(t *testing.T) {
+// TestWrongArgumentCountIsRefused: the error is database/sql's, as without leafsql.
+func TestWrongArgumentCountIsRefused(t *testing.T) {
 	plain, leaf := open(t, "leafTables=t", allocTable, row("t", 1, 10), tableT)
 	for _, args := range [][]any{{1}, {1, 2, 3}} {
 		_, want := plain.Exec("INSERT INTO t (a, b) VALUES (?, ?)", args...)
@@ -49,9 +49,9 @@ func TestWrongArgumentCount(t *testing.T) {
 	}
 }
 
-// TestPlaceholders: a batch that worked without leafsql must work, also if a key for each
+// TestBatchWithManyPlaceholdersWorks: a batch that worked without leafsql must work, also if a key for each
 // row needs more placeholders than the protocol allows.
-func TestPlaceholders(t *testing.T) {
+func TestBatchWithManyPlaceholdersWorks(t *testing.T) {
 	_, leaf := open(t, "leafTables=t", allocTable, row("t", 1, 1000), tableT)
 	rows := 65535 / 2
 	text := "INSERT INTO t (a, b) VALUES (?, ?)" + strings.Repeat(",(?, ?)", rows-1)
@@ -83,8 +83,8 @@ func TestPlaceholders(t *testing.T) {
 	}
 }
 
-// TestReturning: INSERT … RETURNING returns rows through Query.
-func TestReturning(t *testing.T) {
+// TestReturningReturnsRows: INSERT … RETURNING returns rows through Query.
+func TestReturningReturnsRows(t *testing.T) {
 	server := mysqltest.TargetOf(t, mysqltest.MariaDB)
 	server.SkipUnless(t, "INSERT … RETURNING", 100500, 0)
 	for _, params := range []string{"", "&interpolateParams=true"} {
@@ -121,8 +121,8 @@ func TestReturning(t *testing.T) {
 	}
 }
 
-// TestRaw: keys are also filled for callers that bypass database/sql.
-func TestRaw(t *testing.T) {
+// TestRawConnectionFillsKeys: keys are also filled for callers that bypass database/sql.
+func TestRawConnectionFillsKeys(t *testing.T) {
 	_, leaf := open(t, "leafTables=t", allocTable, row("t", 1, 1000), tableT)
 	sc, err := leaf.Conn(t.Context())
 	if err != nil {
@@ -157,9 +157,9 @@ func TestRaw(t *testing.T) {
 	}
 }
 
-// TestPreparedUnderAnotherDatabase: a query that is prepared after USE would write another
+// TestPreparedVariantUnderAnotherDatabaseIsRefused: a query that is prepared after USE would write another
 // table than the original statement.
-func TestPreparedUnderAnotherDatabase(t *testing.T) {
+func TestPreparedVariantUnderAnotherDatabaseIsRefused(t *testing.T) {
 	dsn := mysqltest.Database(t)
 	other := mysqltest.Database(t)
 	_, leaf := openOn(t, dsn, "leafTables=t", allocTable, row("t", 1, 1000), tableT)
@@ -181,7 +181,7 @@ func TestPreparedUnderAnotherDatabase(t *testing.T) {
 	}
 }
 
-func TestSQLModes(t *testing.T) {
+func TestKeysAreFilledInEverySQLMode(t *testing.T) {
 	for _, tables := range []string{"t", "*"} { // with *, any word may be a table's name
 		t.Run(tables, func(t *testing.T) { testSQLModes(t, tables) })
 	}
@@ -207,10 +207,10 @@ func testSQLModes(t *testing.T, tables string) {
 	}
 }
 
-// TestWithoutUpdateRight: the upsert's marker writes the key column, which requires
+// TestUpsertNeedsNoUpdateRightOnKey: the upsert's marker writes the key column, which requires
 // a right that the application's statement does not need. MariaDB requires
 // that right for every column that an upsert inserts, so there it has to be granted.
-func TestWithoutUpdateRight(t *testing.T) {
+func TestUpsertNeedsNoUpdateRightOnKey(t *testing.T) {
 	dsn := mysqltest.TargetOf(t, mysqltest.MySQL).Database(t)
 	cfg, err := mysql.ParseDSN(dsn)
 	if err != nil {
@@ -254,7 +254,7 @@ func openLeaf(t *testing.T, dsn, params string) *sql.DB {
 	return leaf
 }
 
-func TestResultOnly(t *testing.T) {
+func TestOnlyResultReturnsID(t *testing.T) {
 	plain, leaf := open(t, "leafTables=t&leafLastInsertID=result", allocTable, row("t", 1, 1000), tableT)
 	leaf.SetMaxOpenConns(1)
 	if id := insertID(t, leaf, "INSERT INTO t (a) VALUES (1), (2)"); id != 1 {
@@ -273,9 +273,9 @@ func TestResultOnly(t *testing.T) {
 	_ = plain
 }
 
-// TestStoreAway: while the store is unreachable, statements get ids from memory, then
+// TestUnreachableStoreFailsInBoundedTime: while the store is unreachable, statements get ids from memory, then
 // fail with the cause in bounded time. They work again when the store is back.
-func TestStoreAway(t *testing.T) {
+func TestUnreachableStoreFailsInBoundedTime(t *testing.T) {
 	ids := mysqltest.Database(t)
 	openOn(t, ids, "leafTables=none", allocTable, row("t", 1, 4))
 	cfg, err := mysql.ParseDSN(ids)
@@ -318,9 +318,9 @@ func TestStoreAway(t *testing.T) {
 	}
 }
 
-// TestConnectionsKilled: database/sql retries on bad connections. Retries may lose
+// TestKilledConnectionsRepeatNoID: database/sql retries on bad connections. Retries may lose
 // ids, but never repeat them.
-func TestConnectionsKilled(t *testing.T) {
+func TestKilledConnectionsRepeatNoID(t *testing.T) {
 	dsn := mysqltest.Database(t)
 	cfg, err := mysql.ParseDSN(dsn)
 	if err != nil {
@@ -355,18 +355,18 @@ func databaseOf(t *testing.T, dsn string) string {
 	return cfg.DBName
 }
 
-// TestNameInAnotherCharset: a name that cannot be compared must not bypass
+// TestNameInAnotherCharsetIsRefused: a name that cannot be compared must not bypass
 // the rules.
-func TestNameInAnotherCharset(t *testing.T) {
+func TestNameInAnotherCharsetIsRefused(t *testing.T) {
 	_, leaf := open(t, "leafTables=größe&charset=latin1", allocTable, row("größe", 1, 10), "CREATE TABLE größe (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)")
 	if _, err := leaf.Exec("INSERT INTO gr\xf6\xdfe (a) VALUES (1)"); !errors.Is(err, driver.ErrRefused) {
 		t.Errorf("%v", err)
 	}
 }
 
-// TestQueryInParts: a statement that needs its own query may be followed by
+// TestPartOfQueryMayReturnRows: a statement that needs its own query may be followed by
 // one that returns rows.
-func TestQueryInParts(t *testing.T) {
+func TestPartOfQueryMayReturnRows(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		_, leaf := openOn(t, server.Database(t), "leafTables=t&multiStatements=true&interpolateParams=true", allocTable, row("t", 100, 10), "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
 		leaf.SetMaxOpenConns(1)

@@ -70,9 +70,9 @@ func TestConnectorServesTheNextPool(t *testing.T) {
 	}
 }
 
-// TestTwoPoolsOfOneConnector: if one of two pools closes their Connector, the other pool
+// TestPoolContinuesAfterOtherPoolClosesConnector: if one of two pools closes their Connector, the other pool
 // continues with new connections.
-func TestTwoPoolsOfOneConnector(t *testing.T) {
+func TestPoolContinuesAfterOtherPoolClosesConnector(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		t.Run(target.Name, func(t *testing.T) {
 			dsn := target.Database(t)

@@ -10,9 +10,9 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestRowThatWentBackIsRaisedWithItsMargin: a row that was moved back is raised with a margin, also if the process has created another
+// TestLoweredRowIsRaisedWithMargin: a row that was moved back is raised with a margin, also if the process has created another
 // tag's row before. Other processes may hold ranges above the highest key.
-func TestRowThatWentBackIsRaisedWithItsMargin(t *testing.T) {
+func TestLoweredRowIsRaisedWithMargin(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		for _, before := range []string{"", "INSERT INTO o1 (v) VALUES (1)", "INSERT INTO o1 (id, v) VALUES (7, 1)"} {
 			_, leaf := openOn(t, server.Database(t), "leafTables=o1,o2&leafCreate=true", allocTable, row("o2", 5000, 1000),
@@ -29,9 +29,9 @@ func TestRowThatWentBackIsRaisedWithItsMargin(t *testing.T) {
 	}
 }
 
-// TestMarkThatDoesNotFit: if description is too short for a mark, ids are issued without one. This holds also if the server would
+// TestMarkIsOmittedIfItDoesNotFit: if description is too short for a mark, ids are issued without one. This holds also if the server would
 // truncate the mark under the application's sql_mode, since no later fetch could read a truncated mark.
-func TestMarkThatDoesNotFit(t *testing.T) {
+func TestMarkIsOmittedIfItDoesNotFit(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		for _, mode := range []string{"''", "'ANSI_QUOTES'", "'STRICT_TRANS_TABLES'"} {
 			plain, leaf := openOn(t, server.Database(t), "leafTables=o&sql_mode="+url.QueryEscape(mode), allocTable, row("o", 1, 1), "CREATE TABLE o (id BIGINT PRIMARY KEY, v INT)",
@@ -49,8 +49,8 @@ func TestMarkThatDoesNotFit(t *testing.T) {
 	}
 }
 
-// TestSegmentsNextToSequences: leafCreate creates the tables of both when first needed, in either order.
-func TestSegmentsNextToSequences(t *testing.T) {
+// TestLeafCreateMakesSegmentsAndSequences: leafCreate creates the tables of both when first needed, in either order.
+func TestLeafCreateMakesSegmentsAndSequences(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		for _, texts := range [][2]string{{"INSERT INTO o (v) VALUES (1)", "INSERT INTO s (v) VALUES (1)"}, {"INSERT INTO s (v) VALUES (1)", "INSERT INTO o (v) VALUES (1)"}} {
 			_, leaf := openOn(t, server.Database(t), "leafTables=o,s:id:sequence(seq_s)&leafCreate=true",
@@ -64,9 +64,9 @@ func TestSegmentsNextToSequences(t *testing.T) {
 	}
 }
 
-// TestFirstInsertIntoARecreatedDatabase: test suites and migrations drop their database, and then write tables that the process
+// TestRecreatedDatabaseStartsAtOne: test suites and migrations drop their database, and then write tables that the process
 // may not have written before.
-func TestFirstInsertIntoARecreatedDatabase(t *testing.T) {
+func TestRecreatedDatabaseStartsAtOne(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		for _, elsewhere := range []bool{false, true} {
 			dsn := server.Database(t)
@@ -99,9 +99,9 @@ func TestFirstInsertIntoARecreatedDatabase(t *testing.T) {
 	}
 }
 
-// TestDeletedRowOfACounter: a process that has drawn from a row does not create it again, since others may hold ids. The error
+// TestDeletedCounterRowIsNotCreatedAgain: a process that has drawn from a row does not create it again, since others may hold ids. The error
 // states how to create it.
-func TestDeletedRowOfACounter(t *testing.T) {
+func TestDeletedCounterRowIsNotCreatedAgain(t *testing.T) {
 	plain, leaf := open(t, "leafTables=t&leafCreate=true", allocTable, row("t", 1, 1), tableT)
 	insertID(t, leaf, "INSERT INTO t (a) VALUES (1)")
 	if _, err := plain.Exec("DELETE FROM leaf_alloc"); err != nil {

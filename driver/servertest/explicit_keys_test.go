@@ -169,9 +169,9 @@ func errorNumber(err error) string {
 	return err.Error()
 }
 
-// TestInstallerThenServer: an installer seeds rows 1 and 2. Then a server
+// TestServerKeepsRowsOfInstaller: an installer seeds rows 1 and 2. Then a server
 // inserts, replaces and upserts, and no row is overwritten or lost.
-func TestInstallerThenServer(t *testing.T) {
+func TestServerKeepsRowsOfInstaller(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		dsn := server.Database(t)
 		_, installer := openOn(t, dsn, "leafTables=users,tags&leafCreate=true")
@@ -192,8 +192,8 @@ func TestInstallerThenServer(t *testing.T) {
 	}
 }
 
-// TestExplicitKeysCanBeLeftAlone: with leafExplicit=keep, explicit keys do not move the counter.
-func TestExplicitKeysCanBeLeftAlone(t *testing.T) {
+// TestKeepIgnoresExplicitKeys: with leafExplicit=keep, explicit keys do not move the counter.
+func TestKeepIgnoresExplicitKeys(t *testing.T) {
 	plain, leaf := open(t, "leafTables=t&leafExplicit=keep", allocTable, row("t", 1, 10), tableT)
 	mustExec(t, leaf, "INSERT INTO t (id, a) VALUES (5000, 1)", "INSERT INTO t (id, a) SELECT 6000, 2 FROM DUAL", "INSERT INTO t (id, a) SELECT id + 1, 3 FROM t WHERE a = 1")
 	var max int64
@@ -202,9 +202,9 @@ func TestExplicitKeysCanBeLeftAlone(t *testing.T) {
 	}
 }
 
-// TestExplicitKeysFarAway: with leafExplicit=keep, far keys do not move the counter when the table is next used
+// TestKeepMovesCounterForNearKeysOnly: with leafExplicit=keep, far keys do not move the counter when the table is next used
 // either. Only near keys do.
-func TestExplicitKeysFarAway(t *testing.T) {
+func TestKeepMovesCounterForNearKeysOnly(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		dsn := target.Database(t)
 		plain, _ := openOn(t, dsn, "leafTables=none", allocTable, tableT, "INSERT INTO t (id, a) VALUES (16, 1), (1 << 40, 2), (1 << 60, 3)")
@@ -222,16 +222,16 @@ func TestExplicitKeysFarAway(t *testing.T) {
 	}
 }
 
-// TestExplicitKeysWithoutARow: without a row in leaf_alloc there is no counter to move, and no error.
-func TestExplicitKeysWithoutARow(t *testing.T) {
+// TestExplicitKeyNeedsNoRowInLeafAlloc: without a row in leaf_alloc there is no counter to move, and no error.
+func TestExplicitKeyNeedsNoRowInLeafAlloc(t *testing.T) {
 	_, leaf := open(t, "leafTables=t", allocTable, tableT)
 	mustExec(t, leaf, "INSERT INTO t (id, a) VALUES (5000, 1)", "INSERT INTO t (id, a) VALUES (5001, 2)")
 	refused(t, leaf, "has no row", "INSERT INTO t (a) VALUES (3)")
 }
 
-// TestStoreAwayAndAnExplicitKey: while the store is unreachable, a key above the cached range fails
+// TestKeyAboveRangeFailsWhileStoreIsAway: while the store is unreachable, a key above the cached range fails
 // with a hint. A key below it needs no store.
-func TestStoreAwayAndAnExplicitKey(t *testing.T) {
+func TestKeyAboveRangeFailsWhileStoreIsAway(t *testing.T) {
 	server := mysqltest.Run(t, mysqltest.Config{Kind: mysqltest.MariaDB})
 	ids := server.Target().Database(t)
 	openOn(t, ids, "leafTables=none", allocTable, row("t", 1, 1000))
@@ -299,9 +299,9 @@ func TestLoadDataFillsAndFollows(t *testing.T) {
 	}
 }
 
-// TestIDsEnd: when ids reach the highest value of the key column, INSERTs are
+// TestIDsEndAtHighestValueOfColumn: when ids reach the highest value of the key column, INSERTs are
 // refused in every sql_mode: no id is clipped, and ids do not restart.
-func TestIDsEnd(t *testing.T) {
+func TestIDsEndAtHighestValueOfColumn(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		for typ, highest := range map[string]int64{"TINYINT": 127, "TINYINT UNSIGNED": 255, "SMALLINT": 32767,
 			"MEDIUMINT": 8388607, "INT": 2147483647, "INT UNSIGNED": 4294967295, "BIGINT": 9223372036854775806} {

@@ -9,13 +9,13 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-func TestKeysThatAreExpressions(t *testing.T) {
+func TestExpressionKeysWorkAsWithAutoIncrement(t *testing.T) {
 	playAll(t, "expression_keys")
 }
 
-// TestUnclearArguments: if the key that an argument or an expression makes depends on the column and the
+// TestUnclearKeysAreRefused: if the key that an argument or an expression makes depends on the column and the
 // session, it is refused.
-func TestUnclearArguments(t *testing.T) {
+func TestUnclearKeysAreRefused(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		for _, params := range []string{"", "&interpolateParams=true"} {
 			plain, leaf := openOn(t, target.Database(t), "leafTables=t"+params, allocTable, row("t", 1000, 100), "CREATE TABLE t (id BIGINT UNSIGNED PRIMARY KEY, a INT)")

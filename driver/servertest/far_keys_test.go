@@ -83,8 +83,8 @@ func TestFailingInsertUsesUpNoColumn(t *testing.T) {
 	}
 }
 
-// TestFarKeyBetweenGeneratedOnes: the ids of a statement are above all its keys, so the counter moves before the statement runs.
-func TestFarKeyBetweenGeneratedOnes(t *testing.T) {
+// TestIDsAreAboveFarKeyOfTheirStatement: the ids of a statement are above all its keys, so the counter moves before the statement runs.
+func TestIDsAreAboveFarKeyOfTheirStatement(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		for _, params := range []string{"", "&interpolateParams=true"} {
 			_, leaf := openOn(t, server.Database(t), "leafTables=t&leafCreate=true"+params, farTable)
@@ -104,8 +104,8 @@ func TestFarKeyBetweenGeneratedOnes(t *testing.T) {
 	}
 }
 
-// TestFarKeyThatIsStoredDespiteAnError: in a table without transactions the rows before the bad one stay.
-func TestFarKeyThatIsStoredDespiteAnError(t *testing.T) {
+// TestFarKeyStoredDespiteErrorMovesCounter: in a table without transactions the rows before the bad one stay.
+func TestFarKeyStoredDespiteErrorMovesCounter(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		for _, text := range []string{"INSERT INTO t VALUES (%d, 1, 1), (5, 1, 1)", "INSERT INTO t SELECT %d, 1, 1 UNION ALL SELECT 5, 1, 1"} {
 			_, leaf := openOn(t, server.Database(t), "leafTables=t&leafCreate=true", farTable+" ENGINE=MyISAM")
@@ -119,8 +119,8 @@ func TestFarKeyThatIsStoredDespiteAnError(t *testing.T) {
 	}
 }
 
-// TestFarKeyWithAnUnknownOutcome: the row may be stored, so the counter passes its key.
-func TestFarKeyWithAnUnknownOutcome(t *testing.T) {
+// TestFarKeyWithUnknownOutcomeMovesCounter: the row may be stored, so the counter passes its key.
+func TestFarKeyWithUnknownOutcomeMovesCounter(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		plain, leaf := openOn(t, server.Database(t), "leafTables=t&leafCreate=true", farTable)
 		insertID(t, leaf, "INSERT INTO t (kind) VALUES (1)")
@@ -137,8 +137,8 @@ func TestFarKeyWithAnUnknownOutcome(t *testing.T) {
 	}
 }
 
-// TestFarKeyOfAProcessThatEnded: if a process ends after the statement and before the counter moves, the next process moves it.
-func TestFarKeyOfAProcessThatEnded(t *testing.T) {
+// TestNextProcessMovesCounterAboveFarKey: if a process ends after the statement and before the counter moves, the next process moves it.
+func TestNextProcessMovesCounterAboveFarKey(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		dsn := server.Database(t)
 		_, leaf := openOn(t, dsn, "leafTables=t&leafCreate=true", farTable)
@@ -156,8 +156,8 @@ func TestFarKeyOfAProcessThatEnded(t *testing.T) {
 	}
 }
 
-// TestFarKeyWhileTheStoreIsAway: the row is stored, and its table gets no ids until the counter is compared with its key again.
-func TestFarKeyWhileTheStoreIsAway(t *testing.T) {
+// TestFarKeyIsStoredWhileStoreIsAway: the row is stored, and its table gets no ids until the counter is compared with its key again.
+func TestFarKeyIsStoredWhileStoreIsAway(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		plain, leaf := openOn(t, server.Database(t), "leafTables=t", allocTable, row("t", 1, 10), farTable)
 		insertID(t, leaf, "INSERT INTO t (kind) VALUES (1)")

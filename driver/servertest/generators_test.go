@@ -19,8 +19,8 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestRowAtZero: Leaf's examples begin with max_id 0, others with 1.
-func TestRowAtZero(t *testing.T) {
+// TestRowAtZeroStartsAtOne: Leaf's examples begin with max_id 0, others with 1.
+func TestRowAtZeroStartsAtOne(t *testing.T) {
 	for _, maxID := range []int{0, 1} {
 		_, leaf := open(t, "leafTables=t", allocTable, row("t", maxID, 10), tableT)
 		for want := int64(1); want < 30; want++ {
@@ -31,8 +31,8 @@ func TestRowAtZero(t *testing.T) {
 	}
 }
 
-// TestOneRowBurnsLittle: a process that inserts one row and ends does not use up a whole step.
-func TestOneRowBurnsLittle(t *testing.T) {
+// TestShortProcessUsesFewIDs: a process that inserts one row and ends does not use up a whole step.
+func TestShortProcessUsesFewIDs(t *testing.T) {
 	dsn := mysqltest.Database(t)
 	plain, other := openOn(t, dsn, "leafTables=none", allocTable, row("t", 1, 1000), tableT)
 	other.Close() // otherwise it would keep the segment, and share it with the next pools
@@ -54,8 +54,8 @@ func TestOneRowBurnsLittle(t *testing.T) {
 	}
 }
 
-// TestLoggerOfSegments: Config.Logger receives a warning if the store is unreachable.
-func TestLoggerOfSegments(t *testing.T) {
+// TestLoggerReceivesWarningOfUnreachableStore: Config.Logger receives a warning if the store is unreachable.
+func TestLoggerReceivesWarningOfUnreachableStore(t *testing.T) {
 	dsn := mysqltest.Database(t)
 	openOn(t, dsn, "leafTables=none", tableT)
 	cfg, err := driver.ParseDSN(dsn + "?leafTables=t")
@@ -98,8 +98,8 @@ func (b *logBuffer) String() string {
 	return b.buf.String()
 }
 
-// TestIDsWithoutSQL: a Connector and its tables use the same generators.
-func TestIDsWithoutSQL(t *testing.T) {
+// TestConnectorAndTablesShareGenerators: a Connector and its tables use the same generators.
+func TestConnectorAndTablesShareGenerators(t *testing.T) {
 	dsn := mysqltest.Database(t)
 	_, leaf := openOn(t, dsn, "leafTables=t", allocTable, row("t", 100, 1000), row("Other", 5, 1000), tableT)
 	cfg, err := driver.ParseDSN(dsn + "?leafTables=t&leafWorker=static(7)&leafNewRegistry=true")
@@ -143,7 +143,7 @@ func TestIDsWithoutSQL(t *testing.T) {
 	}
 }
 
-func TestIDsOfAnotherStore(t *testing.T) {
+func TestSegmentStoreListsNoTags(t *testing.T) {
 	cfg := driver.NewConfig()
 	cfg.None, cfg.SegmentStore = true, new(segmenttest.Memory)
 	c, err := driver.NewConnector(cfg)
@@ -163,7 +163,7 @@ func TestIDsOfAnotherStore(t *testing.T) {
 	}
 }
 
-func TestSnowflake(t *testing.T) {
+func TestSnowflakesAscendOnSharedWorkerID(t *testing.T) {
 	dsn := mysqltest.Database(t)
 	state := strings.ReplaceAll(t.TempDir(), "/", "%2F")
 	params := "leafTables=t::snowflake&leafWorker=static(7)&leafNewRegistry=true&leafState=" + state
@@ -189,7 +189,7 @@ func TestSnowflake(t *testing.T) {
 	refused(t, one, "at most 4096", "INSERT INTO t (a) VALUES (0)"+strings.Repeat(",(0)", 4096))
 }
 
-func TestSnowflakeConfig(t *testing.T) {
+func TestBadSnowflakeOptionsAreRefused(t *testing.T) {
 	for params, want := range map[string]string{
 		"leafTables=t::snowflake&leafWorker=nosuch(1)":                       `worker source "nosuch" is unknown; registered are env, mysql, ordinal, static`,
 		"leafTables=t::snowflake&leafWorker=static(7)&leafSnowflake=1-2":     "1-2",
@@ -202,9 +202,9 @@ func TestSnowflakeConfig(t *testing.T) {
 	}
 }
 
-// TestStagedSnowflake: a staged statement with more rows than a snowflake has ids in a
+// TestStagedSnowflakesFailBeforeRowsAreStored: a staged statement with more rows than a snowflake has ids in a
 // millisecond fails before anything is stored.
-func TestStagedSnowflake(t *testing.T) {
+func TestStagedSnowflakesFailBeforeRowsAreStored(t *testing.T) {
 	for i, target := range mysqltest.Targets(t) {
 		_, leaf := openOn(t, target.Database(t), fmt.Sprintf("leafTables=t:id:snowflake&leafWorker=static(%d)&leafState=", 21+i)+url.QueryEscape(t.TempDir())+"&leafNewRegistry=true",
 			append([]string{"CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)"}, seedSource(4097)...)...)

@@ -9,10 +9,10 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestOpenedAfterAWayBack: while a pool has ids in memory, the table returns to
+// TestPoolOpenedAfterRollbackIssuesNoUsedID: while a pool has ids in memory, the table returns to
 // AUTO_INCREMENT, which uses these ids, and then to leafsql again. A pool that is opened then
 // shares the memory. Its rows equal those of a twin that always had AUTO_INCREMENT.
-func TestOpenedAfterAWayBack(t *testing.T) {
+func TestPoolOpenedAfterRollbackIssuesNoUsedID(t *testing.T) {
 	forms := []string{
 		"INSERT INTO t (a) VALUES (?)",
 		"INSERT INTO t (a) VALUES (?) ON DUPLICATE KEY UPDATE a = -a",

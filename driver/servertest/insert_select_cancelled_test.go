@@ -18,7 +18,7 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-var cancelCalls = flag.Int("stage.calls", 160, "how many calls TestStagedCancelled and TestStagedKilled cut a server")
+var cancelCalls = flag.Int("stage.calls", 160, "how many calls TestCancelledStagedStatementIsAllOrNothing and TestKilledStagedStatementReportsTrueOutcome cut a server")
 
 // callRows is the number of rows that each call writes. Column a of call k's rows starts at k*1000.
 const callRows = 200
@@ -212,10 +212,10 @@ func onConn(ctx context.Context, db *sql.DB, k int, before, after, last string) 
 	return err
 }
 
-// TestStagedCancelled cancels contexts at random moments of staged statements.
+// TestCancelledStagedStatementIsAllOrNothing cancels contexts at random moments of staged statements.
 // Each statement is stored as a whole or not at all, and the reported outcome is true.
 // No connection returns to the pool in a changed state.
-func TestStagedCancelled(t *testing.T) {
+func TestCancelledStagedStatementIsAllOrNothing(t *testing.T) {
 	seed := rand.Uint64()
 	for _, target := range mysqltest.Targets(t) {
 		for _, way := range waysToCall {
@@ -247,9 +247,9 @@ func TestStagedCancelled(t *testing.T) {
 	}
 }
 
-// TestStagedKilled: KILL QUERY hits every statement of a staging, including those
+// TestKilledStagedStatementReportsTrueOutcome: KILL QUERY hits every statement of a staging, including those
 // that restore the session. The reported outcome is always true.
-func TestStagedKilled(t *testing.T) {
+func TestKilledStagedStatementReportsTrueOutcome(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		t.Run(target.Name, func(t *testing.T) {
 			plain, leaf := cancelSetup(t, target, "")
@@ -312,9 +312,9 @@ func kill(plain *sql.DB) {
 	}
 }
 
-// TestStagedDeadlocks: sessions that wait for each other get the server's deadlock error,
+// TestStagedDeadlockStoresNothing: sessions that wait for each other get the server's deadlock error,
 // as without leafsql, and store nothing.
-func TestStagedDeadlocks(t *testing.T) {
+func TestStagedDeadlockStoresNothing(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		t.Run(target.Name, func(t *testing.T) {
 			plain, leaf := cancelSetup(t, target, "")

@@ -65,9 +65,9 @@ func leastRights(t *testing.T, target mysqltest.Target, grants ...string) (plain
 	return plain, openLeaf(t, strings.Replace(dsn, "root", user+":pw", 1), "leafTables=t:id")
 }
 
-// TestStagedWithFewRights: a user that may insert into the columns of the target and read them
+// TestStagingNeedsFewRights: a user that may insert into the columns of the target and read them
 // can stage its rows, with the target's types.
-func TestStagedWithFewRights(t *testing.T) {
+func TestStagingNeedsFewRights(t *testing.T) {
 	const temporary = "CREATE TEMPORARY TABLES ON DB.*"
 	all := "a, e, st, l, d, b, ts, x, j, n"
 	for _, target := range mysqltest.Targets(t) {
@@ -157,9 +157,9 @@ func healthyState(t *testing.T, db *sql.DB) {
 	}
 }
 
-// TestStagedOnLoggingServer: staging works with a statement-based binary log, with global
+// TestStagingWorksOnLoggingServer: staging works with a statement-based binary log, with global
 // transaction ids, and on a server that becomes read-only.
-func TestStagedOnLoggingServer(t *testing.T) {
+func TestStagingWorksOnLoggingServer(t *testing.T) {
 	for _, kind := range mysqltest.Kinds() {
 		t.Run(string(kind), func(t *testing.T) {
 			args := []string{"--log-bin=binlog", "--binlog-format=STATEMENT", "--server-id=1"}
@@ -247,9 +247,9 @@ func TestStagedOnLoggingServer(t *testing.T) {
 	}
 }
 
-// TestStagedColumns: a table may have as many columns as servers allow. A statement
+// TestTooManyColumnsAreRefusedBeforeStaging: a table may have as many columns as servers allow. A statement
 // with more columns than a stage can have is refused before anything runs.
-func TestStagedColumns(t *testing.T) {
+func TestTooManyColumnsAreRefusedBeforeStaging(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		list := func(n int) string {
 			var names []string

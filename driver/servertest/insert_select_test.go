@@ -81,9 +81,9 @@ func TestInsertSelect(t *testing.T) {
 	}
 }
 
-// TestInsertSelectWhileRowsAppear: another session adds rows between the count
+// TestInsertSelectFillsRowsThatAppear: another session adds rows between the count
 // and the INSERT, in every isolation level.
-func TestInsertSelectWhileRowsAppear(t *testing.T) {
+func TestInsertSelectFillsRowsThatAppear(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		for _, level := range []sql.IsolationLevel{sql.LevelReadUncommitted, sql.LevelReadCommitted, sql.LevelRepeatableRead, sql.LevelSerializable} {
 			t.Run(target.Name+"/"+level.String(), func(t *testing.T) {
@@ -151,8 +151,8 @@ func TestStagedStatementsRefused(t *testing.T) {
 	}
 }
 
-// TestOrderOfASelectInParentheses: ids follow the select's order.
-func TestOrderOfASelectInParentheses(t *testing.T) {
+// TestIDsFollowOrderOfSelectInParentheses: ids follow the select's order.
+func TestIDsFollowOrderOfSelectInParentheses(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		plain, leaf := openOn(t, server.Database(t), "leafTables=t", allocTable, row("t", notByUs, 1000), tableT,
 			"CREATE TABLE src (a INT)", "INSERT INTO src VALUES (1), (2), (3), (4)")
@@ -168,8 +168,8 @@ func TestOrderOfASelectInParentheses(t *testing.T) {
 	}
 }
 
-// TestSelectWithOffsetOnly: MariaDB allows OFFSET without LIMIT.
-func TestSelectWithOffsetOnly(t *testing.T) {
+// TestOffsetWithoutLimitWorks: MariaDB allows OFFSET without LIMIT.
+func TestOffsetWithoutLimitWorks(t *testing.T) {
 	server := mysqltest.TargetOf(t, mysqltest.MariaDB)
 	server.SkipUnless(t, "OFFSET … ROWS", 100600, 0)
 	_, leaf := openOn(t, server.Database(t), "leafTables=t", allocTable, row("t", notByUs, 1000), tableT, "CREATE TABLE src (a INT)", "INSERT INTO src VALUES (1), (2), (3)")
@@ -178,8 +178,8 @@ func TestSelectWithOffsetOnly(t *testing.T) {
 	}
 }
 
-// TestOwnTableNamedLikeStage: a temporary table of the application with the name of the staging table keeps its rows.
-func TestOwnTableNamedLikeStage(t *testing.T) {
+// TestApplicationTableNamedLikeStageKeepsRows: a temporary table of the application with the name of the staging table keeps its rows.
+func TestApplicationTableNamedLikeStageKeepsRows(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		t.Run(target.Name, func(t *testing.T) {
 			_, leaf := openOn(t, target.Database(t), "leafTables=t&leafCreate=true", "CREATE TABLE t (id BIGINT NOT NULL PRIMARY KEY, a INT)", "CREATE TABLE src (a INT)", "INSERT INTO src VALUES (1), (2)")

@@ -21,8 +21,8 @@ func inspected(t *testing.T, dsn string, tags ...string) *inspect.Inspection {
 	return i
 }
 
-// TestInspect: an inspection reports for each table what a statement would find.
-func TestInspect(t *testing.T) {
+// TestInspectReportsWhatStatementsFind: an inspection reports for each table what a statement would find.
+func TestInspectReportsWhatStatementsFind(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		t.Run(target.Name, func(t *testing.T) {
 			dsn := target.Database(t)
@@ -96,8 +96,8 @@ func describeInfo(i inspect.Table) string {
 	return s
 }
 
-// TestInspectAgrees: an inspection reports exactly those tables as unfit for which INSERTs are refused.
-func TestInspectAgrees(t *testing.T) {
+// TestInspectAgreesWithInserts: an inspection reports exactly those tables as unfit for which INSERTs are refused.
+func TestInspectAgreesWithInserts(t *testing.T) {
 	dsn := mysqltest.Database(t)
 	_, leaf := openOn(t, dsn, "leafTables=pairs,wide:id", allocTable, row("pairs", 1, 10), row("wide", 1, 10),
 		"CREATE TABLE pairs (x BIGINT, y BIGINT, PRIMARY KEY (x, y))", "CREATE TABLE wide (id DOUBLE PRIMARY KEY)")

@@ -402,8 +402,8 @@ func (s *judged) reset(t *testing.T, texts string) {
 	}
 }
 
-// TestKeysThatAreNotZero: a value that is not 0 in the key column's type is a key.
-func TestKeysThatAreNotZero(t *testing.T) {
+// TestNonzeroValueIsKey: a value that is not 0 in the key column's type is a key.
+func TestNonzeroValueIsKey(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		for typ, keys := range map[string][]any{
 			"VARCHAR(40)":   {"00", "0.1", "0e12345", "-0", "1e-9", "000"},

@@ -27,9 +27,9 @@ type regression struct {
 	query  bool // the first step is sent with Query
 }
 
-// TestNoRowWithoutAKeyOfOurs: a statement must not leave a row with a key that the
+// TestServerGeneratesNoKey: a statement must not leave a row with a key that the
 // server generated, whether it is filled, refused or fails.
-func TestNoRowWithoutAKeyOfOurs(t *testing.T) {
+func TestServerGeneratesNoKey(t *testing.T) {
 	cases := []regression{
 		{name: "string argument outside strict mode", params: "&sql_mode=''", steps: []step{
 			ex("INSERT INTO t (id, a) VALUES (?, 1)", ""), ex("INSERT INTO t (id, a) VALUES (?, 2)", "abc"),

@@ -79,9 +79,9 @@ func bareWhere(text string) bool {
 	return strings.Contains(text, "WHERE") && !strings.Contains(text, "FROM") && strings.Contains(text, "SELECT")
 }
 
-// TestKeysThatRowsBring: after rows with explicit keys, LastInsertId is the same as with AUTO_INCREMENT, also for
+// TestExplicitKeysKeepLastInsertID: after rows with explicit keys, LastInsertId is the same as with AUTO_INCREMENT, also for
 // a column without it: ORMs find the row by it. SQL's LAST_INSERT_ID() does not change.
-func TestKeysThatRowsBring(t *testing.T) {
+func TestExplicitKeysKeepLastInsertID(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		bare := server.Has(t, 100300, 0)
 		for _, params := range []string{"", "&leafExplicit=keep", "&leafLastInsertID=result", "&interpolateParams=true"} {
@@ -105,10 +105,10 @@ func TestKeysThatRowsBring(t *testing.T) {
 	}
 }
 
-// TestKeysUnderClientFoundRows: with clientFoundRows, a row that an upsert did not change
+// TestClientFoundRowsKeepsLastInsertID: with clientFoundRows, a row that an upsert did not change
 // counts like an inserted row. LastInsertId is still the same as with AUTO_INCREMENT, or if
 // that is 0, the key of an existing row.
-func TestKeysUnderClientFoundRows(t *testing.T) {
+func TestClientFoundRowsKeepsLastInsertID(t *testing.T) {
 	const found = "&clientFoundRows=true"
 	for _, server := range mysqltest.Targets(t) {
 		bare := server.Has(t, 100300, 0)
@@ -133,8 +133,8 @@ func TestKeysUnderClientFoundRows(t *testing.T) {
 	}
 }
 
-// TestKeysThatAreNotStored: LastInsertId is never a key that the server may have changed.
-func TestKeysThatAreNotStored(t *testing.T) {
+// TestLastInsertIDIsNeverChangedKey: LastInsertId is never a key that the server may have changed.
+func TestLastInsertIDIsNeverChangedKey(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		const loose = "&sql_mode=%27%27"
 		tiny := openBrought(t, driver.Name, server.Database(t), "TINYINT NOT NULL", "&leafTables=t&leafCreate=true"+loose)

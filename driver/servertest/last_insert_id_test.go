@@ -9,9 +9,9 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestUpsertNamesNoIDThatWasNotStored: if the update list does not set the key's
+// TestUpsertReturnsNoUnusedID: if the update list does not set the key's
 // id, an updated row returns 0 rather than the unused id.
-func TestUpsertNamesNoIDThatWasNotStored(t *testing.T) {
+func TestUpsertReturnsNoUnusedID(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		for _, tt := range []struct{ table, text string }{
 			{"CREATE TABLE t (id VARCHAR(40) PRIMARY KEY, a INT UNIQUE, b VARCHAR(20))", "INSERT INTO t (a, b) VALUES (1, ?) ON DUPLICATE KEY UPDATE b = VALUES(b)"},
@@ -30,8 +30,8 @@ func TestUpsertNamesNoIDThatWasNotStored(t *testing.T) {
 	}
 }
 
-// TestResultOnlyBehindACall: after a CALL, only the Result returns the id.
-func TestResultOnlyBehindACall(t *testing.T) {
+// TestOnlyResultReturnsIDAfterCall: after a CALL, only the Result returns the id.
+func TestOnlyResultReturnsIDAfterCall(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		_, leaf := openOn(t, server.Database(t), "leafTables=t&leafLastInsertID=result"+withMult, allocTable, row("t", notByUs, 1000), tableT,
 			"CREATE PROCEDURE p() BEGIN SELECT 1; SELECT 2; END")
@@ -41,9 +41,9 @@ func TestResultOnlyBehindACall(t *testing.T) {
 	}
 }
 
-// TestResultOnlyWithTheUsersOwnMark: id = LAST_INSERT_ID(id) requests the
+// TestMarkOfApplicationReturnsIDOfExistingRow: id = LAST_INSERT_ID(id) requests the
 // existing row's id, and the server returns it.
-func TestResultOnlyWithTheUsersOwnMark(t *testing.T) {
+func TestMarkOfApplicationReturnsIDOfExistingRow(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		_, leaf := openOn(t, server.Database(t), "leafTables=t&leafLastInsertID=result", allocTable, row("t", notByUs, 1000), tableT, "INSERT INTO t VALUES (7, 1, 'x')")
 		if id := insertID(t, leaf, "INSERT INTO t (a, b) VALUES (1, 'y') ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id), b = VALUES(b)"); id != 7 {
@@ -52,9 +52,9 @@ func TestResultOnlyWithTheUsersOwnMark(t *testing.T) {
 	}
 }
 
-// TestReturningThatReadsTheID: the session's id cannot be set while rows are read. A
+// TestReturningThatReadsLastIDIsRefused: the session's id cannot be set while rows are read. A
 // statement that cannot set it itself is therefore refused, and works with Exec.
-func TestReturningThatReadsTheID(t *testing.T) {
+func TestReturningThatReadsLastIDIsRefused(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		if server.Name != "mariadb" {
 			continue

@@ -98,9 +98,9 @@ func (p *inserting) stop() {
 	}
 }
 
-// TestLeafWorkerTable: without leafWorker, the worker id of a snowflake table is leased in
+// TestLeafWorkerTableLeasesWorkerIDs: without leafWorker, the worker id of a snowflake table is leased in
 // leaf_worker. Two processes have different ids, and a stopped process gets its id again.
-func TestLeafWorkerTable(t *testing.T) {
+func TestLeafWorkerTableLeasesWorkerIDs(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		t.Run(server.Name, func(t *testing.T) {
 			dsn := server.Database(t)
@@ -141,9 +141,9 @@ func TestLeafWorkerTable(t *testing.T) {
 	}
 }
 
-// TestLeafWorkerOfTwoPools: pools on one database share the lease, whatever their other settings. The
+// TestPoolsShareLeafWorkerLease: pools on one database share the lease, whatever their other settings. The
 // last one releases it on a pool that is still open.
-func TestLeafWorkerOfTwoPools(t *testing.T) {
+func TestPoolsShareLeafWorkerLease(t *testing.T) {
 	dsn := mysqltest.Database(t)
 	const params = "leafTables=t::snowflake&leafCreate=true&leafNewRegistry=true"
 	plain, one := openOn(t, dsn, params, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
@@ -167,8 +167,8 @@ func TestLeafWorkerOfTwoPools(t *testing.T) {
 	held(0)
 }
 
-// TestLeafWorkerMissing: without the table and without leafCreate, the error of each statement has a hint.
-func TestLeafWorkerMissing(t *testing.T) {
+// TestMissingLeafWorkerErrorHasHint: without the table and without leafCreate, the error of each statement has a hint.
+func TestMissingLeafWorkerErrorHasHint(t *testing.T) {
 	_, leaf := open(t, "leafTables=t::snowflake", "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
 	_, err := leaf.Exec("INSERT INTO t (a) VALUES (1)")
 	if err == nil || !strings.Contains(err.Error(), "add leafCreate=true") {
@@ -191,9 +191,9 @@ func (noSegments) Fetch(context.Context, segment.Request) (segment.Range, error)
 	return segment.Range{}, errors.New("no segments")
 }
 
-// TestLeafWorkerPlace: with a SegmentStore, the leases are in the application's database. With
+// TestLeafWorkerIsNextToLeafAlloc: with a SegmentStore, the leases are in the application's database. With
 // leafAllocTable in another database, they are next to it.
-func TestLeafWorkerPlace(t *testing.T) {
+func TestLeafWorkerIsNextToLeafAlloc(t *testing.T) {
 	dsn := mysqltest.Database(t)
 	cfg, err := driver.ParseDSN(dsn + "?leafTables=t::snowflake&leafCreate=true&leafNewRegistry=true")
 	if err != nil {

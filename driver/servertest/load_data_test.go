@@ -148,9 +148,9 @@ func load(t *testing.T, db *sql.DB, text string) string {
 	return told
 }
 
-// TestLoadDataQueried: a LOAD that is sent with Query returns no rows, also
+// TestLoadDataQueryReturnsNoRows: a LOAD that is sent with Query returns no rows, also
 // if its file is empty.
-func TestLoadDataQueried(t *testing.T) {
+func TestLoadDataQueryReturnsNoRows(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		plain, leaf := openOn(t, target.Database(t), "leafTables=t", allocTable, row("t", 100, 10), "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
 		for i, content := range []string{"", "1\n2\n"} {
@@ -172,8 +172,8 @@ func TestLoadDataQueried(t *testing.T) {
 	}
 }
 
-// TestLoadRefused: a LOAD with syntax that the driver does not read is refused, and no row is stored.
-func TestLoadRefused(t *testing.T) {
+// TestUnreadableLoadIsRefused: a LOAD with syntax that the driver does not read is refused, and no row is stored.
+func TestUnreadableLoadIsRefused(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		plain, leaf := openOn(t, target.Database(t), "leafTables=t&allowAllFiles=true", allocTable, row("t", 100, 10), "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
 		file := filepath.Join(t.TempDir(), "file")

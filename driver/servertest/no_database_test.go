@@ -10,9 +10,9 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestWithoutDatabase: a pool without a database in its DSN creates one, and rules without a database apply to
+// TestRulesApplyToDatabaseInUse: a pool without a database in its DSN creates one, and rules without a database apply to
 // the database in use. Two databases share only counters that a rule names.
-func TestWithoutDatabase(t *testing.T) {
+func TestRulesApplyToDatabaseInUse(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		t.Run(target.Name, func(t *testing.T) {
 			ids := target.Database(t)
@@ -57,9 +57,9 @@ func TestWithoutDatabase(t *testing.T) {
 	}
 }
 
-// TestWithoutDatabaseAndCounter: if no counter is named, all statements run except INSERTs that
+// TestWithoutCounterOnlyFilledInsertsFail: if no counter is named, all statements run except INSERTs that
 // need one.
-func TestWithoutDatabaseAndCounter(t *testing.T) {
+func TestWithoutCounterOnlyFilledInsertsFail(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		t.Run(target.Name, func(t *testing.T) {
 			for _, params := range []string{"leafTables=*&leafCreate=true", "leafTables=t", "leafTables=t&leafCreate=true", "leafTables=t:id:sequence(s)", "leafCreate=true", "leafTables=auto"} {
@@ -83,8 +83,8 @@ func TestWithoutDatabaseAndCounter(t *testing.T) {
 	}
 }
 
-// TestWithoutDatabaseUUIDs: UUIDs need no counter.
-func TestWithoutDatabaseUUIDs(t *testing.T) {
+// TestUUIDsNeedNoCounter: UUIDs need no counter.
+func TestUUIDsNeedNoCounter(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		name := databaseOf(t, target.Database(t))
 		_, leaf := openOn(t, target.DSN(), "leafTables=t::uuid7", "CREATE TABLE "+name+".t (id CHAR(36) PRIMARY KEY, a INT)")

@@ -11,9 +11,9 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestColumnsWithAlias: the column names under go-sql-driver's columnsWithAlias=true do not
+// TestColumnsWithAliasDoesNotAffectInternalQueries: the column names under go-sql-driver's columnsWithAlias=true do not
 // affect leafsql's queries, also on the application's connections.
-func TestColumnsWithAlias(t *testing.T) {
+func TestColumnsWithAliasDoesNotAffectInternalQueries(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		for name, of := range map[string]func(dsn string) *sql.DB{
 			"DSN": func(dsn string) *sql.DB {
@@ -57,8 +57,8 @@ func TestColumnsWithAlias(t *testing.T) {
 	}
 }
 
-// TestDatabaseWithDots: a database with a domain as its name works, also next to a database named like the part before the first dot.
-func TestDatabaseWithDots(t *testing.T) {
+// TestDatabaseNameMayHaveDots: a database with a domain as its name works, also next to a database named like the part before the first dot.
+func TestDatabaseNameMayHaveDots(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		other := target.Database(t)
 		name := databaseOf(t, other) + ".example.org"
@@ -82,8 +82,8 @@ func TestDatabaseWithDots(t *testing.T) {
 	}
 }
 
-// TestTableWithASemicolon: the error for such a name in a rule states how to write it.
-func TestTableWithASemicolon(t *testing.T) {
+// TestSemicolonInRuleHasHint: the error for such a name in a rule states how to write it.
+func TestSemicolonInRuleHasHint(t *testing.T) {
 	_, err := driver.ParseDSN("/shop?leafTables=tab;le")
 	if err == nil || !strings.Contains(err.Error(), "or a * if the name has a ;") {
 		t.Fatalf("ParseDSN() = %v, want a hint", err)

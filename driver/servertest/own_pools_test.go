@@ -16,10 +16,10 @@ import (
 	"github.com/leafsql/leafsql/testutil/stopwatch"
 )
 
-// TestDemotedPrimary: a balancer keeps sessions to a server that is demoted.
+// TestInternalPoolsLeaveDemotedPrimary: a balancer keeps sessions to a server that is demoted.
 // The application's pool moves to the new primary. Internal pools must move as well, before
 // a caller gets an error.
-func TestDemotedPrimary(t *testing.T) {
+func TestInternalPoolsLeaveDemotedPrimary(t *testing.T) {
 	var servers [2]*mysqltest.Server
 	var roots [2]*sql.DB
 	for i := range servers {
@@ -68,9 +68,9 @@ func TestDemotedPrimary(t *testing.T) {
 	}
 }
 
-// TestOwnPoolsIgnoreTheApplicationsSettings: ranges are committed and counted whatever the
+// TestInternalPoolsIgnoreApplicationSettings: ranges are committed and counted whatever the
 // application sets for its connections.
-func TestOwnPoolsIgnoreTheApplicationsSettings(t *testing.T) {
+func TestInternalPoolsIgnoreApplicationSettings(t *testing.T) {
 	for _, params := range []string{"autocommit=0", "clientFoundRows=true", "rejectReadOnly=true", "sql_select_limit=1", "sql_safe_updates=1"} {
 		plain, leaf := open(t, "leafTables=t&"+params, allocTable, row("t", 1, 20), tableT)
 		for i := range 50 {
@@ -106,9 +106,9 @@ func TestRowOfLeafAllocIsCommittedUnderCompletionType(t *testing.T) {
 	}
 }
 
-// TestOwnPoolsIgnoreLimitsOfStatements sets limits that do not affect the application's INSERT: they apply to SELECT only, or are
+// TestInternalPoolsIgnoreStatementLimits sets limits that do not affect the application's INSERT: they apply to SELECT only, or are
 // in the DSN of the store.
-func TestOwnPoolsIgnoreLimitsOfStatements(t *testing.T) {
+func TestInternalPoolsIgnoreStatementLimits(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		limits := []string{"&max_join_size=1", "&Max_Execution_Time=1"}
 		if target.Name == "mariadb" {
@@ -128,8 +128,8 @@ func TestOwnPoolsIgnoreLimitsOfStatements(t *testing.T) {
 	}
 }
 
-// TestCloseBehindASilentServer: db.Close returns while fetches of many tags hang.
-func TestCloseBehindASilentServer(t *testing.T) {
+// TestCloseReturnsWhileServerIsSilent: db.Close returns while fetches of many tags hang.
+func TestCloseReturnsWhileServerIsSilent(t *testing.T) {
 	const tables = 8
 	setup := []string{allocTable}
 	var rules []string
@@ -182,9 +182,9 @@ func proxied(t *testing.T, dsn string) (*netfault.Proxy, string) {
 	return proxy, dsn[:at] + proxy.Addr() + dsn[end:]
 }
 
-// TestSlowServer: a server that takes two seconds for each reply provides ids, also if no
+// TestSlowServerProvidesIDs: a server that takes two seconds for each reply provides ids, also if no
 // statement waits as long as a new connection takes.
-func TestSlowServer(t *testing.T) {
+func TestSlowServerProvidesIDs(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		for _, limit := range []time.Duration{time.Hour, 5 * time.Second} {
 			t.Run(fmt.Sprint(server.Name, " ", limit), func(t *testing.T) {

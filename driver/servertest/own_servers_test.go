@@ -62,8 +62,8 @@ func TestMixedBinlogHoldsRows(t *testing.T) {
 	}
 }
 
-// TestLowerCaseTableNames: table names are compared by the server's setting.
-func TestLowerCaseTableNames(t *testing.T) {
+// TestTableNamesFollowCaseSetting: table names are compared by the server's setting.
+func TestTableNamesFollowCaseSetting(t *testing.T) {
 	folding := mysqltest.Run(t, mysqltest.Config{Kind: mysqltest.MariaDB, Args: []string{"--lower-case-table-names=1"}})
 	_, leaf := openOn(t, folding.Target().Database(t), "leafTables=Orders", allocTable, row("Orders", 5, 10), "CREATE TABLE Orders (ID BIGINT PRIMARY KEY, a INT)")
 	for i, text := range []string{"INSERT INTO orders (a) VALUES (1)", "INSERT INTO ORDERS (a) VALUES (1)", "INSERT INTO Orders (A, id) VALUES (1, NULL)"} {
@@ -78,8 +78,8 @@ func TestLowerCaseTableNames(t *testing.T) {
 	}
 }
 
-// TestAutocommitOff: the application's setting must not apply to internal pools.
-func TestAutocommitOff(t *testing.T) {
+// TestInternalPoolsIgnoreAutocommitOff: the application's setting must not apply to internal pools.
+func TestInternalPoolsIgnoreAutocommitOff(t *testing.T) {
 	plain, leaf := open(t, "leafTables=t&leafCreate=true&autocommit=0", tableT)
 	if id := insertID(t, leaf, "INSERT INTO t (a) VALUES (1)"); id != 1 {
 		t.Errorf("id %d", id)
@@ -90,15 +90,15 @@ func TestAutocommitOff(t *testing.T) {
 	}
 }
 
-// TestNoAllocTable: the error has a hint.
-func TestNoAllocTable(t *testing.T) {
+// TestMissingLeafAllocErrorHasHint: the error has a hint.
+func TestMissingLeafAllocErrorHasHint(t *testing.T) {
 	_, leaf := open(t, "leafTables=t", tableT)
 	refused(t, leaf, "add leafCreate=true", "INSERT INTO t (a) VALUES (1)")
 }
 
-// TestLockedTable: an application that locked the table must not wait for an
+// TestInsertIntoLockedTableDoesNotBlock: an application that locked the table must not wait for an
 // internal query that waits for this lock. Dumps of mysqldump begin with such a lock.
-func TestLockedTable(t *testing.T) {
+func TestInsertIntoLockedTableDoesNotBlock(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		_, leaf := openOn(t, server.Database(t), "leafTables=t", allocTable, row("t", notByUs, 1000), tableT)
 		leaf.SetMaxOpenConns(1)
@@ -117,8 +117,8 @@ func TestLockedTable(t *testing.T) {
 	}
 }
 
-// TestInsertOnlyAccount: an account that may only insert works, as without leafsql.
-func TestInsertOnlyAccount(t *testing.T) {
+// TestInsertOnlyAccountWorks: an account that may only insert works, as without leafsql.
+func TestInsertOnlyAccountWorks(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		dsn := server.Database(t)
 		db := databaseOf(t, dsn)

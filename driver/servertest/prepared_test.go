@@ -12,8 +12,8 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestRawStatementWithTooFewArguments: too few arguments are an error, as with the inner driver.
-func TestRawStatementWithTooFewArguments(t *testing.T) {
+// TestRawStatementRefusesTooFewArguments: too few arguments are an error, as with the inner driver.
+func TestRawStatementRefusesTooFewArguments(t *testing.T) {
 	_, leaf := open(t, "leafTables=t", allocTable, row("t", notByUs, 1000), tableT)
 	sc, err := leaf.Conn(t.Context())
 	if err != nil {
@@ -72,10 +72,10 @@ func TestPreparedVariantsAreBounded(t *testing.T) {
 	}
 }
 
-// TestPreparedUnderAnotherMode: an execution needs a variant of the query that depends on its
+// TestPreparedVariantUnderAnotherModeIsRefused: an execution needs a variant of the query that depends on its
 // arguments. A variant that is prepared after a change of mode would be read
 // differently, so it is refused. Variants that are already prepared still work.
-func TestPreparedUnderAnotherMode(t *testing.T) {
+func TestPreparedVariantUnderAnotherModeIsRefused(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		for _, tt := range []struct{ before, text, after string }{
 			{"sql_mode = ''", `INSERT INTO t (id, b) VALUES (?, "id")`, "sql_mode = 'ANSI_QUOTES'"},
@@ -120,9 +120,9 @@ func TestPreparedUnderAnotherMode(t *testing.T) {
 	}
 }
 
-// TestPreparedBeforeACall: a routine may have changed the database in use and
+// TestPreparedStatementIsPlannedAgainAfterCall: a routine may have changed the database in use and
 // the table. The statement is planned again with their current state, not refused.
-func TestPreparedBeforeACall(t *testing.T) {
+func TestPreparedStatementIsPlannedAgainAfterCall(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		plain, leaf := openOn(t, server.Database(t), "leafTables=t", allocTable, row("t", 100, 10),
 			"CREATE TABLE t (id BIGINT PRIMARY KEY, a INT, b INT)", "CREATE PROCEDURE nothing() DO 1", "CREATE PROCEDURE swap() ALTER TABLE t MODIFY a INT AFTER b")
@@ -155,9 +155,9 @@ func TestPreparedBeforeACall(t *testing.T) {
 	}
 }
 
-// TestCountsOfTheStatementBefore: no query is sent before a statement that
+// TestStoredRowCountIsKeptOrRefused: no query is sent before a statement that
 // stores ROW_COUNT(). The statement is refused if it requires one.
-func TestCountsOfTheStatementBefore(t *testing.T) {
+func TestStoredRowCountIsKeptOrRefused(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		_, leaf := openOn(t, server.Database(t), "leafTables=t,temp", allocTable, row("t", 100, 10), "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)",
 			"CREATE TABLE temp (id BIGINT PRIMARY KEY, a INT)", "CREATE TABLE x (i INT)", "CREATE PROCEDURE three() INSERT INTO x VALUES (1), (2), (3)")
@@ -198,9 +198,9 @@ func TestCountsOfTheStatementBefore(t *testing.T) {
 	}
 }
 
-// TestPreparedEffects: a prepared statement's changes of the session are recorded at
+// TestPreparedEffectsAreRecordedEachTime: a prepared statement's changes of the session are recorded at
 // each execution, not only at the first.
-func TestPreparedEffects(t *testing.T) {
+func TestPreparedEffectsAreRecordedEachTime(t *testing.T) {
 	const utf8Text, gbkText = "INSERT INTO t (b) VALUES ('é\\\\')", "INSERT INTO t (b) VALUES ('\xbf\\')"
 	for _, server := range mysqltest.Targets(t) {
 		plain, leaf := openOn(t, server.Database(t), "leafTables=t", allocTable, row("t", 100, 10), "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT, b VARCHAR(20))")
@@ -258,9 +258,9 @@ func TestPreparedEffects(t *testing.T) {
 	}
 }
 
-// TestPreparedStatementsThatOnlyHaveEffects: the server counts the arguments of such statements, and
+// TestPreparedStatementsWithOnlyEffectsAreRecorded: the server counts the arguments of such statements, and
 // their effects are recorded at each execution.
-func TestPreparedStatementsThatOnlyHaveEffects(t *testing.T) {
+func TestPreparedStatementsWithOnlyEffectsAreRecorded(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		_, leaf := openOn(t, server.Database(t), "leafTables=t", allocTable, row("t", 100, 10),
 			tableT, "CREATE TABLE s (a INT)", "INSERT INTO s VALUES (1)", "CREATE FUNCTION f() RETURNS INT NO SQL RETURN 1")
@@ -292,8 +292,8 @@ func TestPreparedStatementsThatOnlyHaveEffects(t *testing.T) {
 	}
 }
 
-// TestPreparedWithACount: no query is sent before a prepared statement that stores ROW_COUNT().
-func TestPreparedWithACount(t *testing.T) {
+// TestPreparedStatementStoresRowCount: no query is sent before a prepared statement that stores ROW_COUNT().
+func TestPreparedStatementStoresRowCount(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		dsn := server.Database(t)
 		_, leaf := openOn(t, dsn, "leafTables=t", allocTable, row("t", 100, 10), tableT, "CREATE TABLE s (a INT)", "INSERT INTO s VALUES (1), (2), (3)", "CREATE PROCEDURE p() DO 1")

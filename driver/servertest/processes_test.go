@@ -18,7 +18,7 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// envWriter is set to a DSN to make the test binary one of TestProcesses'
+// envWriter is set to a DSN to make the test binary one of TestProcessesIssueNoIDTwice'
 // writers.
 const envWriter, envWriterConns = "LEAFSQL_TEST_WRITER", "LEAFSQL_TEST_WRITER_CONNS"
 
@@ -67,11 +67,11 @@ func write() error {
 	}
 }
 
-// TestProcesses: four processes of 64 goroutines write through one leaf_alloc.
+// TestProcessesIssueNoIDTwice: four processes of 64 goroutines write through one leaf_alloc.
 // Two of them are killed midway and restarted. No id exists twice: the primary key
 // ensures it in a table, and a count checks it in a tag. Every acknowledged row is
 // stored.
-func TestProcesses(t *testing.T) {
+func TestProcessesIssueNoIDTwice(t *testing.T) {
 	for _, conns := range []int{16, 1} {
 		t.Run(fmt.Sprintf("%d connections", conns), func(t *testing.T) { processes(t, conns) })
 	}

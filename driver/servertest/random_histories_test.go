@@ -195,10 +195,10 @@ func (g *grammar) statement() statement {
 	return st
 }
 
-// TestRandomStatements runs random statements through mysql-leaf, and the same with
+// TestRandomStatementsEqualPlainDriver runs random statements through mysql-leaf, and the same with
 // keys written by the test through the plain driver on a twin. Tables,
 // affected rows and errors must be equal.
-func TestRandomStatements(t *testing.T) {
+func TestRandomStatementsEqualPlainDriver(t *testing.T) {
 	statements := 600
 	if testing.Short() {
 		statements = 100

@@ -10,10 +10,10 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestReadersByID: a reader that selects keys above the last one it read misses rows if two processes write through
+// TestReaderByIDMissesLateRows: a reader that selects keys above the last one it read misses rows if two processes write through
 // leafsql. With AUTO_INCREMENT it misses rows of a transaction that commits late. A queue in which readers lock and delete
 // rows misses no row.
-func TestReadersByID(t *testing.T) {
+func TestReaderByIDMissesLateRows(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		server.SkipUnless(t, "SKIP LOCKED", 100600, 80000)
 		for _, c := range []struct {

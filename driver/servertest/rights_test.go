@@ -9,10 +9,10 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestRightsComeIntoForce: a GRANT takes effect for the open connections of a pool. A GRANT
+// TestGrantTakesEffectForOpenPool: a GRANT takes effect for the open connections of a pool. A GRANT
 // on the database does at the next statement. A right that only new connections have does once a
 // refused connection was replaced, which happens at most once a minute.
-func TestRightsComeIntoForce(t *testing.T) {
+func TestGrantTakesEffectForOpenPool(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		t.Run(target.Name, func(t *testing.T) {
 			plain, leaf := account(t, target, "SELECT ON DB.t")

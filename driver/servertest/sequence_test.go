@@ -14,9 +14,9 @@ import (
 
 const seqTable = "CREATE TABLE t_sequence (name VARCHAR(64) PRIMARY KEY, current_value BIGINT NOT NULL, increment INT NOT NULL, min_value BIGINT, max_value BIGINT, cycle TINYINT)"
 
-// TestSequence: a table's keys come from a row of t_sequence, and explicit keys move
+// TestSequenceRowGivesKeys: a table's keys come from a row of t_sequence, and explicit keys move
 // that row. The statements are the same as for the other generators.
-func TestSequence(t *testing.T) {
+func TestSequenceRowGivesKeys(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		plain, leaf := openOn(t, server.Database(t), "leafTables=t:id:sequence(seq_t)", seqTable, tableT, "INSERT INTO t_sequence VALUES ('seq_t', 100, 10, 1, NULL, 0)")
 		if id := insertID(t, leaf, "INSERT INTO t (a) VALUES (?), (?)", 1, 2); id != 101 {
@@ -37,8 +37,8 @@ func TestSequence(t *testing.T) {
 	}
 }
 
-// TestSequenceCreate: leafCreate creates the table and the row, above the keys in use.
-func TestSequenceCreate(t *testing.T) {
+// TestLeafCreateMakesSequence: leafCreate creates the table and the row, above the keys in use.
+func TestLeafCreateMakesSequence(t *testing.T) {
 	plain, leaf := open(t, "leafCreate=true&leafTables=t:id:sequence(seq_t)", tableT, "INSERT INTO t (id) VALUES (41)")
 	if id := insertID(t, leaf, "INSERT INTO t (a) VALUES (1)"); id != 42 {
 		t.Error(id)
@@ -49,8 +49,8 @@ func TestSequenceCreate(t *testing.T) {
 	}
 }
 
-// TestSequenceMended: each refusal contains the SQL that fixes it.
-func TestSequenceMended(t *testing.T) {
+// TestSequenceErrorsHaveFixingSQL: each refusal contains the SQL that fixes it.
+func TestSequenceErrorsHaveFixingSQL(t *testing.T) {
 	plain, leaf := open(t, "leafTables=t:id:sequence(seq_t)", tableT, "INSERT INTO t (id) VALUES (41)")
 	refused(t, leaf, "the table t_sequence", "INSERT INTO t (a) VALUES (1)")
 	mustExec(t, plain, seqTable)
@@ -65,9 +65,9 @@ func TestSequenceMended(t *testing.T) {
 	}
 }
 
-// TestSequenceCycle: a sequence that restarts at its end is refused, before the first id and
+// TestCyclingSequenceIsRefused: a sequence that restarts at its end is refused, before the first id and
 // later, with the UPDATE that fixes it.
-func TestSequenceCycle(t *testing.T) {
+func TestCyclingSequenceIsRefused(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		plain, leaf := openOn(t, server.Database(t), "leafTables=t:id:sequence(ring)", seqTable, tableT, "INSERT INTO t_sequence VALUES ('ring', 0, 1, 1, 60, 1)")
 		for round := range int64(3) {
@@ -90,8 +90,8 @@ func TestSequenceCycle(t *testing.T) {
 	}
 }
 
-// TestSequenceShared: tables that share a sequence have no id in common, across processes.
-func TestSequenceShared(t *testing.T) {
+// TestTablesShareSequence: tables that share a sequence have no id in common, across processes.
+func TestTablesShareSequence(t *testing.T) {
 	dsn := mysqltest.Database(t)
 	params := "leafTables=t:id:sequence(s),u:id:sequence(s)"
 	plain, a := openOn(t, dsn, params, seqTable, tableT, "CREATE TABLE u (id BIGINT PRIMARY KEY, a INT)", "INSERT INTO t_sequence VALUES ('s', 0, 7, 1, NULL, 0)")
@@ -106,7 +106,7 @@ func TestSequenceShared(t *testing.T) {
 	}
 }
 
-func TestSequenceAndSegmentStore(t *testing.T) {
+func TestSequenceWithSegmentStoreIsRefused(t *testing.T) {
 	cfg, err := driver.ParseDSN("u@/d?leafTables=t:id:sequence(s)")
 	if err != nil {
 		t.Fatal(err)

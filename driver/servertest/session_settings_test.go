@@ -9,10 +9,10 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestQuestionsToTheSession: leafsql's queries on the application's connection,
+// TestInternalQueriesWorkWithSessionSettings: leafsql's queries on the application's connection,
 // and on internal connections, work with any character set of results
 // and any limit on their rows.
-func TestQuestionsToTheSession(t *testing.T) {
+func TestInternalQueriesWorkWithSessionSettings(t *testing.T) {
 	settings := []string{"sql_select_limit = 0", "sql_select_limit = 1", "sql_select_limit = 2"}
 	for _, charset := range []string{"utf8mb4", "utf16", "utf16le", "utf32", "ucs2", "gbk", "latin1", "binary", "NULL"} {
 		settings = append(settings, "character_set_results = "+charset)
@@ -75,9 +75,9 @@ func TestSessionSettingsStay(t *testing.T) {
 	}
 }
 
-// TestDuplicateInAnotherLanguage: a duplicate key moves the counter above it
+// TestDuplicateInAnyLanguageMovesCounter: a duplicate key moves the counter above it
 // whatever the language of the server's message.
-func TestDuplicateInAnotherLanguage(t *testing.T) {
+func TestDuplicateInAnyLanguageMovesCounter(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		plain, leaf := openOn(t, server.Database(t), "leafTables=t&lc_messages=ja_JP", allocTable, row("t", 100, 10), "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
 		insertID(t, leaf, "INSERT INTO t (a) VALUES (1)")
@@ -103,9 +103,9 @@ func dsnParam(setting string) string {
 	return setting
 }
 
-// TestCollationOfTheDSN: internal connections interpolate arguments, which
+// TestInternalPoolsIgnoreCollation: internal connections interpolate arguments, which
 // go-sql-driver does not allow with some collations of the application.
-func TestCollationOfTheDSN(t *testing.T) {
+func TestInternalPoolsIgnoreCollation(t *testing.T) {
 	dsn := mysqltest.Database(t)
 	openOn(t, dsn, "leafTables=none", allocTable, row("t", 100, 10), "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
 	leaf := mustOpen(t, driver.Name, dsn+"?collation=gbk_chinese_ci&leafTables=t")
@@ -114,9 +114,9 @@ func TestCollationOfTheDSN(t *testing.T) {
 	}
 }
 
-// TestUseBesideACall: a query that changes the database in use is recorded also if it runs
+// TestUseNextToCallIsRecorded: a query that changes the database in use is recorded also if it runs
 // a routine, or a statement that SQL prepared.
-func TestUseBesideACall(t *testing.T) {
+func TestUseNextToCallIsRecorded(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		dsn, other := target.Database(t), target.Database(t)
 		openOn(t, other, "leafTables=none", "CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)")

@@ -180,9 +180,9 @@ var severalWays = [][3]string{
 	{"dsn", "", "text"}, {"wrap", "", "text"}, {"dsn", "", "prepared"}, {"wrap", "", "query"}, {"dsn", "&interpolateParams=true", "args"}, {"wrap", "&interpolateParams=true", "args"},
 }
 
-// TestStackedStatements: on a connection for single statements, a query with several gets
+// TestStackedStatementsDoNotRun: on a connection for single statements, a query with several gets
 // the server's error 1064, and none of them runs. -twin.full sends all in each way.
-func TestStackedStatements(t *testing.T) {
+func TestStackedStatementsDoNotRun(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		t.Run(target.Name, func(t *testing.T) {
 			leaf, plain := newSeveralSide(t, target, ""), newSeveralSide(t, target, "AUTO_INCREMENT")
@@ -232,9 +232,9 @@ func TestStackedStatements(t *testing.T) {
 	}
 }
 
-// TestSeveralStatements: on a connection that allows several statements, a query with several has
+// TestSeveralStatementsWorkOrAreRefused: on a connection that allows several statements, a query with several has
 // the same effect as with the plain driver, or is refused.
-func TestSeveralStatements(t *testing.T) {
+func TestSeveralStatementsWorkOrAreRefused(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		t.Run(target.Name, func(t *testing.T) {
 			leaf, plain := newSeveralSide(t, target, ""), newSeveralSide(t, target, "AUTO_INCREMENT")
@@ -290,9 +290,9 @@ func (s *severalSide) playAlone(how string, way [3]string, text string) string {
 	return told
 }
 
-// TestFormsThatAreRefusedUnderAStar: if every name may be a configured table's, other
+// TestStarRefusesUnclearForms: if every name may be a configured table's, other
 // words in the query do not prevent the refusal.
-func TestFormsThatAreRefusedUnderAStar(t *testing.T) {
+func TestStarRefusesUnclearForms(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		plain, leaf := openOn(t, target.Database(t), "leafTables=*&leafCreate=true", "CREATE TABLE t (id BIGINT NOT NULL PRIMARY KEY, a INT)")
 		for _, text := range []string{"WITH x AS (SELECT 1) INSERT INTO t (a) VALUES (1)", "PREPARE s FROM 'INSERT INTO t (a) VALUES (1)'", "BEGIN NOT ATOMIC INSERT INTO t (a) VALUES (1); END",

@@ -7,9 +7,9 @@ import (
 	"github.com/leafsql/leafsql/driver"
 )
 
-// TestEqualTagsOfDifferentStores: one warning is logged for two pools that would issue the same ids.
+// TestEqualTagsOfDifferentStoresAreWarnedOf: one warning is logged for two pools that would issue the same ids.
 // There is none if the DSNs name the stores, which is taken as intended. The test does not connect.
-func TestEqualTagsOfDifferentStores(t *testing.T) {
+func TestEqualTagsOfDifferentStoresAreWarnedOf(t *testing.T) {
 	const a, b = "app:secret@tcp(a:3306)/shop?leafTables=orders", "app:secret@tcp(b:3306)/shop?leafTables=orders"
 	const storeA, storeB = "&leafStore=app:secret@tcp(a:3306)%2Fshop", "&leafStore=app:secret@tcp(b:3306)%2Fshop"
 	for _, c := range []struct {

@@ -11,9 +11,9 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestSmallColumns: whatever the step, a small column suffices for many short-lived processes, and is used up to
+// TestSmallColumnIsUsedUpToItsLastID: whatever the step, a small column suffices for many short-lived processes, and is used up to
 // its last id.
-func TestSmallColumns(t *testing.T) {
+func TestSmallColumnIsUsedUpToItsLastID(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		t.Run(server.Name, func(t *testing.T) {
 			dsn := server.Database(t)

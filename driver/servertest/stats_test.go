@@ -12,7 +12,7 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-func TestStatsOf(t *testing.T) {
+func TestStatsOfListsTablesAndTags(t *testing.T) {
 	_, leaf := open(t, "leafTables=t,missing", allocTable, row("t", 100, 1000), tableT)
 	mustExec(t, leaf, "INSERT INTO t (a) VALUES (1), (2)", "INSERT INTO t (a) VALUES (3)")
 	refused(t, leaf, "unknown form", "WITH x AS (SELECT 1) INSERT INTO t (a) VALUES (4)")
@@ -30,9 +30,9 @@ func TestStatsOf(t *testing.T) {
 	}
 }
 
-// TestStatsOfOtherPools: for a pool with a wrapped driver, the Connector is found through a
+// TestStatsOfFindsWrappedConnector: for a pool with a wrapped driver, the Connector is found through a
 // connection. For a pool with another driver, the error names the driver.
-func TestStatsOfOtherPools(t *testing.T) {
+func TestStatsOfFindsWrappedConnector(t *testing.T) {
 	dsn := mysqltest.Database(t)
 	plain, _ := openOn(t, dsn, "leafTables=none", allocTable, row("t", 1, 1000), tableT)
 	if _, err := driver.StatsOf(plain); err == nil || !strings.Contains(err.Error(), `open it as "mysql-leaf"`) {

@@ -13,12 +13,12 @@ func returns(function, expression string) string {
 	return "CREATE FUNCTION " + function + " RETURNS BIGINT NOT DETERMINISTIC READS SQL DATA RETURN " + expression
 }
 
-func TestProgramsInSessions(t *testing.T) {
+func TestProgramsInSessionsWorkAsPlain(t *testing.T) {
 	playAll(t, "stored_programs")
 }
 
-// TestProgramsMadeLater: the effects of a program count as soon as its DDL ran.
-func TestProgramsMadeLater(t *testing.T) {
+// TestProgramsCountAfterTheirDDL: the effects of a program count as soon as its DDL ran.
+func TestProgramsCountAfterTheirDDL(t *testing.T) {
 	const reads = "INSERT INTO t (id, a) VALUES (NULL, (SELECT MAX(l) FROM v))"
 	for _, target := range mysqltest.Targets(t) {
 		_, leaf := openOn(t, target.Database(t), "leafTables=t", allocTable, row("t", generatedFrom, 1000), tableT, "CREATE TABLE s (a INT)")
@@ -35,8 +35,8 @@ func TestProgramsMadeLater(t *testing.T) {
 	}
 }
 
-// TestProgramsOfOtherDatabases: names without a database in a routine refer to the routine's database.
-func TestProgramsOfOtherDatabases(t *testing.T) {
+// TestProgramsUseNamesOfTheirDatabase: names without a database in a routine refer to the routine's database.
+func TestProgramsUseNamesOfTheirDatabase(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		other := target.Database(t)
 		makes, _ := openOn(t, other, "leafTables=none", "CREATE TABLE log (a INT)", "INSERT INTO log VALUES (0)",

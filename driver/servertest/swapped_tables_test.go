@@ -7,9 +7,9 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestTablesSwappedWhileWritersAreStopped: the procedure in docs/operations.md avoids collisions with higher keys, also if the
+// TestSwapWithStoppedWritersAvoidsCollisions: the procedure in docs/operations.md avoids collisions with higher keys, also if the
 // refresh does not notice the swap: EXCHANGE PARTITION and a load do not change the table's creation time.
-func TestTablesSwappedWhileWritersAreStopped(t *testing.T) {
+func TestSwapWithStoppedWritersAvoidsCollisions(t *testing.T) {
 	const (
 		columns = " (id BIGINT NOT NULL, d INT NOT NULL DEFAULT 0, a VARCHAR(9), PRIMARY KEY (id, d))"
 		rows    = "INSERT INTO %s (id, a) SELECT ones.n + 30 * tens.n, 'green' FROM (SELECT d AS n FROM numbers) ones, (SELECT d AS n FROM numbers) tens"

@@ -48,9 +48,9 @@ func TestInspectListsSystemVersionedTables(t *testing.T) {
 	}
 }
 
-// TestKeysOfSystemVersionedTables: LastInsertId is the same as with AUTO_INCREMENT, although the history
+// TestSystemVersionedTableKeepsLastInsertID: LastInsertId is the same as with AUTO_INCREMENT, although the history
 // row counts as affected, too.
-func TestKeysOfSystemVersionedTables(t *testing.T) {
+func TestSystemVersionedTableKeepsLastInsertID(t *testing.T) {
 	server := mariaDBWithVersions(t)
 	for _, params := range []string{"", "&interpolateParams=true"} {
 		native := openBrought(t, "mysql", server.Database(t), "BIGINT NOT NULL AUTO_INCREMENT", params, versioned)

@@ -74,7 +74,7 @@ func refused(t *testing.T, db *sql.DB, want, text string, args ...any) error {
 	return err
 }
 
-func TestRowBehindTheTableIsRefusedWithTheSQLThatMendsIt(t *testing.T) {
+func TestRowBelowTableIsRefusedWithFixingSQL(t *testing.T) {
 	plain, leaf := open(t, "leafTables=t", allocTable, row("t", 1, 10),
 		"CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)", "INSERT INTO t VALUES (41, 1)")
 	err := refused(t, leaf, "the highest key is 41", "INSERT INTO t (a) VALUES (1)")
@@ -91,7 +91,7 @@ func TestRowBehindTheTableIsRefusedWithTheSQLThatMendsIt(t *testing.T) {
 	}
 }
 
-func TestKeyColumnThatCannotHoldTheIDs(t *testing.T) {
+func TestTooSmallKeyColumnIsRefused(t *testing.T) {
 	for _, tt := range []struct {
 		ddl, rule string
 		max       int
@@ -124,7 +124,7 @@ func TestAutoIncrementIsWarnedOfOrRefused(t *testing.T) {
 	}
 }
 
-func TestAuto(t *testing.T) {
+func TestLeafAllocRowsSelectTables(t *testing.T) {
 	dsn := mysqltest.Database(t)
 	_, leaf := openOn(t, dsn, "")
 	err := leaf.Ping()
@@ -152,7 +152,7 @@ func TestAuto(t *testing.T) {
 	}
 }
 
-func TestCreate(t *testing.T) {
+func TestLeafCreateStartsAboveHighestKeys(t *testing.T) {
 	plain, leaf := open(t, "leafTables=t,part_*&leafCreate=true",
 		"CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)", "INSERT INTO t VALUES (9, 1)",
 		"CREATE TABLE part_1 (id BIGINT PRIMARY KEY, a INT)", "CREATE TABLE part_2 (id BIGINT PRIMARY KEY, a INT)",
@@ -172,12 +172,12 @@ func TestCreate(t *testing.T) {
 	}
 }
 
-func TestUnknownTag(t *testing.T) {
+func TestUnknownTagIsRefused(t *testing.T) {
 	_, leaf := open(t, "leafTables=t", allocTable, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
 	refused(t, leaf, `"t" has no row`, "INSERT INTO t (a) VALUES (1)")
 }
 
-func TestZeroKept(t *testing.T) {
+func TestLeafZeroKeepStoresZero(t *testing.T) {
 	plain, leaf := open(t, "leafTables=t&leafZero=keep", allocTable, row("t", 5, 10), "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
 	for _, s := range []string{"INSERT INTO t (id, a) VALUES (0, 1)", "INSERT INTO t (id, a) VALUES (NULL, 2)"} {
 		if _, err := leaf.Exec(s); err != nil {
@@ -193,9 +193,9 @@ func TestZeroKept(t *testing.T) {
 	}
 }
 
-// TestPoolOfOneInTransaction: a fetch must not need the connection that the
+// TestFetchNeedsNoApplicationConnection: a fetch must not need the connection that the
 // application holds.
-func TestPoolOfOneInTransaction(t *testing.T) {
+func TestFetchNeedsNoApplicationConnection(t *testing.T) {
 	_, leaf := open(t, "leafTables=t", allocTable, row("t", 1, 2), "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
 	leaf.SetMaxOpenConns(1)
 	tx, err := leaf.Begin()
@@ -213,8 +213,8 @@ func TestPoolOfOneInTransaction(t *testing.T) {
 	}
 }
 
-// TestStoreElsewhere: shards can share one leaf_alloc.
-func TestStoreElsewhere(t *testing.T) {
+// TestShardsShareLeafAlloc: shards can share one leaf_alloc.
+func TestShardsShareLeafAlloc(t *testing.T) {
 	ids := mysqltest.Database(t)
 	openOn(t, ids, "leafTables=none", allocTable, row("t", 1, 10))
 	store := "leafTables=t&leafStore=" + strings.ReplaceAll(ids, "/", "%2F")
@@ -226,7 +226,7 @@ func TestStoreElsewhere(t *testing.T) {
 	}
 }
 
-func TestUse(t *testing.T) {
+func TestUseChangesConfiguredTables(t *testing.T) {
 	other := mysqltest.Database(t)
 	name := databaseOf(t, other)
 	openOn(t, other, "leafTables=none", "CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT) AUTO_INCREMENT=500")

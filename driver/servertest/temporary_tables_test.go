@@ -18,8 +18,8 @@ const (
 	idsOfT = "SELECT id, a FROM t ORDER BY id"
 )
 
-// TestTemporaryTables: the server generates the keys of temporary tables, under exact rules and patterns.
-func TestTemporaryTables(t *testing.T) {
+// TestServerGeneratesKeysOfTemporaryTables: the server generates the keys of temporary tables, under exact rules and patterns.
+func TestServerGeneratesKeysOfTemporaryTables(t *testing.T) {
 	for _, rules := range []string{"leafTables=t:id", "leafTables=*&leafCreate=true"} {
 		t.Run(rules[len("leafTables="):][:1], func(t *testing.T) {
 			scripts := readScripts(t, "temporary_tables")
@@ -31,9 +31,9 @@ func TestTemporaryTables(t *testing.T) {
 	}
 }
 
-// TestTemporaryTableLikeAMigratedOne: such a table has neither AUTO_INCREMENT nor a default, so
+// TestTemporaryTableLikeMigratedOneNeedsKeys: such a table has neither AUTO_INCREMENT nor a default, so
 // a row without a key is refused, whatever the name of the table.
-func TestTemporaryTableLikeAMigratedOne(t *testing.T) {
+func TestTemporaryTableLikeMigratedOneNeedsKeys(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		for _, rules := range []string{"t", "*"} {
 			_, leaf := openOn(t, target.Database(t), "leafTables="+rules+"&sql_mode=%27%27", allocTable, row("t", 1000, 10),
@@ -63,9 +63,9 @@ func TestTemporaryTableLikeAMigratedOne(t *testing.T) {
 	}
 }
 
-// TestTemporaryTableLikeOneByDetours: the same is true if the table was renamed, altered, or created
+// TestChangedTemporaryTableNeedsKeys: the same is true if the table was renamed, altered, or created
 // like another temporary table.
-func TestTemporaryTableLikeOneByDetours(t *testing.T) {
+func TestChangedTemporaryTableNeedsKeys(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		_, leaf := openOn(t, target.Database(t), "leafTables=t&sql_mode=%27%27", allocTable, row("t", 1000, 10), "CREATE TABLE t (id BIGINT NOT NULL PRIMARY KEY, a INT)")
 		for name, texts := range map[string][]string{
@@ -84,8 +84,8 @@ func TestTemporaryTableLikeOneByDetours(t *testing.T) {
 	}
 }
 
-// TestTemporaryTableLikeOneAltered: values without a column list are stored in the temporary table's columns.
-func TestTemporaryTableLikeOneAltered(t *testing.T) {
+// TestAlteredTemporaryTableKeepsColumnOrder: values without a column list are stored in the temporary table's columns.
+func TestAlteredTemporaryTableKeepsColumnOrder(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		_, leaf := openOn(t, target.Database(t), "leafTables=t", allocTable, row("t", 1000, 10), "CREATE TABLE t (id BIGINT NOT NULL PRIMARY KEY, a INT, b INT)")
 		c := onOne(t, leaf)
@@ -113,9 +113,9 @@ func preparedBehind(t *testing.T, leaf *sql.DB, first string) (*sql.Conn, *sql.S
 	return c, st
 }
 
-// TestTemporaryTableBehindAPreparedStatement: each execution of a prepared statement finds its
+// TestPreparedStatementFindsTemporaryTable: each execution of a prepared statement finds its
 // table again, also if there was nothing to fill when it was prepared.
-func TestTemporaryTableBehindAPreparedStatement(t *testing.T) {
+func TestPreparedStatementFindsTemporaryTable(t *testing.T) {
 	type step struct {
 		before string
 		id     int64
@@ -141,9 +141,9 @@ func TestTemporaryTableBehindAPreparedStatement(t *testing.T) {
 	}
 }
 
-// TestTemporaryTableBehindOnePreparedElsewhere: a statement that was prepared under another database in use is refused if a
+// TestPreparedStatementOfHiddenTableIsRefused: a statement that was prepared under another database in use is refused if a
 // temporary table now hides its table, or no longer hides it. Otherwise it still works.
-func TestTemporaryTableBehindOnePreparedElsewhere(t *testing.T) {
+func TestPreparedStatementOfHiddenTableIsRefused(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		dsn := target.Database(t)
 		name := databaseOf(t, dsn)
@@ -165,9 +165,9 @@ func TestTemporaryTableBehindOnePreparedElsewhere(t *testing.T) {
 	}
 }
 
-// TestTemporaryTablesByOtherWays: temporary tables are noticed if a list of changes renames one, and if one is created
+// TestRenamedTemporaryTablesAreNoticed: temporary tables are noticed if a list of changes renames one, and if one is created
 // while the database in use is unknown.
-func TestTemporaryTablesByOtherWays(t *testing.T) {
+func TestRenamedTemporaryTablesAreNoticed(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		other := target.Database(t)
 		openOn(t, other, "leafTables=none", "CREATE TABLE t (id INT NOT NULL PRIMARY KEY, a INT)")

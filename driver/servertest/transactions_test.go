@@ -9,9 +9,9 @@ import (
 
 func TestStagedInSessions(t *testing.T) { playAll(t, "transactions") }
 
-// TestStagedEscapes: arguments that the inner driver interpolates are escaped for the
+// TestStagedArgumentsAreEscapedForMode: arguments that the inner driver interpolates are escaped for the
 // session's sql_mode, whatever a staging sent before.
-func TestStagedEscapes(t *testing.T) {
+func TestStagedArgumentsAreEscapedForMode(t *testing.T) {
 	value := `it's \' "quoted" \\ ', (SELECT 1)) -- `
 	for _, target := range mysqltest.Targets(t) {
 		for _, mode := range []string{"NO_BACKSLASH_ESCAPES", "STRICT_TRANS_TABLES", "NO_BACKSLASH_ESCAPES,NO_ZERO_DATE,STRICT_TRANS_TABLES", "NO_ZERO_DATE,STRICT_TRANS_TABLES"} {
@@ -34,9 +34,9 @@ func TestStagedEscapes(t *testing.T) {
 	}
 }
 
-// TestStageThatCouldNotBeDropped: a staging table that remained because of a read-only transaction
+// TestRemainingStageIsDroppedLater: a staging table that remained because of a read-only transaction
 // is dropped by the next staged statement.
-func TestStageThatCouldNotBeDropped(t *testing.T) {
+func TestRemainingStageIsDroppedLater(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		other := server.Database(t)
 		openOn(t, other, "leafTables=none", "CREATE TABLE u (id BIGINT NOT NULL PRIMARY KEY, a INT)")

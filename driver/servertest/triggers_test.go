@@ -16,9 +16,9 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestTriggerDoesNotSpoilTheID: a trigger that inserts changes the id in the OK
+// TestTriggerDoesNotChangeReturnedID: a trigger that inserts changes the id in the OK
 // packet, so the Result must not use that id.
-func TestTriggerDoesNotSpoilTheID(t *testing.T) {
+func TestTriggerDoesNotChangeReturnedID(t *testing.T) {
 	_, leaf := open(t, "leafTables=t", allocTable, row("t", 100, 10),
 		"CREATE TABLE t (id BIGINT PRIMARY KEY, a INT UNIQUE, b INT)",
 		"CREATE TABLE log (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)",
@@ -43,9 +43,9 @@ func TestTriggerDoesNotSpoilTheID(t *testing.T) {
 	}
 }
 
-// TestTriggerThatMaySetTheKey: no id is certain for several rows. If the column still has AUTO_INCREMENT, the server returns the last
+// TestTriggerThatMaySetKeyReturnsNoID: no id is certain for several rows. If the column still has AUTO_INCREMENT, the server returns the last
 // row's key, from which libraries would count upwards.
-func TestTriggerThatMaySetTheKey(t *testing.T) {
+func TestTriggerThatMaySetKeyReturnsNoID(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		for _, counts := range []string{"", "AUTO_INCREMENT"} {
 			_, leaf := openOn(t, server.Database(t), "leafTables=t", allocTable, row("t", 100, 10),
@@ -72,7 +72,7 @@ func TestTriggerThatMaySetTheKey(t *testing.T) {
 	}
 }
 
-func TestAllLastInsertIds(t *testing.T) {
+func TestAllLastInsertIdsHasEveryStatement(t *testing.T) {
 	_, leaf := open(t, "leafTables=t&multiStatements=true", allocTable, row("t", 100, 10),
 		"CREATE TABLE t (id BIGINT PRIMARY KEY, a INT UNIQUE)")
 	sc, err := leaf.Conn(t.Context())
@@ -101,7 +101,7 @@ func TestAllLastInsertIds(t *testing.T) {
 	}
 }
 
-func TestGeneratedIDs(t *testing.T) {
+func TestGeneratedIDsListsFilledBlocks(t *testing.T) {
 	_, leaf := open(t, "leafTables=t", allocTable, row("t", 100, 10), "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT UNIQUE)")
 	var ids []driver.GeneratedIDs
 	ctx := driver.WithGeneratedIDs(t.Context(), &ids)
@@ -118,8 +118,8 @@ func TestGeneratedIDs(t *testing.T) {
 	}
 }
 
-// TestRoutinesAreLeftAlone: statements in the body of a new stored program are not filled, since they run later.
-func TestRoutinesAreLeftAlone(t *testing.T) {
+// TestBodiesOfRoutinesAreNotFilled: statements in the body of a new stored program are not filled, since they run later.
+func TestBodiesOfRoutinesAreNotFilled(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		plain, leaf := openOn(t, server.Database(t), "leafTables=t", allocTable, row("t", notByUs, 1000), tableAI, "CREATE TABLE x (start INT, end INT)",
 			"CREATE EVENT e ON SCHEDULE EVERY 1 YEAR STARTS '2037-01-01' DISABLE DO DELETE FROM t")
@@ -140,10 +140,10 @@ func TestRoutinesAreLeftAlone(t *testing.T) {
 	}
 }
 
-// TestTriggerThatReadsTheLastID: a trigger reads the LAST_INSERT_ID() of an
+// TestTriggerReadsEarlierLastInsertID: a trigger reads the LAST_INSERT_ID() of an
 // earlier statement, such as the INSERT of a parent's row, not the id of the
 // row for which it runs.
-func TestTriggerThatReadsTheLastID(t *testing.T) {
+func TestTriggerReadsEarlierLastInsertID(t *testing.T) {
 	const parent = 777
 	for _, server := range mysqltest.Targets(t) {
 		for _, trigger := range []string{
@@ -205,10 +205,10 @@ func TestTriggerThatReadsTheLastID(t *testing.T) {
 	}
 }
 
-// TestFunctionThatReadsTheLastID: a stored function reads the LAST_INSERT_ID() of
+// TestFunctionReadsEarlierLastInsertID: a stored function reads the LAST_INSERT_ID() of
 // an earlier statement, wherever the statement or one of its triggers calls the
 // function.
-func TestFunctionThatReadsTheLastID(t *testing.T) {
+func TestFunctionReadsEarlierLastInsertID(t *testing.T) {
 	const parent = 777
 	for _, server := range mysqltest.Targets(t) {
 		for _, trigger := range []string{"", "CREATE TRIGGER tr BEFORE INSERT ON t FOR EACH ROW SET NEW.parent = f(NEW.a)"} {
@@ -273,9 +273,9 @@ func TestFunctionThatReadsTheLastID(t *testing.T) {
 	}
 }
 
-// TestFunctionWhoseTextIsNotSeen: a function with a hidden body may read LAST_INSERT_ID() as well, also
+// TestHiddenFunctionMayReadLastInsertID: a function with a hidden body may read LAST_INSERT_ID() as well, also
 // in a package.
-func TestFunctionWhoseTextIsNotSeen(t *testing.T) {
+func TestHiddenFunctionMayReadLastInsertID(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		setups := [][]string{{"CREATE FUNCTION f() RETURNS BIGINT NOT DETERMINISTIC NO SQL RETURN LAST_INSERT_ID()"}}
 		if target.Name == "mariadb" && target.Has(t, 100300, 0) {
@@ -301,9 +301,9 @@ func TestFunctionWhoseTextIsNotSeen(t *testing.T) {
 	}
 }
 
-// TestSelectedIntoATableWithTriggers: rows of a select are inserted into a table with a BEFORE trigger. A version with
+// TestSelectedIntoTableWithTriggersKeepsKeys: rows of a select are inserted into a table with a BEFORE trigger. A version with
 // the bug MDEV-36026 would lose keys, so leafsql refuses the statement there and nothing is stored.
-func TestSelectedIntoATableWithTriggers(t *testing.T) {
+func TestSelectedIntoTableWithTriggersKeepsKeys(t *testing.T) {
 	const file = "triggers"
 	mysql.RegisterReaderHandler(file, func() io.Reader { return strings.NewReader("1\tx\n2\tx\n3\tx\n") })
 	defer mysql.DeregisterReaderHandler(file)
@@ -339,10 +339,10 @@ func TestSelectedIntoATableWithTriggers(t *testing.T) {
 	}
 }
 
-// TestSelectedIntoATableWhoseTriggersAreHidden: a user with the least rights of docs/operations.md does not see the trigger. A
+// TestSelectedIntoTableWithHiddenTriggersKeepsKeys: a user with the least rights of docs/operations.md does not see the trigger. A
 // version with the bug MDEV-36026 would lose keys, so leafsql refuses the statement there, with or without a trigger.
 // After the user is granted TRIGGER, as the error proposes, the statement runs if there is no trigger.
-func TestSelectedIntoATableWhoseTriggersAreHidden(t *testing.T) {
+func TestSelectedIntoTableWithHiddenTriggersKeepsKeys(t *testing.T) {
 	const file = "hidden"
 	mysql.RegisterReaderHandler(file, func() io.Reader { return strings.NewReader("1\n2\n3\n") })
 	defer mysql.DeregisterReaderHandler(file)

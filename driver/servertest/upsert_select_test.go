@@ -8,8 +8,8 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestUpsertsThatNameTheirSource: such upserts have the same effect as under AUTO_INCREMENT.
-func TestUpsertsThatNameTheirSource(t *testing.T) {
+// TestUpsertsMayNameTheirSource: such upserts have the same effect as under AUTO_INCREMENT.
+func TestUpsertsMayNameTheirSource(t *testing.T) {
 	playAll(t, "upsert_select")
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestUUID7 fills keys of every type that can store UUIDs.
-func TestUUID7(t *testing.T) {
+// TestUUID7FillsKeysOfEveryType fills keys of every type that can store UUIDs.
+func TestUUID7FillsKeysOfEveryType(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		for _, typ := range []string{"BINARY(16)", "CHAR(36)", "VARCHAR(40)"} {
 			t.Run(server.Name+"/"+typ, func(t *testing.T) { fillUUIDs(t, server, typ) })
@@ -21,7 +21,7 @@ func TestUUID7(t *testing.T) {
 	}
 }
 
-func TestUUID7InTypeUUID(t *testing.T) {
+func TestUUID7FillsKeysOfTypeUUID(t *testing.T) {
 	server := mysqltest.TargetOf(t, mysqltest.MariaDB)
 	server.SkipUnless(t, "the type UUID", 100700, 0)
 	fillUUIDs(t, server, "UUID")
@@ -102,7 +102,7 @@ func fillUUIDs(t *testing.T, server mysqltest.Target, typ string) {
 	}
 }
 
-func TestUUID7Columns(t *testing.T) {
+func TestUUID7RefusesColumnsThatAreTooShort(t *testing.T) {
 	for typ, want := range map[string]string{
 		"BIGINT": "cannot hold UUIDs", "CHAR(30)": "cannot hold UUIDs", "BINARY(15)": "cannot hold UUIDs", "VARBINARY(36)": "does not determine",
 	} {

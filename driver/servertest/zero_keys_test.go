@@ -10,9 +10,9 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestZeroUnderPattern: when a key is generated for a written 0, one warning is logged for each table
+// TestZeroUnderPatternIsWarnedOfOnce: when a key is generated for a written 0, one warning is logged for each table
 // that only a pattern names, however the 0 was written.
-func TestZeroUnderPattern(t *testing.T) {
+func TestZeroUnderPatternIsWarnedOfOnce(t *testing.T) {
 	const said = "a written 0"
 	for _, target := range mysqltest.Targets(t) {
 		t.Run(target.Name, func(t *testing.T) {

@@ -14,9 +14,9 @@ import (
 
 const zeroMode = "SET sql_mode = 'NO_AUTO_VALUE_ON_ZERO'"
 
-// TestZeroInASession writes a 0 as a key in every form and way. The 0 is stored if the session's sql_mode or
+// TestZeroFollowsModeOfSession writes a 0 as a key in every form and way. The 0 is stored if the session's sql_mode or
 // leafZero keeps it. Otherwise the row gets an id.
-func TestZeroInASession(t *testing.T) {
+func TestZeroFollowsModeOfSession(t *testing.T) {
 	mysql.RegisterReaderHandler("zero", func() io.Reader { return strings.NewReader("0,1\n") })
 	t.Cleanup(func() { mysql.DeregisterReaderHandler("zero") })
 	texts := []struct {
@@ -103,9 +103,9 @@ func TestZeroInASession(t *testing.T) {
 	}
 }
 
-// TestZeroInARestoredDump: a dump that sets the mode, as mysqldump's do, keeps its row 0, sent as one query and
+// TestRestoredDumpKeepsZero: a dump that sets the mode, as mysqldump's do, keeps its row 0, sent as one query and
 // statement by statement.
-func TestZeroInARestoredDump(t *testing.T) {
+func TestRestoredDumpKeepsZero(t *testing.T) {
 	dump := []string{"/*!40101 SET @OLD_SQL_MODE=@@SQL_MODE, SQL_MODE='NO_AUTO_VALUE_ON_ZERO' */", "LOCK TABLES `band` WRITE",
 		"INSERT INTO `band` VALUES (0,'nobody'),(1,'plain'),(2,'whole')", "UNLOCK TABLES", "/*!40101 SET SQL_MODE=@OLD_SQL_MODE */",
 		"INSERT INTO band VALUES (0, 'next')"}
@@ -124,9 +124,9 @@ func TestZeroInARestoredDump(t *testing.T) {
 	}
 }
 
-// TestZeroInAPreparedStatement: the mode of the preparation or of the execution applies, as with
+// TestPreparedZeroFollowsMode: the mode of the preparation or of the execution applies, as with
 // the plain driver.
-func TestZeroInAPreparedStatement(t *testing.T) {
+func TestPreparedZeroFollowsMode(t *testing.T) {
 	const off = "SET sql_mode = ''"
 	for _, target := range mysqltest.Targets(t) {
 		for _, column := range []string{"", "AUTO_INCREMENT"} {
@@ -183,9 +183,9 @@ func TestZeroInAPreparedStatement(t *testing.T) {
 	}
 }
 
-// TestZeroModeIsAskedOnce: the session's sql_mode is queried at its first 0, not before, and again only after
+// TestModeIsQueriedAtFirstZero: the session's sql_mode is queried at its first 0, not before, and again only after
 // it may have changed.
-func TestZeroModeIsAskedOnce(t *testing.T) {
+func TestModeIsQueriedAtFirstZero(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		_, leaf := openOn(t, target.Database(t), "leafTables=t", allocTable, row("t", 100, 1000), "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
 		c := onOne(t, leaf)
@@ -223,9 +223,9 @@ func TestZeroModeIsAskedOnce(t *testing.T) {
 	}
 }
 
-// TestZeroInAPreparedStatementThatReadsInTwoWays: if another mode changes how the text of a prepared statement is
+// TestPreparedZeroWithUnknownMeaningIsRefused: if another mode changes how the text of a prepared statement is
 // read, the meaning of its 0 is unknown.
-func TestZeroInAPreparedStatementThatReadsInTwoWays(t *testing.T) {
+func TestPreparedZeroWithUnknownMeaningIsRefused(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		_, leaf := openOn(t, target.Database(t), "leafTables=t", allocTable, row("t", 100, 10), "CREATE TABLE t (id BIGINT PRIMARY KEY, a VARCHAR(9))")
 		c := onOne(t, leaf)
@@ -240,8 +240,8 @@ func TestZeroInAPreparedStatementThatReadsInTwoWays(t *testing.T) {
 	}
 }
 
-// TestStatementWithItsOwnMode: a statement that sets sql_mode for itself is refused if the meaning of its 0 depends on it.
-func TestStatementWithItsOwnMode(t *testing.T) {
+// TestZeroUnderModeOfStatementIsRefused: a statement that sets sql_mode for itself is refused if the meaning of its 0 depends on it.
+func TestZeroUnderModeOfStatementIsRefused(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		_, leaf := openOn(t, target.Database(t), "leafTables=t", allocTable, row("t", 100, 10), tableT)
 		c := onOne(t, leaf)

@@ -3,7 +3,7 @@ package quote
 import "testing"
 
 // No character in a name or a string ends it.
-func TestQuote(t *testing.T) {
+func TestQuotedNamesEndAtTheirQuote(t *testing.T) {
 	for _, c := range []struct{ got, want string }{
 		{Name("id"), "`id`"},
 		{Name("a`b"), "`a``b`"},

@@ -8,7 +8,7 @@ import (
 )
 
 // A table's name reaches the SQL quoted, whatever is in it.
-func TestNames(t *testing.T) {
+func TestTableNamesAreQuoted(t *testing.T) {
 	name := quote.Table("a`b.c")
 	for _, sql := range []string{LeafAlloc(name), LeafWorker(name), Sequences(name)} {
 		if !strings.HasPrefix(sql, "CREATE TABLE IF NOT EXISTS `a``b`.`c` (") {

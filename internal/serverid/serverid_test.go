@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestIdentity: a server has an identity of its own, which changes with each start if it may lose commits. A cluster has one, and
+// TestIdentityDependsOnServerKind: a server has an identity of its own, which changes with each start if it may lose commits. A cluster has one, and
 // a server that shows too little has none.
-func TestIdentity(t *testing.T) {
+func TestIdentityDependsOnServerKind(t *testing.T) {
 	alone := map[string]string{"version": "10.11.19-MariaDB", "server_id": "1", "hostname": "db0", "port": "3306", "innodb_flush_log_at_trx_commit": "1", "sync_binlog": "1", "log_bin": "ON", "binlog_format": "MIXED"}
 	const galera = "/usr/lib/galera/libgalera_smm.so"
 	for name, c := range map[string]struct {

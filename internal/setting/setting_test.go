@@ -12,7 +12,7 @@ import (
 	"github.com/leafsql/leafsql/testutil/selfsigned"
 )
 
-func TestServers(t *testing.T) {
+func TestServersHaveDefaultPort(t *testing.T) {
 	for address, want := range map[string][]string{
 		"h1":               {"h1:6379"},
 		"h1:7, h2":         {"h1:7", "h2:6379"},
@@ -38,7 +38,7 @@ func TestServers(t *testing.T) {
 	}
 }
 
-func TestOptions(t *testing.T) {
+func TestUnknownAndBadOptionsAreRefused(t *testing.T) {
 	s := New("Redis", worker.Options{"Prefix": "p", "Cluster": "true", "Replicas": "2"})
 	n, ok := s.Number("Replicas")
 	_, none := s.Number("Database")
@@ -61,7 +61,7 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-func TestTLS(t *testing.T) {
+func TestTLSReadsFilesAndModes(t *testing.T) {
 	_, certFile, keyFile := selfsigned.Files(t)
 	read := func(o worker.Options) (*tls.Config, error) {
 		s := New("Redis", o)

@@ -31,7 +31,7 @@ var specs = []struct {
 	{")(", "", "", false},
 }
 
-func TestParse(t *testing.T) {
+func TestParseReadsNameAndAddress(t *testing.T) {
 	for _, tt := range specs {
 		name, address, err := Parse(tt.spec)
 		if (err == nil) != tt.ok || name != tt.name || address != tt.address {

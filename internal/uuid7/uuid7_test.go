@@ -39,7 +39,7 @@ func TestBlocksAscend(t *testing.T) {
 	}
 }
 
-func TestAtOnce(t *testing.T) {
+func TestConcurrentUUIDsAreDistinct(t *testing.T) {
 	var seen sync.Map
 	var wg sync.WaitGroup
 	for range 8 {
@@ -61,7 +61,7 @@ func TestAtOnce(t *testing.T) {
 	wg.Wait()
 }
 
-func TestCounts(t *testing.T) {
+func TestNewRefusesBadCounts(t *testing.T) {
 	for _, n := range []int{0, -1, 1 << 31} {
 		if _, err := uuid7.New(n); err == nil {
 			t.Error(n)

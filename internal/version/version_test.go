@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestOf(t *testing.T) {
+func TestVersionComesFromModuleOrBuild(t *testing.T) {
 	lib := func(m debug.Module) *debug.BuildInfo {
 		return &debug.BuildInfo{Main: debug.Module{Path: "example.com/shop", Version: "v9.9.9"}, Deps: []*debug.Module{{Path: "example.com/x", Version: "v1.0.0"}, &m}}
 	}

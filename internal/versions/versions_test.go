@@ -2,7 +2,7 @@ package versions
 
 import "testing"
 
-func TestNumbersRows(t *testing.T) {
+func TestWindowFunctionsDependOnVersion(t *testing.T) {
 	for version, want := range map[int]bool{50651: false, 50744: false, 80000: true, 80033: true, 90704: true} {
 		if got := HasWindowFunctions(false, version); got != want {
 			t.Errorf("%s: %v", Format(false, version), got)
@@ -15,7 +15,7 @@ func TestNumbersRows(t *testing.T) {
 	}
 }
 
-func TestNullsColumns(t *testing.T) {
+func TestNullColumnsBugDependsOnVersion(t *testing.T) {
 	for version, want := range map[int]string{
 		100527: "", 100528: "10.5.29", 100529: "", 100621: "10.6.22", 101110: "", 101111: "10.11.12", 101112: "",
 		110404: "", 110405: "11.4.6", 110406: "", 110702: "11.8.2", 110802: "",

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestOK(t *testing.T) {
+func TestOKIsReadAndWritten(t *testing.T) {
 	for _, id := range []uint64{0, 1, 250, 251, 255, 1<<16 - 1, 1 << 16, 1<<24 - 1, 1 << 24, math.MaxInt64, math.MaxUint64} {
 		want := OK{Affected: id / 2, ID: id, Status: Autocommit, Warnings: 7, Tail: []byte("Records: 2")}
 		p := want.Append(nil)
@@ -27,7 +27,7 @@ func TestOK(t *testing.T) {
 // schema is an OK of a server with a change of the session.
 const schema = "\x00\x00\x00\x02@\x00\x00\x00\a\x01\x05\x04capf"
 
-func TestInfo(t *testing.T) {
+func TestInfoSplitsMessageAndChanges(t *testing.T) {
 	ok, err := ParseOK([]byte(schema))
 	if err != nil {
 		t.Fatal(err)
@@ -56,7 +56,7 @@ func TestInfo(t *testing.T) {
 	}
 }
 
-func TestGTIDs(t *testing.T) {
+func TestGTIDsAreKept(t *testing.T) {
 	const (
 		first  = "\x03\x07\x00\x05aaa:1"
 		second = "\x03\x07\x00\x05bbb:2"
@@ -76,7 +76,7 @@ func TestGTIDs(t *testing.T) {
 	}
 }
 
-func TestErr(t *testing.T) {
+func TestErrIsReadAndWritten(t *testing.T) {
 	for payload, want := range map[string]Err{
 		"\xff\x1e\x04#42S22Unknown column": {Number: 1054, State: [5]byte([]byte("42S22")), Message: "Unknown column"},
 		"\xff\x10\x04Too many connections": {Number: 1040, Message: "Too many connections"},
@@ -94,7 +94,7 @@ func TestErr(t *testing.T) {
 	}
 }
 
-func TestPreparedOK(t *testing.T) {
+func TestPreparedOKIsRead(t *testing.T) {
 	got, err := ParsePreparedOK([]byte("\x00:\x01\x00\x00\x02\x00\x03\x00\x00\x00\x00"))
 	if want := (PreparedOK{StmtID: 0x13a, Columns: 2, Params: 3}); err != nil || got != want {
 		t.Errorf("%+v, %v", got, err)
@@ -109,7 +109,7 @@ func TestPreparedOK(t *testing.T) {
 
 const mariaColumn = "\x03def\x04capf\x01t\x01t\x02id\x02id\x00\f?\x00\x14\x00\x00\x00\b\x03B\x00\x00\x00"
 
-func TestColumnName(t *testing.T) {
+func TestParseColumnNameReadsName(t *testing.T) {
 	if name, err := ParseColumnName([]byte(mariaColumn)); err != nil || name != "id" {
 		t.Errorf("%q, %v", name, err)
 	}
@@ -118,7 +118,7 @@ func TestColumnName(t *testing.T) {
 	}
 }
 
-func TestRowValue(t *testing.T) {
+func TestParseRowValueReadsEachValue(t *testing.T) {
 	row := []byte("\x011\xfb\x00\xfc\x01\x00x")
 	var got []any
 	for len(row) > 0 {

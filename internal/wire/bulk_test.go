@@ -20,7 +20,7 @@ func rows(b Bulk) (all [][]Param) {
 	return all
 }
 
-func TestBulk(t *testing.T) {
+func TestBulkRowsAreReadAndWritten(t *testing.T) {
 	b, err := ParseBulk([]byte(bulkHead+bulkRow+"\x01\x02"+"\x03\x00\x01b"), 2, nil)
 	want := [][]Param{{{Type: 8, Raw: []byte("\x01\x00\x00\x00\x00\x00\x00\x00")}, {Type: 253, Raw: []byte("\x01a")}}, {{Type: 8, Indicator: 1}, {Type: 253, Indicator: 2}}, {{Type: 8, Indicator: 3}, {Type: 253, Raw: []byte("\x01b")}}}
 	for range 2 { // each iteration reads a copy

@@ -17,7 +17,7 @@ const (
 	v1Longest = "PROXY UNKNOWN ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff 65535 65535\r\n"
 )
 
-func TestHeader(t *testing.T) {
+func TestHeaderIsReadInAnyForm(t *testing.T) {
 	for header, want := range map[string]string{
 		"PROXY TCP4 127.0.0.9 127.0.0.1 41260 3307\r\n":          "127.0.0.9:41260",
 		"PROXY TCP6 2001:db8::7 2001:db8::1 41260 3307\r\n":      "[2001:db8::7]:41260",
@@ -64,7 +64,7 @@ func TestHeader(t *testing.T) {
 	}
 }
 
-func TestAppendHeader(t *testing.T) {
+func TestAppendHeaderWritesVersionOne(t *testing.T) {
 	for want, addrs := range map[string][2]string{
 		"PROXY TCP4 127.0.0.9 127.0.0.1 41260 3307\r\n":     {"127.0.0.9:41260", "127.0.0.1:3307"},
 		"PROXY TCP6 2001:db8::7 2001:db8::1 41260 3307\r\n": {"[2001:db8::7]:41260", "[2001:db8::1]:3307"},

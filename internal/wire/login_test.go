@@ -16,7 +16,7 @@ const (
 	phpChange  = "\x11root\x00\x00shop\x00-\x00mysql_native_password\x00,\f_client_name\amysqlnd\f_server_host\t127.0.0.1"
 )
 
-func TestGreeting(t *testing.T) {
+func TestGreetingChangesOnlyCapabilities(t *testing.T) {
 	for _, tt := range []struct {
 		name, payload, version string
 		caps, maria            uint32
@@ -49,7 +49,7 @@ func TestGreeting(t *testing.T) {
 	}
 }
 
-func TestLogin(t *testing.T) {
+func TestLoginIsRead(t *testing.T) {
 	const maria = 0x00bfa284
 	for _, tt := range []struct {
 		name, payload string
@@ -82,7 +82,7 @@ func TestLogin(t *testing.T) {
 	}
 }
 
-func TestChangeUser(t *testing.T) {
+func TestChangeUserIsRead(t *testing.T) {
 	for _, tt := range []struct {
 		name, payload  string
 		caps           uint32

@@ -20,7 +20,7 @@ func values(params []Param) (all []any) {
 	return all
 }
 
-func TestExecute(t *testing.T) {
+func TestExecuteIsReadAndWritten(t *testing.T) {
 	long := map[int][]byte{2: []byte("long")}
 	e, err := ParseExecute([]byte(phpExecute), 3, false, nil, long)
 	if err != nil || e.Stmt != 58 || !reflect.DeepEqual(values(e.Params), []any{int64(7), 1.5, []byte("long")}) {
@@ -65,9 +65,9 @@ func TestExecute(t *testing.T) {
 	}
 }
 
-// TestLongOfAnyType: a value that was sent in pieces is encoded as a string for any type, since it consists of
+// TestPiecesAreWrittenAsStringForAnyType: a value that was sent in pieces is encoded as a string for any type, since it consists of
 // bytes.
-func TestLongOfAnyType(t *testing.T) {
+func TestPiecesAreWrittenAsStringForAnyType(t *testing.T) {
 	for typ := range 256 {
 		e := Execute{Params: []Param{{Type: byte(typ), Long: []byte("pieces")}, IntParam(5)}}
 		again, err := ParseExecute(e.Append(nil, false), 2, false, nil, nil)
@@ -77,7 +77,7 @@ func TestLongOfAnyType(t *testing.T) {
 	}
 }
 
-func TestKeyValue(t *testing.T) {
+func TestKeyValueDecodesEachType(t *testing.T) {
 	for _, tt := range []struct {
 		typ, flags byte
 		raw        string
@@ -110,7 +110,7 @@ func TestKeyValue(t *testing.T) {
 	}
 }
 
-func TestQueryText(t *testing.T) {
+func TestFindQueryTextSkipsAttributes(t *testing.T) {
 	for _, tt := range []struct {
 		payload string
 		attrs   bool
@@ -148,8 +148,8 @@ func allocated(of func()) uint64 {
 	return least
 }
 
-// TestMemory: no memory is allocated for contents that a short packet only announces.
-func TestMemory(t *testing.T) {
+// TestShortPacketsAllocateNoAnnouncedMemory: no memory is allocated for contents that a short packet only announces.
+func TestShortPacketsAllocateNoAnnouncedMemory(t *testing.T) {
 	bitmap := strings.Repeat("\x00", 8192)
 	for name, read := range map[string]func() error{
 		"arguments": func() error {

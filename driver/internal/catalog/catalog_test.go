@@ -9,8 +9,8 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestIndexes: the columns of several indexes stay apart, in their order.
-func TestIndexes(t *testing.T) {
+// TestColumnsOfIndexesStayApart: the columns of several indexes stay apart, in their order.
+func TestColumnsOfIndexesStayApart(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		t.Run(target.Name, func(t *testing.T) {
 			dsn := target.Database(t)
@@ -45,7 +45,7 @@ func TestIndexes(t *testing.T) {
 	}
 }
 
-func TestHighest(t *testing.T) {
+func TestTypeHasHighestValue(t *testing.T) {
 	for _, tt := range []struct {
 		typ     string
 		highest int64

@@ -11,8 +11,8 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestTriggerRights: a user with a reported TRIGGER right sees a table's trigger, and only direct grants count.
-func TestTriggerRights(t *testing.T) {
+// TestOnlyDirectTriggerGrantsCount: a user with a reported TRIGGER right sees a table's trigger, and only direct grants count.
+func TestOnlyDirectTriggerGrantsCount(t *testing.T) {
 	target := mysqltest.TargetOf(t, mysqltest.MariaDB)
 	dsn := target.Database(t)
 	root, err := sql.Open("mysql", dsn)

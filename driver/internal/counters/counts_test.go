@@ -7,9 +7,9 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/insert"
 )
 
-// TestNote: a statement that was not run is counted for its table, with the reason. Errors of the server
+// TestRefusedStatementsAreCountedByReason: a statement that was not run is counted for its table, with the reason. Errors of the server
 // are not counted.
-func TestNote(t *testing.T) {
+func TestRefusedStatementsAreCountedByReason(t *testing.T) {
 	var c Counts
 	c.CountRefusal(&insert.Refusal{Table: insert.TableName{DB: "shop", Table: "b"}, Reason: "why"})
 	c.CountRefusal(&FillError{Table: "shop.a", Rows: 1, Err: errors.New("away")})

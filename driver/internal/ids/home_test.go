@@ -7,9 +7,9 @@ import (
 	"github.com/leafsql/leafsql/idgen/segment/segmenttest"
 )
 
-// TestGone: after a drop, the stores on the dropped tables read their rows again, and the counters of a dropped
+// TestDropMakesStoresReadRowsAgain: after a drop, the stores on the dropped tables read their rows again, and the counters of a dropped
 // database start again.
-func TestGone(t *testing.T) {
+func TestDropMakesStoresReadRowsAgain(t *testing.T) {
 	const one, both = "one", "both"
 	for _, tt := range []struct {
 		server, db, table string
@@ -53,8 +53,8 @@ func TestGone(t *testing.T) {
 	}
 }
 
-// TestAboveAllPools: FirstUnfetched includes ranges that other stores on the same table have fetched.
-func TestAboveAllPools(t *testing.T) {
+// TestFirstUnfetchedIncludesOtherStores: FirstUnfetched includes ranges that other stores on the same table have fetched.
+func TestFirstUnfetchedIncludesOtherStores(t *testing.T) {
 	home := Home{Server: "s", DB: "shop", Table: "leaf_alloc"}
 	away := home
 	away.Server = "other"

@@ -41,9 +41,9 @@ func (s *shared[K, V]) empty() bool {
 	return len(s.inUse) == 0 && len(s.closing) == 0
 }
 
-// TestSharedByMany: with many concurrent users, a key has one open value at a time. Each value is built once
+// TestSharedValueIsBuiltAndClosedOnce: with many concurrent users, a key has one open value at a time. Each value is built once
 // and closed once, and nothing of it remains.
-func TestSharedByMany(t *testing.T) {
+func TestSharedValueIsBuiltAndClosedOnce(t *testing.T) {
 	s := counting()
 	var alive, builds, closes atomic.Int32
 	s.close = func(*value) error {
@@ -83,8 +83,8 @@ func TestSharedByMany(t *testing.T) {
 	}
 }
 
-// TestSharedUsers: the last user's release closes the value and returns the error of close.
-func TestSharedUsers(t *testing.T) {
+// TestLastReleaseClosesSharedValue: the last user's release closes the value and returns the error of close.
+func TestLastReleaseClosesSharedValue(t *testing.T) {
 	s := counting()
 	a, other := new(value), new(value)
 	if get(t, s, "a", a) != a || get(t, s, "a", other) != a || get(t, s, "b", other) != other {
@@ -104,9 +104,9 @@ func TestSharedUsers(t *testing.T) {
 	}
 }
 
-// TestSharedFailure: after a failed build nothing remains and nothing is closed, and the next
+// TestFailedBuildLeavesNothing: after a failed build nothing remains and nothing is closed, and the next
 // user builds the value.
-func TestSharedFailure(t *testing.T) {
+func TestFailedBuildLeavesNothing(t *testing.T) {
 	s := counting()
 	failed := errors.New("no")
 	if v, err := s.get("a", func(<-chan struct{}) (*value, error) { return nil, failed }); v != nil || err != failed {
@@ -120,9 +120,9 @@ func TestSharedFailure(t *testing.T) {
 	}
 }
 
-// TestSharedWhileClosing: a key's next value is built at once, and notified when all
+// TestNextValueIsBuiltWhileEarlierOnesClose: a key's next value is built at once, and notified when all
 // earlier values are closed, in any order.
-func TestSharedWhileClosing(t *testing.T) {
+func TestNextValueIsBuiltWhileEarlierOnesClose(t *testing.T) {
 	for _, order := range [][]int{{0, 1}, {1, 0}} {
 		synctest.Test(t, func(t *testing.T) {
 			gates := map[*value]chan struct{}{}

@@ -69,8 +69,8 @@ func TestSnowflakesAreShared(t *testing.T) {
 	}
 }
 
-// TestSnowflakesBesideAStore: the leaf_worker tables of one leaf_alloc are one source.
-func TestSnowflakesBesideAStore(t *testing.T) {
+// TestLeafWorkerTablesOfOneStoreAreOneSource: the leaf_worker tables of one leaf_alloc are one source.
+func TestLeafWorkerTablesOfOneStoreAreOneSource(t *testing.T) {
 	var all []*Snowflakes
 	for _, key := range []string{"a", "a", "b", "", ""} {
 		store := open(t, StoreConfig{Key: key})
@@ -91,8 +91,8 @@ func TestSnowflakesBesideAStore(t *testing.T) {
 	}
 }
 
-// TestSnowflakesConfig: a bad lease is an error, and no generator remains.
-func TestSnowflakesConfig(t *testing.T) {
+// TestBadLeaseIsRefused: a bad lease is an error, and no generator remains.
+func TestBadLeaseIsRefused(t *testing.T) {
 	_, err := OpenSnowflakes(SnowflakesConfig{
 		Layout: snowflake.Leaf, Source: "c", Worker: worker.Config{Lease: time.Second},
 		Open: func(context.Context) (worker.Source, error) { return worker.Source{}, nil },

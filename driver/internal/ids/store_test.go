@@ -56,8 +56,8 @@ func TestStoresAreShared(t *testing.T) {
 	}
 }
 
-// TestStoreEnds: a counter has one generator, which is usable while its store has users.
-func TestStoreEnds(t *testing.T) {
+// TestGeneratorIsUsableWhileStoreHasUsers: a counter has one generator, which is usable while its store has users.
+func TestGeneratorIsUsableWhileStoreHasUsers(t *testing.T) {
 	memory := new(segmenttest.Memory).Put(segment.Row{Tag: "t", MaxID: 100, Step: 10})
 	s := open(t, StoreConfig{Replacement: memory})
 	c := s.Counter(Tag{Name: "t"})

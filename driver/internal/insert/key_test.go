@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestKeyMeaning(t *testing.T) {
+func TestKeyMeaningDependsOnColumnType(t *testing.T) {
 	const given, wanted, unclear = KeyGiven, KeyWanted, KeyUnclear
 	for _, tt := range []struct {
 		v                any
@@ -39,8 +39,8 @@ func TestKeyMeaning(t *testing.T) {
 	}
 }
 
-// TestNegativeKeys: a column without negative values may make 0 of one.
-func TestNegativeKeys(t *testing.T) {
+// TestUnsignedColumnMayMakeZeroOfNegativeKey: a column without negative values may make 0 of one.
+func TestUnsignedColumnMayMakeZeroOfNegativeKey(t *testing.T) {
 	for _, v := range []any{int64(-1), int64(math.MinInt64), -7.0, "-1", []byte("-1"), " -7 "} {
 		signed, _, _ := (&Table{IntegerKey: true}).KeyMeaning(v)
 		unsigned, _, _ := (&Table{IntegerKey: true, Unsigned: true}).KeyMeaning(v)
@@ -50,7 +50,7 @@ func TestNegativeKeys(t *testing.T) {
 	}
 }
 
-func TestFloors(t *testing.T) {
+func TestKeyMeaningReturnsFloor(t *testing.T) {
 	integer, text := &Table{IntegerKey: true}, &Table{}
 	for _, tt := range []struct {
 		v    any
@@ -75,7 +75,7 @@ func TestFloors(t *testing.T) {
 	}
 }
 
-func TestUUIDMeaning(t *testing.T) {
+func TestEmptyAndZeroRequestUUID(t *testing.T) {
 	for _, form := range []UUIDForm{UUIDText, UUIDBytes} {
 		table := &Table{UUID: form, ZeroKey: KeyWanted}
 		for _, v := range []any{nil, []byte(nil), "", []byte{}, "0", int64(0), "00000000-0000-0000-0000-000000000000", "00000000000000000000000000000000", make([]byte, 16), 0.0} {

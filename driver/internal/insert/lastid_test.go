@@ -4,9 +4,9 @@ import (
 	"testing"
 )
 
-// TestLastInsertID tests the table in the comment of ResultID. The block begins at 100; the server's
+// TestResultIDIsIDOfServer tests the table in the comment of ResultID. The block begins at 100; the server's
 // results were observed for such statements.
-func TestLastInsertID(t *testing.T) {
+func TestResultIDIsIDOfServer(t *testing.T) {
 	var (
 		marker = IDPlan{Way: IDInText}
 		marked = IDPlan{Way: IDInText, Update: RowUpdate}

@@ -26,7 +26,7 @@ func tokens(s Scanner) string {
 	return b.String()
 }
 
-func TestTokens(t *testing.T) {
+func TestScannerFindsTokens(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"", ""},
 		{" \t\r\n\v\f\x00", ""},
@@ -68,7 +68,7 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-func TestSQLMode(t *testing.T) {
+func TestSQLModeChangesTokens(t *testing.T) {
 	for _, c := range []struct {
 		text     string
 		settings Scanner
@@ -93,7 +93,7 @@ func TestSQLMode(t *testing.T) {
 	}
 }
 
-func TestVersionComments(t *testing.T) {
+func TestVersionCommentsDependOnServer(t *testing.T) {
 	for _, c := range []struct {
 		text         string
 		maria, mysql string
@@ -128,9 +128,9 @@ func TestVersionComments(t *testing.T) {
 	}
 }
 
-// TestVersionCommentsOfSixDigits: MySQL servers read six digits in two ways, MariaDB servers in one.
-// TestVersionCommentsOnTiDB: TiDB runs version comments of any version, and its own.
-func TestVersionCommentsOnTiDB(t *testing.T) {
+// TestSixDigitsOfVersionCommentsDependOnServer: MySQL servers read six digits in two ways, MariaDB servers in one.
+// TestTiDBRunsVersionCommentsOfAnyVersion: TiDB runs version comments of any version, and its own.
+func TestTiDBRunsVersionCommentsOfAnyVersion(t *testing.T) {
 	for text, want := range map[string]string{
 		"a /*!99999 b */ c":            "w[a] w[b] w[c]",
 		"a /*T! b */ c":                "w[a] w[b] w[c]",
@@ -149,7 +149,7 @@ func TestVersionCommentsOnTiDB(t *testing.T) {
 	}
 }
 
-func TestVersionCommentsOfSixDigits(t *testing.T) {
+func TestSixDigitsOfVersionCommentsDependOnServer(t *testing.T) {
 	for version, want := range map[string]string{"101119": "w[a] w[b] w[c]", "101120": "w[a] w[c]"} {
 		s := Scanner{Text: "a /*!" + version + " b */ c", MariaDB: true, Version: 101119}
 		if got := tokens(s); got != want {

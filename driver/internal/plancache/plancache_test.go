@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestKeepsWhatIsUsed(t *testing.T) {
+func TestUsedEntriesAreKept(t *testing.T) {
 	c := New[int](8, 1<<20)
 	c.Put("hot", -1, 0)
 	for i := range 100 {
@@ -24,7 +24,7 @@ func TestKeepsWhatIsUsed(t *testing.T) {
 	}
 }
 
-func TestBounds(t *testing.T) {
+func TestCacheIsBounded(t *testing.T) {
 	c := New[int](1000, 32*(overhead+100))
 	c.Put(strings.Repeat("x", 101), 1, 0)
 	c.Put("x", 1, 100) // with its value
@@ -57,9 +57,9 @@ func TestPutReplaces(t *testing.T) {
 	}
 }
 
-// TestConcurrent: a reader never gets the value of another text while entries are
+// TestConcurrentReadersGetValueOfTheirText: a reader never gets the value of another text while entries are
 // evicted.
-func TestConcurrent(t *testing.T) {
+func TestConcurrentReadersGetValueOfTheirText(t *testing.T) {
 	c := New[string](16, 1<<20)
 	var wg sync.WaitGroup
 	for g := range 4 {

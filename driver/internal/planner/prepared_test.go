@@ -2,7 +2,7 @@ package planner
 
 import "testing"
 
-func TestReadsOneWay(t *testing.T) {
+func TestReadsOneWayFindsAmbiguousTexts(t *testing.T) {
 	for text, want := range map[string]bool{
 		"INSERT INTO t (a) VALUES (?)":          true,
 		"INSERT INTO t (a) VALUES ('x', 1)":     true,

@@ -38,9 +38,9 @@ func (c *slowConn) Close() error {
 	return nil
 }
 
-// TestLateConnections: a connection that is ready too late is used by the next request, is closed
+// TestLateConnectionIsUsedOrClosed: a connection that is ready too late is used by the next request, is closed
 // if there is no request, and does not outlive its pool.
-func TestLateConnections(t *testing.T) {
+func TestLateConnectionIsUsedOrClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := new(slow)
 		server.takes.Store(int64(12 * time.Second))

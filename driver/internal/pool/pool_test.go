@@ -65,9 +65,9 @@ func (s *failingStmt) CheckNamedValue(*driver.NamedValue) error { return nil }
 func (s *failingStmt) NumInput() int                            { return -1 }
 func (s *failingStmt) Close() error                             { return nil }
 
-// TestConnLeaves: after an error that another server would not return, from any method,
+// TestConnectionWithServerErrorIsReplaced: after an error that another server would not return, from any method,
 // the next statement uses a new connection.
-func TestConnLeaves(t *testing.T) {
+func TestConnectionWithServerErrorIsReplaced(t *testing.T) {
 	ways := map[string]func(*sql.DB) error{
 		"exec":             func(db *sql.DB) error { _, err := db.Exec("x"); return err },
 		"query":            func(db *sql.DB) error { _, err := db.Query("x"); return err },

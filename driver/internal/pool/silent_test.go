@@ -12,9 +12,9 @@ import (
 	"github.com/leafsql/leafsql/testutil/netfault"
 )
 
-// TestSilentServer: a pool recovers from a server that accepts connections and does not answer on the first ones, with more
+// TestPoolRecoversFromSilentServer: a pool recovers from a server that accepts connections and does not answer on the first ones, with more
 // callers than connections.
-func TestSilentServer(t *testing.T) {
+func TestPoolRecoversFromSilentServer(t *testing.T) {
 	cfg, err := mysql.ParseDSN(mysqltest.Targets(t)[0].DSN())
 	if err != nil {
 		t.Fatal(err)

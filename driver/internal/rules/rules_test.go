@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestDefaultTag(t *testing.T) {
+func TestDefaultTagIsNamedAfterRule(t *testing.T) {
 	for _, tt := range []struct {
 		rule Rule
 		want string

@@ -2,7 +2,7 @@ package session
 
 import "testing"
 
-func TestParseVersion(t *testing.T) {
+func TestParseVersionReadsServerVersions(t *testing.T) {
 	for _, tt := range []struct {
 		in      string
 		mariaDB bool

@@ -10,8 +10,8 @@ import (
 
 var mariaDB = &insert.Settings{SessionKnown: true, MariaDB: true, Version: 101119}
 
-// TestEffects: findEffects returns what a piece of SQL reads and changes apart from its rows.
-func TestEffects(t *testing.T) {
+// TestFindEffectsListsReadsAndWrites: findEffects returns what a piece of SQL reads and changes apart from its rows.
+func TestFindEffectsListsReadsAndWrites(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"SELECT f(a), shop.g(b), `h` (1), COUNT (1), COUNT(1) FROM s", "calls [.f shop.g .h .COUNT] tables [.s]"},
 		{"BEGIN UPDATE audit SET n = n + 1; RETURN 1; END", "writes tables [.audit]"},
@@ -89,8 +89,8 @@ func TestEffects(t *testing.T) {
 	}
 }
 
-// TestSetsKey: SetsKey reports whether a trigger may set the key.
-func TestSetsKey(t *testing.T) {
+// TestSetsKeyFindsAssignmentsOfKey: SetsKey reports whether a trigger may set the key.
+func TestSetsKeyFindsAssignmentsOfKey(t *testing.T) {
 	for body, want := range map[string]bool{
 		"SET NEW.id = 5": true,
 		"BEGIN SET @a = 1, NEW.`ID` = (SELECT 1); END":                 true,

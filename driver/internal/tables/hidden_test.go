@@ -12,9 +12,9 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestTriggersHidden: on versions with the bug MDEV-36026, a table that shows no trigger may have hidden triggers,
+// TestTriggersMayBeHiddenByServerBug: on versions with the bug MDEV-36026, a table that shows no trigger may have hidden triggers,
 // unless the user has TRIGGER on it. Other versions hide no triggers.
-func TestTriggersHidden(t *testing.T) {
+func TestTriggersMayBeHiddenByServerBug(t *testing.T) {
 	dsn := mysqltest.TargetOf(t, mysqltest.MariaDB).Database(t)
 	root, err := sql.Open("mysql", dsn)
 	if err != nil {

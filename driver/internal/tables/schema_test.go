@@ -7,9 +7,9 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/rules"
 )
 
-// TestForgetWhileLooking: a new schema after Forget does not have pending lookups of other
+// TestForgetDropsPendingLookups: a new schema after Forget does not have pending lookups of other
 // tables, since their outcome is stored in the old schema.
-func TestForgetWhileLooking(t *testing.T) {
+func TestForgetDropsPendingLookups(t *testing.T) {
 	looking, known := catalog.Name{DB: "shop", Table: "t"}, catalog.Name{DB: "shop", Table: "u"}
 	s := New(rules.Config{}, nil, nil, nil).Schema.Load()
 	s.tables[looking] = &tableLookup{}

@@ -6,7 +6,7 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/insert"
 )
 
-func TestAllocations(t *testing.T) {
+func TestParseAndTemplateAllocateLittle(t *testing.T) {
 	text := "INSERT INTO orders (customer, total) VALUES ('a', 1), ('b', 2)"
 	literal, arguments := mustParse(t, text), mustParse(t, tenColumns)
 	thousand := literalRows(1000)

@@ -39,8 +39,8 @@ func (p programs) statement(depth int) string {
 		"WHILE "+e+" DO "+s+"END WHILE", "REPEAT "+s+"UNTIL "+e+" END REPEAT", "FOR i IN 1..3 DO "+s+"END FOR", "DECLARE EXIT HANDLER FOR NOT FOUND BEGIN "+s+"END")
 }
 
-// TestProgramsEnd: the end of a stored program is found for any blocks.
-func TestProgramsEnd(t *testing.T) {
+// TestEndOfProgramIsFound: the end of a stored program is found for any blocks.
+func TestEndOfProgramIsFound(t *testing.T) {
 	for seed := range int64(3000) {
 		p := programs{rand.New(rand.NewSource(seed))}
 		text := "CREATE PROCEDURE p(a INT) " + p.statement(p.Intn(4))
@@ -52,8 +52,8 @@ func TestProgramsEnd(t *testing.T) {
 	}
 }
 
-// TestProgramsWithNames: ELSIF is a keyword in sql_mode ORACLE, and a name otherwise.
-func TestProgramsWithNames(t *testing.T) {
+// TestElsifIsKeywordOnlyInOracleMode: ELSIF is a keyword in sql_mode ORACLE, and a name otherwise.
+func TestElsifIsKeywordOnlyInOracleMode(t *testing.T) {
 	for _, text := range []string{
 		"CREATE PROCEDURE p(elsif INT) BEGIN IF elsif = 1 THEN SET @x = elsif; END IF; SET @y = 2; END",
 		"CREATE PROCEDURE p() BEGIN IF @a THEN SET @x = 1; ELSIF @b THEN SET @x = 3; END IF; SET @y = 2; END",
@@ -66,8 +66,8 @@ func TestProgramsWithNames(t *testing.T) {
 	}
 }
 
-// TestNamesBeforeTheKind: the name of a definer may be any word, and an index belongs to a table.
-func TestNamesBeforeTheKind(t *testing.T) {
+// TestDefinerMayHaveAnyName: the name of a definer may be any word, and an index belongs to a table.
+func TestDefinerMayHaveAnyName(t *testing.T) {
 	for text, want := range map[string]insert.Change{
 		"CREATE DEFINER=server@localhost PROCEDURE p() SQL SECURITY INVOKER BEGIN DO 1; INSERT INTO orders (customer) VALUES (1); END": {Program: true},
 		"CREATE DEFINER = view@'%' TRIGGER tr BEFORE INSERT ON orders FOR EACH ROW BEGIN DO 1; INSERT INTO orders () VALUES (); END":   {Program: true},

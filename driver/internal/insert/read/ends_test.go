@@ -8,9 +8,9 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/insert"
 )
 
-// TestEnds: a query is cut after each statement that is followed by something, so that the server runs
+// TestQueryIsCutAfterEachStatement: a query is cut after each statement that is followed by something, so that the server runs
 // the parts one by one as it would run the query.
-func TestEnds(t *testing.T) {
+func TestQueryIsCutAfterEachStatement(t *testing.T) {
 	for _, tt := range []struct{ text, parts string }{
 		{"INSERT INTO orders (total) VALUES (1)", "INSERT INTO orders (total) VALUES (1)"},
 		{"INSERT INTO orders (total) VALUES (1);", "INSERT INTO orders (total) VALUES (1);"},
@@ -44,8 +44,8 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// TestEndsOfSingleStatements: on a connection for single statements, comments after the only semicolon belong to the statement.
-func TestEndsOfSingleStatements(t *testing.T) {
+// TestCommentsBelongToSingleStatement: on a connection for single statements, comments after the only semicolon belong to the statement.
+func TestCommentsBelongToSingleStatement(t *testing.T) {
 	settings := insert.Settings{MariaDB: true, Version: 101119, SessionKnown: true, SingleStatement: true}
 	for _, tt := range []struct{ text, parts string }{
 		{"INSERT INTO orders (total) VALUES (1); -- c", "INSERT INTO orders (total) VALUES (1); -- c"},
@@ -78,9 +78,9 @@ func cutAtEnds(text string, ends []int) string {
 	return strings.Join(append(parts, text[begin:]), "|")
 }
 
-// TestBackslashKnown: if it is known whether a backslash escapes, the session's settings need not be
+// TestKnownBackslashNeedsNoSettings: if it is known whether a backslash escapes, the session's settings need not be
 // read for it. They are read if something else depends on them.
-func TestBackslashKnown(t *testing.T) {
+func TestKnownBackslashNeedsNoSettings(t *testing.T) {
 	for _, tt := range []struct {
 		text                   string
 		unknown, unknownBefore bool

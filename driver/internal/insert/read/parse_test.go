@@ -6,9 +6,9 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/insert"
 )
 
-// TestRefusalsOfTables: a transient refusal of a table is returned unchanged, even if the query might
+// TestTransientRefusalIsReturnedUnchanged: a transient refusal of a table is returned unchanged, even if the query might
 // be read differently.
-func TestRefusalsOfTables(t *testing.T) {
+func TestTransientRefusalIsReturnedUnchanged(t *testing.T) {
 	unfit := &insert.Refusal{Table: insert.TableName{DB: "shop", Table: "orders"}, Reason: "no primary key", Transient: true}
 	schema := Schema{Table: func(_, name string) (*insert.Table, error) { return nil, unfit }}
 	settings := insert.Settings{Version: 90000, SessionKnown: true, Charset: "gbk"}

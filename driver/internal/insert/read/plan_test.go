@@ -67,7 +67,7 @@ func blocksFor(p *insert.Plan, first int64) []insert.Block {
 	return fills
 }
 
-func TestTemplateArguments(t *testing.T) {
+func TestTemplateOrdersArguments(t *testing.T) {
 	for _, c := range []struct {
 		text     string
 		fills    []insert.Block
@@ -133,8 +133,8 @@ func same64(n int64) int64 { return n }
 
 func anyText(id int64) any { return strconv.FormatInt(id, 10) }
 
-// TestTooManyPlaceholders: a batch that just fits still works.
-func TestTooManyPlaceholders(t *testing.T) {
+// TestBatchAtPlaceholderLimitWorks: a batch that just fits still works.
+func TestBatchAtPlaceholderLimitWorks(t *testing.T) {
 	for _, c := range []struct {
 		columns string
 		row     string
@@ -202,8 +202,8 @@ func TestTemplatesAreBounded(t *testing.T) {
 	}
 }
 
-// TestTemplatesConcurrently: a plan is shared by connections.
-func TestTemplatesConcurrently(t *testing.T) {
+// TestConnectionsSharePlan: a plan is shared by connections.
+func TestConnectionsSharePlan(t *testing.T) {
 	p := mustParse(t, "INSERT INTO orders (id) VALUES (?),(?),(?),(NULL),(?)")
 	var wg sync.WaitGroup
 	for g := range 4 {

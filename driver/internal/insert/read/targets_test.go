@@ -7,7 +7,7 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/insert"
 )
 
-func TestTargets(t *testing.T) {
+func TestTargetsListsWrittenTables(t *testing.T) {
 	for _, tt := range []struct{ body, want string }{
 		{"INSERT INTO orders (a) VALUES (1)", "[shop.orders]"},
 		{"BEGIN INSERT IGNORE `b`.`orders` SELECT * FROM items; REPLACE LOW_PRIORITY log SET a = 1; END", "[b.orders shop.log]"},
