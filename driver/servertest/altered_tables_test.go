@@ -74,7 +74,7 @@ func TestMovedColumnsGetTheirOwnValues(t *testing.T) {
 				mustExec(t, c, "INSERT INTO t VALUES (1, NULL, 2)")
 				var wrong int
 				if err := c.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM t WHERE a <> 2 OR b <> 1 OR id < 1000").Scan(&wrong); err != nil || wrong > 0 {
-					t.Errorf("%d rows have a value of another column, %v", wrong, err)
+					t.Errorf("%d rows have a value of another column, error %v; want 0", wrong, err)
 				}
 			})
 		}
@@ -97,7 +97,7 @@ func TestUnfillableQueryAfterRoutineIsRefused(t *testing.T) {
 		}
 		var rows int
 		if err := c.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM t").Scan(&rows); err != nil || rows != 1 {
-			t.Errorf("%s: %d rows, %v", server.Name, rows, err)
+			t.Errorf("%s: %d rows, error %v; want 1", server.Name, rows, err)
 		}
 	}
 }
@@ -127,7 +127,7 @@ func TestPreparedStatementsFollowTheTable(t *testing.T) {
 					wrong = true
 				}
 				if err == nil && wrong || err != nil && name == "select" {
-					t.Errorf("%s, %s after %s: row (%d, %d, %d), %v", server.Name, name, ddl, id.Int64, a.Int64, b.Int64, err)
+					t.Errorf("%s, %s after %s: row (%d, %d, %d), error %v; want values in their columns, or an error of VALUES", server.Name, name, ddl, id.Int64, a.Int64, b.Int64, err)
 				}
 			}
 			st.Close()
@@ -142,7 +142,7 @@ func TestColumnAddedByAnotherClientIsAccepted(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		plain, leaf := openOn(t, server.Database(t), "leafTables=t", allocTable, row("t", 1000, 10), "CREATE TABLE t (id BIGINT NOT NULL PRIMARY KEY, a INT)")
 		if _, err := leaf.Prepare("INSERT INTO t VALUES (NULL, ?, ?)"); err == nil {
-			t.Error("a row of three values was accepted by a table of two columns")
+			t.Error("Prepare of three values for two columns: no error, want one")
 		}
 		insertID(t, leaf, "INSERT INTO t VALUES (NULL, 1)")
 		mustExec(t, plain, "ALTER TABLE t ADD b INT")
@@ -156,17 +156,17 @@ func TestColumnAddedByAnotherClientIsAccepted(t *testing.T) {
 		insertID(t, leaf, "INSERT INTO t VALUES (NULL, 4)")
 		mustExec(t, plain, "ALTER TABLE t ADD b INT")
 		if _, err := leaf.Exec("INSERT INTO t SELECT 0, 5, 6 FROM t LIMIT 1"); err != nil {
-			t.Errorf("%s: a select: %v", server.Name, err)
+			t.Errorf("%s: INSERT … SELECT: error %v, want none", server.Name, err)
 		}
 		if _, err := st.Exec(7, 8); err != nil {
-			t.Errorf("%s: prepared: %v", server.Name, err)
+			t.Errorf("%s: prepared INSERT: error %v, want none", server.Name, err)
 		}
 		mustExec(t, plain, "ALTER TABLE t ADD c INT")
 		if _, err := leaf.Prepare("INSERT INTO t VALUES (NULL, ?, ?, ?)"); err != nil { // the first statement after the ALTER
-			t.Errorf("%s: preparing: %v", server.Name, err)
+			t.Errorf("%s: Prepare after ALTER: error %v, want none", server.Name, err)
 		}
 		if _, err := leaf.Exec("INSERT INTO t VALUES (NULL, 9)"); err == nil {
-			t.Errorf("%s: too few values were accepted", server.Name)
+			t.Errorf("%s: INSERT with too few values: no error, want one", server.Name)
 		}
 	}
 }
@@ -190,7 +190,7 @@ func TestWaitingCallersReturnWhenContextEnds(t *testing.T) {
 			took := stopwatch.Start(t)
 			_, err := leaf.ExecContext(ctx, "INSERT INTO t (a) VALUES (1)")
 			if !errors.Is(err, context.DeadlineExceeded) || took() > 3*time.Second {
-				t.Errorf("leafTables=%s: %v after %v", tables, err, took())
+				t.Errorf("leafTables=%s: error %v after %v, want DeadlineExceeded within 3s", tables, err, took())
 			}
 			cancel()
 		}
@@ -211,12 +211,12 @@ func TestUnknownNamesInRulesAreReported(t *testing.T) {
 	}
 	for _, name := range []string{".order ", ".Items "} {
 		if n := strings.Count(log.String(), name); n != 1 {
-			t.Errorf("%q is named %d times in the log:\n%s", name, n, log)
+			t.Errorf("%q is in the log %d times, want once:\n%s", name, n, log)
 		}
 	}
 	_, leaf = open(t, "leafCreate=true", tableT)
 	if err := leaf.Ping(); err != nil || !strings.Contains(log.String(), "no table is filled") {
-		t.Errorf("%v, log:\n%s", err, log)
+		t.Errorf("Ping() = %v, want nil, and a line \"no table is filled\" in the log:\n%s", err, log)
 	}
 }
 
@@ -238,7 +238,7 @@ func TestWildcardRulesSkipUnfitTables(t *testing.T) {
 		var tags, text string
 		const q = "SELECT (SELECT GROUP_CONCAT(biz_tag ORDER BY biz_tag) FROM leaf_alloc), (SELECT id FROM texts)"
 		if err := plain.QueryRow(q).Scan(&tags, &text); err != nil || tags != "a,b,订单" || len(text) != 36 {
-			t.Errorf("%s: tags %s, text key %s, %v", server.Name, tags, text, err)
+			t.Errorf("%s: tags %s, text key %s, error %v; want a,b,订单 and a UUID", server.Name, tags, text, err)
 		}
 	}
 }
@@ -249,11 +249,11 @@ func TestLeafCreateRefusesFilledTableOfShard(t *testing.T) {
 	params := "leafTables=full,fresh&leafCreate=true&leafStore=" + strings.ReplaceAll(ids, "/", "%2F")
 	_, leaf := open(t, params, "CREATE TABLE full (id BIGINT PRIMARY KEY, a INT)", "INSERT INTO full VALUES (3, 0)", "CREATE TABLE fresh (id BIGINT PRIMARY KEY, a INT)")
 	if id := insertID(t, leaf, "INSERT INTO fresh (a) VALUES (1)"); id != 1 {
-		t.Errorf("an empty table: id %d", id)
+		t.Errorf("LastInsertId() for an empty table = %d, want 1", id)
 	}
 	err := refused(t, leaf, "leafsql init", "INSERT INTO full (a) VALUES (1)")
 	if !errors.Is(err, driver.ErrRefused) {
-		t.Errorf("%T", err)
+		t.Errorf("error of type %T, want ErrRefused", err)
 	}
 }
 
@@ -289,7 +289,7 @@ func TestRenamedTableWithHigherKeysLosesNoRow(t *testing.T) {
 				t.Fatal(err)
 			}
 			if id := insertID(t, leaf, "REPLACE INTO t (a) VALUES (2)"); id != 6 {
-				t.Errorf("%s, %s: id %d", server.Name, rename, id)
+				t.Errorf("%s, %s: LastInsertId() = %d, want 6", server.Name, rename, id)
 			}
 		}
 	}
@@ -301,7 +301,7 @@ func TestQueryCreatesAndFillsTable(t *testing.T) {
 		_, leaf := openOn(t, server.Database(t), "leafTables=t:id"+withMult, allocTable, row("t", notByUs, 1000))
 		_, err := leaf.Exec("CREATE TABLE t (id BIGINT PRIMARY KEY, a INT); INSERT INTO t (a) VALUES (1)")
 		if err != nil && !errors.Is(err, driver.ErrRefused) {
-			t.Errorf("%s: %v is neither the server's error nor a refusal", server.Name, err)
+			t.Errorf("%s: error %v, want none or a refusal", server.Name, err)
 		}
 	}
 }

@@ -38,7 +38,7 @@ func TestDDLOfLeafAllocIsNoticed(t *testing.T) {
 			insert := func() int64 { return insertID(t, leaf, "INSERT INTO t (a) VALUES (1)") }
 			for want := int64(1); want <= 20; want++ {
 				if id := insert(); id != want {
-					t.Fatalf("%s, %s: id %d", server.Name, c.name, id)
+					t.Fatalf("%s, %s: LastInsertId() = %d, want %d", server.Name, c.name, id, want)
 				}
 			}
 			for round := range 2 {
@@ -49,18 +49,18 @@ func TestDDLOfLeafAllocIsNoticed(t *testing.T) {
 				}
 				began, last := time.Now(), insert()
 				if took := time.Since(began); round == 0 && last != c.first || took > 1500*time.Millisecond {
-					t.Errorf("%s, %s: the first id is %d, after %v", server.Name, c.name, last, took)
+					t.Errorf("%s, %s: first id = %d after %v, want %d within 1.5s", server.Name, c.name, last, took, c.first)
 				}
 				for range 1200 {
 					id := insert()
 					if id <= last {
-						t.Fatalf("%s, %s: id %d after %d", server.Name, c.name, id, last)
+						t.Fatalf("%s, %s: LastInsertId() = %d, want more than %d", server.Name, c.name, id, last)
 					}
 					last = id
 				}
 				var row int64
 				if err := leaf.QueryRow("SELECT max_id FROM leaf_alloc WHERE biz_tag = 't'").Scan(&row); err != nil || row <= last {
-					t.Errorf("%s, %s: the row stands at %d after id %d, %v", server.Name, c.name, row, last, err)
+					t.Errorf("%s, %s: max_id = %d, error %v; want more than %d", server.Name, c.name, row, err, last)
 				}
 			}
 		}
@@ -86,7 +86,7 @@ func TestIDsContinueIfTagRemainsElsewhere(t *testing.T) {
 			mustExec(t, one, "DROP DATABASE "+db, "CREATE DATABASE "+db, "CREATE TABLE "+db+".t (id BIGINT PRIMARY KEY, a INT)")
 			id := insertID(t, one, mine)
 			if id <= last {
-				t.Errorf("%s: id %d after %d, where a table of the tag is left", server.Name, id, last)
+				t.Errorf("%s: LastInsertId() = %d, want more than %d, since a table of the tag remains", server.Name, id, last)
 			}
 			last = id
 		}
@@ -106,7 +106,7 @@ func TestIDsContinueIfTagRemainsElsewhere(t *testing.T) {
 				}
 				id := insertID(t, pool, text)
 				if seen[id] {
-					t.Fatalf("%s: id %d twice", server.Name, id)
+					t.Fatalf("%s: id %d was issued twice, want once", server.Name, id)
 				}
 				seen[id] = true
 			}
@@ -138,7 +138,7 @@ func TestNoIDTwiceWhileLeafAllocIsEmptied(t *testing.T) {
 						res, err := leaf.Exec(text)
 						var unknown *segment.UnknownTagError
 						if err != nil && !errors.As(err, &unknown) && !strings.Contains(err.Error(), "Error 1146") {
-							t.Errorf("%s, %s: %v", server.Name, empty, err)
+							t.Errorf("%s, %s: error %v, want none, an UnknownTagError or error 1146", server.Name, empty, err)
 							return
 						}
 						if err == nil {
@@ -166,11 +166,11 @@ func TestNoIDTwiceWhileLeafAllocIsEmptied(t *testing.T) {
 			slices.Sort(ids)
 			for i, id := range ids {
 				if i > 0 && id < ids[i-1]+rows {
-					t.Fatalf("%s, %s: ids from %d and from %d", server.Name, empty, ids[i-1], id)
+					t.Fatalf("%s, %s: ids from %d, want at least %d", server.Name, empty, id, ids[i-1]+rows)
 				}
 			}
 			if insertID(t, leaf, text) <= ids[len(ids)-1] {
-				t.Error("an id of before")
+				t.Errorf("LastInsertId() is an earlier id, want more than %d", ids[len(ids)-1])
 			}
 		}
 	}
@@ -189,7 +189,7 @@ func TestErrorNamesDroppedObject(t *testing.T) {
 		mustExec(t, leaf, "DROP TABLE leaf_alloc")
 		refused(t, leaf, "the table leaf_alloc", "INSERT INTO t (a) VALUES (1)")
 		if took := time.Since(began); took > 1500*time.Millisecond {
-			t.Errorf("%s: %v", server.Name, took)
+			t.Errorf("%s: the error took %v, want at most 1.5s", server.Name, took)
 		}
 	}
 }
@@ -206,7 +206,7 @@ func TestNewUniqueIndexTakesEffect(t *testing.T) {
 		}
 		mustExec(t, leaf, "CREATE UNIQUE INDEX i ON n (a)")
 		if id := insertID(t, leaf, upsert, 5, 1); id != 3 {
-			t.Errorf("%s: id %d, want 3: the row that was updated", target.Name, id)
+			t.Errorf("%s: LastInsertId() = %d, want 3 of the updated row", target.Name, id)
 		}
 	}
 }

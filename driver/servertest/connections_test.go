@@ -28,7 +28,7 @@ func TestErrSkipDrawsOnce(t *testing.T) {
 		_, leaf := open(t, "leafTables=t"+params, allocTable, row("t", 1, 1000), tableT)
 		for i := range 3 {
 			if id := insertID(t, leaf, "INSERT INTO t (a, b) VALUES (?, ?)", i, json.RawMessage(`{"a":1}`)); id != int64(i+1) {
-				t.Errorf("params %q: id %d of statement %d: ids were drawn that nobody got", params, id, i)
+				t.Errorf("params %q: LastInsertId() = %d, want %d: ids were drawn twice", params, id, i+1)
 			}
 		}
 	}
@@ -45,7 +45,7 @@ func TestWrongArgumentCountIsRefused(t *testing.T) {
 		}
 	}
 	if _, err := leaf.Exec("INSERT INTO t (a, b) VALUES (?, ?)"); err == nil {
-		t.Error("placeholders without arguments were accepted")
+		t.Error("INSERT with placeholders and no arguments: no error, want one")
 	}
 }
 
@@ -63,7 +63,7 @@ func TestBatchWithManyPlaceholdersWorks(t *testing.T) {
 		return args
 	}
 	if id := insertID(t, leaf, text, args(0)...); id != 1 {
-		t.Errorf("id %d", id)
+		t.Errorf("LastInsertId() = %d, want 1", id)
 	}
 	st, err := leaf.Prepare(text)
 	if err != nil {
@@ -75,11 +75,11 @@ func TestBatchWithManyPlaceholdersWorks(t *testing.T) {
 		t.Fatal(err)
 	}
 	if id, _ := res.LastInsertId(); id != int64(rows)+1 {
-		t.Errorf("prepared: id %d", id)
+		t.Errorf("prepared: LastInsertId() = %d, want %d", id, rows+1)
 	}
 	var wrong int
 	if err := leaf.QueryRow("SELECT COUNT(*) FROM t WHERE id <> a + 1").Scan(&wrong); err != nil || wrong != 0 {
-		t.Errorf("%d rows are not in row order, %v", wrong, err)
+		t.Errorf("%d ids are not in the order of the rows, error %v; want 0", wrong, err)
 	}
 }
 
@@ -91,10 +91,10 @@ func TestReturningReturnsRows(t *testing.T) {
 		_, leaf := openOn(t, server.Database(t), "leafTables=t"+params, allocTable, row("t", 10, 1000), tableT)
 		var id int64
 		if err := leaf.QueryRow("INSERT INTO t (a) VALUES (1) RETURNING id").Scan(&id); err != nil || id != 10 {
-			t.Errorf("text: id %d, %v", id, err)
+			t.Errorf("text: RETURNING id = %d, error %v; want 10", id, err)
 		}
 		if err := leaf.QueryRow("INSERT INTO t (a) VALUES (?) RETURNING id", 2).Scan(&id); err != nil || id != 11 {
-			t.Errorf("arguments: id %d, %v", id, err)
+			t.Errorf("arguments: RETURNING id = %d, error %v; want 11", id, err)
 		}
 		st, err := leaf.Prepare("INSERT INTO t (a, id) VALUES (?, ?), (?, DEFAULT) RETURNING id")
 		if err != nil {
@@ -145,10 +145,10 @@ func TestRawConnectionFillsKeys(t *testing.T) {
 			return err
 		}
 		if id, _ := res.LastInsertId(); id != 2 {
-			t.Errorf("id %d", id)
+			t.Errorf("LastInsertId() = %d, want 2", id)
 		}
 		if _, ok := dc.(interface{ Raw() sqldriver.Conn }).Raw().(sqldriver.Pinger); !ok {
-			t.Error("Raw gives no connection of the inner driver's")
+			t.Errorf("Raw() = %T, want a connection of the inner driver", dc.(interface{ Raw() sqldriver.Conn }).Raw())
 		}
 		return nil
 	})
@@ -174,10 +174,10 @@ func TestPreparedVariantUnderAnotherDatabaseIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := st.Exec(nil, 1); err != nil {
-		t.Errorf("the text that was prepared: %v", err)
+		t.Errorf("original query after USE: error %v, want none", err)
 	}
 	if _, err := st.Exec(77, 2); !errors.Is(err, driver.ErrRefused) {
-		t.Errorf("a text that was not: %v", err)
+		t.Errorf("changed query after USE: error %v, want a refusal", err)
 	}
 }
 
@@ -202,7 +202,7 @@ func testSQLModes(t *testing.T, tables string) {
 		id := insertID(t, leaf, tt.text)
 		var b string
 		if err := leaf.QueryRow("SELECT b FROM t WHERE id = ?", id).Scan(&b); err != nil || b != tt.want || id != int64(i+1) {
-			t.Errorf("sql_mode %q: %s: id %d, b %q, %v", tt.mode, tt.text, id, b, err)
+			t.Errorf("sql_mode %q: %s: id %d, b = %q, error %v; want id %d, b = %q", tt.mode, tt.text, id, b, err, i+1, tt.want)
 		}
 	}
 }
@@ -239,7 +239,7 @@ func TestUpsertNeedsNoUpdateRightOnKey(t *testing.T) {
 			t.Fatal(err)
 		}
 		if n, _ := res.RowsAffected(); n != int64(i+1) {
-			t.Errorf("affected %d", n)
+			t.Errorf("RowsAffected() = %d, want %d", n, i+1)
 		}
 	}
 }
@@ -258,17 +258,17 @@ func TestOnlyResultReturnsID(t *testing.T) {
 	plain, leaf := open(t, "leafTables=t&leafLastInsertID=result", allocTable, row("t", 1, 1000), tableT)
 	leaf.SetMaxOpenConns(1)
 	if id := insertID(t, leaf, "INSERT INTO t (a) VALUES (1), (2)"); id != 1 {
-		t.Errorf("id %d", id)
+		t.Errorf("LastInsertId() = %d, want 1", id)
 	}
 	if id := insertID(t, leaf, "INSERT INTO t (a) VALUES (?) ON DUPLICATE KEY UPDATE b = 'x'", 3); id != 3 {
-		t.Errorf("upsert that inserts: %d", id)
+		t.Errorf("upsert that inserts: LastInsertId() = %d, want 3", id)
 	}
 	if id := insertID(t, leaf, "INSERT INTO t (a) VALUES (?) ON DUPLICATE KEY UPDATE b = 'y'", 3); id != 0 {
-		t.Errorf("upsert that updates: %d", id)
+		t.Errorf("upsert that updates: LastInsertId() = %d, want 0", id)
 	}
 	var id int64
 	if err := leaf.QueryRow("SELECT LAST_INSERT_ID()").Scan(&id); err != nil || id != 0 {
-		t.Errorf("the text carried a mark: LAST_INSERT_ID() is %d, %v", id, err)
+		t.Errorf("LAST_INSERT_ID() = %d, error %v; want 0, since the statement has no mark", id, err)
 	}
 	_ = plain
 }
@@ -302,18 +302,18 @@ func TestUnreachableStoreFailsInBoundedTime(t *testing.T) {
 		served++
 	}
 	if served < 2 {
-		t.Errorf("%d statements were served from memory", served)
+		t.Errorf("%d statements got ids from memory, want at least 2", served)
 	}
 	var fe *driver.FillError
 	if !errors.As(err, &fe) || errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("with the store away: %v", err)
+		t.Errorf("error with an unreachable store = %v, want a FillError other than the context's", err)
 	}
 	if err := proxy.Up(); err != nil {
 		t.Fatal(err)
 	}
 	if err := insert(); err != nil {
 		if err = insert(); err != nil { // the attempt after the back-off may have been in progress
-			t.Errorf("with the store back: %v", err)
+			t.Errorf("error after the store is back = %v, want none", err)
 		}
 	}
 }
@@ -338,11 +338,11 @@ func TestKilledConnectionsRepeatNoID(t *testing.T) {
 		if _, err := leaf.Exec("INSERT INTO t (a) VALUES (?)", i); err == nil {
 			told++
 		} else if me := (*mysql.MySQLError)(nil); errors.As(err, &me) {
-			t.Errorf("statement %d: %v", i, err)
+			t.Errorf("statement %d: error of the server %v, want none", i, err)
 		}
 	}
 	if err := plain.QueryRow("SELECT COUNT(*) FROM t").Scan(&stored); err != nil || stored < told || told < 150 {
-		t.Errorf("%d rows stored, %d acknowledged, %v", stored, told, err)
+		t.Errorf("%d rows stored, %d acknowledged, error %v; want at least 150 acknowledged, and all of them stored", stored, told, err)
 	}
 }
 
@@ -360,7 +360,7 @@ func databaseOf(t *testing.T, dsn string) string {
 func TestNameInAnotherCharsetIsRefused(t *testing.T) {
 	_, leaf := open(t, "leafTables=größe&charset=latin1", allocTable, row("größe", 1, 10), "CREATE TABLE größe (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)")
 	if _, err := leaf.Exec("INSERT INTO gr\xf6\xdfe (a) VALUES (1)"); !errors.Is(err, driver.ErrRefused) {
-		t.Errorf("%v", err)
+		t.Errorf("error %v, want a refusal", err)
 	}
 }
 
@@ -378,12 +378,12 @@ func TestPartOfQueryMayReturnRows(t *testing.T) {
 			"INSERT INTO t (id, a) SELECT 0, ? FROM t LIMIT 1; INSERT INTO t (id, a) SELECT 0, ? FROM t LIMIT 1; SELECT LAST_INSERT_ID() - 1, 2",
 		} {
 			if err := leaf.QueryRow(text, 1, 2).Scan(&id, &n); err != nil || id != 100+int64(i) && i != 1 || n != 2 {
-				t.Errorf("%s: %s: %d, %d, %v", server.Name, text, id, n, err)
+				t.Errorf("%s: %s: id %d, count %d, error %v; want id %d, count 2", server.Name, text, id, n, err, 100+i)
 			}
 		}
 		for _, text := range []string{"SELECT 1; INSERT INTO t (id, a) VALUES (NULL, LAST_INSERT_ID())", "SELECT 1; CREATE TABLE u (id INT); INSERT INTO t (id, a) SELECT 0, 1 FROM t"} {
 			if rows, err := leaf.Query(text); !errors.Is(err, driver.ErrRefused) {
-				t.Errorf("%s: %s: %v, not refused", server.Name, text, err)
+				t.Errorf("%s: %s: error %v, want a refusal", server.Name, text, err)
 				if err == nil {
 					rows.Close()
 				}

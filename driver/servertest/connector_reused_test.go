@@ -49,20 +49,20 @@ func TestConnectorServesTheNextPool(t *testing.T) {
 						insertID(t, db, "INSERT INTO s (a) VALUES (?)", a)
 					}
 					if stats := connector.Stats(); len(stats.Tables) != 2 {
-						t.Errorf("%s, pool %d: %d tables in Stats", name, n, len(stats.Tables))
+						t.Errorf("%s, pool %d: Stats() has %d tables, want 2", name, n, len(stats.Tables))
 					}
 					if _, err := connector.Segment("t").Next(t.Context(), 1); err != nil {
-						t.Errorf("%s, pool %d: an id without a statement: %v", name, n, err)
+						t.Errorf("%s, pool %d: Next(): error %v, want none", name, n, err)
 					}
 					if w := connector.Worker(); w.Worker < 0 {
-						t.Errorf("%s, pool %d: %+v", name, n, w)
+						t.Errorf("%s, pool %d: Worker() = %+v, want a worker id", name, n, w)
 					}
 					if err := db.Close(); err != nil {
 						t.Fatal(err)
 					}
 				}
 				if err := connector.Close(); err != nil {
-					t.Error(err)
+					t.Errorf("Close() = %v, want nil", err)
 				}
 				goleak.VerifyNone(t, before)
 			}
@@ -96,7 +96,7 @@ func TestPoolContinuesAfterOtherPoolClosesConnector(t *testing.T) {
 				insertID(t, two, "INSERT INTO u (a) VALUES (?)", i)
 			}
 			if err := two.Close(); err != nil {
-				t.Error(err)
+				t.Errorf("Close() = %v, want nil", err)
 			}
 		})
 	}

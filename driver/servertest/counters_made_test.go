@@ -43,7 +43,7 @@ func TestMarkIsOmittedIfItDoesNotFit(t *testing.T) {
 			}
 			var description string
 			if err := plain.QueryRow("SELECT description FROM leaf_alloc").Scan(&description); err != nil || description != "orders" {
-				t.Errorf("%s, sql_mode %s: the description is %q, %v", server.Name, mode, description, err)
+				t.Errorf("%s, sql_mode %s: description = %q, error %v; want orders", server.Name, mode, description, err)
 			}
 		}
 	}

@@ -187,7 +187,7 @@ func TestServerKeepsRowsOfInstaller(t *testing.T) {
 			t.Fatal(err)
 		}
 		if users != "admin,guest,eve,bob,ann,import,last" || tags != "first,second,third" {
-			t.Errorf("%s: users %s, tags %s", server.Name, users, tags)
+			t.Errorf("%s: users = %s, tags = %s; want admin,guest,eve,bob,ann,import,last and first,second,third", server.Name, users, tags)
 		}
 	}
 }
@@ -198,7 +198,7 @@ func TestKeepIgnoresExplicitKeys(t *testing.T) {
 	mustExec(t, leaf, "INSERT INTO t (id, a) VALUES (5000, 1)", "INSERT INTO t (id, a) SELECT 6000, 2 FROM DUAL", "INSERT INTO t (id, a) SELECT id + 1, 3 FROM t WHERE a = 1")
 	var max int64
 	if err := plain.QueryRow("SELECT max_id FROM leaf_alloc").Scan(&max); err != nil || max != 1 {
-		t.Errorf("max_id %d, %v", max, err)
+		t.Errorf("max_id = %d, error %v; want 1", max, err)
 	}
 }
 
@@ -211,7 +211,7 @@ func TestKeepMovesCounterForNearKeysOnly(t *testing.T) {
 		for i, params := range []string{"&leafCreate=true", "&leafCreate=true&leafLastInsertID=result", ""} {
 			leaf := openLeaf(t, dsn, "leafTables=t&leafExplicit=keep"+params)
 			if id := insertID(t, leaf, fmt.Sprintf("INSERT INTO t (a) VALUES (%d)", 10+i)); id < 17 || id > 2000 {
-				t.Errorf("%s: %q: id %d", target.Name, params, id)
+				t.Errorf("%s: %q: LastInsertId() = %d, want 17 to 2000", target.Name, params, id)
 			}
 			mustExec(t, leaf, fmt.Sprintf("INSERT INTO t (id, a) VALUES (%d, %d)", 1<<60+i+1, 20+i))
 			leaf.Close()
@@ -246,7 +246,7 @@ func TestKeyAboveRangeFailsWhileStoreIsAway(t *testing.T) {
 	var fill *driver.FillError
 	var away *segment.UnavailableError
 	if !errors.As(err, &fill) || fill.Key != 50000 || !errors.As(err, &away) || !strings.Contains(err.Error(), "leafExplicit=keep") {
-		t.Errorf("%v", err)
+		t.Errorf("error %v, want a FillError of key 50000 with the hint leafExplicit=keep", err)
 	}
 	if err := server.Restart(); err != nil {
 		t.Fatal(err)
@@ -261,10 +261,10 @@ func TestDuplicateMovesTheCounter(t *testing.T) {
 	mustExec(t, plain, "INSERT INTO t (id, a) VALUES (2, 100), (3, 101), (300, 102)")
 	_, err := leaf.Exec("INSERT INTO t (a) VALUES (1)")
 	if errorNumber(err) != "1062" {
-		t.Fatalf("%v", err)
+		t.Fatalf("error %v, want error 1062", err)
 	}
 	if id := insertID(t, leaf, "INSERT INTO t (a) VALUES (1)"); id != 301 {
-		t.Errorf("id %d", id)
+		t.Errorf("LastInsertId() = %d, want 301", id)
 	}
 }
 
@@ -310,18 +310,18 @@ func TestIDsEndAtHighestValueOfColumn(t *testing.T) {
 				insertID(t, leaf, "INSERT INTO t (id) VALUES (?)", highest-2)
 				insertID(t, leaf, "INSERT INTO t (a) VALUES (1)")
 				if id := insertID(t, leaf, "INSERT INTO t (a) VALUES (2)"); id != highest {
-					t.Errorf("%s: %s: the last id is %d", server.Name, typ, id)
+					t.Errorf("%s: %s: last id = %d, want %d", server.Name, typ, id, highest)
 				}
 				for _, text := range []string{"INSERT INTO t (a) VALUES (3)", "INSERT IGNORE INTO t (a) VALUES (3), (4)", "REPLACE INTO t (a) VALUES (3)",
 					"INSERT INTO t (a) VALUES (3) ON DUPLICATE KEY UPDATE a = 9", "INSERT INTO t (a) SELECT a FROM t"} {
 					var fill *driver.FillError
 					if _, err := leaf.Exec(text); !errors.Is(err, driver.ErrRefused) && !errors.As(err, &fill) {
-						t.Errorf("%s: %s, sql_mode '%s': %s: %v", server.Name, typ, mode, text, err)
+						t.Errorf("%s: %s, sql_mode '%s': %s: error %v, want a refusal or a FillError", server.Name, typ, mode, text, err)
 					}
 				}
 				var n, top int64
 				if err := plain.QueryRow("SELECT COUNT(*), MAX(id) FROM t WHERE COALESCE(a, 0) < 3").Scan(&n, &top); err != nil || n != 3 || top != highest {
-					t.Errorf("%s: %s: %d rows up to %d, %v", server.Name, typ, n, top, err)
+					t.Errorf("%s: %s: %d rows, highest key %d, error %v; want 3 and %d", server.Name, typ, n, top, err, highest)
 				}
 			}
 		}

@@ -23,17 +23,17 @@ func TestUnclearKeysAreRefused(t *testing.T) {
 				_, err := leaf.Exec("INSERT INTO t (id, a) VALUES (?, 1)", arg)
 				var refused *driver.RefusedError
 				if !errors.As(err, &refused) || refused.Column != "id" {
-					t.Errorf("%s, %T %v: %v", target.Name, arg, arg, err)
+					t.Errorf("%s, %T %v: error %v, want a refusal for column id", target.Name, arg, arg, err)
 				}
 			}
 			for _, text := range []string{"''", "'abc'", "0.4", "'0.4'", "1/4", "CONCAT('a', 1)"} {
 				if _, err := leaf.Exec("INSERT INTO t (id, a) VALUES (" + text + ", 1)"); !errors.Is(err, driver.ErrRefused) {
-					t.Errorf("%s, %s: %v", target.Name, text, err)
+					t.Errorf("%s, %s: error %v, want a refusal", target.Name, text, err)
 				}
 			}
 			var n int
 			if err := plain.QueryRow("SELECT COUNT(*) FROM t").Scan(&n); err != nil || n != 0 {
-				t.Errorf("%s: %d rows, %v", target.Name, n, err)
+				t.Errorf("%s: %d rows, error %v; want 0", target.Name, n, err)
 			}
 		}
 	}

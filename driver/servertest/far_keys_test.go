@@ -171,7 +171,7 @@ func TestFarKeyIsStoredWhileStoreIsAway(t *testing.T) {
 			}
 			if db == leaf {
 				if _, err := leaf.Exec("INSERT INTO t (kind) VALUES (1)"); err == nil {
-					t.Errorf("%s: an id was given while the store was away", server.Name)
+					t.Errorf("%s: INSERT while the store is away: no error, want one", server.Name)
 				}
 			}
 		}

@@ -25,7 +25,7 @@ func TestRowAtZeroStartsAtOne(t *testing.T) {
 		_, leaf := open(t, "leafTables=t", allocTable, row("t", maxID, 10), tableT)
 		for want := int64(1); want < 30; want++ {
 			if id := insertID(t, leaf, "INSERT INTO t (a) VALUES (?)", want); id != want {
-				t.Fatalf("a row at %d: id %d instead of %d", maxID, id, want)
+				t.Fatalf("row at %d: LastInsertId() = %d, want %d", maxID, id, want)
 			}
 		}
 	}
@@ -42,7 +42,7 @@ func TestShortProcessUsesFewIDs(t *testing.T) {
 			t.Fatal(err)
 		}
 		if id := insertID(t, leaf, "INSERT INTO t (a) VALUES (?)", start); id != int64(16*start)+1 {
-			t.Errorf("start %d: id %d", start, id)
+			t.Errorf("start %d: LastInsertId() = %d, want %d", start, id, 16*start+1)
 		}
 		if err := leaf.Close(); err != nil {
 			t.Fatal(err)
@@ -50,7 +50,7 @@ func TestShortProcessUsesFewIDs(t *testing.T) {
 	}
 	var maxID int
 	if err := plain.QueryRow("SELECT max_id FROM leaf_alloc").Scan(&maxID); err != nil || maxID != 81 {
-		t.Errorf("5 starts moved the row to %d, %v", maxID, err)
+		t.Errorf("max_id after 5 starts = %d, error %v; want 81", maxID, err)
 	}
 }
 
@@ -76,7 +76,7 @@ func TestLoggerReceivesWarningOfUnreachableStore(t *testing.T) {
 	insertID(t, leaf, "INSERT INTO t (a) VALUES (2), (3), (4), (5), (6)")
 	for begin := time.Now(); !strings.Contains(heard.String(), "the store is down"); time.Sleep(time.Millisecond) {
 		if time.Since(begin) > 30*time.Second {
-			t.Fatal("the log holds ", heard)
+			t.Fatalf("log after 30s: %v, want a warning of the unreachable store", heard)
 		}
 	}
 }
@@ -112,34 +112,34 @@ func TestConnectorAndTablesShareGenerators(t *testing.T) {
 	}
 	defer c.Close()
 	if s := c.Stats().Worker; s == nil || s.Phase != "idle" || s.Worker != -1 || s.Source != "static" || s.Layout != snowflake.Leaf {
-		t.Errorf("worker: %+v", s)
+		t.Errorf("Stats().Worker = %+v, want phase idle of a static source without a worker id", s)
 	}
 	ctx := t.Context()
 	first, err := c.Segment("t").Next(ctx, 2)
 	if err != nil || first != 100 {
-		t.Fatalf("%d, %v", first, err)
+		t.Fatalf("Next() = %d, %v; want 100", first, err)
 	}
 	if id := insertID(t, leaf, "INSERT INTO t (a) VALUES (1)"); id != 102 {
-		t.Errorf("the next row has id %d", id)
+		t.Errorf("LastInsertId() of the next row = %d, want 102", id)
 	}
 	id, err := c.Snowflake().Next(ctx, 1)
 	if p, bad := snowflake.Leaf.Decompose(id); err != nil || bad != nil || p.Worker != 7 {
-		t.Errorf("snowflake %d: %v", id, err)
+		t.Errorf("Next() = %d, %v; want an id of worker 7", id, err)
 	}
 	if s := c.Stats().Worker; s.Phase != "holding" || s.Err != nil {
-		t.Errorf("worker: %+v", s)
+		t.Errorf("Stats().Worker = %+v, want phase holding without an error", s)
 	}
 
 	rows, err := c.Tags(ctx)
 	if err != nil || len(rows) != 2 || rows[0] != (segment.Row{Tag: "Other", MaxID: 5, Step: 1000}) {
-		t.Errorf("%+v, %v", rows, err)
+		t.Errorf("Tags() = %+v, %v; want two rows, the first Other at 5", rows, err)
 	}
 	if r, err := c.Tag(ctx, "oTHER"); err != nil || r != rows[0] {
-		t.Errorf("%+v, %v", r, err)
+		t.Errorf("Tag(oTHER) = %+v, %v; want %+v", r, err, rows[0])
 	}
 	var unknown *segment.UnknownTagError
 	if _, err := c.Tag(ctx, "nosuch"); !errors.As(err, &unknown) {
-		t.Error(err)
+		t.Errorf("Tag(nosuch): error %v, want an UnknownTagError", err)
 	}
 }
 
@@ -152,14 +152,14 @@ func TestSegmentStoreListsNoTags(t *testing.T) {
 	}
 	defer c.Close()
 	if c.Snowflake() != nil || c.Stats().Worker != nil {
-		t.Error("there are snowflakes")
+		t.Errorf("Snowflake() = %v, Stats().Worker = %v; want nil", c.Snowflake(), c.Stats().Worker)
 	}
 	var config *driver.ConfigError
 	if _, err := c.Tags(t.Context()); !errors.As(err, &config) {
-		t.Error(err)
+		t.Errorf("Tags(): error %v, want a ConfigError", err)
 	}
 	if _, err := c.Tag(t.Context(), "t"); !errors.As(err, &config) {
-		t.Error(err)
+		t.Errorf("Tag(t): error %v, want a ConfigError", err)
 	}
 }
 
@@ -176,11 +176,11 @@ func TestSnowflakesAscendOnSharedWorkerID(t *testing.T) {
 		id := insertID(t, db, "INSERT INTO t (a) VALUES (1), (2), (3)")
 		parts, err := snowflake.Leaf.Decompose(id)
 		if err != nil || parts.Worker != 7 || id <= last {
-			t.Errorf("id %d: %+v, %v; the one before was %d", id, parts, err, last)
+			t.Errorf("LastInsertId() = %d of %+v, error %v; want an id of worker 7 above %d", id, parts, err, last)
 		}
 		var n int
 		if err := db.QueryRow("SELECT COUNT(*) FROM t WHERE id BETWEEN ? AND ?", id, id+2).Scan(&n); err != nil || n != 3 {
-			t.Errorf("insert %d: %d consecutive ids, %v", i, n, err)
+			t.Errorf("insert %d: %d rows with consecutive ids, error %v; want 3", i, n, err)
 		}
 		last = id
 	}
@@ -197,7 +197,7 @@ func TestBadSnowflakeOptionsAreRefused(t *testing.T) {
 	} {
 		_, err := sql.Open(driver.Name, "u@tcp(127.0.0.1:1)/d?"+params)
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v; want %q", params, err, want)
+			t.Errorf("%s: error %v, want %q", params, err, want)
 		}
 	}
 }
@@ -209,16 +209,16 @@ func TestStagedSnowflakesFailBeforeRowsAreStored(t *testing.T) {
 		_, leaf := openOn(t, target.Database(t), fmt.Sprintf("leafTables=t:id:snowflake&leafWorker=static(%d)&leafState=", 21+i)+url.QueryEscape(t.TempDir())+"&leafNewRegistry=true",
 			append([]string{"CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)"}, seedSource(4097)...)...)
 		if _, err := leaf.Exec("INSERT INTO t (a) SELECT a FROM src LIMIT 4096"); err != nil {
-			t.Errorf("%s: %v", target.Name, err)
+			t.Errorf("%s: INSERT of 4096 rows: error %v, want none", target.Name, err)
 		}
 		_, err := leaf.Exec("INSERT INTO t (a) SELECT a FROM src")
 		var fill *driver.FillError
 		if !errors.As(err, &fill) || fill.Rows != 4097 {
-			t.Errorf("%s: %v, want a FillError of 4097 rows", target.Name, err)
+			t.Errorf("%s: error %v, want a FillError of 4097 rows", target.Name, err)
 		}
 		var n int
 		if err := leaf.QueryRow("SELECT COUNT(*) FROM t").Scan(&n); err != nil || n != 4096 {
-			t.Errorf("%s: %d rows, %v", target.Name, n, err)
+			t.Errorf("%s: %d rows, error %v; want 4096", target.Name, n, err)
 		}
 		healthyState(t, leaf)
 	}

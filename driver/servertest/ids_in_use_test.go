@@ -62,7 +62,7 @@ func TestPoolOpenedAfterRollbackIssuesNoUsedID(t *testing.T) {
 					}
 				}
 				if rows[0] != rows[1] {
-					t.Errorf("%s instead of %s", rows[1], rows[0])
+					t.Errorf("rows = %s, want %s", rows[1], rows[0])
 				}
 			})
 		}

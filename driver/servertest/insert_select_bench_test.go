@@ -90,6 +90,6 @@ func benchStaged(b *testing.B, target mysqltest.Target, text string, rows int, t
 	b.ReportMetric(float64(leaf)/float64(plain), "leaf/plain")
 	var n int
 	if err := sides[1].QueryRow("SELECT COUNT(*) - COUNT(DISTINCT id) + SUM(id < 1) FROM t").Scan(&n); err != nil || n != 0 {
-		b.Errorf("%d rows without an id of their own, %v", n, err)
+		b.Errorf("%d rows without a unique id, error %v; want 0", n, err)
 	}
 }

@@ -76,22 +76,22 @@ func (f *fates) check(t *testing.T, plain *sql.DB) {
 		}
 		stored[k] = true
 		if n != callRows || high-low != callRows-1 {
-			t.Errorf("call %d is stored in part: %d rows, ids %d to %d", k, n, low, high)
+			t.Errorf("call %d stored %d rows with ids %d to %d, want %d rows with consecutive ids, or none", k, n, low, high, callRows)
 		}
 	}
 	count := map[string]int{}
 	for k, fate := range f.of {
 		switch {
 		case fate == said && !stored[k]:
-			t.Errorf("call %d was told that its rows are stored, and they are not", k)
+			t.Errorf("call %d reported success, want an error, since its rows are not stored", k)
 		case fate == failed && stored[k]:
-			t.Errorf("call %d was told that its rows are not stored, and they are", k)
+			t.Errorf("call %d reported a failure, want success, since its rows are stored", k)
 		}
 		count[fmt.Sprintf("%s, stored %v", [...]string{"cut", "ok", "error"}[fate], stored[k])]++
 	}
 	t.Log(count)
 	if len(f.wrong) > 0 {
-		t.Errorf("%d times %v", len(f.wrong), f.wrong[0])
+		t.Errorf("%d wrong outcomes, want 0; the first: %v", len(f.wrong), f.wrong[0])
 	}
 }
 
@@ -110,18 +110,18 @@ func healthy(t *testing.T, db *sql.DB, conns int) {
 	for _, c := range all {
 		var auto int
 		if err := c.QueryRowContext(context.Background(), "SELECT @@autocommit").Scan(&auto); err != nil || auto != 1 {
-			t.Errorf("a connection of the pool has autocommit %d, %v", auto, err)
+			t.Errorf("autocommit of a pooled connection = %d, error %v; want 1", auto, err)
 		}
 		for _, text := range []string{"SAVEPOINT here", "ROLLBACK TO SAVEPOINT here"} {
 			if _, err := c.ExecContext(context.Background(), text); err == nil && text != "SAVEPOINT here" {
-				t.Error("a connection of the pool is in a transaction")
+				t.Error("a pooled connection is in a transaction, want none")
 			}
 		}
 		if err := c.QueryRowContext(context.Background(), "SELECT 1 FROM leafsql_stage LIMIT 1").Err(); err == nil {
-			t.Error("a connection of the pool has a stage left")
+			t.Error("a pooled connection still has a staging table, want none")
 		}
 		if _, err := c.ExecContext(context.Background(), "INSERT INTO t (a) SELECT -1 FROM src LIMIT 0"); err != nil {
-			t.Errorf("a connection of the pool cannot stage: %v", err)
+			t.Errorf("staged INSERT on a pooled connection: error %v, want none", err)
 		}
 	}
 }
@@ -332,7 +332,7 @@ func TestStagedDeadlockStoresNothing(t *testing.T) {
 						case isNumber(err, 1213, 1205, 1020):
 							deadlocks.Add(1)
 						default:
-							t.Errorf("worker %d: %v", w, err)
+							t.Errorf("worker %d: error %v, want none or a deadlock", w, err)
 						}
 					}
 				})
@@ -340,7 +340,7 @@ func TestStagedDeadlockStoresNothing(t *testing.T) {
 			wg.Wait()
 			var n, distinct int
 			if err := plain.QueryRow("SELECT COUNT(*), COUNT(DISTINCT a) FROM t").Scan(&n, &distinct); err != nil || n != distinct {
-				t.Errorf("%d rows for %d values, %v", n, distinct, err)
+				t.Errorf("%d rows with %d different values, error %v; want equal numbers", n, distinct, err)
 			}
 			t.Logf("%d ok, %d deadlocks, %d rows", ok.Load(), deadlocks.Load(), n)
 			healthy(t, leaf, workers)

@@ -29,7 +29,7 @@ func TestFailedKeyMovesNothing(t *testing.T) {
 			db := map[bool]*sql.DB{true: plain, false: leaf}[name == "mysql"]
 			for _, text := range keysThatFail {
 				if res, err := db.Exec(text); err == nil {
-					t.Errorf("%s, %s: %s: %v", target.Name, name, text, res)
+					t.Errorf("%s, %s: %s: result %v, want an error", target.Name, name, text, res)
 				}
 			}
 			if _, err := db.Exec("INSERT INTO t (a) SELECT a FROM s"); err != nil {
@@ -37,7 +37,7 @@ func TestFailedKeyMovesNothing(t *testing.T) {
 			}
 			var highest int64
 			if err := plain.QueryRow("SELECT MAX(id) FROM t").Scan(&highest); err != nil || highest > generatedFrom+10 {
-				t.Errorf("%s, %s: the highest key is %d, %v", target.Name, name, highest, err)
+				t.Errorf("%s, %s: highest key = %d, error %v; want at most %d", target.Name, name, highest, err, generatedFrom+10)
 			}
 			if _, err := db.Exec("INSERT INTO t (id, a) SELECT 5000000000000, 51 FROM s LIMIT 1"); err != nil {
 				t.Fatal(err)
@@ -46,7 +46,7 @@ func TestFailedKeyMovesNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 			if err := plain.QueryRow("SELECT id FROM t WHERE a = 52").Scan(&highest); err != nil || highest <= 5000000000000 {
-				t.Errorf("%s, %s: behind a key that was stored the next is %d, %v", target.Name, name, highest, err)
+				t.Errorf("%s, %s: key after a stored far key = %d, error %v; want more than 5000000000000", target.Name, name, highest, err)
 			}
 		}
 	}
@@ -74,7 +74,7 @@ func TestStagedErrorsNameTheTarget(t *testing.T) {
 		}
 		for i, text := range texts {
 			if told[0][i] != told[1][i] {
-				t.Errorf("%s: %s\n\t%s\n\twant %s", target.Name, text, told[1][i], told[0][i])
+				t.Errorf("%s: %s\n\tgot %s\n\twant %s", target.Name, text, told[1][i], told[0][i])
 			}
 		}
 	}

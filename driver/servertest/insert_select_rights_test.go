@@ -94,7 +94,7 @@ func TestStagingNeedsFewRights(t *testing.T) {
 						t.Fatal(err)
 					}
 					if _, err := leaf.Exec(text); err != nil {
-						t.Errorf("%s: %v", text, err)
+						t.Errorf("%s: error %v, want none", text, err)
 					}
 				}
 				same()
@@ -102,7 +102,7 @@ func TestStagingNeedsFewRights(t *testing.T) {
 					t.Fatal(err)
 				}
 				if _, err := leaf.Exec("INSERT INTO t (id, a, d, n) VALUES (NULL, 30, 2, DEFAULT)"); err != nil {
-					t.Error(err)
+					t.Errorf("INSERT VALUES: error %v, want none", err)
 				}
 				same()
 			})
@@ -119,7 +119,7 @@ func TestStagingNeedsFewRights(t *testing.T) {
 			_, leaf := account(t, target, "INSERT, SELECT ON DB.t")
 			refused(t, leaf, "GRANT CREATE TEMPORARY TABLES ON `leafsql_", "INSERT INTO t (a) SELECT a FROM s")
 			if _, err := leaf.Exec("INSERT INTO t (a) SELECT 5 FROM DUAL WHERE NOT EXISTS (SELECT 1 FROM s WHERE a = 5)"); err != nil {
-				t.Errorf("a select without a table needs no stage: %v", err)
+				t.Errorf("SELECT without a table: error %v, want none, since it needs no staging table", err)
 			}
 			healthyState(t, leaf)
 		})
@@ -150,10 +150,10 @@ func healthyState(t *testing.T, db *sql.DB) {
 	t.Helper()
 	var auto int
 	if err := db.QueryRow("SELECT @@autocommit").Scan(&auto); err != nil || auto != 1 {
-		t.Errorf("autocommit is %d, %v", auto, err)
+		t.Errorf("autocommit = %d, error %v; want 1", auto, err)
 	}
 	if _, err := db.Exec("ROLLBACK TO SAVEPOINT leafsql_savepoint"); !isNumber(err, 1305) {
-		t.Errorf("a transaction is open: %v", err)
+		t.Errorf("ROLLBACK TO SAVEPOINT: error %v, want error 1305, since no transaction is open", err)
 	}
 }
 
@@ -182,7 +182,7 @@ func TestStagingWorksOnLoggingServer(t *testing.T) {
 				return
 			}
 			if id := insertID(t, leaf, text); id != generatedFrom {
-				t.Errorf("id %d", id)
+				t.Errorf("LastInsertId() = %d, want %d", id, generatedFrom)
 			}
 			count(2)
 			tx, err := leaf.Begin()
@@ -190,7 +190,7 @@ func TestStagingWorksOnLoggingServer(t *testing.T) {
 				t.Fatal(err)
 			}
 			if _, err = tx.Exec(text); err != nil {
-				t.Error(err)
+				t.Errorf("%s in a transaction: error %v, want none", text, err)
 			}
 			tx.Rollback()
 			count(2)
@@ -204,7 +204,7 @@ func TestStagingWorksOnLoggingServer(t *testing.T) {
 			}
 			exec("SET GLOBAL read_only = 1")
 			if _, err := leaf.Exec(text); !isNumber(err, 1290) {
-				t.Errorf("read-only: %v, want error 1290", err)
+				t.Errorf("read-only server: error %v, want error 1290", err)
 			}
 			healthyState(t, leaf)
 			exec("SET GLOBAL read_only = 0")
@@ -224,16 +224,16 @@ func TestStagingWorksOnLoggingServer(t *testing.T) {
 				}
 				select {
 				case err := <-done:
-					t.Fatalf("the copy is over: %v", err)
+					t.Fatalf("the copy ended before the server became read-only: error %v", err)
 				default:
 				}
 				if time.Now().After(deadline) {
-					t.Fatal("the copy does not run")
+					t.Fatal("the copy did not begin before the deadline")
 				}
 			}
 			exec("SET GLOBAL read_only = 1")
 			if err = <-done; err != nil && !isNumber(err, 1290) {
-				t.Errorf("made read-only: %v, want error 1290", err)
+				t.Errorf("server made read-only during the copy: error %v, want error 1290", err)
 			}
 			t.Logf("made read-only before the commit: %v", err)
 			exec("SET GLOBAL read_only = 0")
@@ -262,14 +262,14 @@ func TestTooManyColumnsAreRefusedBeforeStaging(t *testing.T) {
 		_, leaf := openOn(t, target.Database(t), "leafTables=t", allocTable, row("t", generatedFrom, 1000),
 			"CREATE TABLE t ("+definitions+"id BIGINT PRIMARY KEY)", "CREATE TABLE s ("+strings.TrimSuffix(definitions, ", ")+")", "INSERT INTO s (c0) VALUES (1), (2)")
 		if id := insertID(t, leaf, "INSERT INTO t ("+list(1000)+") SELECT "+list(1000)+" FROM s"); id != generatedFrom {
-			t.Errorf("%s: id %d", target.Name, id)
+			t.Errorf("%s: LastInsertId() = %d, want %d", target.Name, id, generatedFrom)
 		}
 		if _, err := leaf.Exec("INSERT INTO t SELECT s.*, NULL FROM s"); err != nil && !errors.Is(err, driver.ErrRefused) {
-			t.Errorf("%s: %v is no refusal", target.Name, err)
+			t.Errorf("%s: error %v, want none or a refusal", target.Name, err)
 		}
 		var n, distinct int
 		if err := leaf.QueryRow("SELECT COUNT(*), COUNT(DISTINCT id) FROM t").Scan(&n, &distinct); err != nil || n != 2 && n != 4 || distinct != n {
-			t.Errorf("%s: %d rows, %d ids, %v", target.Name, n, distinct, err)
+			t.Errorf("%s: %d rows with %d ids, error %v; want 2 or 4 rows with different ids", target.Name, n, distinct, err)
 		}
 		healthyState(t, leaf)
 	}

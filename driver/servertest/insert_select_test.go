@@ -63,16 +63,16 @@ func TestInsertSelect(t *testing.T) {
 					affected, _ := res.RowsAffected()
 					id, _ := res.LastInsertId()
 					if int(affected) != tt.rows || (id == 1000) != (tt.rows > 0) {
-						t.Errorf("affected %d, LastInsertId %d", affected, id)
+						t.Errorf("RowsAffected() = %d, LastInsertId() = %d; want %d, and id 1000 if rows are stored", affected, id, tt.rows)
 					}
 					var rows, top int
 					if err := leaf.QueryRow("SELECT COUNT(*), COALESCE(MAX(id), 999) FROM t WHERE id >= 1000").Scan(&rows, &top); err != nil || rows != tt.rows || top != 999+rows {
-						t.Errorf("%d rows up to id %d, %v", rows, top, err)
+						t.Errorf("%d rows, highest id %d, error %v; want %d rows from id 1000", rows, top, err, tt.rows)
 					}
 					if tt.name == "ordered" {
 						var wrong int
 						if err := leaf.QueryRow("SELECT COUNT(*) FROM t WHERE id + a <> 1000 + ?", n).Scan(&wrong); err != nil || wrong != 0 {
-							t.Errorf("%d ids do not follow ORDER BY, %v", wrong, err)
+							t.Errorf("%d ids do not follow ORDER BY, error %v; want 0", wrong, err)
 						}
 					}
 				})
@@ -117,7 +117,7 @@ func TestInsertSelectFillsRowsThatAppear(t *testing.T) {
 				}
 				var unfilled int
 				if err := plain.QueryRow("SELECT COUNT(*), SUM(id < 1000) FROM t").Scan(&n, &unfilled); err != nil || unfilled != 0 || n < 20 {
-					t.Errorf("%d rows, %d without a key of leafsql's, %v", n, unfilled, err)
+					t.Errorf("%d rows, %d of them without a generated key, error %v; want at least 20 and 0", n, unfilled, err)
 				}
 			})
 		}
@@ -146,7 +146,7 @@ func TestStagedStatementsRefused(t *testing.T) {
 		}
 		var n, auto int
 		if err := leaf.QueryRow("SELECT (SELECT COUNT(*) FROM t), @@autocommit").Scan(&n, &auto); err != nil || n != 0 || auto != 1 {
-			t.Errorf("%s: %d rows, autocommit %d, %v", server.Name, n, auto, err)
+			t.Errorf("%s: %d rows, autocommit = %d, error %v; want 0 rows, autocommit = 1", server.Name, n, auto, err)
 		}
 	}
 }
@@ -159,11 +159,11 @@ func TestIDsFollowOrderOfSelectInParentheses(t *testing.T) {
 		const text = "INSERT INTO t (a) ((SELECT a FROM src ORDER BY a DESC))"
 		if _, err := leaf.Exec(text); err != nil {
 			notOnThisVersion(t, text, err)
-			t.Error(err)
+			t.Errorf("%s: error %v, want none", text, err)
 		}
 		var list string
 		if err := plain.QueryRow("SELECT GROUP_CONCAT(a ORDER BY id) FROM t").Scan(&list); err != nil || list != "4,3,2,1" {
-			t.Errorf("%s: %s, %v", server.Name, list, err)
+			t.Errorf("%s: values in the order of ids = %s, error %v; want 4,3,2,1", server.Name, list, err)
 		}
 	}
 }
@@ -174,7 +174,7 @@ func TestOffsetWithoutLimitWorks(t *testing.T) {
 	server.SkipUnless(t, "OFFSET … ROWS", 100600, 0)
 	_, leaf := openOn(t, server.Database(t), "leafTables=t", allocTable, row("t", notByUs, 1000), tableT, "CREATE TABLE src (a INT)", "INSERT INTO src VALUES (1), (2), (3)")
 	if id := insertID(t, leaf, "INSERT INTO t (a) SELECT a FROM src ORDER BY a OFFSET 1 ROWS"); id != notByUs {
-		t.Errorf("id %d", id)
+		t.Errorf("LastInsertId() = %d, want %d", id, notByUs)
 	}
 }
 
@@ -203,7 +203,7 @@ func TestApplicationTableNamedLikeStageKeepsRows(t *testing.T) {
 				t.Fatal(err)
 			}
 			if res, err := conn.ExecContext(t.Context(), staged); err != nil {
-				t.Error(err)
+				t.Errorf("%s: error %v, want none", staged, err)
 			} else if n, _ := res.RowsAffected(); n != 2 {
 				t.Errorf("%s: %d rows, want 2", staged, n)
 			}

@@ -55,26 +55,26 @@ func TestInspectReportsWhatStatementsFind(t *testing.T) {
 				t.Errorf("tables\n got %v\nwant %v", got, want)
 			}
 			if fmt.Sprint(i.Missing) != "[nosuch]" {
-				t.Errorf("missing: %v", i.Missing)
+				t.Errorf("Missing = %v, want [nosuch]", i.Missing)
 			}
 			for _, info := range i.Tables {
 				var unfit *driver.RefusedError
 				if (info.Table == "pairs") != errors.As(info.Err, &unfit) {
-					t.Errorf("%s: %v", info.Table, info.Err)
+					t.Errorf("%s: error %v, want one for the table pairs only", info.Table, info.Err)
 				}
 			}
 			if i.MariaDB != (target.Name == "mariadb") || i.Version < 50000 {
-				t.Errorf("version %d of MariaDB %v", i.Version, i.MariaDB)
+				t.Errorf("Version = %d, MariaDB = %v; want the version of %s", i.Version, i.MariaDB, target.Name)
 			}
 
 			db := i.Tables[0].Database
 			auto := inspected(t, dsn, "orders", db+".order_1", "order_text", "nosuch")
 			if len(auto.Tables) != 2 || fmt.Sprint(auto.Missing) != "[nosuch order_text]" {
-				t.Errorf("auto: %+v, missing %v", auto.Tables, auto.Missing)
+				t.Errorf("tables without rules = %+v, missing %v; want two tables, missing [nosuch order_text]", auto.Tables, auto.Missing)
 			}
 			body := inspect.Program{Database: db, Body: "BEGIN INSERT INTO orders (a) VALUES (1); INSERT INTO other VALUES (); REPLACE `" + db + "`.`order_1` VALUES (1, 1); END"}
 			if got := i.Writes(body); !reflect.DeepEqual(got, []string{db + ".orders", db + ".order_1"}) {
-				t.Errorf("a body writes %v", got)
+				t.Errorf("Writes() = %v, want orders and order_1", got)
 			}
 		})
 	}
@@ -104,7 +104,7 @@ func TestInspectAgreesWithInserts(t *testing.T) {
 	for _, info := range inspected(t, dsn+"?leafTables=pairs,wide:id").Tables {
 		_, err := leaf.Exec("INSERT INTO " + info.Table + " VALUES ()")
 		if err == nil || info.Err == nil || err.Error() != info.Err.Error() {
-			t.Errorf("%s:\n%v\n%v", info.Table, err, info.Err)
+			t.Errorf("%s: error of INSERT and of inspection differ, want the same:\n%v\n%v", info.Table, err, info.Err)
 		}
 	}
 	var n int
@@ -116,6 +116,6 @@ func TestInspectAgreesWithInserts(t *testing.T) {
 		defer db.Close()
 		return db.QueryRow("SELECT SUM(max_id) FROM leaf_alloc").Scan(&n)
 	}(); err != nil || n != 2 {
-		t.Errorf("max_id add up to %d, %v: an id was taken", n, err)
+		t.Errorf("sum of max_id = %d, error %v; want 2, since no id was drawn", n, err)
 	}
 }

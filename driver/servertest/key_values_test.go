@@ -412,11 +412,11 @@ func TestNonzeroValueIsKey(t *testing.T) {
 			plain, leaf := openOn(t, server.Database(t), "leafTables=t", allocTable, row("t", notByUs, 1000), "CREATE TABLE t (id "+typ+" PRIMARY KEY, a INT)")
 			for i, key := range keys {
 				if _, err := leaf.Exec("INSERT INTO t (id, a) VALUES (?, ?)", key, i); err != nil {
-					t.Error(err)
+					t.Errorf("INSERT of key %v: error %v, want none", key, err)
 				}
 				var got string
 				if err := plain.QueryRow("SELECT id FROM t WHERE a = ?", i).Scan(&got); err != nil || got != fmt.Sprint(key) {
-					t.Errorf("%s, %s: key %v became %s, %v", server.Name, typ, key, got, err)
+					t.Errorf("%s, %s: stored key = %s, error %v; want %v", server.Name, typ, got, err, key)
 				}
 			}
 		}

@@ -133,7 +133,7 @@ func (r regression) run(t *testing.T, server mysqltest.Target) {
 		}
 		ours := slices.ContainsFunc(ids, func(g driver.GeneratedIDs) bool { return id >= g.First && id < g.First+int64(g.N) })
 		if !ours {
-			t.Errorf("row a=%d has key %d, which the server made", a.Int64, id)
+			t.Errorf("row a=%d has key %d of the server, want a key of leafsql", a.Int64, id)
 		}
 	}
 }

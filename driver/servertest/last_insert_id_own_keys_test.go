@@ -97,7 +97,7 @@ func TestExplicitKeysKeepLastInsertID(t *testing.T) {
 						want = 0
 					}
 					if id, inSQL := broughtID(t, leaf, tt.text, prepared, tt.args); id != want || inSQL != wantSQL {
-						t.Errorf("%s%s, prepared %t: %s %v: LastInsertId %d, SQL's %d; want %d, %d", server.Name, params, prepared, tt.text, tt.args, id, inSQL, want, wantSQL)
+						t.Errorf("%s%s, prepared %t: %s %v: LastInsertId() = %d, LAST_INSERT_ID() = %d; want %d and %d", server.Name, params, prepared, tt.text, tt.args, id, inSQL, want, wantSQL)
 					}
 				}
 			}
@@ -144,7 +144,7 @@ func TestLastInsertIDIsNeverChangedKey(t *testing.T) {
 				args = []any{300, 1}
 			}
 			if id, _ := broughtID(t, tiny, text, false, args); id != 0 {
-				t.Errorf("%s: %s: LastInsertId %d of a row whose key is 127", server.Name, text, id)
+				t.Errorf("%s: %s: LastInsertId() = %d, want 0, since the server changed the key to 127", server.Name, text, id)
 			}
 		}
 		triggered := openBrought(t, driver.Name, server.Database(t), "BIGINT NOT NULL", "&leafTables=t&leafCreate=true")
@@ -152,12 +152,12 @@ func TestLastInsertIDIsNeverChangedKey(t *testing.T) {
 			t.Fatal(err)
 		}
 		if id, _ := broughtID(t, triggered, "INSERT INTO t (id, v) VALUES (50, 1)", false, nil); id != 0 {
-			t.Errorf("%s: LastInsertId %d of row 51", server.Name, id)
+			t.Errorf("%s: LastInsertId() = %d, want 0, since a trigger changed the key to 51", server.Name, id)
 		}
 		for _, key := range []string{"BIGINT NOT NULL", "BIGINT NOT NULL AUTO_INCREMENT"} {
 			found := openBrought(t, driver.Name, server.Database(t), key, "&leafTables=t&leafCreate=true&clientFoundRows=true")
 			if id, _ := broughtID(t, found, "INSERT INTO t (id, v) VALUES (60, 10) ON DUPLICATE KEY UPDATE v = v", false, nil); id != 0 {
-				t.Errorf("%s, %s: LastInsertId %d of row 1", server.Name, key, id)
+				t.Errorf("%s, %s: LastInsertId() = %d, want 0, since row 1 was found", server.Name, key, id)
 			}
 		}
 	}

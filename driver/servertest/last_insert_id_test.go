@@ -23,7 +23,7 @@ func TestUpsertReturnsNoUnusedID(t *testing.T) {
 				id := insertID(t, leaf, tt.text, b)
 				var n int
 				if err := plain.QueryRow("SELECT COUNT(*) FROM t WHERE id = ?", fmt.Sprint(id)).Scan(&n); err != nil || id != 0 && n == 0 {
-					t.Errorf("%s, %s: LastInsertId %d is no row, %v", server.Name, tt.text, id, err)
+					t.Errorf("%s, %s: LastInsertId() = %d, error %v; want 0 or the id of a row", server.Name, tt.text, id, err)
 				}
 			}
 		}
@@ -36,7 +36,7 @@ func TestOnlyResultReturnsIDAfterCall(t *testing.T) {
 		_, leaf := openOn(t, server.Database(t), "leafTables=t&leafLastInsertID=result"+withMult, allocTable, row("t", notByUs, 1000), tableT,
 			"CREATE PROCEDURE p() BEGIN SELECT 1; SELECT 2; END")
 		if id := insertID(t, leaf, "CALL p(); INSERT INTO t (a) VALUES (1)"); id != notByUs {
-			t.Errorf("%s: id %d", server.Name, id)
+			t.Errorf("%s: LastInsertId() = %d, want %d", server.Name, id, notByUs)
 		}
 	}
 }
@@ -47,7 +47,7 @@ func TestMarkOfApplicationReturnsIDOfExistingRow(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		_, leaf := openOn(t, server.Database(t), "leafTables=t&leafLastInsertID=result", allocTable, row("t", notByUs, 1000), tableT, "INSERT INTO t VALUES (7, 1, 'x')")
 		if id := insertID(t, leaf, "INSERT INTO t (a, b) VALUES (1, 'y') ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id), b = VALUES(b)"); id != 7 {
-			t.Errorf("%s: id %d", server.Name, id)
+			t.Errorf("%s: LastInsertId() = %d, want 7", server.Name, id)
 		}
 	}
 }
@@ -65,11 +65,11 @@ func TestReturningThatReadsLastIDIsRefused(t *testing.T) {
 		for _, text := range []string{"INSERT INTO t (a) VALUES (1) RETURNING id, LAST_INSERT_ID()", "INSERT INTO t (id, a) VALUES (NULL, LAST_INSERT_ID()) RETURNING id"} {
 			var id, said int64
 			if err := leaf.QueryRow(text).Scan(&id, &said); !errors.Is(err, driver.ErrRefused) {
-				t.Errorf("%s: %v, not refused", text, err)
+				t.Errorf("%s: error %v, want a refusal", text, err)
 			}
 			id = insertID(t, leaf, text)
 			if err := leaf.QueryRow("SELECT LAST_INSERT_ID()").Scan(&said); err != nil || said != id {
-				t.Errorf("LAST_INSERT_ID() is %d after id %d, %v", said, id, err)
+				t.Errorf("LAST_INSERT_ID() = %d, error %v; want %d", said, err, id)
 			}
 		}
 	}

@@ -77,7 +77,7 @@ func (p *inserting) worker() int {
 	fmt.Fprintln(p.in)
 	line, err := p.out.ReadString('\n')
 	if err != nil {
-		p.t.Fatalf("the process ended: %v", err)
+		p.t.Fatalf("the process ended with error %v, want a running process", err)
 	}
 	id, err := strconv.ParseInt(strings.TrimSpace(line), 10, 64)
 	if err != nil {
@@ -112,30 +112,30 @@ func TestLeafWorkerTableLeasesWorkerIDs(t *testing.T) {
 			}
 			own := int(parts.Worker)
 			if stats, err := driver.StatsOf(leaf); err != nil || stats.Worker == nil || stats.Worker.Source != "mysql" {
-				t.Errorf("statistics %+v, %v: the source is mysql", stats.Worker, err)
+				t.Errorf("StatsOf().Worker = %+v, error %v; want source mysql", stats.Worker, err)
 			}
 			var held int
 			if err := plain.QueryRow("SELECT worker_id FROM leaf_worker WHERE worker_id >= 0 AND NOT free").Scan(&held); err != nil || held != own {
-				t.Errorf("worker id %d, leaf_worker says %d, %v", own, held, err)
+				t.Errorf("worker id in leaf_worker = %d, error %v; want %d", held, err, own)
 			}
 			one, two := startInserter(t, dsn+"?"+params), startInserter(t, dsn+"?"+params)
 			a, b := one.worker(), two.worker()
 			if a == b || a == own || b == own {
-				t.Errorf("worker ids %d, %d and %d of three processes", own, a, b)
+				t.Errorf("worker ids of three processes = %d, %d and %d, want different ones", own, a, b)
 			}
 			one.stop()
 			again := startInserter(t, dsn+"?leafTables=t::snowflake")
 			if c := again.worker(); c != a {
-				t.Errorf("worker id %d after a restart, %d before", c, a)
+				t.Errorf("worker id after a restart = %d, want %d", c, a)
 			}
 			if b != two.worker() {
-				t.Error("the other process has another worker id")
+				t.Errorf("worker id of the other process is not %d any more, want no change", b)
 			}
 			again.stop()
 			two.stop()
 			var n int
 			if err := plain.QueryRow("SELECT COUNT(*) FROM leaf_worker WHERE NOT free").Scan(&n); err != nil || n != 1 {
-				t.Errorf("%d worker ids are held, %v", n, err)
+				t.Errorf("%d worker ids are in use, error %v; want 1", n, err)
 			}
 		})
 	}
@@ -155,7 +155,7 @@ func TestPoolsShareLeafWorkerLease(t *testing.T) {
 		t.Helper()
 		var n int
 		if err := plain.QueryRow("SELECT COUNT(*) FROM leaf_worker WHERE NOT free").Scan(&n); err != nil || n != 1+want {
-			t.Errorf("%d worker ids are held, want %d, %v", n-1, want, err)
+			t.Errorf("%d worker ids are in use, want %d; error %v", n-1, want, err)
 		}
 	}
 	plain.Exec("UPDATE leaf_worker SET free = FALSE WHERE worker_id = -1") // held counts this row
@@ -172,7 +172,7 @@ func TestMissingLeafWorkerErrorHasHint(t *testing.T) {
 	_, leaf := open(t, "leafTables=t::snowflake", "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
 	_, err := leaf.Exec("INSERT INTO t (a) VALUES (1)")
 	if err == nil || !strings.Contains(err.Error(), "add leafCreate=true") {
-		t.Errorf("without a table: %v", err)
+		t.Errorf("error without leaf_worker = %v, want the hint add leafCreate=true", err)
 	}
 	for params, want := range map[string]string{
 		"leafTables=t::snowflake&leafWorker=mysql(h:3306)":               "takes no address",
@@ -180,7 +180,7 @@ func TestMissingLeafWorkerErrorHasHint(t *testing.T) {
 	} {
 		_, err := sql.Open(driver.Name, "u@tcp(127.0.0.1:1)/d?"+params)
 		if _, ok := errors.AsType[*driver.ConfigError](err); !ok || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", params, err)
+			t.Errorf("%s: error %v, want a ConfigError with %q", params, err, want)
 		}
 	}
 }
@@ -222,10 +222,10 @@ func TestLeafWorkerIsNextToLeafAlloc(t *testing.T) {
 		s := c.Worker()
 		var nonces int
 		if err := plain.QueryRow("SELECT COUNT(*) FROM "+change.where+"leaf_worker WHERE worker_id = ? AND NOT free", s.Worker).Scan(&nonces); err != nil || nonces != 1 || s.Phase != "holding" {
-			t.Errorf("%+v: %d rows, %v", s, nonces, err)
+			t.Errorf("%+v: %d rows in leaf_worker, error %v; want 1 and phase holding", s, nonces, err)
 		}
 		if !strings.Contains(s.Registry, "leaf_worker") || strings.Contains(s.Registry, "root") {
-			t.Errorf("named %q", s.Registry)
+			t.Errorf("Registry = %q, want leaf_worker without the user", s.Registry)
 		}
 		db.Close()
 	}

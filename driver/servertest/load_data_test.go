@@ -162,12 +162,12 @@ func TestLoadDataQueryReturnsNoRows(t *testing.T) {
 				t.Fatalf("%s: %v", target.Name, err)
 			}
 			if rows.Next() || rows.Err() != nil || rows.Close() != nil {
-				t.Errorf("%s: %q answers with a row, or %v", target.Name, content, rows.Err())
+				t.Errorf("%s: %q returned a row or error %v, want neither", target.Name, content, rows.Err())
 			}
 		}
 		var n int
 		if err := plain.QueryRow("SELECT COUNT(*) FROM t WHERE id >= 100").Scan(&n); err != nil || n != 2 {
-			t.Errorf("%s: %d rows, %v", target.Name, n, err)
+			t.Errorf("%s: %d rows, error %v; want 2", target.Name, n, err)
 		}
 	}
 }
@@ -184,12 +184,12 @@ func TestUnreadableLoadIsRefused(t *testing.T) {
 			"LOAD DATA LOCAL INFILE '%s' INTO TABLE t ()", "LOAD XML LOCAL INFILE '%s' INTO TABLE t"} {
 			var refused *driver.RefusedError
 			if _, err := leaf.Exec(fmt.Sprintf(text, file)); !errors.As(err, &refused) || refused.Fix == "" {
-				t.Errorf("%s, %s: %v", target.Name, text, err)
+				t.Errorf("%s, %s: error %v, want a RefusedError with Fix", target.Name, text, err)
 			}
 		}
 		var n int
 		if err := plain.QueryRow("SELECT COUNT(*) FROM t").Scan(&n); err != nil || n != 0 {
-			t.Errorf("%s: %d rows, %v", target.Name, n, err)
+			t.Errorf("%s: %d rows, error %v; want 0", target.Name, n, err)
 		}
 	}
 }

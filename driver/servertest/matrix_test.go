@@ -103,7 +103,7 @@ func observe(t *testing.T, db *sql.DB, m mode, s step) seen {
 	if err != nil {
 		var me *mysql.MySQLError
 		if !errors.As(err, &me) {
-			t.Errorf("%s: %v is not the server's error", s.sql, err)
+			t.Errorf("%s: error %v, want an error of the server", s.sql, err)
 		}
 		o.err = ownNumber.ReplaceAllString(err.Error(), "N")
 		return o
@@ -111,7 +111,7 @@ func observe(t *testing.T, db *sql.DB, m mode, s step) seen {
 	o.affected, _ = res.RowsAffected()
 	id, err := res.LastInsertId()
 	if err != nil {
-		t.Errorf("%s: LastInsertId: %v", s.sql, err)
+		t.Errorf("%s: LastInsertId(): error %v, want none", s.sql, err)
 	}
 	var sqlID int64
 	if err := db.QueryRow("SELECT LAST_INSERT_ID()").Scan(&sqlID); err != nil {

@@ -38,7 +38,7 @@ func TestRulesApplyToDatabaseInUse(t *testing.T) {
 				}
 				var above int
 				if err := plain.QueryRow("SELECT COUNT(*) FROM " + one + ".t WHERE id > 100 AND a > 3").Scan(&above); err != nil || above != 2 {
-					t.Errorf("%s: %d ids are above the explicit key, %v", tt.params, above, err)
+					t.Errorf("%s: %d ids above the explicit key, error %v; want 2", tt.params, above, err)
 				}
 				stats, err := driver.StatsOf(leaf)
 				if err != nil {
@@ -71,12 +71,12 @@ func TestWithoutCounterOnlyFilledInsertsFail(t *testing.T) {
 					err := refused(t, leaf, "leafAllocTable=DATABASE.leaf_alloc", text)
 					var refusal *driver.RefusedError
 					if !errors.As(err, &refusal) || refusal.Table != name+".t" {
-						t.Errorf("%s: %s: %T %v", params, text, err, err)
+						t.Errorf("%s: %s: error %T %v, want a refusal for %s", params, text, err, err, name+".t")
 					}
 				}
 				var rows int
 				if err := leaf.QueryRow("SELECT COUNT(*) FROM t").Scan(&rows); err != nil || rows != 0 {
-					t.Errorf("%s: %d rows, %v", params, rows, err)
+					t.Errorf("%s: %d rows, error %v; want 0", params, rows, err)
 				}
 			}
 		})

@@ -50,7 +50,7 @@ func TestColumnsWithAliasDoesNotAffectInternalQueries(t *testing.T) {
 					"CALL nothing()", "INSERT INTO t VALUES (NULL, 5)") // the columns are looked up again
 				var got string
 				if err := plain.QueryRow("SELECT CONCAT((SELECT GROUP_CONCAT(CONCAT(id, ' ', a) ORDER BY a SEPARATOR ', ') FROM t), '; ', (SELECT id FROM u))").Scan(&got); err != nil || got != "100 1, 500 2, 501 3, 502 4, 503 5; 101" {
-					t.Errorf("rows %q, %v", got, err)
+					t.Errorf("rows = %q, error %v; want \"100 1, 500 2, 501 3, 502 4, 503 5; 101\"", got, err)
 				}
 			})
 		}
@@ -77,7 +77,7 @@ func TestDatabaseNameMayHaveDots(t *testing.T) {
 		var maxID, flakes, strays int
 		if err := plain.QueryRow("SELECT (SELECT max_id FROM leaf_alloc), (SELECT COUNT(*) FROM f), (SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = ?)", databaseOf(t, other)).
 			Scan(&maxID, &flakes, &strays); err != nil || maxID <= 101 || flakes != 2 || strays != 0 {
-			t.Errorf("%s: max_id %d, %d snowflakes, %d tables in the other database, %v", target.Name, maxID, flakes, strays, err)
+			t.Errorf("%s: max_id = %d, %d snowflakes, %d tables in the other database, error %v", target.Name, maxID, flakes, strays, err)
 		}
 	}
 }

@@ -64,7 +64,7 @@ func TestInternalPoolsLeaveDemotedPrimary(t *testing.T) {
 	ids.Verify(t)
 	var rows int
 	if err := roots[1].QueryRow("SELECT COUNT(*) FROM shop.t").Scan(&rows); err != nil || rows != 100 {
-		t.Error(rows, err)
+		t.Errorf("%d rows on the new primary, error %v; want 100", rows, err)
 	}
 }
 
@@ -75,12 +75,12 @@ func TestInternalPoolsIgnoreApplicationSettings(t *testing.T) {
 		plain, leaf := open(t, "leafTables=t&"+params, allocTable, row("t", 1, 20), tableT)
 		for i := range 50 {
 			if id := insertID(t, leaf, "INSERT INTO t (a) VALUES (?)", i); id != int64(i)+1 {
-				t.Errorf("%s: id %d", params, id)
+				t.Errorf("%s: LastInsertId() = %d, want %d", params, id, i+1)
 			}
 		}
 		var maxID int
 		if err := plain.QueryRow("SELECT max_id FROM leaf_alloc").Scan(&maxID); err != nil || maxID <= 50 {
-			t.Errorf("%s: max_id %d, %v", params, maxID, err)
+			t.Errorf("%s: max_id = %d, error %v; want more than 50", params, maxID, err)
 		}
 	}
 }
@@ -100,7 +100,7 @@ func TestRowOfLeafAllocIsCommittedUnderCompletionType(t *testing.T) {
 			}
 			var max int
 			if err := plain.QueryRow("SELECT max_id FROM leaf_alloc").Scan(&max); err != nil || max <= 3 {
-				t.Errorf("%s %s: another connection reads max_id %d, %v, want one above 3", kind, typ, max, err)
+				t.Errorf("%s %s: max_id on another connection = %d, error %v; want more than 3", kind, typ, max, err)
 			}
 		}
 	}
@@ -157,20 +157,20 @@ func TestCloseReturnsWhileServerIsSilent(t *testing.T) {
 		wg.Go(func() {
 			took := stopwatch.Start(t)
 			if _, err := leaf.ExecContext(ctx, "INSERT INTO "+name+" (a) VALUES (1)"+strings.Repeat(", (1)", 100)); err == nil {
-				t.Error("ids from a silent store")
+				t.Errorf("INSERT into %s with a silent store: no error, want one", name)
 			}
 			if took() > 4*time.Second {
-				t.Error("an INSERT waited", took())
+				t.Errorf("INSERT returned after %v, want at most 4s", took())
 			}
 		})
 	}
 	wg.Wait()
 	took := stopwatch.Start(t)
 	if err := leaf.Close(); err != nil {
-		t.Error(err)
+		t.Errorf("Close() = %v, want nil", err)
 	}
 	if took() > 5*time.Second {
-		t.Error("Close took", took())
+		t.Errorf("Close() took %v, want at most 5s", took())
 	}
 }
 
@@ -204,11 +204,11 @@ func TestSlowServerProvidesIDs(t *testing.T) {
 					if err == nil {
 						i++
 					} else if limit == time.Hour || took() > time.Minute {
-						t.Fatal(i, err)
+						t.Fatalf("INSERT %d: error %v, want none", i, err)
 					}
 				}
 				if t.Log("60 ids after", took()); took() > time.Minute {
-					t.Error("too long")
+					t.Errorf("60 ids took %v, want at most 1m", took())
 				}
 			})
 		}

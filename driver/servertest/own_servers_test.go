@@ -56,7 +56,7 @@ func TestMixedBinlogHoldsRows(t *testing.T) {
 				}
 			}
 			if rows == 0 || text != 0 {
-				t.Errorf("the log holds %d row events and the text of INSERT … SELECT %d times", rows, text)
+				t.Errorf("binary log has %d row events and %d texts of INSERT … SELECT, want at least 1 and 0", rows, text)
 			}
 		})
 	}
@@ -68,13 +68,13 @@ func TestTableNamesFollowCaseSetting(t *testing.T) {
 	_, leaf := openOn(t, folding.Target().Database(t), "leafTables=Orders", allocTable, row("Orders", 5, 10), "CREATE TABLE Orders (ID BIGINT PRIMARY KEY, a INT)")
 	for i, text := range []string{"INSERT INTO orders (a) VALUES (1)", "INSERT INTO ORDERS (a) VALUES (1)", "INSERT INTO Orders (A, id) VALUES (1, NULL)"} {
 		if id := insertID(t, leaf, text); id != int64(5+i) {
-			t.Errorf("%s: id %d", text, id)
+			t.Errorf("%s: LastInsertId() = %d, want %d", text, id, 5+i)
 		}
 	}
 	_, leaf = open(t, "leafTables=Orders", allocTable, row("Orders", 5, 10),
 		"CREATE TABLE Orders (ID BIGINT PRIMARY KEY, a INT)", "CREATE TABLE orders (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT) AUTO_INCREMENT=90")
 	if a, b := insertID(t, leaf, "INSERT INTO Orders (a) VALUES (1)"), insertID(t, leaf, "INSERT INTO orders (a) VALUES (1)"); a != 5 || b != 90 {
-		t.Errorf("where case counts: ids %d and %d", a, b)
+		t.Errorf("LastInsertId() of Orders and orders = %d and %d, want 5 and 90", a, b)
 	}
 }
 
@@ -82,11 +82,11 @@ func TestTableNamesFollowCaseSetting(t *testing.T) {
 func TestInternalPoolsIgnoreAutocommitOff(t *testing.T) {
 	plain, leaf := open(t, "leafTables=t&leafCreate=true&autocommit=0", tableT)
 	if id := insertID(t, leaf, "INSERT INTO t (a) VALUES (1)"); id != 1 {
-		t.Errorf("id %d", id)
+		t.Errorf("LastInsertId() = %d, want 1", id)
 	}
 	var max, rows int
 	if err := plain.QueryRow("SELECT (SELECT max_id FROM leaf_alloc), (SELECT COUNT(*) FROM t)").Scan(&max, &rows); err != nil || max <= 1 || rows != 0 {
-		t.Errorf("max_id %d, %d rows committed, %v", max, rows, err)
+		t.Errorf("max_id = %d, %d rows committed, error %v; want more than 1, and 0 rows", max, rows, err)
 	}
 }
 
@@ -110,7 +110,7 @@ func TestInsertIntoLockedTableDoesNotBlock(t *testing.T) {
 			_, err := leaf.ExecContext(ctx, text)
 			cancel()
 			if errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("%s: %s waits for its own lock", server.Name, text)
+				t.Errorf("%s: %s waited for the lock of its own session, want no wait", server.Name, text)
 			}
 		}
 		leaf.Exec("UNLOCK TABLES")
@@ -128,7 +128,7 @@ func TestInsertOnlyAccountWorks(t *testing.T) {
 		t.Cleanup(func() { plain.Exec("DROP USER " + user) })
 		leaf := openLeaf(t, strings.Replace(dsn, "root", user+":pw", 1), "leafTables=t")
 		if _, err := leaf.Exec("INSERT INTO t (a) VALUES (1)"); err != nil {
-			t.Errorf("%s: %v", server.Name, err)
+			t.Errorf("%s: error %v, want none", server.Name, err)
 		}
 	}
 }

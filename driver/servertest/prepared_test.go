@@ -23,7 +23,7 @@ func TestRawStatementRefusesTooFewArguments(t *testing.T) {
 	sc.Raw(func(dc any) error {
 		defer func() {
 			if p := recover(); p != nil {
-				t.Errorf("panic: %v", p)
+				t.Errorf("panic: %v, want an error", p)
 			}
 		}()
 		st, err := dc.(sqldriver.Conn).Prepare("INSERT INTO t (a, b) VALUES (?, ?)")
@@ -33,7 +33,7 @@ func TestRawStatementRefusesTooFewArguments(t *testing.T) {
 		defer st.Close()
 		//lint:ignore SA1019 the point
 		if _, err := st.Exec([]sqldriver.Value{int64(1)}); err == nil {
-			t.Error("accepted")
+			t.Error("Exec with too few arguments: no error, want one")
 		}
 		return nil
 	})
@@ -68,7 +68,7 @@ func TestPreparedVariantsAreBounded(t *testing.T) {
 		}
 	}
 	if made := count() - before; made > 64 {
-		t.Errorf("%d statements stay prepared on the server for one", made)
+		t.Errorf("%d prepared statements remain on the server for one of the application, want at most 64", made)
 	}
 }
 
@@ -102,19 +102,19 @@ func TestPreparedVariantUnderAnotherModeIsRefused(t *testing.T) {
 				return append([]any{key}, slices.Repeat([]any{1}, strings.Count(tt.text, "?")-1)...)
 			}
 			if _, err := st.Exec(args(nil)...); err != nil {
-				t.Errorf("%s: %s: %v", server.Name, tt.text, err)
+				t.Errorf("%s: %s: error %v, want none", server.Name, tt.text, err)
 			}
 			set(tt.after)
 			if _, err := st.Exec(args(7)...); !errors.Is(err, driver.ErrRefused) {
-				t.Errorf("%s: %s after SET %s: %v, not refused", server.Name, tt.text, tt.after, err)
+				t.Errorf("%s: %s after SET %s: error %v, want a refusal", server.Name, tt.text, tt.after, err)
 			}
 			set(tt.before)
 			if _, err := st.Exec(args(8)...); err != nil {
-				t.Errorf("%s: %s after SET %s: %v", server.Name, tt.text, tt.before, err)
+				t.Errorf("%s: %s after SET %s: error %v, want none", server.Name, tt.text, tt.before, err)
 			}
 			var values int
 			if err := leaf.QueryRow("SELECT COUNT(DISTINCT b) FROM t WHERE b <> 'x'").Scan(&values); err != nil || values != 1 {
-				t.Errorf("%s: %s: %d values, %v", server.Name, tt.text, values, err)
+				t.Errorf("%s: %s: %d different values of b, error %v; want 1", server.Name, tt.text, values, err)
 			}
 		}
 	}
@@ -145,12 +145,12 @@ func TestPreparedStatementIsPlannedAgainAfterCall(t *testing.T) {
 			func() (sql.Result, error) { return positional.Exec(6, 6, 7) },
 		} {
 			if _, err := step(); err != nil {
-				t.Errorf("%s: %v", server.Name, err)
+				t.Errorf("%s: error %v, want none", server.Name, err)
 			}
 		}
 		var rows string
 		if err := plain.QueryRow("SELECT GROUP_CONCAT(CONCAT_WS(' ', a, b) ORDER BY COALESCE(b, a) SEPARATOR ', ') FROM t").Scan(&rows); err != nil || rows != "1, 2 3, 5 4, 7 6" {
-			t.Errorf("%s: rows %q, %v", server.Name, rows, err)
+			t.Errorf("%s: rows = %q, error %v; want \"1, 2 3, 5 4, 7 6\"", server.Name, rows, err)
 		}
 	}
 }
@@ -188,11 +188,11 @@ func TestStoredRowCountIsKeptOrRefused(t *testing.T) {
 			}
 			_, err := leaf.Exec(tt.text)
 			if errors.Is(err, driver.ErrRefused) != tt.refused || !tt.refused && err != nil {
-				t.Errorf("%s: %s: %v", server.Name, tt.text, err)
+				t.Errorf("%s: %s: error %v, want a refusal %t", server.Name, tt.text, err, tt.refused)
 			}
 			var three int
 			if err := leaf.QueryRow("SELECT (SELECT COUNT(*) FROM t WHERE a = 3) + (SELECT COUNT(*) FROM x WHERE i = 3)").Scan(&three); err != nil || !tt.refused && three != 2 {
-				t.Errorf("%s: %s: the count that was stored is not 3 (%d), %v", server.Name, tt.text, three, err)
+				t.Errorf("%s: %s: ROW_COUNT() of 3 is stored in %d tables, error %v; want 2", server.Name, tt.text, three, err)
 			}
 		}
 	}
@@ -225,7 +225,7 @@ func TestPreparedEffectsAreRecordedEachTime(t *testing.T) {
 			insertID(t, leaf, utf8Text)
 			run(gbk)
 			if _, err := leaf.Exec(gbkText); !errors.Is(err, driver.ErrRefused) {
-				t.Errorf("%s: a text in another character set: %v, not refused", server.Name, err)
+				t.Errorf("%s: query in another character set: error %v, want a refusal", server.Name, err)
 			}
 			run(utf8)
 		}
@@ -245,7 +245,7 @@ func TestPreparedEffectsAreRecordedEachTime(t *testing.T) {
 		away := prepare("USE " + there)
 		for i := range 2 {
 			if id := insertID(t, leaf, "INSERT INTO t (a) VALUES (1)"); id < 100 {
-				t.Errorf("id %d of a configured table", id)
+				t.Errorf("LastInsertId() of a configured table = %d, want at least 100", id)
 			}
 			run(away)
 			if id := insertID(t, leaf, "INSERT INTO t (a) VALUES (1)"); id != int64(i+1) {
@@ -271,7 +271,7 @@ func TestPreparedStatementsWithOnlyEffectsAreRecorded(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := update.Exec(1); err != nil {
-			t.Errorf("%s: %v", server.Name, err)
+			t.Errorf("%s: prepared UPDATE: error %v, want none", server.Name, err)
 		}
 		truncate, err := leaf.Prepare("TRUNCATE TABLE leaf_alloc")
 		if err != nil {
@@ -280,13 +280,13 @@ func TestPreparedStatementsWithOnlyEffectsAreRecorded(t *testing.T) {
 		for _, next := range []string{"1000", "2000"} {
 			mustExec(t, leaf, "REPLACE INTO leaf_alloc (biz_tag, max_id, step) VALUES ('t', "+next+", 10)")
 			if _, err := leaf.Exec("INSERT INTO t (a) VALUES (?)", next); err != nil {
-				t.Errorf("%s: %v", server.Name, err)
+				t.Errorf("%s: INSERT with %v: error %v, want none", server.Name, next, err)
 			}
 			if _, err := truncate.Exec(); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := leaf.Exec("INSERT INTO t (a) VALUES (3)"); err == nil {
-				t.Errorf("%s: TRUNCATE of leaf_alloc was not seen", server.Name)
+				t.Errorf("%s: INSERT after TRUNCATE of leaf_alloc: no error, want one", server.Name)
 			}
 		}
 	}
@@ -307,10 +307,10 @@ func TestPreparedStatementStoresRowCount(t *testing.T) {
 		var n int
 		if err == nil {
 			if err := c.QueryRowContext(t.Context(), "SELECT a FROM t").Scan(&n); err != nil || n != 3 {
-				t.Errorf("%s: %d, %v", server.Name, n, err)
+				t.Errorf("%s: stored ROW_COUNT() = %d, error %v; want 3", server.Name, n, err)
 			}
 		} else if !errors.Is(err, driver.ErrRefused) {
-			t.Errorf("%s: %v", server.Name, err)
+			t.Errorf("%s: error %v, want a refusal", server.Name, err)
 		}
 	}
 }

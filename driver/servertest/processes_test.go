@@ -118,7 +118,7 @@ func processes(t *testing.T, conns int) {
 	}
 	for acknowledged.Load() < 4*writerGoroutines*writerRows*2/4 { // midway
 		if ctx.Err() != nil {
-			t.Fatal("the writers do not get on")
+			t.Fatal("the writers did not store enough rows before the deadline")
 		}
 		time.Sleep(time.Millisecond)
 	}
@@ -132,7 +132,7 @@ func processes(t *testing.T, conns int) {
 	}
 	for _, p := range all[2:] {
 		if err := p.wait(); err != nil {
-			t.Errorf("a writer: %v", err)
+			t.Errorf("writer: error %v, want none", err)
 		}
 	}
 
@@ -143,10 +143,10 @@ func processes(t *testing.T, conns int) {
 		t.Fatal(err)
 	}
 	if rows != ids {
-		t.Errorf("%d rows have %d ids: %d duplicates", rows, ids, rows-ids)
+		t.Errorf("%d rows have %d different ids, want equal numbers (%d duplicates)", rows, ids, rows-ids)
 	}
 	if rows < acknowledged.Load() {
-		t.Errorf("%d rows, but %d were acknowledged", rows, acknowledged.Load())
+		t.Errorf("%d rows, want at least the %d acknowledged ones", rows, acknowledged.Load())
 	}
 	t.Logf("%d rows of 6 process lives, %d acknowledged, no duplicate", rows, acknowledged.Load())
 }

@@ -238,7 +238,7 @@ func randomStatements(t *testing.T, target mysqltest.Target, m mode, statements 
 		want, wantErr := m.exec(twin, step{sql: st.byHand, args: st.handed})
 		got, gotErr := m.exec(leaf, step{sql: st.text, args: st.args})
 		if number(gotErr) != number(wantErr) || gotErr != nil && number(gotErr) == 0 {
-			t.Fatalf("seed %d: %v\nby hand: %v\n%s %v\n%s", seed, gotErr, wantErr, st.text, st.args, st.byHand)
+			t.Fatalf("seed %d: error %v, want %v\n%s %v\n%s", seed, gotErr, wantErr, st.text, st.args, st.byHand)
 		}
 		if gotErr != nil {
 			continue
@@ -247,14 +247,14 @@ func randomStatements(t *testing.T, target mysqltest.Target, m mode, statements 
 		b, _ := want.RowsAffected()
 		id, _ := got.LastInsertId()
 		if a != b || st.plain && st.generated > 0 && id != g.first {
-			t.Fatalf("seed %d: affected %d, by hand %d; id %d, first %d\n%s %v", seed, a, b, id, g.first, st.text, st.args)
+			t.Fatalf("seed %d: RowsAffected() = %d, want %d; LastInsertId() = %d, want %d\n%s %v", seed, a, b, id, g.first, st.text, st.args)
 		}
 		if n := ids.next - g.first; n != int64(st.generated) {
-			t.Fatalf("seed %d: %d ids drawn for %d rows\n%s %v", seed, n, st.generated, st.text, st.args)
+			t.Fatalf("seed %d: %d ids were drawn, want %d\n%s %v", seed, n, st.generated, st.text, st.args)
 		}
 		if seed%20 == 0 || seed == uint64(statements)-1 {
 			if x, y := content(t, plain), content(t, twin); x != y {
-				t.Fatalf("seed %d: the tables differ after %s\n%s\nby hand\n%s", seed, st.text, x, y)
+				t.Fatalf("seed %d: rows after %s\n%s\nwant\n%s", seed, st.text, x, y)
 			}
 		}
 	}

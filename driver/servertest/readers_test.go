@@ -63,10 +63,10 @@ func TestReaderByIDMissesLateRows(t *testing.T) {
 				for log.take(t) {
 				}
 				if len(log.seen) != c.rows-c.missed {
-					t.Errorf("the reader saw %v, %d of %d rows", log.seen, len(log.seen), c.rows)
+					t.Errorf("the reader read %v, %d rows, want %d of %d", log.seen, len(log.seen), c.rows-c.missed, c.rows)
 				}
 				if taken := slices.Compact(slices.Sorted(slices.Values(log.taken))); len(taken) != c.rows || len(log.taken) != c.rows {
-					t.Errorf("the queue gave out %v of %d rows", log.taken, c.rows)
+					t.Errorf("the queue returned %v, want each of %d rows once", log.taken, c.rows)
 				}
 			})
 		}

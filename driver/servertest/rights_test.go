@@ -46,7 +46,7 @@ func TestGrantTakesEffectForOpenPool(t *testing.T) {
 			insert("GRANT CREATE TEMPORARY TABLES ON `" + db + "`.*")
 			second := connection()
 			if second == first {
-				t.Error("the refused connection was not replaced")
+				t.Error("the refused connection is still used, want a new connection")
 			}
 			insert("which takes effect at once; rights on *.* and roles take effect for new connections")
 			grants("GRANT CREATE TEMPORARY TABLES ON DB.* TO USER")
@@ -57,7 +57,7 @@ func TestGrantTakesEffectForOpenPool(t *testing.T) {
 			}
 			insert("the server refuses")
 			if now := connection(); now != second {
-				t.Error("a second connection was replaced in one minute")
+				t.Errorf("connection %v replaced %v within a minute, want no second replacement", now, second)
 			}
 		})
 	}

@@ -63,7 +63,7 @@ func readScripts(t *testing.T, name string) (scripts []script) {
 			continue
 		}
 		if len(scripts) == 0 {
-			t.Fatalf("%s: a line before the first ##: %s", name, at)
+			t.Fatalf("%s: line before the first ##: %s", name, at)
 		}
 		sc := &scripts[len(scripts)-1]
 		key, value, _ := strings.Cut(at, ": ")

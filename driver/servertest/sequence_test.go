@@ -20,19 +20,19 @@ func TestSequenceRowGivesKeys(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		plain, leaf := openOn(t, server.Database(t), "leafTables=t:id:sequence(seq_t)", seqTable, tableT, "INSERT INTO t_sequence VALUES ('seq_t', 100, 10, 1, NULL, 0)")
 		if id := insertID(t, leaf, "INSERT INTO t (a) VALUES (?), (?)", 1, 2); id != 101 {
-			t.Error(server.Name, id)
+			t.Errorf("%s: LastInsertId() = %d, want 101", server.Name, id)
 		}
 		mustExec(t, leaf, "INSERT INTO t (id, a) VALUES (500, 3)")
 		if id := insertID(t, leaf, "INSERT INTO t (a) VALUES (4)"); id != 501 {
-			t.Error(server.Name, "after 500:", id)
+			t.Errorf("%s: LastInsertId() after key 500 = %d, want 501", server.Name, id)
 		}
 		var current int
 		if err := plain.QueryRow("SELECT current_value FROM t_sequence").Scan(&current); err != nil || current < 501 {
-			t.Error(current, err)
+			t.Errorf("current_value = %d, error %v; want at least 501", current, err)
 		}
 		stats, err := driver.StatsOf(leaf)
 		if err != nil || len(stats.Tables) != 1 || stats.Tables[0].Generator != "sequence" || stats.Tables[0].Tag != "seq_t" || !stats.Tags[0].Sequence {
-			t.Errorf("%+v, %v", stats, err)
+			t.Errorf("StatsOf() = %+v, %v; want one table with the sequence seq_t", stats, err)
 		}
 	}
 }
@@ -41,11 +41,11 @@ func TestSequenceRowGivesKeys(t *testing.T) {
 func TestLeafCreateMakesSequence(t *testing.T) {
 	plain, leaf := open(t, "leafCreate=true&leafTables=t:id:sequence(seq_t)", tableT, "INSERT INTO t (id) VALUES (41)")
 	if id := insertID(t, leaf, "INSERT INTO t (a) VALUES (1)"); id != 42 {
-		t.Error(id)
+		t.Errorf("LastInsertId() = %d, want 42", id)
 	}
 	var name string
 	if err := plain.QueryRow("SELECT name FROM t_sequence").Scan(&name); err != nil || name != "seq_t" {
-		t.Error(name, err)
+		t.Errorf("name in t_sequence = %q, error %v; want seq_t", name, err)
 	}
 }
 
@@ -61,7 +61,7 @@ func TestSequenceErrorsHaveFixingSQL(t *testing.T) {
 	_, fix, _ = strings.Cut(err.Error(), "if processes are running: ")
 	mustExec(t, plain, fix)
 	if id := insertID(t, leaf, "INSERT INTO t (a) VALUES (1)"); id <= 41 {
-		t.Error(id)
+		t.Errorf("LastInsertId() = %d, want more than 41", id)
 	}
 }
 
@@ -74,11 +74,11 @@ func TestCyclingSequenceIsRefused(t *testing.T) {
 			var row *segment.RowError
 			_, err := leaf.Exec("INSERT INTO t () VALUES ()")
 			if !errors.As(err, &row) || !strings.Contains(err.Error(), "cycle is 1") || row.Tag != "ring" {
-				t.Fatal(server.Name, err)
+				t.Fatalf("%s: error %v, want a RowError of ring with \"cycle is 1\"", server.Name, err)
 			}
 			mustExec(t, plain, row.Fix)
 			if id := insertID(t, leaf, "INSERT INTO t () VALUES ()"); id <= round {
-				t.Fatal(server.Name, id)
+				t.Fatalf("%s: LastInsertId() = %d, want more than %d", server.Name, id, round)
 			}
 			mustExec(t, plain, "UPDATE t_sequence SET cycle = 1")
 			for range 30 { // ids in memory may still be issued
@@ -102,7 +102,7 @@ func TestTablesShareSequence(t *testing.T) {
 	}
 	var n int
 	if err := plain.QueryRow("SELECT COUNT(DISTINCT id) FROM (SELECT id FROM t UNION ALL SELECT id FROM u) x").Scan(&n); err != nil || n != 120 {
-		t.Error(n, err)
+		t.Errorf("%d different ids, error %v; want 120", n, err)
 	}
 }
 
@@ -113,6 +113,6 @@ func TestSequenceWithSegmentStoreIsRefused(t *testing.T) {
 	}
 	cfg.SegmentStore = new(segmenttest.Memory).Put(segment.Row{Tag: "t", MaxID: 1, Step: 1})
 	if _, err := driver.NewConnector(cfg); err == nil || !strings.Contains(err.Error(), "sequences are rows") {
-		t.Error(err)
+		t.Errorf("NewConnector(): error %v, want one with \"sequences are rows\"", err)
 	}
 }

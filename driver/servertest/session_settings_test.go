@@ -36,7 +36,7 @@ func TestInternalQueriesWorkWithSessionSettings(t *testing.T) {
 				want := func(id int64, text string) {
 					t.Helper()
 					if got := insertID(t, leaf, text); got != id {
-						t.Errorf("%s: LastInsertId is %d, want %d", text, got, id)
+						t.Errorf("%s: LastInsertId() = %d, want %d", text, got, id)
 					}
 				}
 				want(100, `INSERT INTO t (b, id) VALUES ('x\', 0)`) // depends on sql_mode
@@ -49,7 +49,7 @@ func TestInternalQueriesWorkWithSessionSettings(t *testing.T) {
 				want(300, "INSERT INTO asked (a) VALUES (1) ON DUPLICATE KEY UPDATE a = 2")
 				own := openLeaf(t, dsn, "leafTables=t&"+dsnParam(setting)) // internal connections
 				if _, err := own.Exec("INSERT INTO t (b) VALUES ('own')"); err != nil {
-					t.Error(err)
+					t.Errorf("INSERT with other settings: error %v, want none", err)
 				}
 			})
 		}
@@ -69,7 +69,7 @@ func TestSessionSettingsStay(t *testing.T) {
 				}
 			}
 			if err := leaf.QueryRow("SELECT CAST(CONCAT(@@sql_select_limit, COALESCE(@@character_set_results, 'NULL')) AS BINARY)").Scan(&set); err != nil || set.String != "7"+charset {
-				t.Errorf("%s: the session has %q, %v", server.Name, set.String, err)
+				t.Errorf("%s: sql_select_limit and character_set_results = %q, error %v; want %q", server.Name, set.String, err, "7"+charset)
 			}
 		}
 	}
@@ -85,10 +85,10 @@ func TestDuplicateInAnyLanguageMovesCounter(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := leaf.Exec("INSERT INTO t (a) VALUES (2)"); !isNumber(err, 1062) {
-			t.Fatalf("%s: a key that is in use: %v", server.Name, err)
+			t.Fatalf("%s: INSERT of a duplicate key: error %v, want error 1062", server.Name, err)
 		}
 		if id := insertID(t, leaf, "INSERT INTO t (a) VALUES (3)"); id <= 500 {
-			t.Errorf("%s: after that the id is %d", server.Name, id)
+			t.Errorf("%s: LastInsertId() after the duplicate = %d, want more than 500", server.Name, id)
 		}
 	}
 }
@@ -110,7 +110,7 @@ func TestInternalPoolsIgnoreCollation(t *testing.T) {
 	openOn(t, dsn, "leafTables=none", allocTable, row("t", 100, 10), "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
 	leaf := mustOpen(t, driver.Name, dsn+"?collation=gbk_chinese_ci&leafTables=t")
 	if id := insertID(t, leaf, "INSERT INTO t (a) VALUES (?)", 1); id != 100 {
-		t.Errorf("id %d", id)
+		t.Errorf("LastInsertId() = %d, want 100", id)
 	}
 }
 
@@ -131,7 +131,7 @@ func TestUseNextToCallIsRecorded(t *testing.T) {
 					t.Fatalf("%s: %s: %v", target.Name, text, err)
 				}
 				if id, _ := res.LastInsertId(); id >= 1000 {
-					t.Errorf("%s: %s, %d: the id %d is that of the other database's table", target.Name, text, i, id)
+					t.Errorf("%s: %s, %d: LastInsertId() = %d of the other database, want less than 1000", target.Name, text, i, id)
 				}
 				c.Close()
 			}

@@ -49,7 +49,7 @@ func severalTexts(t *testing.T) []string {
 	texts := inserttest.Corpus(t, "../internal/insert/read/testdata")
 	files, err := filepath.Glob("testdata/scripts/*.txt")
 	if err != nil || len(files) == 0 {
-		t.Fatal(files, err)
+		t.Fatalf("files = %v, error %v; want at least one file", files, err)
 	}
 	for _, file := range files {
 		for _, sc := range readScripts(t, strings.TrimSuffix(filepath.Base(file), ".txt")) {
@@ -218,11 +218,11 @@ func TestStackedStatementsDoNotRun(t *testing.T) {
 							case 1146, 1054, 1305: // a name in the query was looked up first
 								told["unknown names"]++
 							default:
-								t.Errorf("%s, %s: %q: %d, want 1064", way, mode, text, got)
+								t.Errorf("%s, %s: %q: error %d, want 1064", way, mode, text, got)
 							}
 						}
 						if after := leaf.state(); after != before {
-							t.Fatalf("%s: %q ran: %s, before it %s", mode, text, after, before)
+							t.Fatalf("%s: %q changed the state to %s, want %s", mode, text, after, before)
 						}
 					}
 				}
@@ -298,12 +298,12 @@ func TestStarRefusesUnclearForms(t *testing.T) {
 		for _, text := range []string{"WITH x AS (SELECT 1) INSERT INTO t (a) VALUES (1)", "PREPARE s FROM 'INSERT INTO t (a) VALUES (1)'", "BEGIN NOT ATOMIC INSERT INTO t (a) VALUES (1); END",
 			"UPDATE t FOR PORTION OF p FROM 1 TO 2 SET a = 1", "DELETE FROM t FOR PORTION OF p FROM 1 TO 2"} {
 			if _, err := leaf.Exec(text); !errors.Is(err, driver.ErrRefused) {
-				t.Errorf("%s: %s: %v", target.Name, text, err)
+				t.Errorf("%s: %s: error %v, want a refusal", target.Name, text, err)
 			}
 		}
 		var n int
 		if err := plain.QueryRow("SELECT COUNT(*) FROM t").Scan(&n); err != nil || n != 0 {
-			t.Errorf("%s: %d rows, %v", target.Name, n, err)
+			t.Errorf("%s: %d rows, error %v; want 0", target.Name, n, err)
 		}
 	}
 }

@@ -40,7 +40,7 @@ func TestEqualTagsOfDifferentStoresAreWarnedOf(t *testing.T) {
 			connector.Segment("of " + dsn)
 		}
 		if log.String() != "" {
-			t.Errorf("%s and %s: without a tag in common:\n%s", c.one, c.two, log)
+			t.Errorf("%s and %s: log without a tag in common, want none:\n%s", c.one, c.two, log)
 		}
 		for range 2 {
 			for _, connector := range connectors {
@@ -54,11 +54,11 @@ func TestEqualTagsOfDifferentStoresAreWarnedOf(t *testing.T) {
 			want = 1
 		}
 		if n := strings.Count(said, "level=WARN"); n != want || strings.Contains(said, "secret") {
-			t.Errorf("%s and %s:\n%s", c.one, c.two, said)
+			t.Errorf("%s and %s: %d warnings, want %d without a secret:\n%s", c.one, c.two, n, want, said)
 		}
 		for _, part := range []string{"tag=orders", "leafStore=DSN", "tcp(a:3306)/shop"} {
 			if c.warns && !strings.Contains(said, part) {
-				t.Errorf("%s is missing in\n%s", part, said)
+				t.Errorf("warning without %s, want it in\n%s", part, said)
 			}
 		}
 		for _, connector := range connectors {

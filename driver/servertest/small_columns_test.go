@@ -43,7 +43,7 @@ func TestSmallColumnIsUsedUpToItsLastID(t *testing.T) {
 			}
 			t.Logf("small: %d rows in %d processes", rows, processes)
 			if _, err := process(0).Exec("INSERT INTO small () VALUES ()"); rows < 150 || !full(err) {
-				t.Error(rows, "rows, then", err)
+				t.Errorf("INSERT after %d rows: error %v, want a full column after at least 150 rows", rows, err)
 			}
 
 			var all sync.WaitGroup
@@ -60,10 +60,10 @@ func TestSmallColumnIsUsedUpToItsLastID(t *testing.T) {
 			all.Wait()
 			var n, most int64
 			if err := plain.QueryRow("SELECT COUNT(*), MAX(id) FROM together").Scan(&n, &most); err != nil || n != 255 || most != 255 {
-				t.Errorf("together: %d rows up to %d, %v", n, most, err)
+				t.Errorf("together: %d rows, highest id %d, error %v; want 255 and 255", n, most, err)
 			}
 			if id := insertID(t, process(5), "INSERT INTO wide (a) VALUES (1)"); id < 256 {
-				t.Error("the same tag, in a column with room: ", id)
+				t.Errorf("LastInsertId() of a larger column with the same tag = %d, want more than 255", id)
 			}
 
 			for range 30 {
@@ -74,10 +74,10 @@ func TestSmallColumnIsUsedUpToItsLastID(t *testing.T) {
 			leaf := process(0)
 			mustExec(t, leaf, "INSERT INTO ints VALUES (2147483644)")
 			if _, err := leaf.Exec("INSERT INTO ints () VALUES (), (), (), ()"); !full(err) {
-				t.Error("four ids where three are left")
+				t.Error("INSERT of four rows with three ids remaining: want an error of a full column")
 			}
 			if id := insertID(t, leaf, "INSERT INTO ints () VALUES (), ()"); id != 2147483645 && id != 2147483646 {
-				t.Error(id)
+				t.Errorf("LastInsertId() = %d, want 2147483645 or 2147483646", id)
 			}
 		})
 	}

@@ -18,15 +18,15 @@ func TestStatsOfListsTablesAndTags(t *testing.T) {
 	refused(t, leaf, "unknown form", "WITH x AS (SELECT 1) INSERT INTO t (a) VALUES (4)")
 	s, err := driver.StatsOf(leaf)
 	if err != nil || len(s.Tables) != 1 || len(s.Tags) != 1 {
-		t.Fatalf("%+v, %v", s, err)
+		t.Fatalf("StatsOf() = %+v, %v; want one table and one tag", s, err)
 	}
 	table, tag := s.Tables[0], s.Tags[0]
 	if !strings.HasSuffix(table.Name, ".t") || table.Generator != string(driver.Segment) || table.Tag != "t" || table.Statements != 2 || table.IDs != 3 ||
 		table.Refused != 1 || !strings.Contains(table.LastRefusal, "unknown form") || table.LastRefused.IsZero() {
-		t.Errorf("%+v", table)
+		t.Errorf("table = %+v, want t with 2 statements, 3 ids and 1 refusal", table)
 	}
 	if tag.Tag != "t" || tag.IDs != 3 || tag.Fetches != 1 || tag.Current.Start != 100 || tag.Current.End != 116 || tag.Remaining != 13 || tag.Left != 13 || tag.Err != nil {
-		t.Errorf("%+v", tag)
+		t.Errorf("tag = %+v, want t with 3 ids of a range from 100 to 116", tag)
 	}
 }
 
@@ -36,7 +36,7 @@ func TestStatsOfFindsWrappedConnector(t *testing.T) {
 	dsn := mysqltest.Database(t)
 	plain, _ := openOn(t, dsn, "leafTables=none", allocTable, row("t", 1, 1000), tableT)
 	if _, err := driver.StatsOf(plain); err == nil || !strings.Contains(err.Error(), `open it as "mysql-leaf"`) {
-		t.Errorf("%v", err)
+		t.Errorf("StatsOf(): error %v, want the hint open it as \"mysql-leaf\"", err)
 	}
 	cfg, err := driver.ParseDSN(dsn + "?leafTables=t")
 	if err != nil {
@@ -50,7 +50,7 @@ func TestStatsOfFindsWrappedConnector(t *testing.T) {
 	defer wrapped.Close()
 	mustExec(t, wrapped, "INSERT INTO t (a) VALUES (2)")
 	if s, err := driver.StatsOf(wrapped); err != nil || len(s.Tables) != 1 || s.Tables[0].IDs != 1 {
-		t.Errorf("%+v, %v", s, err)
+		t.Errorf("StatsOf() = %+v, %v; want one table with 1 id", s, err)
 	}
 }
 

@@ -30,7 +30,7 @@ func TestProgramsCountAfterTheirDDL(t *testing.T) {
 		mustExec(t, leaf, "CREATE VIEW v AS SELECT 5 l", reads, "DELETE FROM t", "CREATE OR REPLACE VIEW v AS SELECT LAST_INSERT_ID() l", before, reads)
 		var a int
 		if err := leaf.QueryRow("SELECT a FROM t").Scan(&a); err != nil || a != 777 {
-			t.Errorf("%s: the view read %d, %v", target.Name, a, err)
+			t.Errorf("%s: value that the view read = %d, error %v; want 777", target.Name, a, err)
 		}
 	}
 }
@@ -53,12 +53,12 @@ func TestProgramsUseNamesOfTheirDatabase(t *testing.T) {
 			"USE " + name + "; INSERT INTO " + t1 + " (a) SELECT f() FROM " + s,
 		} {
 			if _, err := leaf.Exec(text); !errors.Is(err, driver.ErrRefused) {
-				t.Errorf("%s: %s: %v, not refused", target.Name, text, err)
+				t.Errorf("%s: %s: error %v, want a refusal", target.Name, text, err)
 			}
 		}
 		var n int
 		if err := makes.QueryRow("SELECT a FROM log").Scan(&n); err != nil || n != 0 {
-			t.Errorf("%s: %d, %v: it ran", target.Name, n, err)
+			t.Errorf("%s: value in log = %d, error %v; want 0, since nothing ran", target.Name, n, err)
 		}
 	}
 }

@@ -16,7 +16,7 @@ func storesParam(dsn string) string { return "leafStore=" + strings.ReplaceAll(d
 // one of several stores is refused as well, whatever its step.
 func TestSeveralStoresRefused(t *testing.T) {
 	if _, err := driver.ParseDSN("u@/d?leafStore=u@tcp(a)%2Fx|u@tcp(b)%2Fx"); err == nil || !strings.Contains(err.Error(), "run leafsql init -from-stores 'A|B|C'") {
-		t.Error(err)
+		t.Errorf("ParseDSN(): error %v, want the hint leafsql init -from-stores", err)
 	}
 	for _, server := range mysqltest.Targets(t) {
 		store := server.Database(t)
@@ -25,7 +25,7 @@ func TestSeveralStoresRefused(t *testing.T) {
 		for range 2 {
 			err := refused(t, leaf, "run leafsql init -from-stores with all 3 stores", "INSERT INTO t (a) VALUES (1)")
 			if row, ok := errors.AsType[*segment.RowError](err); !ok || strings.Contains(err.Error(), "UPDATE") {
-				t.Error(server.Name, row, err)
+				t.Errorf("%s: row error %v of %v, want a RowError without UPDATE", server.Name, row, err)
 			}
 			mustExec(t, plain, "UPDATE leaf_alloc SET step = 1000")
 		}
@@ -44,7 +44,7 @@ func TestProposedSQLNamesTheStore(t *testing.T) {
 		t.Helper()
 		_, err := leaf.Exec(insert)
 		if err == nil {
-			t.Fatalf("%s runs", insert)
+			t.Fatalf("%s: no error, want one", insert)
 		}
 		_, fix, ok := strings.Cut(err.Error(), begin)
 		if !ok || !strings.Contains(err.Error(), in) {

@@ -139,7 +139,7 @@ func TestStormKilledProcesses(t *testing.T) {
 					for lines.Scan() {
 					}
 					if err := replacement.Wait(); err != nil {
-						t.Errorf("a process that was not killed: %v", err)
+						t.Errorf("process that was not killed: error %v, want none", err)
 					}
 					read(dir)
 				})

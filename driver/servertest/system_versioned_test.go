@@ -65,7 +65,7 @@ func TestSystemVersionedTableKeepsLastInsertID(t *testing.T) {
 					want = 0
 				}
 				if id, inSQL := broughtID(t, leaf, tt.text, prepared, tt.args); id != want || inSQL != wantSQL {
-					t.Errorf("%s, prepared %t: %s %v: LastInsertId %d, SQL's %d; want %d, %d", params, prepared, tt.text, tt.args, id, inSQL, want, wantSQL)
+					t.Errorf("%s, prepared %t: %s %v: LastInsertId() = %d, LAST_INSERT_ID() = %d; want %d and %d", params, prepared, tt.text, tt.args, id, inSQL, want, wantSQL)
 				}
 			}
 		}

@@ -80,14 +80,14 @@ func TestRowBelowTableIsRefusedWithFixingSQL(t *testing.T) {
 	err := refused(t, leaf, "the highest key is 41", "INSERT INTO t (a) VALUES (1)")
 	var te *driver.RefusedError
 	if !errors.As(err, &te) || !errors.Is(err, driver.ErrRefused) {
-		t.Fatalf("%T", err)
+		t.Fatalf("error of type %T, want %T and ErrRefused", err, te)
 	}
 	mend := te.Fix[strings.Index(te.Fix, "UPDATE"):]
 	if _, err := plain.Exec(mend); err != nil {
 		t.Fatalf("%s: %v", mend, err)
 	}
 	if id := insertID(t, leaf, "INSERT INTO t (a) VALUES (1)"); id != 42 {
-		t.Errorf("id %d after %s", id, mend)
+		t.Errorf("LastInsertId() after %s = %d, want 42", mend, id)
 	}
 }
 
@@ -109,7 +109,7 @@ func TestTooSmallKeyColumnIsRefused(t *testing.T) {
 		refused(t, leaf, tt.want, "INSERT INTO t (a) VALUES (1),(2),(3)")
 		var n int
 		if err := leaf.QueryRow("SELECT COUNT(*) FROM t").Scan(&n); err != nil || n != 0 {
-			t.Errorf("%s: %d rows, %v", tt.ddl, n, err)
+			t.Errorf("%s: %d rows, error %v; want 0", tt.ddl, n, err)
 		}
 	}
 }
@@ -120,7 +120,7 @@ func TestAutoIncrementIsWarnedOfOrRefused(t *testing.T) {
 	refused(t, leaf, "still has AUTO_INCREMENT", "INSERT INTO t (a) VALUES (1)")
 	_, leaf = open(t, "leafTables=t", setup...)
 	if id := insertID(t, leaf, "INSERT INTO t (a) VALUES (1)"); id != 1 {
-		t.Errorf("id %d", id)
+		t.Errorf("LastInsertId() = %d, want 1", id)
 	}
 }
 
@@ -134,7 +134,7 @@ func TestLeafAllocRowsSelectTables(t *testing.T) {
 		}
 	}
 	if _, err := leaf.Exec("SELECT 1"); err == nil {
-		t.Error("a statement ran without leaf_alloc")
+		t.Error("SELECT without leaf_alloc: no error, want one")
 	}
 	_, leaf = openOn(t, dsn, "",
 		allocTable, row("t", 5, 10), row("nosuch", 1, 10), row("text", 1, 10),
@@ -142,13 +142,13 @@ func TestLeafAllocRowsSelectTables(t *testing.T) {
 		"CREATE TABLE other (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT) AUTO_INCREMENT=77",
 		"CREATE TABLE text (id VARCHAR(30) PRIMARY KEY, a INT)")
 	if id := insertID(t, leaf, "INSERT INTO t (a) VALUES (1)"); id != 5 {
-		t.Errorf("t: id %d", id)
+		t.Errorf("LastInsertId() for t = %d, want 5", id)
 	}
 	if id := insertID(t, leaf, "INSERT INTO other (a) VALUES (1)"); id != 77 {
-		t.Errorf("other, which has no tag: id %d", id)
+		t.Errorf("LastInsertId() for a table without a tag = %d, want 77", id)
 	}
 	if _, err := leaf.Exec("INSERT INTO text (id, a) VALUES ('x', 1)"); err != nil {
-		t.Errorf("a table without an integer key: %v", err)
+		t.Errorf("INSERT into a table with a text key: error %v, want none", err)
 	}
 }
 
@@ -158,17 +158,17 @@ func TestLeafCreateStartsAboveHighestKeys(t *testing.T) {
 		"CREATE TABLE part_1 (id BIGINT PRIMARY KEY, a INT)", "CREATE TABLE part_2 (id BIGINT PRIMARY KEY, a INT)",
 		"INSERT INTO part_2 VALUES (100, 1)")
 	if id := insertID(t, leaf, "INSERT INTO t (a) VALUES (1)"); id != 10 {
-		t.Errorf("id %d, want the one above MAX(id)", id)
+		t.Errorf("LastInsertId() = %d, want 10, above MAX(id)", id)
 	}
 	if id := insertID(t, leaf, "INSERT INTO part_1 (a) VALUES (1)"); id != 101 {
-		t.Errorf("id %d, want the one above MAX(id) of every table of the pattern", id)
+		t.Errorf("LastInsertId() = %d, want 101, above MAX(id) of all tables of the pattern", id)
 	}
 	if id := insertID(t, leaf, "INSERT INTO part_2 (a) VALUES (1)"); id != 102 {
-		t.Errorf("id %d: the tables of a pattern share their tag", id)
+		t.Errorf("LastInsertId() = %d, want 102 from the tag of the pattern", id)
 	}
 	var step int
 	if err := plain.QueryRow("SELECT step FROM leaf_alloc WHERE biz_tag = 'part_*'").Scan(&step); err != nil || step != 1000 {
-		t.Errorf("step %d, %v", step, err)
+		t.Errorf("step = %d, error %v; want 1000", step, err)
 	}
 }
 
@@ -189,7 +189,7 @@ func TestLeafZeroKeepStoresZero(t *testing.T) {
 	}
 	var got string
 	if err := plain.QueryRow("SELECT GROUP_CONCAT(id, ':', a ORDER BY id) FROM t").Scan(&got); err != nil || got != "0:3,5:2" {
-		t.Errorf("rows %s, %v", got, err)
+		t.Errorf("rows = %s, error %v; want 0:3,5:2", got, err)
 	}
 }
 
@@ -234,29 +234,29 @@ func TestUseChangesConfiguredTables(t *testing.T) {
 	_, leaf := openOn(t, dsn, "leafTables=t&multiStatements=true", allocTable, row("t", 1, 10), "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
 	leaf.SetMaxOpenConns(1)
 	if id := insertID(t, leaf, "INSERT INTO t (a) VALUES (1)"); id != 1 {
-		t.Errorf("id %d", id)
+		t.Errorf("LastInsertId() = %d, want 1", id)
 	}
 	if _, err := leaf.Exec("USE " + name); err != nil {
 		t.Fatal(err)
 	}
 	if id := insertID(t, leaf, "INSERT INTO t (a) VALUES (1)"); id != 500 {
-		t.Errorf("another database's table of that name: id %d", id)
+		t.Errorf("LastInsertId() for the table of another database = %d, want 500", id)
 	}
 	home := databaseOf(t, dsn)
 	if id := insertID(t, leaf, "INSERT INTO "+home+".t (a) VALUES (2)"); id != 2 {
-		t.Errorf("qualified: id %d", id)
+		t.Errorf("LastInsertId() for a qualified name = %d, want 2", id)
 	}
 	if id := insertID(t, leaf, "USE "+home+"; INSERT INTO t (a) VALUES (3)"); id != 3 {
-		t.Errorf("after USE in the same text: id %d", id)
+		t.Errorf("LastInsertId() after USE in the same query = %d, want 3", id)
 	}
 	if id := insertID(t, leaf, "INSERT INTO t (a) VALUES (4)"); id != 4 {
-		t.Errorf("after USE in an earlier text: id %d", id)
+		t.Errorf("LastInsertId() after USE in an earlier query = %d, want 4", id)
 	}
 	if _, err := leaf.Exec("USE nosuch_database"); err == nil {
-		t.Error("USE of no database worked")
+		t.Error("USE of a missing database: no error, want one")
 	}
 	if id := insertID(t, leaf, "INSERT INTO t (a) VALUES (5)"); id != 5 {
-		t.Errorf("after a USE that failed: id %d", id)
+		t.Errorf("LastInsertId() after a failed USE = %d, want 5", id)
 	}
 }
 
@@ -273,7 +273,7 @@ func TestAlterIsSeen(t *testing.T) {
 	insertID(t, leaf, "INSERT INTO t VALUES (4, NULL, 4)")
 	var wrong int
 	if err := plain.QueryRow("SELECT COUNT(*) FROM t WHERE id < 1000 OR a >= 1000 OR b >= 1000").Scan(&wrong); err != nil || wrong != 0 {
-		t.Errorf("%d rows with an id in the wrong column, %v", wrong, err)
+		t.Errorf("%d rows have a value in the wrong column, error %v; want 0", wrong, err)
 	}
 	if _, err := leaf.Exec("ALTER TABLE t DROP b"); err != nil {
 		t.Fatal(err)
@@ -295,7 +295,7 @@ func TestStartsAboveTheHighestKey(t *testing.T) {
 			}
 			var overwritten int
 			if err := plain.QueryRow("SELECT COUNT(*) FROM t WHERE a = 666").Scan(&overwritten); err != nil || overwritten > 0 {
-				t.Errorf("%s, %s: a row was overwritten, %v", server.Name, setup[0], err)
+				t.Errorf("%s, %s: %d rows were overwritten, error %v; want 0", server.Name, setup[0], overwritten, err)
 			}
 		}
 	}

@@ -45,7 +45,7 @@ func TestTemporaryTableLikeMigratedOneNeedsKeys(t *testing.T) {
 				_, err := c.ExecContext(t.Context(), text)
 				var refused *driver.RefusedError
 				if !errors.As(err, &refused) || !strings.Contains(refused.Fix, "MODIFY `id` bigint") || !strings.Contains(refused.Fix, "AUTO_INCREMENT") {
-					t.Errorf("%s, %s: %s: %v", target.Name, rules, text, err)
+					t.Errorf("%s, %s: %s: error %v, want a refusal with SQL that adds AUTO_INCREMENT", target.Name, rules, text, err)
 				} else {
 					_, fix, _ := strings.Cut(refused.Fix, ": ")
 					mustExec(t, c, "SELECT 1", "DROP TEMPORARY TABLE x", "CREATE TEMPORARY TABLE x LIKE t", fix, strings.Replace(text, "VALUES (0, 1)", "VALUES (NULL, 1)", 1),
@@ -53,11 +53,11 @@ func TestTemporaryTableLikeMigratedOneNeedsKeys(t *testing.T) {
 				}
 			}
 			if _, err := c.ExecContext(t.Context(), "INSERT INTO x (id, a) VALUES (?, 1)", nil); !errors.Is(err, driver.ErrRefused) {
-				t.Errorf("%s, %s: an argument: %v", target.Name, rules, err)
+				t.Errorf("%s, %s: NULL argument: error %v, want a refusal", target.Name, rules, err)
 			}
 			var n int
 			if err := c.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM x").Scan(&n); err != nil || n != 0 {
-				t.Errorf("%s, %s: %d rows, %v", target.Name, rules, n, err)
+				t.Errorf("%s, %s: %d rows, error %v; want 0", target.Name, rules, n, err)
 			}
 		}
 	}
@@ -77,7 +77,7 @@ func TestChangedTemporaryTableNeedsKeys(t *testing.T) {
 			c := onOne(t, leaf)
 			mustExec(t, c, append([]string{"DROP TEMPORARY TABLE IF EXISTS x, y"}, texts...)...)
 			if _, err := c.ExecContext(t.Context(), "INSERT IGNORE INTO y (a) VALUES (1)"); !errors.Is(err, driver.ErrRefused) {
-				t.Errorf("%s: %s: %v", target.Name, name, err)
+				t.Errorf("%s: %s: error %v, want a refusal", target.Name, name, err)
 			}
 			c.Close()
 		}
@@ -92,10 +92,10 @@ func TestAlteredTemporaryTableKeepsColumnOrder(t *testing.T) {
 		mustExec(t, c, "CREATE TEMPORARY TABLE x LIKE t", "INSERT INTO x VALUES (4, 1, 2)", "ALTER TABLE x MODIFY b INT AFTER id", "INSERT INTO x VALUES (5, 2, 1)")
 		var n int
 		if err := c.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM x WHERE a = 1 AND b = 2").Scan(&n); err != nil || n != 2 {
-			t.Errorf("%s: %d rows, %v", target.Name, n, err)
+			t.Errorf("%s: %d rows with values in their columns, error %v; want 2", target.Name, n, err)
 		}
 		if _, err := c.ExecContext(t.Context(), "INSERT INTO x VALUES (0, 2, 1)"); !errors.Is(err, driver.ErrRefused) {
-			t.Errorf("%s: %v", target.Name, err)
+			t.Errorf("%s: error %v, want a refusal", target.Name, err)
 		}
 	}
 }
@@ -131,10 +131,10 @@ func TestPreparedStatementFindsTemporaryTable(t *testing.T) {
 				mustExec(t, c, tt.before)
 				res, err := st.Exec(i)
 				if err != nil {
-					t.Fatalf("%s, %s first, %d: %v", target.Name, first, i, err)
+					t.Fatalf("%s, %s first, step %d: error %v, want none", target.Name, first, i, err)
 				}
 				if id, _ := res.LastInsertId(); id != tt.id {
-					t.Errorf("%s, %s first, %d: id %d, want %d", target.Name, first, i, id, tt.id)
+					t.Errorf("%s, %s first, step %d: LastInsertId() = %d, want %d", target.Name, first, i, id, tt.id)
 				}
 			}
 		}
@@ -152,14 +152,14 @@ func TestPreparedStatementOfHiddenTableIsRefused(t *testing.T) {
 			c, st := preparedBehind(t, leaf, first)
 			mustExec(t, c, "USE information_schema")
 			if _, err := st.Exec(1); err != nil {
-				t.Errorf("%s, %s first: %v", target.Name, first, err)
+				t.Errorf("%s, %s first: error %v, want none", target.Name, first, err)
 			}
 			mustExec(t, c, then)
 			if _, err := st.Exec(2); !errors.Is(err, driver.ErrRefused) {
-				t.Errorf("%s, %s first: %v, not refused", target.Name, first, err)
+				t.Errorf("%s, %s first: error %v, want a refusal", target.Name, first, err)
 			}
 			if n := 0; c.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM "+name+".t WHERE a = 2").Scan(&n) != nil || n != 0 {
-				t.Errorf("%s, %s first: %d rows", target.Name, first, n)
+				t.Errorf("%s, %s first: %d rows, want 0", target.Name, first, n)
 			}
 		}
 	}
@@ -182,20 +182,20 @@ func TestRenamedTemporaryTablesAreNoticed(t *testing.T) {
 			mustExec(t, c, texts...)
 			res, err := c.ExecContext(t.Context(), "INSERT INTO t (a) VALUES (1)")
 			if err != nil {
-				t.Errorf("%s, %d: %v", target.Name, i, err)
+				t.Errorf("%s, step %d: error %v, want none", target.Name, i, err)
 			} else if id, _ := res.LastInsertId(); id != 1 {
-				t.Errorf("%s, %d: id %d", target.Name, i, id)
+				t.Errorf("%s, step %d: LastInsertId() = %d, want 1", target.Name, i, id)
 			}
 		}
 		mustExec(t, c, dropT, "USE "+databaseOf(t, target.Database(t)))
 		if _, err := c.ExecContext(t.Context(), "USE "+name+"; SELECT nosuch"); err == nil {
-			t.Error("no error")
+			t.Error("SELECT of a missing column: no error, want one")
 		}
 		mustExec(t, c, makeT)
 		if res, err := c.ExecContext(t.Context(), "INSERT INTO t (a) VALUES (1)"); err != nil {
-			t.Errorf("%s: %v", target.Name, err)
+			t.Errorf("%s: error %v, want none", target.Name, err)
 		} else if id, _ := res.LastInsertId(); id != 1 {
-			t.Errorf("%s: id %d", target.Name, id)
+			t.Errorf("%s: LastInsertId() = %d, want 1", target.Name, id)
 		}
 	}
 }

@@ -20,11 +20,11 @@ func TestStagedArgumentsAreEscapedForMode(t *testing.T) {
 			leaf.SetMaxOpenConns(1)
 			for _, text := range []string{"INSERT INTO t (a, d) SELECT ?, NOW() FROM s", "INSERT INTO t (id, a, d) VALUES (NULL, ?, NOW())", "INSERT INTO t (a, d) VALUES (?, NOW())"} {
 				if _, err := leaf.Exec(text, value); err != nil {
-					t.Errorf("%s, %s: %s: %v", target.Name, mode, text, err)
+					t.Errorf("%s, %s: %s: error %v, want none", target.Name, mode, text, err)
 				}
 				var n int
 				if err := leaf.QueryRow("SELECT COUNT(*) FROM t WHERE a = ?", value).Scan(&n); err != nil || n != 1 {
-					t.Errorf("%s, %s: %s: %d rows, %v", target.Name, mode, text, n, err)
+					t.Errorf("%s, %s: %s: %d rows, error %v; want 1", target.Name, mode, text, n, err)
 				}
 				if _, err := leaf.Exec("DELETE FROM t"); err != nil {
 					t.Fatal(err)
@@ -45,12 +45,12 @@ func TestRemainingStageIsDroppedLater(t *testing.T) {
 		c := onOne(t, leaf)
 		mustExec(t, c, "BEGIN", "INSERT INTO t (a) SELECT a FROM s", "COMMIT", "START TRANSACTION READ ONLY")
 		if _, err := c.ExecContext(t.Context(), "INSERT INTO "+databaseOf(t, other)+".u (a) SELECT a FROM s"); !isNumber(err, 1792) {
-			t.Errorf("%s: %v, want 1792", server.Name, err)
+			t.Errorf("%s: error %v, want error 1792", server.Name, err)
 		}
 		mustExec(t, c, "COMMIT", "INSERT INTO t (a) SELECT a FROM s", "INSERT INTO t (a) SELECT a FROM s")
 		var n int
 		if err := c.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM t").Scan(&n); err != nil || n != 6 {
-			t.Errorf("%s: %d rows, %v", server.Name, n, err)
+			t.Errorf("%s: %d rows, error %v; want 6", server.Name, n, err)
 		}
 	}
 }

@@ -26,20 +26,20 @@ func TestTriggerDoesNotChangeReturnedID(t *testing.T) {
 		"CREATE TRIGGER tu AFTER UPDATE ON t FOR EACH ROW INSERT INTO log (a) VALUES (NEW.a)")
 	leaf.SetMaxOpenConns(1)
 	if id := insertID(t, leaf, "INSERT INTO t (a) VALUES (1), (2)"); id != 100 {
-		t.Errorf("several rows: %d", id)
+		t.Errorf("several rows: LastInsertId() = %d, want 100", id)
 	}
 	if id := insertID(t, leaf, "INSERT INTO t (a) VALUES (?) ON DUPLICATE KEY UPDATE b = 1", 3); id != 102 {
-		t.Errorf("upsert that inserts: %d", id)
+		t.Errorf("upsert that inserts: LastInsertId() = %d, want 102", id)
 	}
 	if id := insertID(t, leaf, "INSERT INTO t (a) VALUES (?) ON DUPLICATE KEY UPDATE b = 2", 1); id != 100 {
-		t.Errorf("upsert that updates: %d", id)
+		t.Errorf("upsert that updates: LastInsertId() = %d, want 100", id)
 	}
 	if id := insertID(t, leaf, "INSERT INTO t (a) VALUES (8), (9) ON DUPLICATE KEY UPDATE b = 2"); id != 104 {
-		t.Errorf("upsert of several new rows: %d", id)
+		t.Errorf("upsert of several new rows: LastInsertId() = %d, want 104", id)
 	}
 	var id int64
 	if err := leaf.QueryRow("SELECT LAST_INSERT_ID()").Scan(&id); err != nil || id != 104 {
-		t.Errorf("LAST_INSERT_ID() is %d, %v", id, err)
+		t.Errorf("LAST_INSERT_ID() = %d, error %v; want 104", id, err)
 	}
 }
 
@@ -111,10 +111,10 @@ func TestGeneratedIDsListsFilledBlocks(t *testing.T) {
 		}
 	}
 	if _, err := leaf.ExecContext(ctx, "INSERT INTO t (a) VALUES (1)"); err == nil {
-		t.Fatal("a duplicate was accepted")
+		t.Fatal("INSERT of a duplicate: no error, want error 1062")
 	}
 	if len(ids) != 2 || ids[0].First != 100 || ids[0].N != 2 || ids[1].First != 102 || ids[1].N != 1 || !strings.HasSuffix(ids[0].Table, ".t") {
-		t.Errorf("got %+v", ids)
+		t.Errorf("GeneratedIDs = %+v, want 2 ids from 100 and 1 id from 102 of table t", ids)
 	}
 }
 
@@ -129,13 +129,13 @@ func TestBodiesOfRoutinesAreNotFilled(t *testing.T) {
 			"ALTER EVENT e DO BEGIN DELETE FROM t; INSERT INTO t (a) VALUES (1); END",
 		} {
 			if _, err := leaf.Exec(text); err != nil && !errors.Is(err, driver.ErrRefused) {
-				t.Errorf("%s: %v", text, err)
+				t.Errorf("%s: error %v, want none or a refusal", text, err)
 			}
 		}
 		var changed int
 		if err := plain.QueryRow("SELECT (SELECT COUNT(*) FROM information_schema.routines WHERE routine_schema = DATABASE() AND routine_definition LIKE '%LAST_INSERT_ID%')" +
 			" + (SELECT COUNT(*) FROM information_schema.events WHERE event_schema = DATABASE() AND event_definition LIKE '%LAST_INSERT_ID%')").Scan(&changed); err != nil || changed > 0 {
-			t.Errorf("%s: %d stored programs hold an id of ours for good, %v", server.Name, changed, err)
+			t.Errorf("%s: %d stored programs contain LAST_INSERT_ID, error %v; want 0", server.Name, changed, err)
 		}
 	}
 }
@@ -188,18 +188,18 @@ func TestTriggerReadsEarlierLastInsertID(t *testing.T) {
 					least = 0
 					continue
 				} else if err != nil {
-					t.Errorf("%s: %s: %v", server.Name, tt.text, err)
+					t.Errorf("%s: %s: error %v, want none", server.Name, tt.text, err)
 					continue
 				}
 				if err := leaf.QueryRow("SELECT LAST_INSERT_ID()").Scan(&id); err != nil || id <= before || id > before+3 {
-					t.Errorf("%s: %s: LAST_INSERT_ID() is %d, the highest key was %d, %v", server.Name, tt.text, id, before, err)
+					t.Errorf("%s: %s: LAST_INSERT_ID() = %d, error %v; want %d to %d", server.Name, tt.text, id, err, before+1, before+3)
 				}
 			}
 			var wrong, rows int
 			const q = "SELECT (SELECT COUNT(*) FROM t WHERE a > 0 AND parent <> ?) + (SELECT COUNT(*) FROM seen WHERE parent <> ?), " +
 				"(SELECT COUNT(parent) FROM t) + (SELECT COUNT(*) FROM seen)"
 			if err := plain.QueryRow(q, parent, parent).Scan(&wrong, &rows); err != nil || wrong > 0 || rows < least {
-				t.Errorf("%s: %s: of %d reads %d are of another id, %v", server.Name, trigger, rows, wrong, err)
+				t.Errorf("%s: %s: %d of %d reads returned another id, error %v; want 0 of at least %d", server.Name, trigger, wrong, rows, err, least)
 			}
 		}
 	}
@@ -218,7 +218,7 @@ func TestFunctionReadsEarlierLastInsertID(t *testing.T) {
 			do := func(text string, args ...any) {
 				t.Helper()
 				if _, err := leaf.Exec(text, args...); err != nil {
-					t.Errorf("%s: %s: %v", server.Name, text, err)
+					t.Errorf("%s: %s: error %v, want none", server.Name, text, err)
 				}
 			}
 			least := 17
@@ -255,10 +255,10 @@ func TestFunctionReadsEarlierLastInsertID(t *testing.T) {
 					least = 0
 					continue
 				} else if err != nil {
-					t.Errorf("%s: %s: %v", server.Name, tt.text, err)
+					t.Errorf("%s: %s: error %v, want none", server.Name, tt.text, err)
 				}
 				if err := leaf.QueryRow("SELECT LAST_INSERT_ID()").Scan(&id); err != nil || id <= before && !strings.Contains(tt.text, " tt ") || id > before+3 {
-					t.Errorf("%s: %s: LAST_INSERT_ID() is %d, the highest key was %d, %v", server.Name, tt.text, id, before, err)
+					t.Errorf("%s: %s: LAST_INSERT_ID() = %d, error %v; want %d to %d", server.Name, tt.text, id, err, before+1, before+3)
 				}
 			}
 			do("DO LAST_INSERT_ID(777)")
@@ -267,7 +267,7 @@ func TestFunctionReadsEarlierLastInsertID(t *testing.T) {
 			var wrong, rows int
 			const q = "SELECT (SELECT COUNT(*) FROM t WHERE parent <> ?) + (SELECT COUNT(*) FROM tt WHERE parent <> ?), (SELECT COUNT(parent) FROM t)"
 			if err := leaf.QueryRow(q, parent, parent).Scan(&wrong, &rows); err != nil || wrong > 0 || rows < least {
-				t.Errorf("%s: %q: of %d reads %d are of another id, %v", server.Name, trigger, rows, wrong, err)
+				t.Errorf("%s: %q: %d of %d reads returned another id, error %v; want 0 of at least %d", server.Name, trigger, wrong, rows, err, least)
 			}
 		}
 	}
@@ -295,7 +295,7 @@ func TestHiddenFunctionMayReadLastInsertID(t *testing.T) {
 			mustExec(t, leaf, "DO LAST_INSERT_ID(777)", "INSERT INTO t (id, a) VALUES (NULL, "+call+")")
 			var a, id int64
 			if err := leaf.QueryRow("SELECT a, LAST_INSERT_ID() FROM t").Scan(&a, &id); err != nil || a != 777 || id != generatedFrom {
-				t.Errorf("%s: %s read %d, and LAST_INSERT_ID() is %d, %v", target.Name, call, a, id, err)
+				t.Errorf("%s: %s read %d, LAST_INSERT_ID() = %d, error %v; want 777 and %d", target.Name, call, a, id, err, generatedFrom)
 			}
 		}
 	}
@@ -322,14 +322,14 @@ func TestSelectedIntoTableWithTriggersKeepsKeys(t *testing.T) {
 				if _, err := leaf.Exec(text); refusedForItsVersion(t, text, err) {
 					want, spared = "", false
 				} else if err != nil {
-					t.Errorf("%s, %s: %s: %v", server.Name, trigger, text, err)
+					t.Errorf("%s, %s: %s: error %v, want none", server.Name, trigger, text, err)
 				}
 				var got sql.NullString
 				if err := plain.QueryRow("SELECT GROUP_CONCAT(CONCAT_WS(' ', id, a, b) ORDER BY id) FROM t").Scan(&got); err != nil || got.String != want {
 					t.Errorf("%s, %s: %s: stored %q, want %q, %v", server.Name, trigger, text, got.String, want, err)
 				}
 				if id := insertID(t, leaf, "INSERT INTO t (a, b) VALUES (8, 'x'), (9, 'x')"); id < notByUs {
-					t.Errorf("%s, %s: VALUES: id %d", server.Name, trigger, id)
+					t.Errorf("%s, %s: LastInsertId() of INSERT VALUES = %d, want at least %d", server.Name, trigger, id, notByUs)
 				}
 			}
 		}
@@ -371,10 +371,10 @@ func TestSelectedIntoTableWithHiddenTriggersKeepsKeys(t *testing.T) {
 						refused++
 						spared = false
 						if rows() != before {
-							t.Errorf("%s, %q: refused, and stored all the same: %s", server.Name, trigger, text)
+							t.Errorf("%s, %q: %d rows with ids after the refusal of %s, want %d", server.Name, trigger, rows(), text, before)
 						}
 					case err != nil || rows() != before+3:
-						t.Errorf("%s, %q: %s stores %d rows with ids, %v", server.Name, trigger, texts[i], rows()-before, err)
+						t.Errorf("%s, %q: %s stored %d rows with ids, error %v; want 3", server.Name, trigger, texts[i], rows()-before, err)
 					}
 				}
 				if refused == 0 {
@@ -391,7 +391,7 @@ func TestSelectedIntoTableWithHiddenTriggersKeepsKeys(t *testing.T) {
 				mustExec(t, plain, "GRANT "+strings.ReplaceAll(right, "DB", db)+" TO "+user)
 				mustExec(t, leaf, "ALTER TABLE t COMMENT 'looked at again'")
 				if _, err := leaf.Exec(texts[0]); errors.Is(err, driver.ErrRefused) != (trigger != "") || err == nil && rows() != 3 {
-					t.Errorf("%s, %q, with %s: %v, %d rows with ids", server.Name, trigger, right, err, rows())
+					t.Errorf("%s, %q, with %s: error %v, %d rows with ids; want a refusal %t, or 3 rows", server.Name, trigger, right, err, rows(), trigger != "")
 				}
 			}
 		}

@@ -20,11 +20,11 @@ func TestRefusedUpsertReadsNothing(t *testing.T) {
 			"CREATE TABLE t (id BIGINT PRIMARY KEY, a INT UNIQUE, b INT)", "CREATE TABLE s (a INT, b INT)", "INSERT INTO s VALUES (1, 1)", "CREATE TABLE log (a INT)",
 			"CREATE FUNCTION noted(x INT) RETURNS INT MODIFIES SQL DATA BEGIN INSERT INTO log VALUES (x); RETURN x; END")
 		if _, err := leaf.Exec("INSERT INTO t (a) SELECT noted(a) FROM s ON DUPLICATE KEY UPDATE b = s.b"); !errors.Is(err, driver.ErrRefused) {
-			t.Errorf("%s: %v", target.Name, err)
+			t.Errorf("%s: error %v, want a refusal", target.Name, err)
 		}
 		var read, ids int
 		if err := plain.QueryRow("SELECT (SELECT COUNT(*) FROM log), (SELECT COUNT(*) FROM t)").Scan(&read, &ids); err != nil || read+ids > 0 {
-			t.Errorf("%s: %d rows read, %d stored, %v", target.Name, read, ids, err)
+			t.Errorf("%s: %d rows read, %d stored, error %v; want 0 and 0", target.Name, read, ids, err)
 		}
 	}
 }

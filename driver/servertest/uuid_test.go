@@ -57,13 +57,13 @@ func fillUUIDs(t *testing.T, server mysqltest.Target, typ string) {
 			t.Fatalf("%s: %v", s.sql, err)
 		}
 		if id, err := res.LastInsertId(); id != 0 || err != nil {
-			t.Errorf("%s: LastInsertId %d, %v", s.sql, id, err)
+			t.Errorf("%s: LastInsertId() = %d, %v; want 0", s.sql, id, err)
 		}
 	}
 	var want []string
 	for _, g := range ids {
 		if len(g.UUIDs) != g.N || g.First != 0 {
-			t.Errorf("%+v", g)
+			t.Errorf("GeneratedIDs = %+v, want as many UUIDs as N, and First 0", g)
 		}
 		for _, id := range g.UUIDs {
 			want = append(want, strings.ReplaceAll(id.String(), "-", ""))
@@ -82,13 +82,13 @@ func fillUUIDs(t *testing.T, server mysqltest.Target, typ string) {
 			t.Fatal(err)
 		}
 		if b, err := hex.DecodeString(id); err != nil || len(b) != 16 || b[6]>>4 != 7 {
-			t.Errorf("row %d has key %s", a, id)
+			t.Errorf("row %d: key %s, want a UUID of version 7", a, id)
 		}
 		got = append(got, id)
 	}
 	// The upsert updated row 1 to row 12: its UUID was not stored.
 	if len(got) != len(want)-1 {
-		t.Fatalf("%d rows, %d generated", len(got), len(want))
+		t.Fatalf("%d rows, want the %d generated ones", len(got), len(want))
 	}
 	stored := fmt.Sprint(got)
 	missing := 0
@@ -98,7 +98,7 @@ func fillUUIDs(t *testing.T, server mysqltest.Target, typ string) {
 		}
 	}
 	if missing != 1 {
-		t.Errorf("%d of the generated are not stored", missing)
+		t.Errorf("%d generated UUIDs are not stored, want 1", missing)
 	}
 }
 
@@ -114,10 +114,10 @@ func TestUUID7RefusesColumnsThatAreTooShort(t *testing.T) {
 		mustExec(t, leaf, "INSERT INTO t (a) VALUES (1)")
 		var n int
 		if err := plain.QueryRow("SELECT LENGTH(id) FROM t").Scan(&n); err != nil || n != want {
-			t.Errorf("leafUUID=%s: %d bytes, %v", form, n, err)
+			t.Errorf("leafUUID=%s: key of %d bytes, error %v; want %d bytes", form, n, err, want)
 		}
 	}
 	if _, err := driver.ParseDSN("u@/d?leafUUID=hex"); err == nil || !strings.Contains(err.Error(), "write text or binary") {
-		t.Error(err)
+		t.Errorf("ParseDSN(): error %v, want one with \"write text or binary\"", err)
 	}
 }

@@ -65,10 +65,10 @@ func TestZeroUnderPatternIsWarnedOfOnce(t *testing.T) {
 						want = 0
 					}
 					if n := strings.Count(log.String(), said); n != want {
-						t.Errorf("said %d times, want %d: %s", n, want, log.String())
+						t.Errorf("%d warnings, want %d: %s", n, want, log.String())
 					}
 					if way := log.String(); want == 1 && (!strings.Contains(way, "level=WARN") || !strings.Contains(way, "!"+databaseOf(t, dsn)+".chunk_ref") || !strings.Contains(way, "leafZero=keep")) {
-						t.Errorf("no hint: %s", way)
+						t.Errorf("warning = %s, want the table's rule and leafZero=keep as hints", way)
 					}
 				})
 			}

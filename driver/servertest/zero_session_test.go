@@ -72,7 +72,7 @@ func TestZeroFollowsModeOfSession(t *testing.T) {
 								said = id
 							}
 							if (id == 0) != kept || said != id {
-								t.Errorf("%s: %s: key %d, LastInsertId %d, want kept: %v", way, text, id, said, kept)
+								t.Errorf("%s: %s: key %d, LastInsertId() = %d; want the 0 kept %v", way, text, id, said, kept)
 							}
 							mustExec(t, c, "DELETE FROM t")
 						}
@@ -117,7 +117,7 @@ func TestRestoredDumpKeepsZero(t *testing.T) {
 				mustExec(t, c, texts...)
 				var got string
 				if err := c.QueryRowContext(t.Context(), "SELECT GROUP_CONCAT(CONCAT_WS(' ', id, name) ORDER BY id SEPARATOR ', ') FROM band").Scan(&got); err != nil || got != "0 nobody, 1 plain, 2 whole, 3 next" {
-					t.Errorf("%s, %d texts: rows %q, %v", target.Name, len(texts), got, err)
+					t.Errorf("%s, %d queries: rows = %q, error %v; want \"0 nobody, 1 plain, 2 whole, 3 next\"", target.Name, len(texts), got, err)
 				}
 			}
 		}
@@ -163,7 +163,7 @@ func TestPreparedZeroFollowsMode(t *testing.T) {
 						for _, mode := range modes[1:] {
 							mustExec(t, c, mode)
 							if _, err := st.ExecContext(t.Context(), tt.args...); err != nil {
-								t.Errorf("%s: %s: %v", target.Name, tt.text, err)
+								t.Errorf("%s: %s: error %v, want none", target.Name, tt.text, err)
 							}
 							var zeros, all int
 							if err := c.QueryRowContext(t.Context(), "SELECT COALESCE(SUM(id = 0), 0), COUNT(*) FROM t").Scan(&zeros, &all); err != nil {
@@ -176,7 +176,7 @@ func TestPreparedZeroFollowsMode(t *testing.T) {
 					}
 				}
 				if sides[1] != sides[0] {
-					t.Errorf("%s, %q: %s: keys 0: %s, want %s", target.Name, column, tt.text, sides[1], sides[0])
+					t.Errorf("%s, %q: %s: number of 0 keys = %s, want %s", target.Name, column, tt.text, sides[1], sides[0])
 				}
 			}
 		}
@@ -217,7 +217,7 @@ func TestModeIsQueriedAtFirstZero(t *testing.T) {
 				t.Fatalf("%s: %v", step.text, err)
 			}
 			if n := asked() - before; n != step.want {
-				t.Errorf("%s: %s: %d questions, want %d", target.Name, step.text, n, step.want)
+				t.Errorf("%s: %s: sql_mode was queried %d times, want %d", target.Name, step.text, n, step.want)
 			}
 		}
 	}
@@ -258,7 +258,7 @@ func TestZeroUnderModeOfStatementIsRefused(t *testing.T) {
 			}
 			_, err := c.ExecContext(t.Context(), text)
 			if refused := err != nil && strings.Contains(err.Error(), "it sets its own sql_mode"); refused != want || !want && err != nil {
-				t.Errorf("%s: %s: %v, want refused: %v", target.Name, text, err, want)
+				t.Errorf("%s: %s: error %v, want a refusal %v", target.Name, text, err, want)
 			}
 		}
 	}
