@@ -35,18 +35,18 @@ func TestBulkRowsGetIDsInOrder(t *testing.T) {
 	}
 	args, got, id, err := ids("INSERT INTO t (a, b) VALUES (?, ?)", nil, nil)
 	if want := []any{nil, nil, int64(1), nil, nil, int64(2)}; err != nil || !reflect.DeepEqual(args, []int{0, 1, -1}) || !reflect.DeepEqual(got, want) || id != 1 || inner.last != "SET last_insert_id = 1" {
-		t.Errorf("%v, %v, %d, %v, %s", args, got, id, err, inner.last)
+		t.Errorf("arguments %v, values %v, id %d, error %v, sent %q; want values %v and id 1", args, got, id, err, inner.last, want)
 	}
 	args, got, id, err = ids("INSERT INTO t (a, id) VALUES (?, ?), (1, NULL)", nil, int64(500), []byte("400"))
 	if want := []any{nil, int64(3), int64(4), nil, nil, int64(5), nil, nil, int64(6)}; err != nil || !reflect.DeepEqual(args, []int{0, 1, -1}) || !reflect.DeepEqual(got, want) || id != 3 || inner.last != "SET last_insert_id = 3" {
-		t.Errorf("%v, %v, %d, %v, %s", args, got, id, err, inner.last)
+		t.Errorf("arguments %v, values %v, id %d, error %v, sent %q; want values %v and id 3", args, got, id, err, inner.last, want)
 	}
 	inner.last = ""
 	args, got, id, err = ids("INSERT INTO t (id, a) VALUES (?, ?)", int64(600), int64(700))
 	if want := []any{nil, nil, nil, nil}; err != nil || !reflect.DeepEqual(args, []int{0, 1}) || !reflect.DeepEqual(got, want) || id != 1 || inner.last != "" { // the id that the server returned
-		t.Errorf("%v, %v, %d, %v, %s", args, got, id, err, inner.last)
+		t.Errorf("arguments %v, values %v, id %d, error %v, sent %q; want values %v and id 1", args, got, id, err, inner.last, want)
 	}
 	if _, _, _, err := ids("INSERT INTO t (id, a) VALUES (?, ?)", nil, []byte("seven")); !errors.Is(err, ErrRefused) {
-		t.Errorf("a key that is none: %v", err)
+		t.Errorf("argument that is no key: error %v, want a refusal", err)
 	}
 }

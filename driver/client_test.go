@@ -43,11 +43,11 @@ func (s *clientSession) mustPlan(t testing.TB, text string) fill.Plan {
 func TestSessionRunsFilledStatements(t *testing.T) {
 	s, inner := attached(t, fill.Login{Database: "shop"})
 	if p := s.mustPlan(t, "SELECT 1"); p.Fills() || p.HasEffects() || p.Prepares() {
-		t.Errorf("%+v", p)
+		t.Errorf("Plan(SELECT 1) = %+v, want nothing to fill, record or prepare", p)
 	}
 	a, err := s.Run(t.Context(), s.mustPlan(t, "INSERT INTO t (a) VALUES (1), (2)"))
 	if _, ok := a.Result.(noopResult); err != nil || !ok || a.ID != 1 || a.Rows != nil || a.Source != nil {
-		t.Errorf("%+v, %v", a, err)
+		t.Errorf("Run() = %+v, %v; want id 1 and the result of the connection", a, err)
 	}
 	if want := "INSERT INTO t (a, `id`) VALUES (1, 1), (2, LAST_INSERT_ID(1)+1)"; inner.last != want {
 		t.Errorf("sent %s, want %s", inner.last, want)
@@ -57,10 +57,10 @@ func TestSessionRunsFilledStatements(t *testing.T) {
 		t.Fatal(err)
 	}
 	if a, err = prepared.Run(t.Context(), []driver.NamedValue{{Ordinal: 1, Value: int64(5)}}); err != nil || a.ID != 3 {
-		t.Errorf("%+v, %v", a, err)
+		t.Errorf("Run() of the prepared statement = %+v, %v; want id 3", a, err)
 	}
 	if err := prepared.Close(); err != nil {
-		t.Error(err)
+		t.Errorf("Close() = %v, want nil", err)
 	}
 }
 
@@ -82,11 +82,11 @@ func TestKeyValueDecidesWhetherArgumentIsKey(t *testing.T) {
 	}{{nil, 1}, {int64(7), 7}, {int64(0), 2}, {[]byte("9"), 9}, {uint64(8), 8}} {
 		a, err := prepared.Run(t.Context(), []driver.NamedValue{{Ordinal: 1, Value: clientValue{tt.key}}})
 		if err != nil || tt.key != nil && a.ID != 1 && a.ID != tt.id { // noop returns 1
-			t.Errorf("%v: %+v, %v", tt.key, a, err)
+			t.Errorf("Run(%v) = %+v, %v; want id %d", tt.key, a, err, tt.id)
 		}
 	}
 	if _, err := prepared.Run(t.Context(), []driver.NamedValue{{Ordinal: 1, Value: clientValue{time.Now()}}}); !errors.Is(err, ErrRefused) {
-		t.Error(err)
+		t.Errorf("Run() with a time as key: error %v, want a refusal", err)
 	}
 }
 
@@ -99,11 +99,11 @@ func TestSessionRunsStatementsOneByOne(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if p := s.mustPlan(t, "SELECT 1; SELECT 2"); p.Fills() || len(p.Parts(p.Text)) != 1 {
-		t.Errorf("%q", p.Parts(p.Text))
+		t.Errorf("Parts() = %q, want one part that is not filled", p.Parts(p.Text))
 	}
 	s.SetMultiStatements(false)
 	if _, err := s.Plan(t.Context(), text); !errors.Is(err, ErrRefused) { // noop would have prepared it as one statement
-		t.Error(err)
+		t.Errorf("Plan() of several statements: error %v, want a refusal", err)
 	}
 }
 
@@ -112,26 +112,26 @@ func TestSessionAppliesStateOfCommands(t *testing.T) {
 	s, _ := attached(t, fill.Login{Database: "other"})
 	fills := func() bool { return s.mustPlan(t, `INSERT INTO t (a) VALUES (1)`).Fills() }
 	if fills() {
-		t.Error("filled in another database")
+		t.Error("Fills() in another database = true, want false")
 	}
 	if s.UseDatabase("shop"); !fills() {
-		t.Error("not filled after COM_INIT_DB")
+		t.Error("Fills() after COM_INIT_DB = false, want true")
 	}
 	if s.Reset(fill.Login{Database: "other"}, true); fills() {
-		t.Error("filled after COM_CHANGE_USER to another database")
+		t.Error("Fills() after COM_CHANGE_USER to another database = true, want false")
 	}
 	if s.Reset(fill.Login{Database: "shop"}, true); !fills() {
-		t.Error("not filled after COM_CHANGE_USER")
+		t.Error("Fills() after COM_CHANGE_USER = false, want true")
 	}
 	for _, off := range []bool{false, true, false} {
 		s.SetNoBackslashEscapes(off, true)
 		if got := s.mustPlan(t, `INSERT INTO t (a) VALUES ('\'), ('\')`).Fills(); got != off { // otherwise the string does not end
-			t.Errorf("NO_BACKSLASH_ESCAPES %v: filled %v", off, got)
+			t.Errorf("Fills() with NO_BACKSLASH_ESCAPES %v = %v, want %v", off, got, off)
 		}
 	}
 	p := s.mustPlan(t, "USE other")
 	if s.RecordSent(p, false, nil); fills() {
-		t.Error("filled behind USE")
+		t.Error("Fills() after USE of another database = true, want false")
 	}
 }
 
@@ -140,7 +140,7 @@ func TestAttachRequiresInnerConn(t *testing.T) {
 	s, _ := attached(t, fill.Login{})
 	_, err := s.connector.attach(context.Background(), bareConn{}, fill.Login{})
 	if !errors.As(err, new(*ConfigError)) {
-		t.Error(err)
+		t.Errorf("attach(): error %v, want a ConfigError", err)
 	}
 }
 

@@ -87,7 +87,7 @@ func TestOneConnectionAtATimeCreatesTag(t *testing.T) {
 					for round := 0; round == 0 || time.Since(began) < *creationTime; round++ {
 						for i := range tables {
 							if _, err := db.Exec(fmt.Sprintf("INSERT INTO t%d (a) VALUES (1)", (i+k*tables/conns)%tables)); err != nil {
-								t.Error(err)
+								t.Errorf("INSERT: error %v, want none", err)
 								return
 							}
 							time.Sleep(*creationPause)
@@ -104,7 +104,7 @@ func TestOneConnectionAtATimeCreatesTag(t *testing.T) {
 			// Each connection sends two or three statements, and may be one that finds a row
 			// missing before the process has cached that.
 			if limit := 9*tables + 5*conns; *creationTime == 0 && n > limit {
-				t.Errorf("%s, leafTables=%s: %d statements of ours, more than %d", target.Name, rules, n, limit)
+				t.Errorf("%s, leafTables=%s: %d internal statements, want at most %d", target.Name, rules, n, limit)
 			}
 		}
 	}
@@ -135,14 +135,14 @@ func TestWaitingConnectionCreatesTag(t *testing.T) {
 		<-held
 		short, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		if _, err := db.ExecContext(short, "INSERT INTO t1 (a) VALUES (1)"); err == nil {
-			t.Error("a second connection did not wait for the first one")
+			t.Error("second INSERT before the tag exists: no error, want it to wait until its context ends")
 		}
 		stop()
 		waits := make(chan int64)
 		go func() {
 			res, err := db.Exec("INSERT INTO t1 (a) VALUES (1)")
 			if err != nil {
-				t.Error(err)
+				t.Errorf("waiting INSERT: error %v, want none", err)
 				close(waits)
 				return
 			}
@@ -151,10 +151,10 @@ func TestWaitingConnectionCreatesTag(t *testing.T) {
 		}()
 		cancel()
 		if err := <-cancelled; err == nil {
-			t.Error("the INSERT whose context ended worked")
+			t.Error("INSERT with a cancelled context: no error, want one")
 		}
 		if id := <-waits; id != 1 {
-			t.Errorf("%s: id %d", target.Name, id)
+			t.Errorf("%s: LastInsertId() of the waiting INSERT = %d, want 1", target.Name, id)
 		}
 	}
 }

@@ -23,21 +23,21 @@ func TestParseDSN(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !cfg.MySQL.ParseTime || len(cfg.MySQL.Params) != 1 || cfg.MySQL.Params["time_zone"] != "'+00:00'" {
-		t.Errorf("the inner driver gets %+v", cfg.MySQL)
+		t.Errorf("MySQL = %+v, want ParseTime and only the parameter time_zone", cfg.MySQL)
 	}
 	if len(cfg.Tables) != 2 || cfg.Auto() || cfg.Tables[1].Kind != Snowflake ||
 		cfg.Store != "root:pw@tcp(db:3306)/leaf" || cfg.AllocTable != "ops.leaf_alloc" || !cfg.Create ||
 		cfg.Worker != "nacos(h1:8848,h2:8848)" || cfg.WorkerOptions["Group"] != "G" || cfg.WorkerOptions["Password"] != "p&w" ||
 		cfg.Snowflake.String() != "41-10-12@1288834974657" || cfg.State != "/var/lib/leaf" || cfg.Lease != 90*time.Second ||
 		!cfg.ResultOnly || !cfg.RefuseAutoIncrement || cfg.Zero != "keep" || !cfg.NewRegistry || !cfg.AnyClock {
-		t.Errorf("read %#v", *cfg)
+		t.Errorf("ParseDSN() = %#v, want the values of the DSN", *cfg)
 	}
 	again, err := ParseDSN(cfg.FormatDSN())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if a, b := cfg.FormatDSN(), again.FormatDSN(); a != b {
-		t.Errorf("formatted twice:\n%s\n%s", a, b)
+		t.Errorf("FormatDSN() of a parsed DSN changed:\n got %s\nwant %s", b, a)
 	}
 }
 
@@ -47,10 +47,10 @@ func TestPlainDSNHasDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !cfg.Auto() || cfg.AllocTable != "leaf_alloc" || cfg.Lease != time.Minute || cfg.FormatDSN() != base {
-		t.Errorf("%+v formats as %s", *cfg, cfg.FormatDSN())
+		t.Errorf("ParseDSN() = %+v with FormatDSN() = %s, want the defaults and %s", *cfg, cfg.FormatDSN(), base)
 	}
 	if cfg, err = ParseDSN(base + "?leafTables=none"); err != nil || !cfg.None || cfg.Auto() || cfg.Tables != nil {
-		t.Errorf("none: %+v, %v", cfg, err)
+		t.Errorf("ParseDSN(leafTables=none) = %+v, %v; want None and no tables", cfg, err)
 	}
 }
 
@@ -88,10 +88,10 @@ func TestParseDSNRefusesBadOptions(t *testing.T) {
 		}
 		var ce *ConfigError
 		if !errors.As(err, &ce) {
-			t.Errorf("%s: %T is no *ConfigError", dsn, err)
+			t.Errorf("%s: error of type %T, want *ConfigError", dsn, err)
 		}
 		if s := err.Error(); strings.Contains(s, "s3cret") || strings.Contains(s, "other") {
-			t.Errorf("%s: the error shows a password: %s", dsn, s)
+			t.Errorf("%s: error %q shows a password, want none", dsn, s)
 		}
 	}
 }
@@ -119,7 +119,7 @@ func TestConfigEqualsDSNWithoutParameters(t *testing.T) {
 		c.Close()
 	}
 	if _, err := NewConnector(&Config{MySQL: mysql.NewConfig(), None: true, Tables: []Rule{{Table: "orders"}}}); err == nil {
-		t.Error("None with rules: no error")
+		t.Error("NewConnector() of None with rules: no error, want one")
 	}
 }
 
@@ -139,7 +139,7 @@ func TestConfigHidesSecrets(t *testing.T) {
 	}
 	for _, s := range []string{cfg.String(), fmt.Sprintf("%v %+v %#v", cfg, cfg, cfg), slog.AnyValue(cfg).String()} {
 		if strings.Contains(s, "s3cret") {
-			t.Errorf("shows a secret: %s", s)
+			t.Errorf("text %s shows a secret, want none", s)
 		}
 	}
 }
@@ -154,7 +154,7 @@ func TestRegisterConfig(t *testing.T) {
 		t.Fatal(err)
 	}
 	if cfg.Logger != logger || cfg.Zero != "keep" || len(cfg.Tables) != 1 || cfg.MySQL.DBName != "shop" {
-		t.Errorf("got %+v", *cfg)
+		t.Errorf("ParseDSN() = %+v, want the logger and Zero of the registered Config, and the rules and database of the DSN", *cfg)
 	}
 	if want := "leafConfig=test"; !strings.Contains(cfg.FormatDSN(), want) {
 		t.Errorf("%s lacks %s", cfg.FormatDSN(), want)
@@ -172,7 +172,7 @@ func FuzzParseDSN(f *testing.F) {
 		}
 		for k := range cfg.MySQL.Params {
 			if strings.HasPrefix(k, "leaf") {
-				t.Errorf("%q reaches the inner driver", k)
+				t.Errorf("parameter %q is in the DSN of the inner driver, want no parameter of leafsql", k)
 			}
 		}
 		again, err := ParseDSN(cfg.FormatDSN())
@@ -180,7 +180,7 @@ func FuzzParseDSN(f *testing.F) {
 			return // go-sql-driver cannot parse some odd addresses that it formats
 		}
 		if a, b := writeTables(cfg), writeTables(again); a != b {
-			t.Errorf("leafTables %q came back as %q", a, b)
+			t.Errorf("leafTables = %q after FormatDSN and ParseDSN, want %q", b, a)
 		}
 	})
 }

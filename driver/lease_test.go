@@ -55,7 +55,7 @@ func TestConnectorClosedTwice(t *testing.T) {
 	sql.OpenDB(one).Close()
 	one.Close()
 	if _, err := db.Exec(insertT); err != nil {
-		t.Errorf("the other pool: %v", err)
+		t.Errorf("INSERT on the other pool: error %v, want none", err)
 	}
 }
 
@@ -66,7 +66,7 @@ func TestConnectorServesAgain(t *testing.T) {
 	db := sql.OpenDB(c)
 	defer db.Close()
 	if _, err := db.Exec(insertT); err != nil || c.current() == c || !c.current().wrapped {
-		t.Errorf("%v, wrapped %v", err, c.current().wrapped)
+		t.Errorf("error %v, wrapped %v; want none, and a new wrapped connector", err, c.current().wrapped)
 	}
 }
 
@@ -101,7 +101,7 @@ func TestPoolsShareWorkerID(t *testing.T) {
 		}
 	}
 	if s := one.Worker(); opened.Load() != 0 || s.Phase != "idle" || s.Worker != -1 {
-		t.Errorf("before an id is needed: opened %d times, %+v", opened.Load(), s)
+		t.Errorf("before an id is needed: source opened %d times, Worker() = %+v; want 0 and phase idle", opened.Load(), s)
 	}
 	for _, db := range []*sql.DB{a, b} {
 		if _, err := db.Exec(insertT); err != nil {
@@ -110,21 +110,21 @@ func TestPoolsShareWorkerID(t *testing.T) {
 	}
 	s := one.Worker()
 	if opened.Load() != 1 || s.Phase != "holding" || s.Registry != "test" || s.Limit.Before(time.Now()) || s.Worker != two.Worker().Worker {
-		t.Errorf("opened %d times, %+v and %+v", opened.Load(), s, two.Worker())
+		t.Errorf("source opened %d times, Worker() = %+v and %+v; want once, and one worker id", opened.Load(), s, two.Worker())
 	}
 	if w := two.Stats().Worker; w == nil || w.Phase != "holding" || w.Worker != s.Worker || w.Owner == "" || w.Next.IsZero() || w.Layout != snowflake.Leaf {
-		t.Errorf("%+v", w)
+		t.Errorf("Stats().Worker = %+v, want phase holding with the shared worker id", w)
 	}
 	a.Close()
 	if _, err := b.Exec(insertT); err != nil {
-		t.Errorf("after the other pool's Close: %v", err)
+		t.Errorf("INSERT after the Close of the other pool: error %v, want none", err)
 	}
 	b.Close()
 	if s := two.Worker(); s.Phase != "closed" {
-		t.Errorf("after db.Close: %+v", s)
+		t.Errorf("Worker() after db.Close = %+v, want phase closed", s)
 	}
 	if d, _, _ := slots.Get(t.Context(), s.Worker); !d.Free {
-		t.Errorf("not given back: %+v", d)
+		t.Errorf("slot after db.Close = %+v, want Free", d)
 	}
 }
 
@@ -143,21 +143,21 @@ func TestPoolsWithWorkerSourceHaveTheirOwnID(t *testing.T) {
 		}
 	}
 	if a, b := one.Worker().Worker, two.Worker().Worker; a == b || opened.Load() != 2 {
-		t.Errorf("worker ids %d and %d, opened %d times", a, b, opened.Load())
+		t.Errorf("worker ids %d and %d, source opened %d times; want different ids and 2", a, b, opened.Load())
 	}
 	if got := one.Stats().Worker.Source; got != "custom" {
 		t.Errorf("Source = %q, want custom", got)
 	}
 	if s := wrapNoop(t, leased("static(906)")).Worker(); s.Phase != "idle" {
-		t.Errorf("%+v", s)
+		t.Errorf("Worker() = %+v, want phase idle", s)
 	}
 	none := leased("")
 	none.Tables = nil
 	if w := wrapNoop(t, none).Stats().Worker; w != nil {
-		t.Errorf("without a source: %+v", w)
+		t.Errorf("Stats().Worker without a source = %+v, want nil", w)
 	}
 	if s := wrapNoop(t, none).Worker(); s.Phase != "idle" || s.Worker != -1 {
-		t.Errorf("without a source: %+v", s)
+		t.Errorf("Worker() without a source = %+v, want phase idle", s)
 	}
 }
 
@@ -172,11 +172,11 @@ func TestUnusableLayoutLeasesNoWorkerID(t *testing.T) {
 	for range 3 {
 		_, err := db.Exec(insertT)
 		if _, ok := errors.AsType[*snowflake.EpochError](err); !ok {
-			t.Errorf("%v", err)
+			t.Errorf("error %v, want an EpochError", err)
 		}
 	}
 	if _, v, _ := slots.Get(t.Context(), worker.RegistrySlot); v != "" {
-		t.Error("the registry was touched")
+		t.Errorf("version of the registry = %q, want none, since it is not used", v)
 	}
 }
 
@@ -204,7 +204,7 @@ func TestReopenedPoolWaitsForWorkerID(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, err := two.ExecContext(ctx, insertT); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("while the pool before closes: %v", err)
+			t.Errorf("INSERT while the earlier pool closes: error %v, want DeadlineExceeded", err)
 		}
 		go two.Close()
 		synctest.Wait()
@@ -216,11 +216,11 @@ func TestReopenedPoolWaitsForWorkerID(t *testing.T) {
 		}()
 		synctest.Wait()
 		if opened != 1 {
-			t.Errorf("opened %d times while the first worker id is not given back", opened)
+			t.Errorf("source opened %d times before the first worker id was released, want 1", opened)
 		}
 		close(gate)
 		if err := <-inserted; err != nil {
-			t.Errorf("after it was: %v", err)
+			t.Errorf("INSERT after the release: error %v, want none", err)
 		}
 		three.Close()
 	})
@@ -234,7 +234,7 @@ func TestReopenedPoolWaitsForStaticLock(t *testing.T) {
 	for i := range 20 {
 		db := sql.OpenDB(wrapNoop(t, cfg))
 		if _, err := db.Exec(insertT); err != nil {
-			t.Errorf("pool %d: %v", i, err)
+			t.Errorf("pool %d: INSERT: error %v, want none", i, err)
 		}
 		done := make(chan struct{})
 		closing.Go(func() {
@@ -260,7 +260,7 @@ func TestDifferentLeaseOfSharedSourceIsRefused(t *testing.T) {
 		other.Lease = 30 * time.Second
 		_, err := Wrap(noop{}, other)
 		if refused, ok := errors.AsType[*ConfigError](err); !ok || refused.Param != "leafLease" || !strings.Contains(err.Error(), "leafLease=1m0s, this one has 30s") {
-			t.Errorf("%q: %v", spec, err)
+			t.Errorf("%q: error %v, want a ConfigError of leafLease", spec, err)
 		}
 		first.Close()
 		wrapNoop(t, other) // the source is not in use
@@ -298,28 +298,28 @@ func TestInsertsFailImmediatelyInLongOutage(t *testing.T) {
 			switch {
 			case err == nil && took == 0:
 			case !refused || !strings.Contains(err.Error(), "the registry does not answer"):
-				t.Fatalf("%v", err)
+				t.Fatalf("error %v, want a refusal with the cause", err)
 			case took > 50*time.Millisecond:
-				t.Fatalf("after %d failures one took %v", failed, took)
+				t.Fatalf("INSERT after %d failures took %v, want at most 50ms", failed, took)
 			case failed > 10 && !lease.Next.IsZero() && lease.Next.Before(time.Now()):
-				t.Fatalf("the next try was at %v", lease.Next)
+				t.Fatalf("time of the next attempt = %v, want a later time than now", lease.Next)
 			default:
 				failed++
 			}
 			time.Sleep(time.Second)
 		}
 		if s := c.Worker(); failed < 200 || s.Err == nil || s.Phase != "searching" {
-			t.Errorf("%d failures, %+v", failed, s)
+			t.Errorf("%d failures, Worker() = %+v; want at least 200, and phase searching with an error", failed, s)
 		}
 		slots.Fault(func(f *workertest.Faults) { *f = workertest.Faults{} })
 		time.Sleep(20 * time.Second)
 		if _, err := insert(); err != nil {
-			t.Errorf("with the registry back: %v", err)
+			t.Errorf("INSERT with the registry back: error %v, want none", err)
 		}
 		db.Close()
 		for _, line := range []string{"worker id acquired", "lease cannot be renewed", "worker id lost", "no worker id: "} {
 			if n := strings.Count(log.String(), line); n != 1 && !(line == "worker id acquired" && n == 2) {
-				t.Errorf("%q is in the log %d times: %s", line, n, log.String())
+				t.Errorf("%q is in the log %d times, want once: %s", line, n, log.String())
 			}
 		}
 	})

@@ -197,7 +197,7 @@ func TestFillingAllocatesLittle(t *testing.T) {
 			})
 		}
 		if b, l := per(bare), per(leaf); l-b > o.allocs {
-			t.Errorf("%s: %v allocations, bare %v; at most %v more are allowed", o.name, l, b, o.allocs)
+			t.Errorf("%s: %v allocations, want at most %v, the bare driver's %v and %v", o.name, l, b+o.allocs, b, o.allocs)
 		}
 	}
 }
@@ -218,7 +218,7 @@ func TestScratchSpaceKeepsNoArguments(t *testing.T) {
 	sc.Raw(func(dc any) error {
 		for _, a := range dc.(*conn).args[:cap(dc.(*conn).args)] {
 			if a.Value != nil {
-				t.Errorf("the scratch still holds %v", a.Value)
+				t.Errorf("scratch space still has the argument %v, want nil", a.Value)
 			}
 		}
 		return nil
@@ -239,7 +239,7 @@ func TestUsedTablesStayCached(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !c.tables.Used.Load() {
-			t.Errorf("%s: its table counts as not used", text)
+			t.Errorf("%s: Used = false, want true", text)
 		}
 	}
 }

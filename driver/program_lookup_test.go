@@ -85,13 +85,13 @@ func TestLookupsNameTablesAndPrograms(t *testing.T) {
 				name, _, _ = strings.Cut(name, "`")
 				switch {
 				case strings.Contains(lower, "routine") || strings.Contains(lower, "mysql.proc") || strings.Contains(lower, "parameters") || strings.Contains(lower, "event_def"):
-					t.Errorf("%s: %s asks %s", target.Name, step.text, text)
+					t.Errorf("%s: %s sent %s, want no lookup of all programs", target.Name, step.text, text)
 				case rights && strings.Contains(lower, "from information_schema.user_privileges"):
 				case strings.Contains(lower, "`leaf_alloc`"): // identifies the server
 				case strings.Count(lower, "information_schema.") > strings.Count(lower, "table = ?")+strings.Count(lower, "table_name = ?")+strings.Count(lower, "table_name in (?"):
-					t.Errorf("%s: %s asks without a table's name: %s", target.Name, step.text, text)
+					t.Errorf("%s: %s sent %s, want a lookup by name", target.Name, step.text, text)
 				case shown && !strings.Contains(text, "SHOW CREATE TABLE") && !strings.Contains(" "+step.reads+" ", " "+name+" "):
-					t.Errorf("%s: %s reads %s", target.Name, step.text, text)
+					t.Errorf("%s: %s read the text of another program by %s, want only %q", target.Name, step.text, text, step.reads)
 				}
 			}
 		}
@@ -132,7 +132,7 @@ func TestTemporaryTablesAddFewStatements(t *testing.T) {
 		plain, through := float64(own)/float64(inserts), float64(sent.Load()-before)/float64(inserts)
 		t.Logf("%s: %.3f statements an INSERT, %.3f without leafsql", target.Name, through, plain)
 		if through > plain+0.01 {
-			t.Errorf("%s: %.3f statements an INSERT, the application's are %.3f", target.Name, through, plain)
+			t.Errorf("%s: %.3f statements for an INSERT, want at most %.3f, as many as the application sends", target.Name, through, plain+0.01)
 		}
 	}
 }

@@ -45,7 +45,7 @@ func TestParseRulesReadsAndRefusesRules(t *testing.T) {
 			continue
 		}
 		if err != nil || len(got) != len(tt.want) {
-			t.Errorf("parseRules(%q) = %+v, %v", tt.in, got, err)
+			t.Errorf("parseRules(%q) = %+v, %v; want %d rules", tt.in, got, err, len(tt.want))
 			continue
 		}
 		for i := range got {

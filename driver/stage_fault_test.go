@@ -157,13 +157,13 @@ func failAt(t *testing.T, db *sql.DB, begin, end string, f *fault, at int) (call
 	exec := func(text string) {
 		t.Helper()
 		if _, err := c.ExecContext(ctx, text); err != nil {
-			t.Fatalf("call %d: %s: %v", at, text, err)
+			t.Fatalf("call %d: %s: error %v, want none", at, text, err)
 		}
 	}
 	ask := func(expression string) (n int) {
 		t.Helper()
 		if err := c.QueryRowContext(ctx, "SELECT "+expression).Scan(&n); err != nil {
-			t.Fatalf("call %d: %s: %v", at, expression, err)
+			t.Fatalf("call %d: %s: error %v, want none", at, expression, err)
 		}
 		return n
 	}
@@ -186,14 +186,14 @@ func failAt(t *testing.T, db *sql.DB, begin, end string, f *fault, at int) (call
 
 	kept := valid()
 	if !kept && (f == nil || !f.lost && !f.always) {
-		t.Errorf("call %d: the connection was closed: %v", at, told)
+		t.Errorf("call %d: the connection was closed, want it open; the statement returned %v", at, told)
 	}
 	if kept {
 		if n := ask("@@autocommit"); n != auto {
-			t.Errorf("call %d: autocommit is %d, was %d; %v", at, n, auto, told)
+			t.Errorf("call %d: autocommit = %d, want %d; the statement returned %v", at, n, auto, told)
 		}
 		if n := ask("LAST_INSERT_ID()"); told != nil && n != 777 {
-			t.Errorf("call %d: LAST_INSERT_ID() is %d after %v", at, n, told)
+			t.Errorf("call %d: LAST_INSERT_ID() = %d, want 777; the statement returned %v", at, n, told)
 		}
 		exec(end)
 		exec("SET autocommit = 1")
@@ -206,19 +206,19 @@ func failAt(t *testing.T, db *sql.DB, begin, end string, f *fault, at int) (call
 	stored, before := ask("COUNT(*) FROM t WHERE a < 100"), ask("COUNT(*) FROM t WHERE a = 100")
 	unsure := told != nil && !errors.As(told, new(*mysql.MySQLError)) && spoiled.commit
 	if (stored == 3) != (told == nil) && !unsure || stored != 0 && stored != 3 {
-		t.Errorf("call %d: %d rows are stored, and the caller was told %v", at, stored, told)
+		t.Errorf("call %d: %d rows are stored and the statement returned %v; want 3 and nil, or 0 and an error", at, stored, told)
 	}
 	if want := kept || begin == "DO 1"; (before == 1) != want {
-		t.Errorf("call %d: the row before is there: %v, want %v; %v", at, before == 1, want, told)
+		t.Errorf("call %d: earlier row is stored = %v, want %v; the statement returned %v", at, before == 1, want, told)
 	}
 	if n := ask("@@autocommit"); n != 1 {
-		t.Errorf("call %d: autocommit is %d in the pool; %v", at, n, told)
+		t.Errorf("call %d: autocommit in the pool = %d, want 1; the statement returned %v", at, n, told)
 	}
 	if _, err := c.ExecContext(ctx, "ROLLBACK TO SAVEPOINT leafsql_savepoint"); !servererr.Is(err, servererr.NoSavepoint) {
-		t.Errorf("call %d: a transaction is open in the pool: %v; %v", at, err, told)
+		t.Errorf("call %d: ROLLBACK TO in the pool: error %v, want no open transaction; the statement returned %v", at, err, told)
 	}
 	if _, err := c.ExecContext(ctx, "DELETE FROM leafsql_stage"); !servererr.Is(err, servererr.NoSuchTable) {
-		t.Errorf("call %d: the temporary table is there in the pool: %v; %v", at, err, told)
+		t.Errorf("call %d: DELETE from the staging table in the pool: error %v, want no such table; the statement returned %v", at, err, told)
 	}
 	return calls
 }
@@ -253,14 +253,14 @@ func TestNothingIsStagedIfTransactionsAreHidden(t *testing.T) {
 		}
 		_, err = tx.Exec("INSERT INTO t (a) SELECT a FROM t")
 		if _, refused := errors.AsType[*RefusedError](err); refused != (target.Name == "mysql") {
-			t.Errorf("%s: %v", target.Name, err)
+			t.Errorf("%s: error %v, want a refusal on MySQL only", target.Name, err)
 		}
 		if err := tx.Rollback(); err != nil {
-			t.Error(err)
+			t.Errorf("Rollback() = %v, want nil", err)
 		}
 		var n int
 		if err := db.QueryRow("SELECT COUNT(*) FROM t").Scan(&n); err != nil || n != 0 {
-			t.Errorf("%s: %d rows after the rollback, %v", target.Name, n, err)
+			t.Errorf("%s: %d rows after the rollback, error %v; want 0", target.Name, n, err)
 		}
 	}
 }

@@ -50,12 +50,12 @@ func TestRefreshNoticesSwappedTable(t *testing.T) {
 				for range 30 {
 					_, err := leaf.Exec("REPLACE INTO t (a) VALUES ('app')")
 					if refused := err != nil && strings.Contains(err.Error(), "the highest key is 900"); refused == (create == "true") {
-						t.Errorf("error %v", err)
+						t.Errorf("error %v, want a refusal with the highest key 900 exactly without leafCreate", err)
 					}
 				}
 				var green int
 				if err := plain.QueryRow("SELECT COUNT(*) FROM t WHERE a = 'green'").Scan(&green); err != nil || green != 900 {
-					t.Errorf("%d rows of the table that was swapped in are left, %v; want 900", green, err)
+					t.Errorf("%d rows of the new table remain, error %v; want 900", green, err)
 				}
 			})
 		}

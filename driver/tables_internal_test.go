@@ -45,7 +45,7 @@ func TestTemporaryTablesCostNothing(t *testing.T) {
 		wg.Go(func() {
 			c, err := db.Conn(t.Context())
 			if err != nil {
-				t.Error(err)
+				t.Errorf("error %v, want none", err)
 				return
 			}
 			defer c.Close()
@@ -55,7 +55,7 @@ func TestTemporaryTablesCostNothing(t *testing.T) {
 					text = fmt.Sprintf("CREATE TEMPORARY TABLE x%d_%d (a INT)", g, i)
 				}
 				if _, err := c.ExecContext(t.Context(), text); err != nil {
-					t.Error(err)
+					t.Errorf("%s: error %v, want none", text, err)
 				}
 			}
 		})
@@ -63,7 +63,7 @@ func TestTemporaryTablesCostNothing(t *testing.T) {
 	wg.Wait()
 	// A few statements are for connecting and for ids.
 	if extra := sent.Load() - before - 4*inserts; extra > 4*inserts*3/100 {
-		t.Errorf("%d statements for %d of the application's", 4*inserts+extra, 4*inserts)
+		t.Errorf("%d statements, want at most %d for %d of the application", 4*inserts+extra, 4*inserts*103/100, 4*inserts)
 	}
 }
 
@@ -85,7 +85,7 @@ func TestTablesAreLookedUpOnce(t *testing.T) {
 			wg.Go(func() {
 				for i := range tables {
 					if _, err := db.Exec(fmt.Sprintf("INSERT INTO t%d (a) VALUES (1)", i)); err != nil {
-						t.Error(err)
+						t.Errorf("INSERT: error %v, want none", err)
 					}
 				}
 			})
@@ -100,7 +100,7 @@ func TestTablesAreLookedUpOnce(t *testing.T) {
 		each, refresh = each+6, 2*refresh
 	}
 	if extra := run(); extra > each*tables+3*conns {
-		t.Errorf("%d statements of ours to begin with %d tables", extra, tables)
+		t.Errorf("%d internal statements for the first use of %d tables, want at most %d", extra, tables, each*tables+3*conns)
 	}
 	schema := c.tables.Schema.Load()
 	before := sent.Load()
@@ -110,13 +110,13 @@ func TestTablesAreLookedUpOnce(t *testing.T) {
 		}
 	}
 	if n := sent.Load() - before; n > 3*refresh*(tables/perQuery+1) {
-		t.Errorf("%d statements to refresh %d tables three times", n, tables)
+		t.Errorf("%d statements to refresh %d tables three times, want at most %d", n, tables, 3*refresh*(tables/perQuery+1))
 	}
 	if c.tables.Schema.Load() != schema {
-		t.Error("plans were dropped though nothing changed")
+		t.Error("plans were dropped without a change, want the same schema")
 	}
 	if extra := run(); extra > tables {
-		t.Errorf("%d statements of ours to go on", extra)
+		t.Errorf("%d internal statements after the refresh, want at most %d", extra, tables)
 	}
 }
 
@@ -148,7 +148,7 @@ func TestRepeatedLookupKeepsFreeIDs(t *testing.T) {
 	}
 	for want := int64(1); want <= 20; want++ { // the second range, up to 1016, is in memory
 		if id := insert(); id != want {
-			t.Fatal(id)
+			t.Fatalf("LastInsertId() = %d, want %d", id, want)
 		}
 	}
 	for i, step := range []struct {
@@ -172,7 +172,7 @@ func TestRepeatedLookupKeepsFreeIDs(t *testing.T) {
 		before := sent.Load()
 		id := insert()
 		if extra := sent.Load() - before - 1; id != step.id || extra > step.extra+moreOfRights {
-			t.Errorf("%d: id %d after %d statements of ours, want %d after %d", i, id, extra, step.id, step.extra)
+			t.Errorf("step %d: LastInsertId() = %d after %d internal statements, want %d after %d", i, id, extra, step.id, step.extra)
 		}
 	}
 }
@@ -209,9 +209,9 @@ func TestRefreshFindsChanges(t *testing.T) {
 	exec(db, "INSERT INTO t VALUES (NULL, 2, 1)")
 	var wrong int
 	if err := db.QueryRow("SELECT COUNT(*) FROM t WHERE a <> 1 OR b <> 2").Scan(&wrong); err != nil || wrong > 0 {
-		t.Errorf("%d rows have a value of another column, %v", wrong, err)
+		t.Errorf("%d rows have a value of another column, error %v; want 0", wrong, err)
 	}
 	if known() != kept {
-		t.Error("another table was forgotten")
+		t.Error("another table was evicted, want it cached")
 	}
 }

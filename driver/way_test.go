@@ -62,7 +62,7 @@ func TestCachedInsertPassesFewFunctions(t *testing.T) {
 		files = slices.Compact(files)
 		t.Logf("%s: %d functions in %d files\n%s", w.name, len(passed), len(files), strings.Join(passed, "\n"))
 		if len(passed) == 0 || len(passed) > w.functions || len(files) > w.files {
-			t.Errorf("%s: %d functions in %d files, at most %d in %d are allowed", w.name, len(passed), len(files), w.functions, w.files)
+			t.Errorf("%s: %d functions in %d files, want at most %d in %d", w.name, len(passed), len(files), w.functions, w.files)
 		}
 	}
 }

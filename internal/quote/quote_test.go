@@ -17,7 +17,7 @@ func TestQuotedNamesEndAtTheirQuote(t *testing.T) {
 		{Literal("a'"), "_utf8mb4 X'6127'"},
 	} {
 		if c.got != c.want {
-			t.Errorf("%s, want %s", c.got, c.want)
+			t.Errorf("quoted text = %s, want %s", c.got, c.want)
 		}
 	}
 }

@@ -12,7 +12,7 @@ func TestTableNamesAreQuoted(t *testing.T) {
 	name := quote.Table("a`b.c")
 	for _, sql := range []string{LeafAlloc(name), LeafWorker(name), Sequences(name)} {
 		if !strings.HasPrefix(sql, "CREATE TABLE IF NOT EXISTS `a``b`.`c` (") {
-			t.Error(sql)
+			t.Errorf("SQL = %s, want CREATE TABLE of the quoted name", sql)
 		}
 	}
 }

@@ -33,14 +33,14 @@ func TestIdentityDependsOnServerKind(t *testing.T) {
 		maps.Copy(values, c.with)
 		s := serverOf(values)
 		if !strings.Contains(s.Identity, c.has) || strings.Contains(s.Identity, c.lacks) || (s.Identity == "") != (c.has == "") || (s.Hash == "") != (s.Identity == "") || s.Statements != c.statements {
-			t.Errorf("%s: of() = %+v", name, s)
+			t.Errorf("%s: of() = %+v, want an identity with %q and without %q, Statements %v", name, s, c.has, c.lacks, c.statements)
 		}
 	}
 	for missing := range alone {
 		values := maps.Clone(alone)
 		delete(values, missing)
 		if s := serverOf(values); (s.Identity == "") == (missing == "version" || missing == "binlog_format") {
-			t.Errorf("without %s: of() = %+v", missing, s)
+			t.Errorf("without %s: of() = %+v, want an identity exactly if the server is known", missing, s)
 		}
 	}
 }

@@ -28,13 +28,13 @@ func TestServersHaveDefaultPort(t *testing.T) {
 		s := New("Redis", nil)
 		got := s.Servers(address, "6379")
 		if (s.Err() == nil) != (want != nil) || want != nil && !slices.Equal(got, want) {
-			t.Errorf("%q: %q, %v", address, got, s.Err())
+			t.Errorf("Servers(%q) = %q, error %v; want %q", address, got, s.Err(), want)
 		}
 	}
 	s := New("Redis", nil)
 	s.Servers("user:s3cret@h1:6379", "6379")
 	if err := s.Err(); err == nil || strings.Contains(err.Error(), "s3cret") || !strings.Contains(err.Error(), "leafRedisPassword") {
-		t.Error(err)
+		t.Errorf("Err() = %v, want the hint leafRedisPassword without the password", err)
 	}
 }
 
@@ -43,7 +43,7 @@ func TestUnknownAndBadOptionsAreRefused(t *testing.T) {
 	n, ok := s.Number("Replicas")
 	_, none := s.Number("Database")
 	if s.Text("Prefix") != "p" || !s.Flag("Cluster") || s.Flag("Other") || n != 2 || !ok || none || s.Err() != nil {
-		t.Error(n, ok, none, s.Err())
+		t.Errorf("Number(Replicas) = %d, %v, Number(Database) = _, %v, Err() = %v; want 2, true, false, nil", n, ok, none, s.Err())
 	}
 	for name, read := range map[string]func(*Settings){
 		"Prefix":   func(*Settings) {}, // unknown
@@ -56,7 +56,7 @@ func TestUnknownAndBadOptionsAreRefused(t *testing.T) {
 		s := New("Redis", worker.Options{name: "x"})
 		read(s)
 		if err := s.Err(); err == nil {
-			t.Errorf("%s=x is taken", name)
+			t.Errorf("%s=x: no error, want one", name)
 		}
 	}
 }
@@ -69,13 +69,13 @@ func TestTLSReadsFilesAndModes(t *testing.T) {
 	}
 	conf, err := read(worker.Options{"TLS": "true", "CA": certFile, "Cert": certFile, "Key": keyFile})
 	if err != nil || conf.InsecureSkipVerify || conf.RootCAs == nil || len(conf.Certificates) != 1 {
-		t.Error(err)
+		t.Errorf("TLS() = %+v, %v; want a verified connection with the certificate", conf, err)
 	}
 	if conf, err := read(worker.Options{"TLS": "skip-verify"}); err != nil || !conf.InsecureSkipVerify {
-		t.Error(err)
+		t.Errorf("TLS() with skip-verify = %+v, %v; want InsecureSkipVerify", conf, err)
 	}
 	if conf, err := read(worker.Options{"TLS": "false"}); err != nil || conf != nil {
-		t.Error(err)
+		t.Errorf("TLS() with false = %+v, %v; want nil", conf, err)
 	}
 	empty := filepath.Join(t.TempDir(), "empty")
 	if err := os.WriteFile(empty, nil, 0o600); err != nil {
@@ -86,7 +86,7 @@ func TestTLSReadsFilesAndModes(t *testing.T) {
 		{"TLS": "true", "Cert": certFile}, {"TLS": "true", "Cert": certFile, "Key": empty},
 	} {
 		if _, err := read(o); err == nil {
-			t.Errorf("%v is taken", o)
+			t.Errorf("TLS() with %v: no error, want one", o)
 		}
 	}
 }

@@ -35,10 +35,10 @@ func TestParseReadsNameAndAddress(t *testing.T) {
 	for _, tt := range specs {
 		name, address, err := Parse(tt.spec)
 		if (err == nil) != tt.ok || name != tt.name || address != tt.address {
-			t.Errorf("%q: %q, %q, %v", tt.spec, name, address, err)
+			t.Errorf("Parse(%q) = %q, %q, %v; want %q, %q, ok %v", tt.spec, name, address, err, tt.name, tt.address, tt.ok)
 		}
 		if err != nil && (!strings.Contains(err.Error(), fmt.Sprintf("%q", tt.spec)) || !strings.Contains(err.Error(), "name(address)")) {
-			t.Errorf("%q: %v", tt.spec, err)
+			t.Errorf("Parse(%q): error %v, want it to contain the text and name(address)", tt.spec, err)
 		}
 	}
 }
@@ -51,9 +51,9 @@ func FuzzParse(f *testing.F) {
 		name, address, err := Parse(spec)
 		switch {
 		case err != nil && (name != "" || address != ""):
-			t.Errorf("%q: %q, %q beside %v", spec, name, address, err)
+			t.Errorf("Parse(%q) = %q, %q, %v; want empty strings with an error", spec, name, address, err)
 		case err == nil && (name == "" || strings.Contains(name, "(") || name+"("+address+")" != spec):
-			t.Errorf("%q: %q, %q", spec, name, address)
+			t.Errorf("Parse(%q) = %q, %q; want the parts of the text", spec, name, address)
 		}
 	})
 }

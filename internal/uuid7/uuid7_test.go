@@ -27,12 +27,12 @@ func TestBlocksAscend(t *testing.T) {
 		n := 1 + i%5
 		b, err := uuid7.New(n)
 		if err != nil || b.Len() != n {
-			t.Fatal(b.Len(), err)
+			t.Fatalf("New(%d): Len() = %d, error %v; want %d", n, b.Len(), err, n)
 		}
 		for k := range n {
 			id := b.At(k)
 			if bytes.Compare(id[:], last[:]) <= 0 || id.Version() != 7 || id.Variant() != uuid.RFC4122 {
-				t.Fatalf("%v after %v", id, last)
+				t.Fatalf("UUID = %v, want one of version 7 above %v", id, last)
 			}
 			last = id
 		}
@@ -47,12 +47,12 @@ func TestConcurrentUUIDsAreDistinct(t *testing.T) {
 			for range 2000 {
 				b, err := uuid7.New(3)
 				if err != nil {
-					t.Error(err)
+					t.Errorf("New(3): error %v, want none", err)
 					return
 				}
 				for k := range 3 {
 					if _, twice := seen.LoadOrStore(b.At(k), true); twice {
-						t.Errorf("%v twice", b.At(k))
+						t.Errorf("UUID %v was issued twice, want once", b.At(k))
 					}
 				}
 			}
@@ -64,7 +64,7 @@ func TestConcurrentUUIDsAreDistinct(t *testing.T) {
 func TestNewRefusesBadCounts(t *testing.T) {
 	for _, n := range []int{0, -1, 1 << 31} {
 		if _, err := uuid7.New(n); err == nil {
-			t.Error(n)
+			t.Errorf("New(%d): no error, want one", n)
 		}
 	}
 }

@@ -27,6 +27,6 @@ func TestVersionComesFromModuleOrBuild(t *testing.T) {
 		}
 	}
 	if Current() == "" {
-		t.Error("no version")
+		t.Error("Current() is empty, want a version")
 	}
 }

@@ -14,11 +14,11 @@ func TestOKIsReadAndWritten(t *testing.T) {
 		got, err := ParseOK(p)
 		want.StatusAt = got.StatusAt
 		if err != nil || !reflect.DeepEqual(got, want) || p[got.StatusAt] != Autocommit {
-			t.Errorf("%d: %+v, %v", id, got, err)
+			t.Errorf("ParseOK() = %+v, %v; want %+v", got, err, want)
 		}
 		for n := range got.StatusAt + 4 {
 			if _, err := ParseOK(p[:n]); err == nil {
-				t.Errorf("%d: %d bytes of it are an OK", id, n)
+				t.Errorf("ParseOK() of the first %d bytes for id %d: no error, want one", n, id)
 			}
 		}
 	}
@@ -34,11 +34,11 @@ func TestInfoSplitsMessageAndChanges(t *testing.T) {
 	}
 	info, changes := ok.Info(SessionTrack)
 	if len(info) != 0 || string(changes) != "\x01\x05\x04capf" {
-		t.Errorf("%q, %q", info, changes)
+		t.Errorf("Info() = %q, %q; want no text and the change of the schema", info, changes)
 	}
 	ok, err = ParseOK([]byte("\x00\x02\x01\x02\x00\x00\x00&Records: 2  Duplicates: 0  Warnings: 0"))
 	if info, changes := ok.Info(0); err != nil || string(info) != "Records: 2  Duplicates: 0  Warnings: 0" || changes != nil {
-		t.Errorf("%q, %q, %v", info, changes, err)
+		t.Errorf("Info() = %q, %q, error %v; want the text and no changes", info, changes, err)
 	}
 	for _, caps := range []uint32{0, SessionTrack} {
 		for _, info := range []string{"", "Rows matched: 1", string(make([]byte, 300))} {
@@ -49,7 +49,7 @@ func TestInfoSplitsMessageAndChanges(t *testing.T) {
 					changes = ""
 				}
 				if info2, changes2 := read.Info(caps); err != nil || string(info2) != info || string(changes2) != changes || (read.Status&StateChanged != 0) != (changes != "") {
-					t.Errorf("%#x, %.20q, %.20q: %.20q, %.20q, status %#x, %v", caps, info, changes, info2, changes2, read.Status, err)
+					t.Errorf("Info() with capabilities %#x = %.20q, %.20q, status %#x, error %v; want %.20q, %.20q", caps, info2, changes2, read.Status, err, info, changes)
 				}
 			}
 		}
@@ -71,7 +71,7 @@ func TestGTIDsAreKept(t *testing.T) {
 		"\x03\xfe\xff\xff\xff\xff\xff\xff\xff": "",
 	} {
 		if got := FilterGTIDs([]byte(changes)); string(got) != want {
-			t.Errorf("%q: %q", changes, got)
+			t.Errorf("FilterGTIDs(%q) = %q, want %q", changes, got, want)
 		}
 	}
 }
@@ -84,12 +84,12 @@ func TestErrIsReadAndWritten(t *testing.T) {
 	} {
 		got, err := ParseErr([]byte(payload))
 		if err != nil || got != want || string(got.Append(nil)) != payload {
-			t.Errorf("%q: %+v, %v, %q", payload, got, err, got.Append(nil))
+			t.Errorf("ParseErr(%q) = %+v, %v, written as %q; want %+v", payload, got, err, got.Append(nil), want)
 		}
 	}
 	for _, payload := range []string{"", "\xff", "\xff\x10", "\xff\x10\x04#42"} {
 		if e, err := ParseErr([]byte(payload)); err == nil {
-			t.Errorf("%q: %+v", payload, e)
+			t.Errorf("ParseErr(%q) = %+v, want an error", payload, e)
 		}
 	}
 }
@@ -97,13 +97,13 @@ func TestErrIsReadAndWritten(t *testing.T) {
 func TestPreparedOKIsRead(t *testing.T) {
 	got, err := ParsePreparedOK([]byte("\x00:\x01\x00\x00\x02\x00\x03\x00\x00\x00\x00"))
 	if want := (PreparedOK{StmtID: 0x13a, Columns: 2, Params: 3}); err != nil || got != want {
-		t.Errorf("%+v, %v", got, err)
+		t.Errorf("ParsePreparedOK() = %+v, %v; want %+v", got, err, want)
 	}
 	if _, err := ParsePreparedOK([]byte("\x00:\x01\x00\x00\x02\x00\x03")); err == nil {
-		t.Error("a short one was read")
+		t.Error("ParsePreparedOK() of a short packet: no error, want one")
 	}
 	if got := NewCloseCommand(0x13a); string(got) != "\x19:\x01\x00\x00" {
-		t.Errorf("%q", got)
+		t.Errorf("NewCloseCommand() = %q, want statement 0x13a", got)
 	}
 }
 
@@ -111,10 +111,10 @@ const mariaColumn = "\x03def\x04capf\x01t\x01t\x02id\x02id\x00\f?\x00\x14\x00\x0
 
 func TestParseColumnNameReadsName(t *testing.T) {
 	if name, err := ParseColumnName([]byte(mariaColumn)); err != nil || name != "id" {
-		t.Errorf("%q, %v", name, err)
+		t.Errorf("ParseColumnName() = %q, %v; want id", name, err)
 	}
 	if name, err := ParseColumnName([]byte(mariaColumn[:14])); err == nil {
-		t.Errorf("of a part: %q", name)
+		t.Errorf("ParseColumnName() of a part = %q, want an error", name)
 	}
 }
 
@@ -133,7 +133,7 @@ func TestParseRowValueReadsEachValue(t *testing.T) {
 	}
 	for _, bad := range []string{"", "\x021", "\xfc\x01", "\xff", "\xfe\xff\xff\xff\xff\xff\xff\xff\xff"} {
 		if value, _, err := ParseRowValue([]byte(bad)); err == nil {
-			t.Errorf("%q: %q", bad, value)
+			t.Errorf("ParseRowValue(%q) = %q, want an error", bad, value)
 		}
 	}
 }
@@ -146,7 +146,7 @@ func FuzzAnswers(f *testing.F) {
 	f.Fuzz(func(t *testing.T, p, info, changes []byte) {
 		if e, err := ParseErr(p); err == nil && len(p) > 0 && p[0] == FirstErr {
 			if again, err := ParseErr(e.Append(nil)); err != nil || again != e {
-				t.Errorf("%+v became %+v, %v", e, again, err)
+				t.Errorf("error read again = %+v, %v; want %+v", again, err, e)
 			}
 		}
 		took := allocated(func() {
@@ -157,14 +157,14 @@ func FuzzAnswers(f *testing.F) {
 			FilterGTIDs(p)
 		})
 		if took > uint64(256<<10+20*len(p)) {
-			t.Errorf("%d bytes for a packet of %d", took, len(p))
+			t.Errorf("%d bytes were allocated for a packet of %d, want at most %d", took, len(p), 256<<10+20*len(p))
 		}
 		if value, rest, err := ParseRowValue(p); err == nil && len(rest) >= len(p) {
-			t.Errorf("%q, %q of %q", value, rest, p)
+			t.Errorf("ParseRowValue(%q) = %q, rest %q; want a shorter rest", p, value, rest)
 		}
 		if n, rest, err := ParseLenEnc(p); err == nil {
 			if again, _, err := ParseLenEnc(append(AppendLenEnc(nil, n), rest...)); err != nil || again != n {
-				t.Errorf("%d became %d, %v", n, again, err)
+				t.Errorf("number read again = %d, %v; want %d", again, err, n)
 			}
 		}
 		ok, err := ParseOK(p)
@@ -172,14 +172,14 @@ func FuzzAnswers(f *testing.F) {
 			return
 		}
 		if again, err := ParseOK(ok.Append(nil)); err != nil || again.ID != ok.ID || again.Affected != ok.Affected || !bytes.Equal(again.Tail, ok.Tail) {
-			t.Errorf("%+v became %+v, %v", ok, again, err)
+			t.Errorf("OK read again = %+v, %v; want %+v", again, err, ok)
 		}
 		for _, caps := range []uint32{0, SessionTrack} {
 			ok.Info(caps)
 			ok.SetInfo(caps, info, changes)
 			read, err := ParseOK(ok.Append(nil))
 			if info2, changes2 := read.Info(caps); err != nil || !bytes.Equal(info, info2) || caps != 0 && !bytes.Equal(changes, changes2) {
-				t.Errorf("%q, %q became %q, %q, %v", info, changes, info2, changes2, err)
+				t.Errorf("info read again = %q, %q, %v; want %q, %q", info2, changes2, err, info, changes)
 			}
 		}
 	})

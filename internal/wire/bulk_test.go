@@ -25,27 +25,27 @@ func TestBulkRowsAreReadAndWritten(t *testing.T) {
 	want := [][]Param{{{Type: 8, Raw: []byte("\x01\x00\x00\x00\x00\x00\x00\x00")}, {Type: 253, Raw: []byte("\x01a")}}, {{Type: 8, Indicator: 1}, {Type: 253, Indicator: 2}}, {{Type: 8, Indicator: 3}, {Type: 253, Raw: []byte("\x01b")}}}
 	for range 2 { // each iteration reads a copy
 		if got := rows(b); err != nil || b.Stmt != 57 || !reflect.DeepEqual(got, want) {
-			t.Errorf("%+v, %v, %v", b, got, err)
+			t.Errorf("ParseBulk() = %+v with rows %v, error %v; want %v", b, got, err, want)
 		}
 	}
 	for i, keys := range [][]any{{int64(1), []byte("a")}, {nil, nil}, {nil, []byte("b")}} {
 		for j, key := range keys {
 			if got := want[i][j].KeyValue(); !reflect.DeepEqual(got, key) {
-				t.Errorf("row %d, argument %d: the key is judged by %v", i, j, got)
+				t.Errorf("row %d, argument %d: KeyValue() = %v, want %v", i, j, got, key)
 			}
 		}
 	}
 	again, err := ParseBulk([]byte("\xfa9\x00\x00\x00\x00\x00"+bulkRow), 2, b.Types)
 	if got := rows(again); err != nil || !reflect.DeepEqual(got, want[:1]) {
-		t.Errorf("with the types of before: %v, %v", got, err)
+		t.Errorf("rows with the earlier types = %v, error %v; want %v", got, err, want[:1])
 	}
 	all, err := ParseBulk([]byte(strings.Replace(bulkHead, "\x80", "\xff", 1)+bulkRow), 2, nil)
 	if got, want := all.Append(nil), bulkHead+bulkRow; err != nil || string(got) != want {
-		t.Errorf("with all flags: passed on as %q, %v; want %q", got, err, want)
+		t.Errorf("bulk with all flags written as %q, error %v; want %q", got, err, want)
 	}
 	for _, bad := range []string{"\xfa", bulkHead[:9], "\xfa9\x00\x00\x00\x00\x00" + bulkRow, bulkHead + bulkRow[:5], bulkHead + bulkRow + "\x00"} {
 		if b, err := ParseBulk([]byte(bad), 2, nil); err == nil {
-			t.Errorf("%q: %+v", bad, b)
+			t.Errorf("ParseBulk(%q) = %+v, want an error", bad, b)
 		}
 	}
 }
@@ -72,7 +72,7 @@ func FuzzBulk(f *testing.F) {
 		}
 		again, err := ParseBulk(written, len(b.Types), nil)
 		if err != nil || again.Rows != b.Rows || !reflect.DeepEqual(rows(again), rows(b)) {
-			t.Errorf("%v became %v, %v", rows(b), rows(again), err)
+			t.Errorf("rows read again = %v, %v; want %v", rows(again), err, rows(b))
 		}
 	})
 }

@@ -37,7 +37,7 @@ func TestHeaderIsReadInAnyForm(t *testing.T) {
 		for n := range header { // for a part of the header, more bytes are required
 			from, need, err := ParseHeader([]byte(header[:n]))
 			if err != nil || need <= n || need > len(header) || from.IsValid() {
-				t.Errorf("%d bytes of %q: %v, %d, %v", n, header, from, need, err)
+				t.Errorf("ParseHeader() of %d bytes of %q = %v, need %d, %v; want no address and more bytes", n, header, from, need, err)
 			}
 		}
 		from, n, err := ParseHeader([]byte(header + "\x01\x02"))
@@ -46,7 +46,7 @@ func TestHeaderIsReadInAnyForm(t *testing.T) {
 			got = from.String()
 		}
 		if err != nil || n != len(header) || got != want || !HasHeaderPrefix([]byte(header)) {
-			t.Errorf("%q: %q, %d of %d bytes, %v", header, got, n, len(header), err)
+			t.Errorf("ParseHeader(%q) = %q after %d bytes, %v; want %q after %d bytes", header, got, n, err, want, len(header))
 		}
 	}
 	for _, bad := range []string{
@@ -59,7 +59,7 @@ func TestHeaderIsReadInAnyForm(t *testing.T) {
 		binaryHeader + "\x21\x11\x00\x0b\x7f\x00\x00\x09\x7f\x00\x00\x01\xa1\x2c\x0c", binaryHeader + "\x21\x12\x00\x00", binaryHeader + "\x21\x21\x00\x0c\x7f\x00\x00\x09\x7f\x00\x00\x01\xa1\x2c\x0c\xeb",
 	} {
 		if from, n, err := ParseHeader([]byte(bad)); err != ErrMalformed {
-			t.Errorf("%q: %v, %d, %v", bad, from, n, err)
+			t.Errorf("ParseHeader(%q) = %v, %d, %v; want ErrMalformed", bad, from, n, err)
 		}
 	}
 }
@@ -76,7 +76,7 @@ func TestAppendHeaderWritesVersionOne(t *testing.T) {
 		from, _ := netip.ParseAddrPort(addrs[0])
 		to, _ := netip.ParseAddrPort(addrs[1])
 		if got := string(AppendHeader(nil, from, to)); got != want {
-			t.Errorf("%q", got)
+			t.Errorf("AppendHeader() = %q, want %q", got, want)
 		}
 	}
 }
@@ -94,16 +94,16 @@ func FuzzHeader(f *testing.F) {
 			return
 		case n > len(b):
 			if n > maxBinaryHeader || from.IsValid() {
-				t.Errorf("%q: %v, %d bytes", b, from, n)
+				t.Errorf("ParseHeader(%q) = %v, need %d; want no address and at most %d bytes", b, from, n, maxBinaryHeader)
 			}
 			return
 		case n < len(textHeader):
-			t.Errorf("%q: %d bytes", b, n)
+			t.Errorf("ParseHeader(%q) used %d bytes, want at least %d", b, n, len(textHeader))
 		}
 		written := AppendHeader(nil, from, from)
 		again, m, err := ParseHeader(written)
 		if err != nil || m != len(written) || again != from || len(written) > maxTextHeader {
-			t.Errorf("%v became %v, %d of %q, %v", from, again, m, written, err)
+			t.Errorf("address read again = %v after %d bytes of %q, %v; want %v", again, m, written, err, from)
 		}
 	})
 }

@@ -28,21 +28,21 @@ func TestGreetingChangesOnlyCapabilities(t *testing.T) {
 			payload := []byte(tt.payload)
 			g, err := ParseGreeting(payload)
 			if err != nil || g.Version != tt.version || g.Caps != tt.caps || g.MariaCaps != tt.maria {
-				t.Fatalf("%q, capabilities %#x and %#x, %v", g.Version, g.Caps, g.MariaCaps, err)
+				t.Fatalf("ParseGreeting(): version %q, capabilities %#x and %#x, error %v; want %q, %#x and %#x", g.Version, g.Caps, g.MariaCaps, err, tt.version, tt.caps, tt.maria)
 			}
 			caps, maria := g.Caps&^(Compress|SSL|QueryAttrs), g.MariaCaps&MariaExtendedMeta
 			g.SetCaps(caps, maria)
 			again, err := ParseGreeting(payload)
 			if err != nil || again.Caps != caps || again.MariaCaps != maria || again.Version != tt.version {
-				t.Errorf("written and read: capabilities %#x and %#x, %v", again.Caps, again.MariaCaps, err)
+				t.Errorf("greeting read again: capabilities %#x and %#x, error %v; want %#x and %#x", again.Caps, again.MariaCaps, err, caps, maria)
 			}
 			again.SetCaps(tt.caps, tt.maria)
 			if string(payload) != tt.payload {
-				t.Errorf("more than the capabilities was written:\n%q\n%q", payload, tt.payload)
+				t.Errorf("greeting with its first capabilities:\ngot %q\nwant %q", payload, tt.payload)
 			}
 			for n := range len(tt.version) + 33 { // the fixed part
 				if _, err := ParseGreeting(payload[:n]); err == nil && n < len(tt.version)+33 {
-					t.Errorf("%d bytes of it are a greeting", n)
+					t.Errorf("ParseGreeting() of %d bytes: no error, want one", n)
 				}
 			}
 		})
@@ -77,7 +77,7 @@ func TestLoginIsRead(t *testing.T) {
 		"no end of the database":          "\x08\x82\x00\x00" + string(make([]byte, 28)) + "u\x00\x00db",
 	} {
 		if l, err := ParseLogin([]byte(payload)); err == nil {
-			t.Errorf("%s: %+v", name, l)
+			t.Errorf("%s: ParseLogin() = %+v, want an error", name, l)
 		}
 	}
 }
@@ -95,12 +95,12 @@ func TestChangeUserIsRead(t *testing.T) {
 	} {
 		user, database, err := ParseChangeUser([]byte(tt.payload), tt.caps)
 		if err != nil || user != tt.user || database != tt.database {
-			t.Errorf("%s: %q, %q, %v", tt.name, user, database, err)
+			t.Errorf("%s: ParseChangeUser() = %q, %q, %v; want %q, %q", tt.name, user, database, err, tt.user, tt.database)
 		}
 	}
 	for _, payload := range []string{"", "\x11", "\x11u", "\x11u\x00", "\x11u\x00\x14abc"} {
 		if user, database, err := ParseChangeUser([]byte(payload), SecureConn); err == nil {
-			t.Errorf("%q: %q, %q", payload, user, database)
+			t.Errorf("ParseChangeUser(%q) = %q, %q; want an error", payload, user, database)
 		}
 	}
 }
@@ -118,16 +118,16 @@ func FuzzLogins(f *testing.F) {
 		var err error
 		took := allocated(func() {
 			if l, err = ParseLogin(p); err == nil && len(l.User)+len(l.Database) > len(p) {
-				t.Errorf("%+v", l)
+				t.Errorf("ParseLogin() = %+v, want names within the packet of %d bytes", l, len(p))
 			}
 			ParseChangeUser(p, caps)
 			g, err = ParseGreeting(p)
 		})
 		if took > uint64(256<<10+10*len(p)) {
-			t.Errorf("%d bytes for a packet of %d", took, len(p))
+			t.Errorf("%d bytes were allocated for a packet of %d, want at most %d", took, len(p), 256<<10+10*len(p))
 		}
 		if !bytes.Equal(p, kept) {
-			t.Fatal("reading wrote")
+			t.Fatalf("packet after reading = %q, want %q", p, kept)
 		}
 		if err != nil {
 			return
@@ -139,12 +139,12 @@ func FuzzLogins(f *testing.F) {
 		g.SetCaps(caps, maria)
 		again, err := ParseGreeting(p)
 		if err != nil || again.Caps != caps || again.MariaCaps != maria || again.Version != g.Version {
-			t.Errorf("%#x, %#x: %+v, %v", caps, maria, again, err)
+			t.Errorf("greeting with capabilities %#x, %#x read again = %+v, %v; want the same", caps, maria, again, err)
 		}
 		if before.Caps&LongPassword == 0 && caps&LongPassword == 0 || before.Caps&caps&LongPassword != 0 {
 			again.SetCaps(before.Caps, before.MariaCaps)
 			if !reflect.DeepEqual(p, kept) {
-				t.Errorf("%q became %q", kept, p)
+				t.Errorf("packet with its first capabilities = %q, want %q", p, kept)
 			}
 		}
 	})

@@ -24,43 +24,43 @@ func TestExecuteIsReadAndWritten(t *testing.T) {
 	long := map[int][]byte{2: []byte("long")}
 	e, err := ParseExecute([]byte(phpExecute), 3, false, nil, long)
 	if err != nil || e.Stmt != 58 || !reflect.DeepEqual(values(e.Params), []any{int64(7), 1.5, []byte("long")}) {
-		t.Fatalf("%+v, %v", e, err)
+		t.Fatalf("ParseExecute() = %+v, %v; want statement 58 with 7, 1.5 and long", e, err)
 	}
 	again, err := ParseExecute(e.Append(nil, false), 3, false, nil, nil)
 	if err != nil || !reflect.DeepEqual(values(again.Params), []any{int64(7), 1.5, []byte("long")}) {
-		t.Errorf("written and read: %+v, %v", again, err)
+		t.Errorf("command read again = %+v, %v; want 7, 1.5 and long", again, err)
 	}
 
 	// The types are those of the previous execution.
 	e, err = ParseExecute([]byte("\x179\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x02zz"), 1, false, []Param{{Type: 0xfd}}, nil)
 	if err != nil || !reflect.DeepEqual(values(e.Params), []any{[]byte("zz")}) {
-		t.Errorf("%+v, %v", e, err)
+		t.Errorf("ParseExecute() = %+v, %v; want zz", e, err)
 	}
 	if e, err = ParseExecute([]byte("\x179\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x02zz"), 1, false, nil, nil); err == nil {
-		t.Errorf("without types: %+v", e)
+		t.Errorf("ParseExecute() without types = %+v, want an error", e)
 	}
 	const null = "\x179\x00\x00\x00\x00\x01\x00\x00\x00\x01\x01\x06\x00"
 	if e, err = ParseExecute([]byte(null), 1, false, nil, nil); err != nil || !reflect.DeepEqual(values(e.Params), []any{nil}) {
-		t.Errorf("NULL: %+v, %v", e, err)
+		t.Errorf("ParseExecute() of NULL = %+v, %v; want NULL", e, err)
 	}
 	if e, err = ParseExecute([]byte(null), 1, false, nil, map[int][]byte{0: []byte("0")}); err == nil {
-		t.Errorf("NULL in pieces: %+v", e)
+		t.Errorf("ParseExecute() of NULL in pieces = %+v, want an error", e)
 	}
 	if e, err = ParseExecute([]byte(strings.Replace(null, "\x01\x01\x06", "\x00\x01\x06", 1)), 1, false, nil, nil); err == nil {
-		t.Errorf("of the type NULL and not NULL: %+v", e)
+		t.Errorf("ParseExecute() of a value of type NULL = %+v, want an error", e)
 	}
 	if e, err = ParseExecute([]byte("\x179\x00\x00\x00\x00\x01\x00\x00\x00"), 0, false, nil, nil); err != nil || len(e.Params) != 0 {
-		t.Errorf("without parameters: %+v, %v", e, err)
+		t.Errorf("ParseExecute() without parameters = %+v, %v; want none", e, err)
 	}
 	for _, bit := range []byte{0, paramCountAvailable} {
 		e, err = ParseExecute([]byte("\x179\x00\x00\x00"+string(bit)+"\x01\x00\x00\x00\x02\x00\x01\x08\x00\x01a\xfd\x00\x01b\x01\x00\x00\x00\x00\x00\x00\x00\x01x"), 1, true, nil, nil)
 		if err != nil || !reflect.DeepEqual(values(e.Params), []any{int64(1)}) || len(e.Extra) != 1 || string(e.Extra[0].Name) != "b" {
-			t.Errorf("with an attribute, flag %d: %+v, %v", bit, e, err)
+			t.Errorf("ParseExecute() with an attribute, flag %d = %+v, %v; want 1 and the attribute b", bit, e, err)
 		}
 	}
 	for n := range len(phpExecute) {
 		if e, err := ParseExecute([]byte(phpExecute[:n]), 3, false, nil, long); err == nil {
-			t.Errorf("%d bytes of it: %+v", n, e)
+			t.Errorf("ParseExecute() of %d bytes = %+v, want an error", n, e)
 		}
 	}
 }
@@ -72,7 +72,7 @@ func TestPiecesAreWrittenAsStringForAnyType(t *testing.T) {
 		e := Execute{Params: []Param{{Type: byte(typ), Long: []byte("pieces")}, IntParam(5)}}
 		again, err := ParseExecute(e.Append(nil, false), 2, false, nil, nil)
 		if err != nil || !reflect.DeepEqual(values(again.Params), []any{[]byte("pieces"), int64(5)}) {
-			t.Errorf("type %d: %+v, %v", typ, again, err)
+			t.Errorf("type %d: command read again = %+v, %v; want pieces and 5", typ, again, err)
 		}
 	}
 }
@@ -99,14 +99,14 @@ func TestKeyValueDecodesEachType(t *testing.T) {
 		{16, 0, "\x01\x05", []byte{5}},
 	} {
 		if got := (Param{Type: tt.typ, Flags: tt.flags, Raw: []byte(tt.raw)}).KeyValue(); !reflect.DeepEqual(got, tt.want) {
-			t.Errorf("type %d, flags %#x, %q: %#v, want %#v", tt.typ, tt.flags, tt.raw, got, tt.want)
+			t.Errorf("type %d, flags %#x: KeyValue(%q) = %#v, want %#v", tt.typ, tt.flags, tt.raw, got, tt.want)
 		}
 	}
 	if got := (Param{Type: 8, Null: true}).KeyValue(); got != nil {
-		t.Errorf("NULL: %#v", got)
+		t.Errorf("KeyValue() of NULL = %#v, want nil", got)
 	}
 	if got, ok := (Param{Type: 12, Raw: []byte("\x00")}).KeyValue().(struct{}); !ok {
-		t.Errorf("a date: %#v", got)
+		t.Errorf("KeyValue() of a date = %#v, want struct{}{}", got)
 	}
 }
 
@@ -123,12 +123,12 @@ func TestFindQueryTextSkipsAttributes(t *testing.T) {
 	} {
 		at, err := FindQueryText([]byte(tt.payload), tt.attrs)
 		if err != nil || tt.payload[at:] != tt.want {
-			t.Errorf("%q: %d, %v", tt.payload, at, err)
+			t.Errorf("FindQueryText(%q) = %d, %v; want the start of %q", tt.payload, at, err, tt.want)
 		}
 	}
 	for _, bad := range []string{"\x03", "\x03\x01\x01", "\x03\xfd\x00\x00\x01\x01SELECT 1", "\x03\x01\x01\x00\x01\xfd\x00\x01aSELECT 1 and no value of 83 bytes"} {
 		if at, err := FindQueryText([]byte(bad), true); err == nil {
-			t.Errorf("%q: %q", bad, bad[at:])
+			t.Errorf("FindQueryText(%q) found %q, want an error", bad, bad[at:])
 		}
 	}
 }
@@ -171,7 +171,7 @@ func TestShortPacketsAllocateNoAnnouncedMemory(t *testing.T) {
 	} {
 		var err error
 		if n := allocated(func() { err = read() }); err == nil || n > 64<<10 && name != "a row of a bulk" || n > 8<<20 {
-			t.Errorf("%s: %d bytes, %v", name, n, err)
+			t.Errorf("%s: %d bytes allocated, error %v; want an error, and at most 64 KiB, or 8 MiB for a row of a bulk", name, n, err)
 		}
 	}
 }
@@ -202,13 +202,13 @@ func FuzzParams(f *testing.F) {
 			e, err = ParseExecute(p, n, attrs, bound, long)
 		})
 		if most := uint64(256<<10 + 250*len(p) + 250*len(types)); took > most {
-			t.Errorf("%d bytes for a packet of %d, and %d parameters", took, len(p), n)
+			t.Errorf("%d bytes were allocated for a packet of %d with %d parameters, want at most %d", took, len(p), n, most)
 		}
 		if textErr == nil && at > max(len(p), 0) {
-			t.Error(at)
+			t.Errorf("FindQueryText() = %d, want at most %d", at, len(p))
 		}
 		if !bytes.Equal(p, kept) {
-			t.Fatal("reading wrote")
+			t.Fatalf("packet after reading = %q, want %q", p, kept)
 		}
 		if err != nil {
 			return

@@ -39,7 +39,7 @@ func TestColumnsOfIndexesStayApart(t *testing.T) {
 				t.Errorf("indexes are\n %v\nwant\n %v", got, want)
 			}
 			if alone, together := tables[name].IsUnique("y"); alone || !together {
-				t.Error("y is unique in the primary key, together with z")
+				t.Errorf("IsUnique(y) = %v and %v with z, want false and true", alone, together)
 			}
 		})
 	}
@@ -73,7 +73,7 @@ func TestTypeHasHighestValue(t *testing.T) {
 	} {
 		highest, integer := (&Column{Type: tt.typ}).Highest()
 		if highest != tt.highest || integer != tt.integer {
-			t.Errorf("a column of type %q holds %d, integer %v", tt.typ, highest, integer)
+			t.Errorf("highest value of %q = %d, integer %v; want %d, %v", tt.typ, highest, integer, tt.highest, tt.integer)
 		}
 	}
 }

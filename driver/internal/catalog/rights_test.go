@@ -80,10 +80,10 @@ func TestOnlyDirectTriggerGrantsCount(t *testing.T) {
 		}
 		tables, err := c.Tables(t.Context(), []Name{name})
 		if err != nil || tables[name] == nil {
-			t.Fatal(tables, err)
+			t.Fatalf("tables = %v, error %v; want %s", tables, err, name)
 		}
 		if sees[name] != tt.has || tt.has && len(tables[name].Triggers) == 0 {
-			t.Errorf("%q: TRIGGER %v, want %v, and %d triggers are shown", tt.grants, sees[name], tt.has, len(tables[name].Triggers))
+			t.Errorf("%q: TRIGGER right = %v, want %v; %d triggers are visible", tt.grants, sees[name], tt.has, len(tables[name].Triggers))
 		}
 	}
 }

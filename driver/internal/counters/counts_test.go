@@ -17,6 +17,6 @@ func TestRefusedStatementsAreCountedByReason(t *testing.T) {
 	all := c.Snapshot()
 	if len(all) != 2 || all[0].Name != "shop.a" || all[0].LastRefusal != "away" ||
 		all[1].Name != "shop.b" || all[1].LastRefusal != "why" || all[1].Refused != 1 || all[1].LastRefused.IsZero() {
-		t.Errorf("%+v", all)
+		t.Errorf("counts = %+v, want shop.a with the refusal away, and shop.b with the refusal why", all)
 	}
 }

@@ -41,12 +41,12 @@ func TestDropMakesStoresReadRowsAgain(t *testing.T) {
 		before := s.Epoch.Load()
 		NoteDropped(tt.server, tt.db, tt.table, tt.dropped)
 		if seen := s.Epoch.Load() != before; seen != tt.seen {
-			t.Errorf("%+v: seen %v", tt, seen)
+			t.Errorf("%+v: new epoch %v, want %v", tt, seen, tt.seen)
 		}
 		for tag, again := range map[string]bool{one: tt.again, both: false} {
 			id, err := s.Counter(Tag{Name: tag}).Next(t.Context(), 1)
 			if err != nil || (id != 8) != again {
-				t.Errorf("%+v, tag %s: id %d, %v", tt, tag, id, err)
+				t.Errorf("%+v, tag %s: Next() = %d, %v; want a new start %v, otherwise 8", tt, tag, id, err, again)
 			}
 		}
 		s.Close()
@@ -69,7 +69,7 @@ func TestFirstUnfetchedIncludesOtherStores(t *testing.T) {
 	}
 	for i, want := range []int64{2010, 2010, 3010, 4010} {
 		if above, err := all[i].Counter(Tag{Name: "t"}).FirstUnfetched(t.Context()); above != want || err != nil {
-			t.Errorf("store %d: %d, %v", i, above, err)
+			t.Errorf("store %d: FirstUnfetched() = %d, %v; want %d", i, above, err, want)
 		}
 	}
 }

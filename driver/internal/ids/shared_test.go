@@ -62,7 +62,7 @@ func TestSharedValueIsBuiltAndClosedOnce(t *testing.T) {
 					return new(value), nil
 				})
 				if err != nil || v == nil {
-					t.Error(v, err)
+					t.Errorf("get() = %v, %v; want a value", v, err)
 				}
 				if built {
 					builds.Add(1)
@@ -70,7 +70,7 @@ func TestSharedValueIsBuiltAndClosedOnce(t *testing.T) {
 						<-earlier
 					}
 					if n := alive.Add(1); n > 2 {
-						t.Errorf("%d values of 2 keys", n)
+						t.Errorf("%d open values, want at most 2 for 2 keys", n)
 					}
 				}
 				s.release(key)
@@ -79,7 +79,7 @@ func TestSharedValueIsBuiltAndClosedOnce(t *testing.T) {
 	}
 	users.Wait()
 	if builds.Load() != closes.Load() || alive.Load() != 0 || !s.empty() {
-		t.Errorf("%d built, %d closed; %v and %v are kept", builds.Load(), closes.Load(), s.inUse, s.closing)
+		t.Errorf("%d values built, %d closed, want equal numbers; %v and %v remain, want none", builds.Load(), closes.Load(), s.inUse, s.closing)
 	}
 }
 
@@ -88,19 +88,19 @@ func TestLastReleaseClosesSharedValue(t *testing.T) {
 	s := counting()
 	a, other := new(value), new(value)
 	if get(t, s, "a", a) != a || get(t, s, "a", other) != a || get(t, s, "b", other) != other {
-		t.Error("another value")
+		t.Error("get() returned another value, want the shared value of each key")
 	}
 	if err := s.release("a"); err != nil || a.closed.Load() != 0 {
-		t.Error("closed while somebody uses it:", err)
+		t.Errorf("release() = %v, closed %d times; want nil and an open value, since it has a user", err, a.closed.Load())
 	}
 	if err := s.release("a"); err == nil || err.Error() != "closed 1 times" {
-		t.Error(err)
+		t.Errorf("last release() = %v, want \"closed 1 times\"", err)
 	}
 	if a.built.Load() != 1 || other.built.Load() != 1 || other.closed.Load() != 0 {
-		t.Error(a, other)
+		t.Errorf("values = %v and %v, want each built once, and the second one open", a, other)
 	}
 	if get(t, s, "a", other) != other || other.built.Load() != 2 {
-		t.Error("a closed value is given out")
+		t.Error("get() after the last release returned the closed value, want a new one")
 	}
 }
 
@@ -110,13 +110,13 @@ func TestFailedBuildLeavesNothing(t *testing.T) {
 	s := counting()
 	failed := errors.New("no")
 	if v, err := s.get("a", func(<-chan struct{}) (*value, error) { return nil, failed }); v != nil || err != failed {
-		t.Error(v, err)
+		t.Errorf("get() = %v, %v; want nil, %v", v, err, failed)
 	}
 	if !s.empty() {
-		t.Error(s.inUse, s.closing)
+		t.Errorf("%v and %v remain after a failed build, want none", s.inUse, s.closing)
 	}
 	if v := new(value); get(t, s, "a", v) != v {
-		t.Error("another value")
+		t.Error("get() after a failed build returned another value, want the new one")
 	}
 }
 
@@ -145,11 +145,11 @@ func TestNextValueIsBuiltWhileEarlierOnesClose(t *testing.T) {
 				}
 			}
 			if before[0] != nil {
-				t.Error("the first value is told of one before it")
+				t.Error("the first value waits for an earlier one, want a nil channel")
 			}
 			select {
 			case <-before[2]:
-				t.Errorf("%v: one before it still closes", order)
+				t.Errorf("%v: the third value was notified before all earlier ones were closed, want later", order)
 			default:
 			}
 			close(gates[values[order[1]]])
@@ -158,7 +158,7 @@ func TestNextValueIsBuiltWhileEarlierOnesClose(t *testing.T) {
 			close(gates[values[2]])
 			s.release("a")
 			if synctest.Wait(); !s.empty() {
-				t.Error(s.inUse, s.closing)
+				t.Errorf("%v and %v remain, want none", s.inUse, s.closing)
 			}
 		})
 	}

@@ -38,7 +38,7 @@ func TestSnowflakesAreShared(t *testing.T) {
 	a := with(func(*SnowflakesConfig) {})
 	b := with(func(*SnowflakesConfig) {})
 	if a != b {
-		t.Error("equal sources have two generators")
+		t.Error("equal sources have two generators, want one")
 	}
 	for name, other := range map[string]*Snowflakes{
 		"another source":   with(func(c *SnowflakesConfig) { c.Source = "b" }),
@@ -46,10 +46,10 @@ func TestSnowflakesAreShared(t *testing.T) {
 		"a source of Go's": with(func(c *SnowflakesConfig) { c.Source = "" }),
 	} {
 		if other == a {
-			t.Errorf("%s is shared", name)
+			t.Errorf("%s: generator is shared, want one of its own", name)
 		}
 		if err := other.Close(); err != nil || opened.Load() != 0 {
-			t.Errorf("%s: %v, opened %d times before an id was wanted", name, err, opened.Load())
+			t.Errorf("%s: error %v, source opened %d times; want none before an id is needed", name, err, opened.Load())
 		}
 	}
 	if _, err := b.Next(t.Context(), 1); err != nil {
@@ -57,15 +57,15 @@ func TestSnowflakesAreShared(t *testing.T) {
 	}
 	a.Close()
 	if _, err := b.Next(t.Context(), 1); err != nil || opened.Load() != 1 {
-		t.Errorf("after another user's Close: %v, opened %d times", err, opened.Load())
+		t.Errorf("Next() after the Close of another user: error %v, source opened %d times; want none and 1", err, opened.Load())
 	}
 	id := b.Worker().Worker
 	b.Close()
 	if d, _, err := slots.Get(t.Context(), id); err != nil || !d.Free {
-		t.Errorf("not given back: %+v, %v", d, err)
+		t.Errorf("slot after the last Close = %+v, error %v; want Free", d, err)
 	}
 	if !snowflakes.empty() {
-		t.Error("generators are kept")
+		t.Error("generators remain after the last Close, want none")
 	}
 }
 
@@ -85,7 +85,7 @@ func TestLeafWorkerTablesOfOneStoreAreOneSource(t *testing.T) {
 	for i, a := range all {
 		for j, b := range all[:i] {
 			if (a == b) != (i == 1 && j == 0) {
-				t.Errorf("%d and %d: shared is %v", i, j, a == b)
+				t.Errorf("sources %d and %d: shared = %v, want %v", i, j, a == b, !(a == b))
 			}
 		}
 	}
@@ -98,6 +98,6 @@ func TestBadLeaseIsRefused(t *testing.T) {
 		Open: func(context.Context) (worker.Source, error) { return worker.Source{}, nil },
 	})
 	if err == nil || !snowflakes.empty() {
-		t.Error(err)
+		t.Errorf("error %v, want one, and no generator that remains", err)
 	}
 }

@@ -43,16 +43,16 @@ func TestStoresAreShared(t *testing.T) {
 	} {
 		a, b := open(t, tt.a), open(t, tt.b)
 		if (a == b) != tt.shared {
-			t.Errorf("%s: shared is %v", name, a == b)
+			t.Errorf("%s: shared = %v, want %v", name, a == b, tt.shared)
 		}
 		if rows := a.Counter(Tag{Name: "t"}).Rows; (rows == nil) != (tt.a.Replacement != nil) {
-			t.Errorf("%s: rows are %v", name, rows)
+			t.Errorf("%s: Rows = %v, want nil exactly with a replacement", name, rows)
 		}
 		a.Close()
 		b.Close()
 	}
 	if !stores.empty() {
-		t.Error("stores are kept")
+		t.Error("stores remain after the last Close, want none")
 	}
 }
 
@@ -62,18 +62,18 @@ func TestGeneratorIsUsableWhileStoreHasUsers(t *testing.T) {
 	s := open(t, StoreConfig{Replacement: memory})
 	c := s.Counter(Tag{Name: "t"})
 	if s.Alloc != nil || c.Rows != nil {
-		t.Error("a replacement has rows")
+		t.Errorf("Alloc = %v, Rows = %v; want nil with a replacement", s.Alloc, c.Rows)
 	}
 	if first, err := c.Next(t.Context(), 3); first != 100 || err != nil || s.Counter(Tag{Name: "t"}) != c {
-		t.Error(first, err)
+		t.Errorf("Next() = %d, %v; want 100 of the same counter", first, err)
 	}
 	if all := s.Counters(); len(all) != 1 || all[0] != c {
-		t.Errorf("%+v", all)
+		t.Errorf("Counters() = %+v, want one counter", all)
 	}
 	if err := s.Close(); err != nil {
-		t.Error(err)
+		t.Errorf("Close() = %v, want nil", err)
 	}
 	if _, err := c.Next(t.Context(), 1); !errors.Is(err, idgen.ErrClosed) {
-		t.Error(err)
+		t.Errorf("Next() after Close: error %v, want ErrClosed", err)
 	}
 }

@@ -45,7 +45,7 @@ func TestUnsignedColumnMayMakeZeroOfNegativeKey(t *testing.T) {
 		signed, _, _ := (&Table{IntegerKey: true}).KeyMeaning(v)
 		unsigned, _, _ := (&Table{IntegerKey: true, Unsigned: true}).KeyMeaning(v)
 		if signed != KeyGiven || unsigned != KeyUnclear {
-			t.Errorf("%T %v: meaning %d, and %d without a sign", v, v, signed, unsigned)
+			t.Errorf("meaning(%T %v) = %d in a signed column and %d in an unsigned one, want %d and %d", v, v, signed, unsigned, KeyGiven, KeyUnclear)
 		}
 	}
 }
@@ -62,15 +62,15 @@ func TestKeyMeaningReturnsFloor(t *testing.T) {
 		{77.0, 77}, {-77.0, 0}, {"abc", 0},
 	} {
 		if _, got, _ := integer.KeyMeaning(tt.v); got != tt.want {
-			t.Errorf("%T %v: floor %d, want %d", tt.v, tt.v, got, tt.want)
+			t.Errorf("floor(%T %v) = %d, want %d", tt.v, tt.v, got, tt.want)
 		}
 		if _, got, _ := text.KeyMeaning(tt.v); got != tt.want {
-			t.Errorf("as text, %T %v: floor %d, want %d", tt.v, tt.v, got, tt.want)
+			t.Errorf("floor(%T %v) in a text column = %d, want %d", tt.v, tt.v, got, tt.want)
 		}
 	}
 	for v, want := range map[any]int64{"101.00": 101, "100.5": 101, "1e3": 1000, " 7.2": 8, "-7.5": 0, "nan": 0, "inf": math.MaxInt64, 7.5: 8, -7.5: 0, 1e300: math.MaxInt64} {
 		if _, got, _ := text.KeyMeaning(v); got != want {
-			t.Errorf("as a DECIMAL, %T %v: floor %d, want %d", v, v, got, want)
+			t.Errorf("floor(%T %v) in a DECIMAL column = %d, want %d", v, v, got, want)
 		}
 	}
 }
@@ -80,12 +80,12 @@ func TestEmptyAndZeroRequestUUID(t *testing.T) {
 		table := &Table{UUID: form, ZeroKey: KeyWanted}
 		for _, v := range []any{nil, []byte(nil), "", []byte{}, "0", int64(0), "00000000-0000-0000-0000-000000000000", "00000000000000000000000000000000", make([]byte, 16), 0.0} {
 			if m, _, _ := table.KeyMeaning(v); m != KeyWanted {
-				t.Errorf("%T %v is a key", v, v)
+				t.Errorf("meaning(%T %v) = %d, want %d", v, v, m, KeyWanted)
 			}
 		}
 		for _, v := range []any{"00000000-0000-0000-0000-000000000001", append(make([]byte, 15), 1), "x", int64(7)} {
 			if m, _, _ := table.KeyMeaning(v); m != KeyGiven {
-				t.Errorf("%T %v is no key", v, v)
+				t.Errorf("meaning(%T %v) = %d, want %d", v, v, m, KeyGiven)
 			}
 		}
 	}

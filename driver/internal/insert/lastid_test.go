@@ -64,7 +64,7 @@ func TestResultIDIsIDOfServer(t *testing.T) {
 		}
 		id, ask := tt.in.ResultID(&Block{First: 100, N: tt.n}, tt.affected, tt.server, tt.foundRows)
 		if id != tt.want || ask != tt.ask {
-			t.Errorf("%s: %d, ask %t; want %d, %t", tt.name, id, ask, tt.want, tt.ask)
+			t.Errorf("%s: id %d, query of LAST_INSERT_ID() %t; want %d, %t", tt.name, id, ask, tt.want, tt.ask)
 		}
 	}
 }

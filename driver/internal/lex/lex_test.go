@@ -63,7 +63,7 @@ func TestScannerFindsTokens(t *testing.T) {
 		{"a -- b\x00c", "w[a] w[c]"},
 	} {
 		if got := tokens(Scanner{Text: c.text, Version: 90704}); got != c.want {
-			t.Errorf("%q\ngot  %s\nwant %s", c.text, got, c.want)
+			t.Errorf("tokens of %q\ngot %s\nwant %s", c.text, got, c.want)
 		}
 	}
 }
@@ -83,12 +83,12 @@ func TestSQLModeChangesTokens(t *testing.T) {
 		s := c.settings
 		s.Text = c.text
 		if got := tokens(s); got != c.want {
-			t.Errorf("%q\ngot  %s\nwant %s", c.text, got, c.want)
+			t.Errorf("tokens of %q\ngot %s\nwant %s", c.text, got, c.want)
 		}
 		for s.Next().Kind != EOF {
 		}
 		if s.Seen != c.seen {
-			t.Errorf("%q: seen %b, want %b", c.text, s.Seen, c.seen)
+			t.Errorf("Seen after %q = %b, want %b", c.text, s.Seen, c.seen)
 		}
 	}
 }
@@ -122,7 +122,7 @@ func TestVersionCommentsDependOnServer(t *testing.T) {
 		} {
 			r.settings.Text = c.text
 			if got := tokens(r.settings); got != r.want {
-				t.Errorf("%s: %q\ngot  %s\nwant %s", r.name, c.text, got, r.want)
+				t.Errorf("%s: tokens of %q\ngot %s\nwant %s", r.name, c.text, got, r.want)
 			}
 		}
 	}
@@ -145,7 +145,7 @@ func TestTiDBRunsVersionCommentsOfAnyVersion(t *testing.T) {
 		}
 	}
 	if got, want := tokens(Scanner{Text: "a /*T! b */ c", Version: 80011}), "w[a] w[c]"; got != want {
-		t.Errorf("on MySQL: %s, want %s", got, want)
+		t.Errorf("tokens on MySQL = %s, want %s", got, want)
 	}
 }
 
@@ -153,14 +153,14 @@ func TestSixDigitsOfVersionCommentsDependOnServer(t *testing.T) {
 	for version, want := range map[string]string{"101119": "w[a] w[b] w[c]", "101120": "w[a] w[c]"} {
 		s := Scanner{Text: "a /*!" + version + " b */ c", MariaDB: true, Version: 101119}
 		if got := tokens(s); got != want {
-			t.Errorf("%s: %s, want %s", version, got, want)
+			t.Errorf("tokens on %s = %s, want %s", version, got, want)
 		}
 	}
 	s := Scanner{Text: "a /*!080000 b */ c", Version: 90704}
 	for s.Next().Kind != EOF {
 	}
 	if s.Seen&SeenSixDigits == 0 {
-		t.Error("not seen")
+		t.Errorf("Seen = %b, want SeenSixDigits", s.Seen)
 	}
 }
 
@@ -181,12 +181,12 @@ func FuzzScanner(f *testing.F) {
 					break
 				}
 				if tok.Pos < end || tok.End < tok.Pos || tok.End > len(text) || tok.End == tok.Pos && tok.Kind != Bad {
-					t.Fatalf("%q: token %d at %d to %d, after %d", text, tok.Kind, tok.Pos, tok.End, end)
+					t.Fatalf("%q: token of kind %d at %d to %d, want one at %d or later within the text", text, tok.Kind, tok.Pos, tok.End, end)
 				}
 				end = tok.End
 			}
 			if tok := s.Next(); tok.Kind != EOF {
-				t.Fatalf("%q: %v after the end", text, tok)
+				t.Fatalf("%q: Next() after the end = %v, want EOF", text, tok)
 			}
 		}
 	})

@@ -57,7 +57,7 @@ func judge(t *testing.T, p *parser.Parser, text string) {
 		return
 	}
 	if err != nil || unknown {
-		t.Fatalf("%q: unknown %v, %v", text, unknown, err)
+		t.Fatalf("Parse(%q): unknown %v, error %v; want a plan", text, unknown, err)
 	}
 	if plan.Cut > 0 {
 		judge(t, p, text[:plan.Cut])
@@ -65,7 +65,7 @@ func judge(t *testing.T, p *parser.Parser, text string) {
 		return
 	}
 	if plan.Results != len(before) && plan.Results != len(before)+1 { // TiDB drops comments; a server returns a result for one
-		t.Fatalf("%q: %d statements, TiDB sees %d", text, plan.Results, len(before))
+		t.Fatalf("%q: %d statements, want the %d that TiDB reads", text, plan.Results, len(before))
 	}
 	fills := make([]insert.Block, len(plan.Inserts))
 	for i, in := range plan.Inserts {
@@ -78,10 +78,10 @@ func judge(t *testing.T, p *parser.Parser, text string) {
 	filled := plan.Template(fills).Text
 	after, _, err := p.Parse(filled, "", "")
 	if err != nil {
-		t.Fatalf("%q: TiDB cannot read it with keys: %v\n%q", text, err, filled)
+		t.Fatalf("%q: error of TiDB for the filled query = %v, want none\n%q", text, err, filled)
 	}
 	if len(after) != len(before) {
-		t.Fatalf("%q: %d statements, with keys %d:\n%q", text, len(before), len(after), filled)
+		t.Fatalf("%q: %d statements in the filled query, want %d:\n%q", text, len(after), len(before), filled)
 	}
 	for _, in := range plan.Inserts {
 		a, ok := before[in.Statement].(*ast.InsertStmt)
@@ -94,18 +94,18 @@ func judge(t *testing.T, p *parser.Parser, text string) {
 			rows = 1
 		}
 		if rows != in.Rows || a.IsReplace != (in.Duplicates == insert.Replace) || a.IgnoreErr != (in.Duplicates == insert.Ignore || in.Duplicates == insert.UpdateOrIgnore) || (len(a.OnDuplicate) > 0) != (in.Duplicates >= insert.Update) {
-			t.Fatalf("%q: TiDB sees another statement than %+v", text, in)
+			t.Fatalf("%q: statement = %+v, want that of TiDB", text, in)
 		}
 		withoutKey(a, in)
 		withoutKey(b, in)
 		if x, y := restore(a), restore(b); x != y {
-			t.Fatalf("%q:\nTiDB sees %s\nwith keys %s\n%q", text, x, y, filled)
+			t.Fatalf("%q:\nfilled query in TiDB %s\nwant %s\n%q", text, y, x, filled)
 		}
 		before[in.Statement], after[in.Statement] = nil, nil
 	}
 	for i := range before {
 		if before[i] != nil && restore(before[i]) != restore(after[i]) {
-			t.Fatalf("%q: statement %d was changed:\n%q", text, i, filled)
+			t.Fatalf("%q: statement %d changed, want it unchanged:\n%q", text, i, filled)
 		}
 	}
 }
@@ -140,7 +140,7 @@ func checkUnplanned(t *testing.T, text string, plan *insert.Plan, statements []a
 		at := keyAt(in)
 		for _, row := range in.Lists {
 			if at < 0 || at >= len(row) || isNull(row[at]) {
-				t.Fatalf("%q: statement %d is not in the plan", text, i)
+				t.Fatalf("%q: statement %d has no key to fill in TiDB, want one", text, i)
 			}
 		}
 	}
@@ -216,7 +216,7 @@ func TestGenerated(t *testing.T) {
 		judge(t, p, text)
 	}
 	if read < 15000 {
-		t.Errorf("TiDB read %d of 20000 texts", read)
+		t.Errorf("TiDB read %d of 20000 texts, want at least 15000", read)
 	}
 }
 

@@ -12,15 +12,15 @@ func TestUsedEntriesAreKept(t *testing.T) {
 	c.Put("hot", -1, 0)
 	for i := range 100 {
 		if v, ok := c.Get("hot"); !ok || v != -1 {
-			t.Fatalf("after %d others the text in use is gone", i)
+			t.Fatalf("Get(hot) = %d, %v after %d other texts; want -1, true", v, ok, i)
 		}
 		c.Put(fmt.Sprint(i), i, 0)
 	}
 	if v, ok := c.Get("99"); !ok || v != 99 {
-		t.Error("the newest text is gone")
+		t.Errorf("Get(99) = %d, %v; want 99, true", v, ok)
 	}
 	if _, ok := c.Get("1"); ok {
-		t.Error("an old text is still there")
+		t.Error("Get(1) found an old text, want it evicted")
 	}
 }
 
@@ -29,12 +29,12 @@ func TestCacheIsBounded(t *testing.T) {
 	c.Put(strings.Repeat("x", 101), 1, 0)
 	c.Put("x", 1, 100) // with its value
 	if len(c.young) != 0 {
-		t.Errorf("%d texts were kept that are too long, want none", len(c.young))
+		t.Errorf("%d long texts are cached, want none", len(c.young))
 	}
 	for i := range 5000 {
 		c.Put(fmt.Sprintf("%0*d", i%50+1, i), i, i%50)
 		if bytes := size(c.young) + size(c.old); len(c.young)+len(c.old) > 1000 || bytes > 2*c.limit || c.bytes != size(c.young) {
-			t.Fatalf("%d and %d entries, %d bytes", len(c.young), len(c.old), bytes)
+			t.Fatalf("%d and %d entries of %d bytes, want at most 1000 entries and %d bytes", len(c.young), len(c.old), bytes, 2*c.limit)
 		}
 	}
 }
@@ -53,7 +53,7 @@ func TestPutReplaces(t *testing.T) {
 		c.Put("b", i, 0)
 	}
 	if v, _ := c.Get("a"); v != 9 {
-		t.Errorf("value %d", v)
+		t.Errorf("Get(a) = %d, want 9", v)
 	}
 }
 
@@ -67,7 +67,7 @@ func TestConcurrentReadersGetValueOfTheirText(t *testing.T) {
 			for i := range 20000 {
 				text := fmt.Sprint("text", (i*7+g)%40)
 				if v, ok := c.Get(text); ok && v != text {
-					t.Errorf("%s has the value of %s", text, v)
+					t.Errorf("Get(%s) = %s, want its own value", text, v)
 				} else if !ok {
 					c.Put(text, text, 0)
 				}
@@ -82,7 +82,7 @@ func TestHitAllocatesNothing(t *testing.T) {
 	text := strings.Repeat("x", 120)
 	c.Put(text, 1, 0)
 	if n := testing.AllocsPerRun(100, func() { c.Get(text) }); n != 0 {
-		t.Errorf("%v allocations", n)
+		t.Errorf("Get: %v allocations, want 0", n)
 	}
 }
 

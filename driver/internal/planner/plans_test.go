@@ -18,21 +18,21 @@ func TestPlansAreShared(t *testing.T) {
 	old := set.Schema.Load()
 	shop := plans.cacheOf(set, old, planKey{db: "shop"})
 	if plans.cacheOf(set, old, planKey{db: "shop"}) != shop {
-		t.Error("equal sessions have different plans")
+		t.Error("equal sessions have different plans, want the same")
 	}
 	if plans.cacheOf(set, old, planKey{db: "other"}) == shop || plans.cacheOf(set, old, planKey{db: "shop", settings: insert.Settings{ANSIQuotes: true}}) == shop {
-		t.Error("sessions that read texts in another way share plans")
+		t.Error("sessions with another database or sql_mode share plans, want different ones")
 	}
 	set.Schema.Store(new(tables.Schema))
 	if now := plans.cacheOf(set, set.Schema.Load(), planKey{db: "shop"}); now == shop || plans.cacheOf(set, set.Schema.Load(), planKey{db: "shop"}) != now {
-		t.Error("plans are kept beyond what they were made of, or not shared")
+		t.Error("plans after a change of tables are the old ones or not shared, want new shared ones")
 	} else if plans.cacheOf(set, old, planKey{db: "shop"}) == now {
-		t.Error("a session that knows other tables shares the plans")
+		t.Error("a session with older facts shares the plans, want its own")
 	}
 	for i := range 3 * planCaches {
 		plans.cacheOf(set, set.Schema.Load(), planKey{settings: insert.Settings{Version: i}})
 	}
 	if n := len(plans.caches); n > planCaches {
-		t.Errorf("%d caches are kept", n)
+		t.Errorf("%d caches, want at most %d", n, planCaches)
 	}
 }

@@ -18,7 +18,7 @@ func TestReadsOneWayFindsAmbiguousTexts(t *testing.T) {
 		"DELETE FROM t WHERE a = 'it' 's' or b": true,
 	} {
 		if got := isUnambiguous(text); got != want {
-			t.Errorf("%s: %v", text, got)
+			t.Errorf("isUnambiguous(%s) = %v, want %v", text, got, want)
 		}
 	}
 }

@@ -55,32 +55,32 @@ func TestLateConnectionIsUsedOrClosed(t *testing.T) {
 			return err
 		}
 		if err := ask(4 * time.Second); !errors.Is(err, context.DeadlineExceeded) {
-			t.Error(err)
+			t.Errorf("request: error %v, want DeadlineExceeded", err)
 		}
 		time.Sleep(10 * time.Second)
 		if err := ask(time.Second); err != nil || server.dials.Load() > 2 {
-			t.Error(err, server.dials.Load())
+			t.Errorf("request after the late connection: error %v, %d dials; want none and at most 2", err, server.dials.Load())
 		}
 		if err := ask(time.Minute); err != nil || server.dials.Load() > 5 { // one every 5 s
-			t.Error(err, server.dials.Load())
+			t.Errorf("request: error %v, %d dials; want none and at most 5", err, server.dials.Load())
 		}
 		if time.Sleep(time.Minute); server.open.Load() != 0 {
-			t.Error(server.open.Load(), "connections are open, for nobody")
+			t.Errorf("%d connections are open without a request, want 0", server.open.Load())
 		}
 
 		server.takes.Store(int64(time.Hour))
 		began := time.Now()
 		c, err := db.Conn(context.Background())
 		if took := time.Since(began); err != errSilentServer || took != connectTime || server.dials.Load() > 5+13 {
-			t.Error(c, err, took, server.dials.Load())
+			t.Errorf("connection %v, error %v after %v, %d dials; want %v after %v, at most 18 dials", c, err, took, server.dials.Load(), errSilentServer, connectTime)
 		}
 		for range 100 {
 			if err := ask(time.Second); !errors.Is(err, context.DeadlineExceeded) {
-				t.Error(err)
+				t.Errorf("request: error %v, want DeadlineExceeded", err)
 			}
 		}
 		if n := server.dials.Load(); n > 5+13+3*maxDials {
-			t.Error(n, "connections were begun")
+			t.Errorf("%d dials, want at most %d", n, 5+13+3*maxDials)
 		}
 		server.takes.Store(int64(time.Second))
 		ask(500 * time.Millisecond)
@@ -88,12 +88,12 @@ func TestLateConnectionIsUsedOrClosed(t *testing.T) {
 		ask(500 * time.Millisecond)
 		time.Sleep(time.Second)
 		if server.open.Load() != 1 {
-			t.Error(server.open.Load(), "connections are kept")
+			t.Errorf("%d connections are open, want 1", server.open.Load())
 		}
 		db.Close()
 		synctest.Wait()
 		if server.open.Load() != 0 {
-			t.Error(server.open.Load(), "connections are open after Close")
+			t.Errorf("%d connections are open after Close, want 0", server.open.Load())
 		}
 	})
 }

@@ -82,11 +82,11 @@ func TestConnectionWithServerErrorIsReplaced(t *testing.T) {
 			for range 3 {
 				var answer *mysql.MySQLError
 				if err := way(db); !errors.As(err, &answer) || answer.Number != number {
-					t.Errorf("%s: %v is not %d", name, err, number)
+					t.Errorf("%s: error %v, want error %d", name, err, number)
 				}
 			}
 			if want := map[bool]int{true: 3, false: 1}[leaves]; server.dials != want {
-				t.Errorf("%s: %d connections for 3 errors %d", name, server.dials, number)
+				t.Errorf("%s: %d connections for 3 errors %d, want %d", name, server.dials, number, want)
 			}
 			db.Close()
 		}

@@ -47,7 +47,7 @@ func TestPoolRecoversFromSilentServer(t *testing.T) {
 	}
 	for range asking {
 		if err := <-answers; err != nil {
-			t.Error(err)
+			t.Errorf("request: error %v, want none", err)
 		}
 	}
 }

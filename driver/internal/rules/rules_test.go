@@ -15,7 +15,7 @@ func TestDefaultTagIsNamedAfterRule(t *testing.T) {
 		{Rule{Database: "s*", Table: "*"}, "some"},
 	} {
 		if tag := TagOf(tt.rule, "some"); tag != tt.want {
-			t.Errorf("%s: tag %q, want %q", tt.rule, tag, tt.want)
+			t.Errorf("tag of %s = %q, want %q", tt.rule, tag, tt.want)
 		}
 	}
 }

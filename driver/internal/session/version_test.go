@@ -16,7 +16,7 @@ func TestParseVersionReadsServerVersions(t *testing.T) {
 		{"", false, 0},
 	} {
 		if m, v := ParseVersion(tt.in); m != tt.mariaDB || v != tt.version {
-			t.Errorf("ParseVersion(%q) = %v, %d", tt.in, m, v)
+			t.Errorf("ParseVersion(%q) = %v, %d, want %v, %d", tt.in, m, v, tt.mariaDB, tt.version)
 		}
 	}
 }

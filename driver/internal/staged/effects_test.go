@@ -85,7 +85,7 @@ func TestFindEffectsListsReadsAndWrites(t *testing.T) {
 	routine := mariaDB.Scanner("CREATE DEFINER=`root`@`localhost` FUNCTION `f`(x INT) RETURNS int(11) BEGIN RETURN g(x); END")
 	skipHeader(&routine)
 	if e := findEffects(routine); fmt.Sprint(e.Calls, e.Vars) != "[.f .g] []" {
-		t.Errorf("a routine calls %v and names %v, want [.f .g] and []", e.Calls, e.Vars)
+		t.Errorf("effects of a routine: calls %v, variables %v; want [.f .g] and []", e.Calls, e.Vars)
 	}
 }
 
@@ -107,7 +107,7 @@ func TestSetsKeyFindsAssignmentsOfKey(t *testing.T) {
 		"BEGIN UPDATE cnt SET n = n + 1; SET NEW.id = (SELECT 1); END": true,
 	} {
 		if e := findEffects(insert.Settings{}.Scanner(body)); e.SetsKey("id") != want {
-			t.Errorf("%s: sets the key %v, want %v", body, !want, want)
+			t.Errorf("SetsKey(%s) = %v, want %v", body, !want, want)
 		}
 	}
 }

@@ -54,7 +54,7 @@ func TestTriggersMayBeHiddenByServerBug(t *testing.T) {
 		}
 		for _, name := range names {
 			if want := tt.hidden && name.Table != "granted" && len(seen[name].Triggers) == 0; seen[name] == nil || seen[name].TriggersHidden != want {
-				t.Errorf("%+v: triggers of %s hidden: %v", tt.settings, name, !want)
+				t.Errorf("%+v: hidden triggers of %s = %v, want %v", tt.settings, name, !want, want)
 			}
 		}
 	}

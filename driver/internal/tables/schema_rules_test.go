@@ -28,7 +28,7 @@ func TestExclusionsWin(t *testing.T) {
 	set.DefaultDB = "shop"
 	for table, want := range map[string]bool{"orders": true, "order_1": false, "order_map": false, "log": false, "logs": true} {
 		if _, ok := set.Schema.Load().findRule(catalog.Name{DB: "shop", Table: table}); ok != want {
-			t.Errorf("%s: %v", table, ok)
+			t.Errorf("findRule(%s) = %v, want %v", table, ok, want)
 		}
 	}
 }

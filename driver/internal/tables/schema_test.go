@@ -16,9 +16,9 @@ func TestForgetDropsPendingLookups(t *testing.T) {
 	s.tables[known] = &tableLookup{finished: true}
 	n, forgot := s.without(func(catalog.Name) bool { return false })
 	if n.tables[looking] != nil || n.tables[known] == nil || forgot {
-		t.Errorf("kept: %v, forgot %v", n.tables, forgot)
+		t.Errorf("tables = %v, forgot %v; want only the known table, and false", n.tables, forgot)
 	}
 	if _, forgot = s.without(func(name catalog.Name) bool { return name == looking }); !forgot {
-		t.Error("nothing was known of a table that is looked at")
+		t.Error("forgot = false for a table with a pending lookup, want true")
 	}
 }

@@ -47,7 +47,7 @@ func TestEndOfProgramIsFound(t *testing.T) {
 		r := programReader(text+"; SELECT 1", "", mariaDB)
 		r.next()
 		if err := r.ddl("create"); err != nil || r.tok.Pos != len(text) {
-			t.Fatalf("%s\nends at %d of %d: %v", text, r.tok.Pos, len(text), err)
+			t.Fatalf("%s\nprogram ends at %d, error %v; want %d", text, r.tok.Pos, err, len(text))
 		}
 	}
 }
@@ -61,7 +61,7 @@ func TestElsifIsKeywordOnlyInOracleMode(t *testing.T) {
 		r := programReader(text+"; SELECT 1", "", mariaDB)
 		r.next()
 		if err := r.ddl("create"); err != nil || r.tok.Pos != len(text) {
-			t.Errorf("%s\nends at %d of %d: %v", text, r.tok.Pos, len(text), err)
+			t.Errorf("%s\nprogram ends at %d, error %v; want %d", text, r.tok.Pos, err, len(text))
 		}
 	}
 }
@@ -77,7 +77,7 @@ func TestDefinerMayHaveAnyName(t *testing.T) {
 	} {
 		plan, _, err := Parse(text, mariaDB, shop)
 		if err != nil || len(plan.Inserts) > 0 || len(plan.Changes) != 1 || plan.Changes[0] != want {
-			t.Errorf("%s: %+v, %v", text, plan, err)
+			t.Errorf("Parse(%s) = %+v, %v; want only the change %+v", text, plan, err, want)
 		}
 	}
 }

@@ -39,7 +39,7 @@ func TestQueryIsCutAfterEachStatement(t *testing.T) {
 			t.Errorf("%q\ngot  %s\nwant %s", tt.text, got, tt.parts)
 		}
 		if !slices.IsSorted(plan.Ends) {
-			t.Error(plan.Ends)
+			t.Errorf("Ends = %v, want ascending positions", plan.Ends)
 		}
 	}
 }
@@ -59,7 +59,7 @@ func TestCommentsBelongToSingleStatement(t *testing.T) {
 	} {
 		plan, _, err := Parse(tt.text, settings, shop)
 		if err != nil {
-			t.Fatalf("Parse(%q): %v", tt.text, err)
+			t.Fatalf("Parse(%q): error %v, want none", tt.text, err)
 		}
 		if got := cutAtEnds(tt.text, plan.Ends); got != tt.parts {
 			t.Errorf("parts of %q = %s, want %s", tt.text, got, tt.parts)
@@ -100,13 +100,13 @@ func TestKnownBackslashNeedsNoSettings(t *testing.T) {
 				want = tt.unknownBefore
 			}
 			if err != nil || unknown != want {
-				t.Errorf("known %v: %s: unknown %v, want %v; %v", known, tt.text, unknown, want, err)
+				t.Errorf("backslash known %v: Parse(%s): unknown %v, error %v; want unknown %v", known, tt.text, unknown, err, want)
 			}
 		}
 	}
 	text := `INSERT INTO orders (customer) VALUES ('\'), (2), ('\')`
 	p, _, err := Parse(text, insert.Settings{BackslashKnown: true, NoBackslashEscapes: true}, shop)
 	if err != nil || len(p.Inserts) != 1 || p.Inserts[0].Rows != 3 {
-		t.Errorf("%s: %+v, %v", text, p, err)
+		t.Errorf("Parse(%s) = %+v, %v; want one INSERT of 3 rows", text, p, err)
 	}
 }

@@ -35,18 +35,18 @@ func checkText(t *testing.T, text, set string) {
 	switch {
 	case err != nil:
 		if p != nil || unknown {
-			t.Fatalf("%s: %q: a plan or a question beside %v", set, text, err)
+			t.Fatalf("%s: Parse(%q) = plan %v, unknown %v, error %v; want only an error", set, text, p != nil, unknown, err)
 		}
 		return
 	case unknown:
 		if p != nil || mode.SessionKnown {
-			t.Fatalf("%s: %q: a plan beside a question, or a question for what is known", set, text)
+			t.Fatalf("%s: Parse(%q) = plan %v and unknown settings, want no plan, and settings that are not known", set, text, p != nil)
 		}
 		return
 	}
 	if p.Cut > 0 {
 		if p.Cut >= len(text) || p.CutInput > p.NumInput || p.Inserts != nil {
-			t.Fatalf("%s: %q: cut at %d with %d of %d placeholders and %d inserts", set, text, p.Cut, p.CutInput, p.NumInput, len(p.Inserts))
+			t.Fatalf("%s: Parse(%q): cut at %d with %d of %d placeholders and %d inserts, want a cut before the end without inserts", set, text, p.Cut, p.CutInput, p.NumInput, len(p.Inserts))
 		}
 		return
 	}
@@ -54,7 +54,7 @@ func checkText(t *testing.T, text, set string) {
 	always := false
 	for i, in := range p.Inserts {
 		if in.RowsWithoutKey == 0 && len(in.ArgKeys) == 0 && !in.Positional && in.Staging == nil && in.Floor == 0 {
-			t.Fatalf("%s: %q: nothing to do in statement %d", set, text, i)
+			t.Fatalf("%s: Parse(%q): statement %d has nothing to fill, want rows or keys", set, text, i)
 		}
 		none[i].Explicit = make([]bool, len(in.ArgKeys))
 		for j := range none[i].Explicit {
@@ -62,7 +62,7 @@ func checkText(t *testing.T, text, set string) {
 		}
 		always = always || in.Positional || in.Update == insert.AlwaysUpdate
 		if in.NeedsOwnText() && len(p.Inserts) > 1 {
-			t.Fatalf("%s: %q: a statement that runs alone beside others", set, text)
+			t.Fatalf("%s: Parse(%q): %d inserts, want a statement with its own text alone", set, text, len(p.Inserts))
 		}
 		if in.Staging != nil {
 			checkStage(t, text, set, p)
@@ -70,7 +70,7 @@ func checkText(t *testing.T, text, set string) {
 		}
 	}
 	if !always && (p.Text(none) != text || p.Template(none).Text != text) {
-		t.Fatalf("%s: %q: changed where nothing is filled", set, text)
+		t.Fatalf("%s: text of %q changed without ids, want it unchanged", set, text)
 	}
 	if len(p.Inserts) == 0 {
 		return
@@ -81,10 +81,10 @@ func checkText(t *testing.T, text, set string) {
 		s := p.Template(f)
 		args := insert.AppendArgs(nil, make([]int, p.NumInput), s, f, idOf(func(id int64) int { return int(id) }), func(n int64) int { return int(n) })
 		if len(args) != s.NumInput {
-			t.Fatalf("%s: %q: %d arguments for %d placeholders", set, text, len(args), s.NumInput)
+			t.Fatalf("%s: %q: %d arguments, want %d", set, text, len(args), s.NumInput)
 		}
 		if again, _, err := Parse(s.Text, mode, schema); err == nil && again != nil && again.NumInput != s.NumInput {
-			t.Fatalf("%s: %q: %d placeholders counted, %d there: %q", set, text, s.NumInput, again.NumInput, s.Text)
+			t.Fatalf("%s: %q: NumInput = %d, want the %d placeholders of %q", set, text, s.NumInput, again.NumInput, s.Text)
 		}
 	}
 
@@ -108,17 +108,17 @@ func checkText(t *testing.T, text, set string) {
 		return // now its values are examined; if they cannot be read, no server can read them
 	}
 	if err != nil || unknown {
-		t.Fatalf("%s: %q: filled it comes to %v, %v: %q", set, text, unknown, err, filled)
+		t.Fatalf("%s: %q: Parse of the filled query: unknown %v, error %v; want a plan: %q", set, text, unknown, err, filled)
 	}
 	conditional := slices.ContainsFunc(p.Inserts, func(in insert.Insert) bool { return in.Conditional })
 	for _, in := range q.Inserts {
 		// A select of too few values is staged, and the server refuses it.
 		if in.RowsWithoutKey > 0 || len(in.ArgKeys) > 0 || in.Staging != nil && !conditional {
-			t.Fatalf("%s: %q: filled it lacks a key still: %q", set, text, filled)
+			t.Fatalf("%s: %q: the filled query still lacks a key, want none: %q", set, text, filled)
 		}
 	}
 	if q.NumInput != p.NumInput || q.Results != p.Results {
-		t.Fatalf("%s: %q: filled it is another text: %q", set, text, filled)
+		t.Fatalf("%s: %q: filled query with %d placeholders and %d results, want %d and %d: %q", set, text, q.NumInput, q.Results, p.NumInput, p.Results, filled)
 	}
 }
 
@@ -127,7 +127,7 @@ func checkStage(t *testing.T, text, set string, p *insert.Plan) {
 	in := &p.Inserts[0]
 	s := in.Staging
 	if s.FillArgs < 0 || s.FillArgs > p.NumInput || s.Key >= len(s.Columns) {
-		t.Fatalf("%s: %q: %d of %d placeholders, key %d of %v", set, text, s.FillArgs, p.NumInput, s.Key, s.Columns)
+		t.Fatalf("%s: %q: FillArgs = %d, Key = %d; want at most %d placeholders, and a column of %v", set, text, s.FillArgs, s.Key, p.NumInput, s.Columns)
 	}
 	staged.FillQuery(s, "`shop`.`stage`", "")
 	if s.Key >= 0 {
@@ -181,7 +181,7 @@ func TestLongTexts(t *testing.T) {
 				p.Template(fills)
 			}
 			if d := took() - before; d > longest { // quadratic growth would take minutes
-				t.Errorf("%.40s… of %d bytes takes %v", text, len(text), d)
+				t.Errorf("Parse(%.40s…) of %d bytes took %v, want at most %v", text, len(text), d, longest)
 			}
 		}
 	}

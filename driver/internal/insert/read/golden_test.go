@@ -61,7 +61,7 @@ func readGolden(t testing.TB, file string) []goldenCase {
 			c.text = line[2:]
 			if c.text[0] == '"' {
 				if c.text, err = strconv.Unquote(c.text); err != nil {
-					t.Fatalf("%s:%d: %v", file, n, err)
+					t.Fatalf("%s:%d: error %v, want a quoted text", file, n, err)
 				}
 			}
 		default:
@@ -85,7 +85,7 @@ func goldenFiles(t testing.TB) []string {
 	t.Helper()
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
-		t.Fatal("no testdata", err)
+		t.Fatalf("files of testdata = %v, error %v; want at least one", files, err)
 	}
 	return files
 }
@@ -103,7 +103,7 @@ func TestGolden(t *testing.T) {
 				}
 				refused := strings.HasPrefix(got[0], "!")
 				if refused != (filepath.Base(file) == "refusals.txt") {
-					t.Errorf("%s\nis in %s and comes to %s", c.text, file, got[0])
+					t.Errorf("%s\nin %s: result %s, want refusals exactly in refusals.txt", c.text, file, got[0])
 				}
 				if i > 0 && (len(c.comment) > 0 || c.settings != settings) {
 					out.WriteByte('\n')

@@ -51,7 +51,7 @@ func mustParse(t testing.TB, text string) *insert.Plan {
 	t.Helper()
 	p, unknown, err := Parse(text, mariaDB, shop)
 	if err != nil || unknown {
-		t.Fatalf("%s: unknown %v, %v", text, unknown, err)
+		t.Fatalf("Parse(%s): unknown %v, error %v; want a plan", text, unknown, err)
 	}
 	return p
 }
@@ -119,7 +119,7 @@ func TestTemplateOrdersArguments(t *testing.T) {
 			}
 		}
 		if p.Template(c.fills) != s {
-			t.Errorf("%s: the shape was not kept", c.text)
+			t.Errorf("%s: Template() returned a new template, want the cached one", c.text)
 		}
 	}
 }
@@ -154,12 +154,12 @@ func TestBatchAtPlaceholderLimitWorks(t *testing.T) {
 		fills := blocksFor(p, 1001)
 		s := p.Template(fills)
 		if s.Literal != c.literal || s.NumInput > 65535 {
-			t.Errorf("%d rows of %s: %d placeholders, literal %v", c.rows, c.row, s.NumInput, s.Literal)
+			t.Errorf("%d rows of %s: %d placeholders, literal %v; want at most 65535, literal %v", c.rows, c.row, s.NumInput, s.Literal, c.literal)
 		}
 		args := make([]int64, p.NumInput)
 		got := insert.AppendArgs(nil, args, s, fills, idOf(same64), same64)
 		if len(got) != s.NumInput || strings.Count(s.Text, "?") != s.NumInput {
-			t.Errorf("%d rows of %s: %d arguments, %d placeholders, NumInput %d", c.rows, c.row, len(got), strings.Count(s.Text, "?"), s.NumInput)
+			t.Errorf("%d rows of %s: %d arguments and %d placeholders, want %d of both", c.rows, c.row, len(got), strings.Count(s.Text, "?"), s.NumInput)
 		}
 		// Put the arguments into the query: every id must be there once.
 		ids := map[int64]bool{}
@@ -174,7 +174,7 @@ func TestBatchAtPlaceholderLimitWorks(t *testing.T) {
 			}
 			// The last row's id is the marker: first and distance.
 			if want := int64(1001 + fills[0].N - 1); next != want {
-				t.Errorf("%d rows of %s: ids up to %d, want %d", c.rows, c.row, next, want)
+				t.Errorf("%d rows of %s: next id = %d, want %d", c.rows, c.row, next, want)
 			}
 		}
 	}
@@ -194,11 +194,11 @@ func TestTemplatesAreBounded(t *testing.T) {
 			kept[s] = true
 		}
 		if want := strings.Repeat("(?),", last) + "(LAST_INSERT_ID(?)+?)"; !strings.Contains(s.Text, want) || s.NumInput != 101 {
-			t.Fatalf("the mark is not in row %d: %s", last, s.Text)
+			t.Fatalf("template for row %d = %s with %d placeholders, want the mark in that row and 101", last, s.Text, s.NumInput)
 		}
 	}
 	if len(kept) != 16 {
-		t.Errorf("%d shapes kept, want %d", len(kept), 16)
+		t.Errorf("%d templates are cached, want %d", len(kept), 16)
 	}
 }
 
@@ -220,7 +220,7 @@ func TestConnectionsSharePlan(t *testing.T) {
 				s := p.Template(fills)
 				args := insert.AppendArgs(nil, []int64{1, 2, 3, 4}, s, fills, idOf(same64), same64)
 				if len(args) != s.NumInput || strings.Count(s.Text, "?") != s.NumInput {
-					t.Errorf("%v: %d arguments for %s", explicit, len(args), s.Text)
+					t.Errorf("%v: %d arguments for %s, want %d", explicit, len(args), s.Text, s.NumInput)
 				}
 			}
 		})

@@ -272,7 +272,7 @@ func checkOnServer(t *testing.T, file, text string, p *insert.Plan, auto, plain 
 		filled = p.Template(fills).Text
 	}
 	if a, b := number(auto.prepare(mine(text, autoDSN))), number(plain.prepare(mine(filled, plainDSN))); a != b {
-		t.Errorf("%s: %s\nthe server's answer to PREPARE is %d, with keys %d:\n%s", file, text, a, b, filled)
+		t.Errorf("%s: %s\nPREPARE returned error %d, want %d as with keys:\n%s", file, text, a, b, filled)
 	}
 	if p.NumInput > 0 {
 		return
@@ -281,13 +281,13 @@ func checkOnServer(t *testing.T, file, text string, p *insert.Plan, auto, plain 
 	idsPlain, errPlain := plain.exec(mine(filled, plainDSN))
 	a, b := number(errAuto), number(errPlain)
 	if len(p.Inserts) == 0 && b == 1364 && a == 0 {
-		t.Errorf("%s: %s\nwas not filled", file, text)
+		t.Errorf("%s: %s\nno INSERT was filled, want one, since the server requires a key", file, text)
 	}
 	if a == 1869 {
 		return // a rule of AUTO_INCREMENT alone
 	}
 	if a != b && len(p.Inserts) > 0 {
-		t.Errorf("%s: %s\nerror %v, with keys %v:\n%s", file, text, errAuto, errPlain, filled)
+		t.Errorf("%s: %s\nerror with keys = %v, want %v:\n%s", file, text, errPlain, errAuto, filled)
 		return
 	}
 	if b != 0 || len(p.Inserts) == 0 {
@@ -297,10 +297,10 @@ func checkOnServer(t *testing.T, file, text string, p *insert.Plan, auto, plain 
 	if upsert {
 		rowsAuto, rowsPlain = renumber(rowsAuto[1:]), renumber(rowsPlain[1:])
 	} else if !slices.Equal(idsAuto, idsPlain) {
-		t.Errorf("%s: %s\nids %v, with keys %v:\n%s", file, text, idsAuto, idsPlain, filled)
+		t.Errorf("%s: %s\nids with keys = %v, want %v:\n%s", file, text, idsPlain, idsAuto, filled)
 	}
 	if !slices.Equal(rowsAuto, rowsPlain) {
-		t.Errorf("%s: %s\nrows      %v\nwith keys %v\n%s", file, text, rowsAuto, rowsPlain, filled)
+		t.Errorf("%s: %s\nrows with keys %v\nwant           %v\n%s", file, text, rowsPlain, rowsAuto, filled)
 	}
 }
 
@@ -318,14 +318,14 @@ func checkInParts(t *testing.T, file, text string, p *insert.Plan, auto, plain *
 	// (1869).
 	column := p.Cut == 0 && p.Inserts[0].Duplicates >= insert.Update
 	if a, b := number(errAuto), number(errPlain); (a == 0) != (b == 0) && !((a == 1054 || b == 1054 || a == 1869) && column) {
-		t.Errorf("%s: %s\nerror %v, in parts %v", file, text, errAuto, errPlain)
+		t.Errorf("%s: %s\nerror in parts = %v, want %v", file, text, errPlain, errAuto)
 	}
 	if errAuto != nil || errPlain != nil {
 		return
 	}
 	rowsAuto, rowsPlain := renumber(auto.dump(named(text))[1:]), renumber(plain.dump(named(text))[1:])
 	if !slices.Equal(rowsAuto, rowsPlain) {
-		t.Errorf("%s: %s\nrows     %v\nin parts %v", file, text, rowsAuto, rowsPlain)
+		t.Errorf("%s: %s\nrows in parts %v\nwant          %v", file, text, rowsPlain, rowsAuto)
 	}
 }
 

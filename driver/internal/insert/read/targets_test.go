@@ -24,10 +24,10 @@ func TestTargetsListsWrittenTables(t *testing.T) {
 		{"INSERT INTO orders VALUES ('it''s", "[shop.orders]"},
 	} {
 		if got := fmt.Sprint(FindTargets(tt.body, "shop", insert.Settings{})); got != tt.want {
-			t.Errorf("%s: %s, want %s", tt.body, got, tt.want)
+			t.Errorf("FindTargets(%s) = %s, want %s", tt.body, got, tt.want)
 		}
 	}
 	if got := fmt.Sprint(FindTargets(`INSERT INTO "orders" VALUES (1)`, "", insert.Settings{ANSIQuotes: true})); got != "[.orders]" {
-		t.Errorf("under ANSI_QUOTES: %s", got)
+		t.Errorf("FindTargets() under ANSI_QUOTES = %s, want [.orders]", got)
 	}
 }
