@@ -77,7 +77,7 @@ func TestDatabaseNameMayHaveDots(t *testing.T) {
 		var maxID, flakes, strays int
 		if err := plain.QueryRow("SELECT (SELECT max_id FROM leaf_alloc), (SELECT COUNT(*) FROM f), (SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = ?)", databaseOf(t, other)).
 			Scan(&maxID, &flakes, &strays); err != nil || maxID <= 101 || flakes != 2 || strays != 0 {
-			t.Errorf("%s: max_id = %d, %d snowflakes, %d tables in the other database, error %v", target.Name, maxID, flakes, strays, err)
+			t.Errorf("%s: max_id = %d, %d snowflakes, %d tables in the other database, error %v; want more than 101, 2 and 0", target.Name, maxID, flakes, strays, err)
 		}
 	}
 }

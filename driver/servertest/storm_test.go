@@ -109,7 +109,7 @@ func TestStormKilledProcesses(t *testing.T) {
 					err = cmd.Start()
 				}
 				if err != nil {
-					t.Error(err)
+					t.Errorf("start of a process: error %v, want none", err)
 				}
 				return cmd, bufio.NewScanner(out), dir
 			}
@@ -121,7 +121,7 @@ func TestStormKilledProcesses(t *testing.T) {
 						f.Close()
 					}
 					if err != nil {
-						t.Error(err)
+						t.Errorf("ids of kind %s: error %v, want none", kind, err)
 					}
 				}
 			}

@@ -13,9 +13,9 @@ import (
 
 // The tests of this file need TiDB, and are run by make versions SERVERS=tidb.
 
-// TestTiDBRefusals: statements whose rows only the server knows, and INSERTs in statements that only TiDB runs, are refused and store
+// TestTiDBRefusesStatementsOfUnknownRows: statements whose rows only the server knows, and INSERTs in statements that only TiDB runs, are refused and store
 // no row.
-func TestTiDBRefusals(t *testing.T) {
+func TestTiDBRefusesStatementsOfUnknownRows(t *testing.T) {
 	plain, leaf := open(t, "leafTables=t", allocTable, row("t", 100, 10), "CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)",
 		"CREATE TABLE s (a INT)", "INSERT INTO s VALUES (1), (2)")
 	for text, want := range map[string]string{
@@ -42,9 +42,9 @@ func TestTiDBRefusals(t *testing.T) {
 	}
 }
 
-// TestTiDBTables: a table whose rows are spread is filled. TiDB itself refuses a row with a key in a table with an AUTO_RANDOM key,
+// TestTiDBSpreadTablesAreFilled: a table whose rows are spread is filled. TiDB itself refuses a row with a key in a table with an AUTO_RANDOM key,
 // unless the session allows it.
-func TestTiDBTables(t *testing.T) {
+func TestTiDBSpreadTablesAreFilled(t *testing.T) {
 	dsn := mysqltest.Database(t)
 	_, leaf := openOn(t, dsn, "leafTables=t,r", allocTable, row("t", 100, 10), row("r", 100, 10),
 		"CREATE TABLE t (id BIGINT NOT NULL, a INT, PRIMARY KEY (id) NONCLUSTERED) SHARD_ROW_ID_BITS = 4 PRE_SPLIT_REGIONS = 4",
@@ -58,15 +58,15 @@ func TestTiDBTables(t *testing.T) {
 	insertID(t, openLeaf(t, dsn, "leafTables=r&allow_auto_random_explicit_insert=1"), "INSERT INTO r (a) VALUES (1)")
 }
 
-// TestTiDBUnknownFunction: a function that leafsql does not know is not looked for among stored routines.
-func TestTiDBUnknownFunction(t *testing.T) {
+// TestTiDBUnknownFunctionIsNotLookedUp: a function that leafsql does not know is not looked for among stored routines.
+func TestTiDBUnknownFunctionIsNotLookedUp(t *testing.T) {
 	plain, leaf := open(t, "leafTables=t", allocTable, row("t", 100, 10), "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT UNIQUE, b BIGINT)")
 	for range 2 {
 		insertID(t, leaf, "INSERT INTO t (a) VALUES (1) ON DUPLICATE KEY UPDATE b = TIDB_SHARD(5)")
 	}
 	var same bool
 	if err := plain.QueryRow("SELECT b = TIDB_SHARD(5) AND id = 100 FROM t").Scan(&same); err != nil || !same {
-		t.Errorf("the row has another id or value: %v", err)
+		t.Errorf("row has its id and value = %v, error %v; want true", same, err)
 	}
 }
 
@@ -96,7 +96,7 @@ func TestTiDBIgnoresSkipLocked(t *testing.T) {
 		defer tx.Rollback()
 		var id int64
 		if err := tx.QueryRow("SELECT id FROM outbox ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED").Scan(&id); err != nil || id != 1 {
-			t.Errorf("id %d, %v: TiDB has SKIP LOCKED now, and docs/distributed.md says that it has not", id, err)
+			t.Errorf("SKIP LOCKED returned id %d, error %v; want 1, otherwise change docs/distributed.md, since TiDB has SKIP LOCKED now", id, err)
 		}
 	}
 }

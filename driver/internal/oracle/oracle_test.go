@@ -195,14 +195,14 @@ func restore(n ast.Node) string {
 	return b.String()
 }
 
-func TestCorpus(t *testing.T) {
+func TestTiDBReadsCorpusTheSame(t *testing.T) {
 	p := parser.New()
 	for _, text := range inserttest.Corpus(t, "../insert/read/testdata") {
 		judge(t, p, text)
 	}
 }
 
-func TestGenerated(t *testing.T) {
+func TestTiDBReadsGeneratedTextsTheSame(t *testing.T) {
 	p := parser.New()
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)

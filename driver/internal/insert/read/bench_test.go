@@ -19,7 +19,7 @@ func BenchmarkFirstSight(b *testing.B) {
 			b.Fatal(err)
 		}
 		if s := p.Template([]insert.Block{{First: 201, N: 1}}); s.NumInput != 11 {
-			b.Fatal(s.NumInput)
+			b.Fatalf("NumInput = %d, want 11", s.NumInput)
 		}
 	}
 }

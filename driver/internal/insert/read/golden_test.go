@@ -90,7 +90,7 @@ func goldenFiles(t testing.TB) []string {
 	return files
 }
 
-func TestGolden(t *testing.T) {
+func TestPlansEqualGoldenTexts(t *testing.T) {
 	for _, file := range goldenFiles(t) {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
 			cases := readGolden(t, file)

@@ -177,10 +177,10 @@ func mine(text, dsn string) string {
 	return text
 }
 
-// TestServer runs the whole corpus on a server: the original queries on AUTO_INCREMENT tables, and the
+// TestFilledCorpusEqualsAutoIncrement runs the whole corpus on a server: the original queries on AUTO_INCREMENT tables, and the
 // changed queries on plain tables. Afterwards the tables, the errors and LAST_INSERT_ID() must be
 // equal.
-func TestServer(t *testing.T) {
+func TestFilledCorpusEqualsAutoIncrement(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		t.Run(target.Name, func(t *testing.T) {
 			autoDSN, plainDSN := target.Database(t), target.Database(t)
