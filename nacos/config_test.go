@@ -11,7 +11,7 @@ import (
 
 func TestSourceIsRegistered(t *testing.T) {
 	if _, err := worker.Lookup("nacos(n1)", nil); err != nil {
-		t.Error("the source is not registered")
+		t.Errorf("Lookup(\"nacos(n1)\") = %v, want the registered source", err)
 	}
 }
 
@@ -84,7 +84,7 @@ func TestParseRefusesMistakes(t *testing.T) {
 	}
 	for _, cfg := range []Config{{}, {NamingClient: &sdkNamingStub{}}} {
 		if _, err := Open(t.Context(), cfg); err == nil {
-			t.Error("no server, no client: no error")
+			t.Error("Open() without servers and clients = <nil>, want an error")
 		}
 	}
 }

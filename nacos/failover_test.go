@@ -161,7 +161,7 @@ func TestAnotherClusterEndsALease(t *testing.T) {
 	eventually(t, "the end of the lease", func() bool {
 		s := k.Status()
 		if s.Since.Equal(was.Since) && s.Limit.After(limit) {
-			t.Fatal("it was renewed where it was not taken")
+			t.Fatal("the lease was renewed in a cluster in which it was not taken, want its end")
 		}
 		return s.Phase == "searching"
 	})
@@ -292,10 +292,10 @@ func TestSickServerIsLeft(t *testing.T) {
 	c, ill := startWithBrokenServer(t, s)
 	err := c.publish(within30s(t), "d", "text", unusedSum())
 	if !api.HasCode(err, api.Failed) || ill.asked.Load() != 1 || s.Publishes() != 0 {
-		t.Errorf("a write went on to another server: %v, %d, %d", err, ill.asked.Load(), s.Publishes())
+		t.Errorf("publish() = %v with %d requests to the failing server and %d to the other, want an error, 1 and 0", err, ill.asked.Load(), s.Publishes())
 	}
 	if err := c.publish(within30s(t), "d", "text", unusedSum()); err != nil {
-		t.Errorf("the next one, with one of two servers well: %v", err)
+		t.Errorf("the next publish() with one good server = %v, want no error", err)
 	}
 }
 

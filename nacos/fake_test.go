@@ -134,7 +134,7 @@ func TestPutComparesVersions(t *testing.T) {
 	s.Fault(func(f *fakenacos.Faults) { f.LoseReplies = 1 })
 	before, second := s.Publishes(), doc()
 	if _, ok, err := r.Put(ctx, 7, second, v); ok || err == nil || leasetest.NotWritten(err) {
-		t.Errorf("with the reply lost: %v, %v", ok, err)
+		t.Errorf("reply lost: Put() = %v, %v, want false and an error after which the write may exist", ok, err)
 	}
 	if n := s.Publishes() - before; n != 1 {
 		t.Errorf("it was sent %d times, want 1", n)
@@ -175,10 +175,10 @@ func TestServerAwayRefusesPuts(t *testing.T) {
 	r := mustOpenFake(t, deadConfig)
 	away.Kill()
 	if _, err := openFake(t, deadConfig); err == nil {
-		t.Error("a source of nobody knows what: no error")
+		t.Error("Open() without a running server = <nil>, want an error")
 	}
 	if _, _, err := r.Get(t.Context(), 1); err == nil {
-		t.Error("Get from nobody: no error")
+		t.Error("Get() without a running server = <nil>, want an error")
 	}
 	if _, ok, err := r.Put(t.Context(), 1, doc(), ""); ok || !leasetest.NotWritten(err) {
 		t.Errorf("Put to nobody: %v, %v; want refused, for nothing was sent", ok, err)
@@ -187,7 +187,7 @@ func TestServerAwayRefusesPuts(t *testing.T) {
 		both := fakeConfig(s)
 		both.Servers = append(both.Servers, deadConfig.Servers...)
 		if _, _, err := mustOpenFake(t, both).Get(t.Context(), 1); err != nil {
-			t.Errorf("with one of two servers: %v", err)
+			t.Errorf("Get() with one of two servers = %v, want no error", err)
 		}
 	}
 }
@@ -249,7 +249,7 @@ func TestEndedConnectionFailsCalls(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, _, err := r.Get(ctx, 1); err == nil {
-		t.Error("Get with a context that has ended: no error")
+		t.Error("Get() with an ended context = <nil>, want an error")
 	}
 	if err := src.Close(); err != nil {
 		t.Fatal(err)

@@ -37,14 +37,14 @@ func testLegacyLease(t *testing.T, s *nacostest.Server) {
 		return strings.HasPrefix(in.InstanceID, strconv.Itoa(id)+"#") || in.InstanceID == strconv.Itoa(id)
 	})
 	if own < 0 || list[own].Ephemeral || len(list) == 1 && list[own].Port != 7001 {
-		t.Fatalf("worker id %d, but the list is %+v", id, list)
+		t.Fatalf("worker id %d with the instances %+v, want its own persistent instance", id, list)
 	}
 	// Removed in the console: the next renewal must not be confirmed.
 	instances(t, s, http.MethodDelete, "", url.Values{"ip": {list[own].IP}, "port": {strconv.Itoa(list[own].Port)}, "ephemeral": {"false"}})
 	limit := k.Status().Limit
 	eventually(t, "a renewal", func() bool { return k.Status().Err != nil || !k.Status().Limit.Equal(limit) })
 	if s := k.Status(); !s.Limit.Equal(limit) {
-		t.Errorf("the lease was renewed without its instance: %+v", s)
+		t.Errorf("Status() without the instance = %+v, want the limit %v", s, limit)
 	}
 	if err := k.Close(); err != nil {
 		t.Fatal(err)

@@ -47,7 +47,7 @@ func TestLoginRefused(t *testing.T) {
 		}))
 		_, err := Open(within30s(t), cfg)
 		if _, refused := errors.AsType[*api.LoginError](err); refused != final || err == nil || !final && !strings.Contains(err.Error(), "logging in") {
-			t.Errorf("HTTP %d at a login: %v", code, err)
+			t.Errorf("HTTP %d at a login: %v, want a LoginError: %t", code, err, final)
 		}
 		if _, unusable := errors.AsType[*worker.UnusableError](err); unusable != final {
 			t.Errorf("HTTP %d at a login: %T, want unusable == %v", code, err, final)

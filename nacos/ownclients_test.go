@@ -163,7 +163,7 @@ func TestClientErrorsNameNacos(t *testing.T) {
 			}
 		}
 		if err != nil && strings.Contains(err.Error(), "check that it runs") {
-			t.Errorf("%v: two hints", err)
+			t.Errorf("err = %v, want a single hint", err)
 		}
 	}
 	s.Fault(func(f *fakenacos.Faults) { f.Username, f.Password = "u", "p" })

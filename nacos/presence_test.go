@@ -59,7 +59,7 @@ func TestPresenceListsHolders(t *testing.T) {
 				t.Fatal(err)
 			}
 			if list := s.Instances(fakeService); len(list) > 0 {
-				t.Errorf("after Close there is %v, want len(list) <= 0", list)
+				t.Errorf("after Close there is %v, want len(list) == 0", list)
 			}
 		})
 	}

@@ -196,7 +196,7 @@ func testApart(t *testing.T, s *nacostest.Server) {
 		k, err := lease(t, spec(s), worker.Options{"Service": "apart", "Namespace": "public"}, worker.Config{Workers: 1})
 		if err == nil {
 			k.Close()
-			t.Fatal("the default namespace by its other name is another one")
+			t.Fatal("public and the empty namespace are different registries, want one")
 		}
 		t.Log(err)
 		e, ok := errors.AsType[*worker.UnavailableError](err)

@@ -132,7 +132,7 @@ func testPaused(t *testing.T, s *nacostest.Server) {
 	})
 	defer second.Close()
 	if start := second.Status().Start; !start.After(limit) {
-		t.Errorf("the second starts at %v, the first may have used %v", start, limit)
+		t.Errorf("the second process starts at %v, want a time after %v, the first one's limit", start, limit)
 	}
 	proxy.Heal()
 	eventually(t, "what the first finds", func() bool {
@@ -140,7 +140,7 @@ func testPaused(t *testing.T, s *nacostest.Server) {
 		return ok && e.Reason == "taken"
 	})
 	if s := first.Status(); s.Phase != "searching" || !s.Limit.IsZero() {
-		t.Errorf("the first: %+v", s)
+		t.Errorf("the first process: Status() = %+v, want it searching without a limit", s)
 	}
 }
 
@@ -151,7 +151,7 @@ func TestStormLyingServerIsRefused(t *testing.T) {
 		k, err := lease(t, spec(s), nil, worker.Config{NewRegistry: true})
 		if err == nil {
 			k.Close()
-			t.Fatal("a worker id of 2.0.4")
+			t.Fatal("Nacos 2.0.4 gave a worker id, want an error")
 		}
 		t.Log(err)
 		e, ok := errors.AsType[*worker.UnusableError](err)

@@ -244,7 +244,7 @@ func TestOrderPutsErrorsFirst(t *testing.T) {
 		t.Errorf("%d charts, want %v", n, 1+maxCharts)
 	}
 	if find := strings.Index(page, "Find a tag"); find < 0 || find > strings.Index(page, "<h2>Tags") || find > strings.Index(page, "order_items_000") {
-		t.Error("the search is below the rows")
+		t.Error("the search is below the rows, want it above them")
 	}
 }
 
@@ -288,7 +288,7 @@ func TestPageStaysSmall(t *testing.T) {
 			}
 		}
 		if n := bytes.Count(page, []byte(`<th role="rowheader"`)); n != 500 || !bytes.Contains(page, []byte("</html>")) {
-			t.Errorf("%q: %d tags", encoding, n)
+			t.Errorf("encoding %q: %d tags, want 500 in a complete page", encoding, n)
 		}
 	}
 }
@@ -345,7 +345,7 @@ func TestContrastMeetsWCAG(t *testing.T) {
 		}
 	}
 	if !regexp.MustCompile(`input, button \{[^}]*border: 1px solid var\(--edge\)`).MatchString(css) {
-		t.Error("fields have another border")
+		t.Error("input fields have another border, want 1px solid var(--edge)")
 	}
 }
 

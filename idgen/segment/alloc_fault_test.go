@@ -240,7 +240,7 @@ func TestAllocStoreRetriesTransientFaults(t *testing.T) {
 				case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || r != segment.Range{}):
 					t.Error(r, err)
 				case c.is != nil && !c.is(err):
-					t.Errorf("%T", err)
+					t.Errorf("err has the type %T, want the case's type", err)
 				}
 				if err := mock.ExpectationsWereMet(); err != nil {
 					t.Error(err)

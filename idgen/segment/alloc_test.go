@@ -120,7 +120,7 @@ func TestAllocStoreRefusesUnsafeTables(t *testing.T) {
 						}
 					}
 					if after := rowText(t, plain); c.want != "" && after != before {
-						t.Fatalf("a refused fetch moved the row from %s to %s", before, after)
+						t.Fatalf("row after a refused fetch = %s, want %s", after, before)
 					}
 				})
 			}
@@ -569,7 +569,7 @@ func TestAllocStoreWorksWithColumnRights(t *testing.T) {
 				t.Errorf("Fetch(segment.Request{Tag: \"a\", N: 10, Step: 10}) = %+v, %v, want Start == 5 and no error", r, err)
 			}
 			if m, err := s.Marks(t.Context()); len(m.Broken) > 0 || err != nil {
-				t.Errorf("Marks() = %+v, %v, want len(m.Broken) <= 0 and no error", m, err)
+				t.Errorf("Marks() = %+v, %v, want len(m.Broken) == 0 and no error", m, err)
 			}
 		})
 	}

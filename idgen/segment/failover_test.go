@@ -93,7 +93,7 @@ func TestRepeatedJumpsWaitLonger(t *testing.T) {
 					}
 					for _, part := range []string{another, "this server is " + server, "stop writing to one of the servers", "description = 'leafsql@off'"} {
 						if !strings.Contains(err.Error(), part) {
-							t.Errorf("the error %q lacks %q", err, part)
+							t.Errorf("err = %q, want an error with %q", err, part)
 						}
 					}
 					db.MustExec(statement.FindString(err.Error()))

@@ -94,7 +94,7 @@ func TestFitUsesColumnToItsLastID(t *testing.T) {
 		wg.Wait()
 		slices.Sort(used)
 		if n == 1 && len(used) != 255 || used[len(used)-1] != 255 || len(slices.Compact(used)) != len(used) {
-			t.Errorf("blocks of %d: %d ids up to %d", n, len(used), used[len(used)-1])
+			t.Errorf("blocks of %d: %d ids up to %d, want unique ids up to 255", n, len(used), used[len(used)-1])
 		}
 	}
 }
@@ -121,7 +121,7 @@ func TestFitUsesSmallestColumnWithRoom(t *testing.T) {
 	}
 	var full *segment.FullError
 	if _, err := g.Next(t.Context(), 6); !errors.As(err, &full) || *full != (segment.FullError{Tag: "a", N: 6, Next: 65532, Highest: 65535}) {
-		t.Errorf("%+v, %v", full, err)
+		t.Errorf("Next(6) = %v (%+v), want a FullError for 65532 … 65535", err, full)
 	}
 	for want := int64(65531); want <= 65535; want++ {
 		if id, err := g.Next(t.Context(), 1); id != want || err != nil {

@@ -316,7 +316,7 @@ func TestConcurrentCallsGetUniqueIDs(t *testing.T) {
 					}
 					first, err := g.Next(t.Context(), n)
 					if err != nil || first <= last {
-						t.Errorf("%d after %d, %v", first, last, err)
+						t.Errorf("Next(%d) = %d, %v, want more than %d", n, first, err, last)
 						return
 					}
 					last = first + int64(n) - 1
@@ -378,7 +378,7 @@ func FuzzNext(f *testing.F) {
 					}
 					synctest.Wait()
 					if k > 0 && m.Row("a").MaxID <= k {
-						t.Fatalf("the row stands at %d after Skip(%d)", m.Row("a").MaxID, k)
+						t.Fatalf("MaxID = %d after Skip(%d), want more", m.Row("a").MaxID, k)
 					}
 					last, skipped = max(last, k), true
 				case c >= 128: // another client takes a range
@@ -394,15 +394,15 @@ func FuzzNext(f *testing.F) {
 						t.Fatalf("Next(%d) = %d, %v after %d, want first > %v and no error", n, first, err, last, last)
 					}
 					if alone && first != last+1 {
-						t.Fatalf("Next(%d) = %d after %d with nobody else on the row", n, first, last)
+						t.Fatalf("Next(%d) = %d after %d without other clients, want %d", n, first, last, last+1)
 					}
 					last, issued = first+n-1, issued+n
 					if !spy.covers(first, last) {
-						t.Fatalf("%d … %d was never fetched", first, last)
+						t.Fatalf("ids %d … %d were issued, want only ids that were fetched", first, last)
 					}
 				}
 				if s := g.Stats(); s.IDs != issued || s.IDs+s.Dropped+s.Remaining != spy.fetched || alone && !skipped && s.Dropped != 0 {
-					t.Fatalf("%+v, issued %d of %d fetched", s, issued, spy.fetched)
+					t.Fatalf("Stats() = %+v, want %d issued of %d fetched ids, and none dropped without a Skip", s, issued, spy.fetched)
 				}
 			}
 		})

@@ -125,7 +125,7 @@ func TestMutations(t *testing.T) {
 		t.Fatal(err)
 	}
 	if out, err := tests.Run(-1, "-test.run=^TestModel$", "-model.states=200"); err != nil {
-		t.Fatalf("without a mutation: %v\n%s", err, out)
+		t.Fatalf("without a mutation: got %v, want a run that passes\n%s", err, out)
 	}
 	for i, m := range mutations {
 		t.Run(m.rule, func(t *testing.T) {
@@ -135,7 +135,7 @@ func TestMutations(t *testing.T) {
 			}
 			out, err := tests.Run(i, args...)
 			if err == nil || !strings.Contains(out, "states: ") {
-				t.Fatalf("the model found nothing: is the rule needed, and does the model know why? %v\n%s", err, out)
+				t.Fatalf("the model found no fault with the mutation, want one: the rule may be unnecessary, or the model may lack its reason: %v\n%s", err, out)
 			}
 			_, found, _ := strings.Cut(out, "_test.go:")
 			_, found, _ = strings.Cut(found, ": ")
@@ -153,7 +153,7 @@ func (m mutation) edits(t *testing.T) (edits []mutants.Edit) {
 			t.Fatal(err)
 		}
 		if n := strings.Count(string(source), r.old); n != 1 {
-			t.Fatalf("%s holds %q %d times; the mutation needs it once", r.file, r.old, n)
+			t.Fatalf("%s contains %q %d times, want once", r.file, r.old, n)
 		}
 		at := strings.Index(string(source), r.old)
 		edits = append(edits, mutants.Edit{File: r.file, From: at, To: at + len(r.old), Code: r.new})

@@ -74,15 +74,15 @@ func TestPaceReportsOutlivedFirstRange(t *testing.T) {
 	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	p := pace{rowStep: 1000}
 	if p.outlivedFirst(begin) {
-		t.Error("before the first range")
+		t.Error("before the first range: outlivedFirst() = true, want false")
 	}
 	p.recordFetch(16, 0, begin)
 	if p.outlivedFirst(begin.Add(firstLife)) || !p.outlivedFirst(begin.Add(firstLife+1)) {
-		t.Error("not after", firstLife)
+		t.Errorf("outlivedFirst() does not change after %v, want false until then and true later", firstLife)
 	}
 	p.recordFetch(1000, 0, begin)
 	if p.outlivedFirst(begin.Add(time.Hour)) {
-		t.Error("the second range")
+		t.Error("after the second range: outlivedFirst() = true, want false")
 	}
 }
 

@@ -202,7 +202,7 @@ func processes(t *testing.T, dsn string, conns int) {
 			t.Errorf("%s: id %d was issued, the row is at %d (%v), want report.Max < %v and no error", tag, report.Max, row.MaxID, err, row.MaxID)
 		}
 		if least := int64(4 * writerGoroutines * writerCalls / len(tags)); report.Issued < least {
-			t.Errorf("%s: %d ids, fewer than %d", tag, report.Issued, least)
+			t.Errorf("%s: %d ids, want at least %d", tag, report.Issued, least)
 		}
 		t.Logf("%s: %d ids, %d missing, max_id %d", tag, report.Issued, report.Missing, row.MaxID)
 	}

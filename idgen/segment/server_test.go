@@ -114,7 +114,7 @@ func TestCutConnectionsGiveUniqueRanges(t *testing.T) {
 					}
 				}
 				if burnt == 0 {
-					t.Error("no reply was lost after its request had been carried out")
+					t.Error("lost replies of executed requests = 0, want at least 1")
 				}
 			})
 		}
@@ -147,7 +147,7 @@ func TestOutagesIssueNoIDTwice(t *testing.T) {
 				first, err := g.Next(ctx, 1+n%3)
 				switch {
 				case err == nil && first <= above:
-					t.Errorf("id %d after Skip(%d)", first, above)
+					t.Errorf("Next() = %d after Skip(%d), want a greater id", first, above)
 				case err == nil:
 					served.Add(1)
 					r.Add(first, 1+n%3)
@@ -275,7 +275,7 @@ func TestSilentServerEndsCallsInTime(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 			defer cancel()
 			if err := g.Skip(ctx, 1000); err == nil {
-				t.Fatal("Skip past a silent server")
+				t.Fatal("Skip(1000) with a silent server = <nil>, want an error")
 			}
 			proxy.Heal()
 			for {

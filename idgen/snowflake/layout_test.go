@@ -28,7 +28,7 @@ func TestParseLayout(t *testing.T) {
 	} {
 		l, err := ParseLayout(text)
 		if err != nil || l != want {
-			t.Errorf("%s: %+v, %v", text, l, err)
+			t.Errorf("ParseLayout(%q) = %+v, %v, want %+v", text, l, err, want)
 			continue
 		}
 		if again, err := ParseLayout(l.String()); err != nil || again != l {
@@ -88,7 +88,7 @@ func TestComposeDecompose(t *testing.T) {
 		}
 	}
 	if _, err := javaScript.Decompose(1 << 53); err == nil {
-		t.Error("an id above the layout was read")
+		t.Error("Decompose(1<<53) = <nil>, want an error for an id above the layout")
 	}
 }
 

@@ -43,7 +43,7 @@ func TestBurstIsBounded(t *testing.T) {
 				t.Errorf("%v: %d blocks to %v, want to %v", lease, blocks, last, want)
 			}
 			if last.After(s.Limit) || s.Ahead > lease {
-				t.Errorf("%v: borrowed to %v, the limit is %v", lease, last, s.Limit)
+				t.Errorf("lease of %v: last id of %v, want at most the limit %v", lease, last, s.Limit)
 			}
 			// The refused call has changed nothing: the next place follows the last one.
 			began := time.Now()
@@ -72,21 +72,21 @@ func TestLimitStopsIDs(t *testing.T) {
 		time.Sleep(40 * time.Second)
 		for range 20 {
 			if _, last := burst(t, g); last.After(limit) {
-				t.Fatalf("an id of %v, the limit is %v", last, limit)
+				t.Fatalf("last id of %v, want at most the limit %v", last, limit)
 			}
 			time.Sleep(10 * time.Millisecond)
 		}
 		if got := g.Worker().Limit; !got.Equal(limit) {
-			t.Fatalf("the limit has moved to %v", got)
+			t.Fatalf("limit = %v, want %v", got, limit)
 		}
 		place := g.last.Load()
 		if !g.issued().Equal(limit) {
-			t.Errorf("ids go to %v, the limit is %v", g.issued(), limit)
+			t.Errorf("issued() = %v, want the limit %v", g.issued(), limit)
 		}
 		began := time.Now()
 		_, err := g.Next(t.Context(), 16)
 		if e, ok := errors.AsType[*LeaseError](err); !ok || e.Worker != 0 || !errors.Is(e, errAway) || e.Next.Before(began) || time.Since(began) > 20*time.Millisecond {
-			t.Errorf("at the limit: %v after %v", err, time.Since(began))
+			t.Errorf("at the limit: Next() = %v after %v, want a LeaseError at once", err, time.Since(began))
 		}
 		if now := g.last.Load(); now != place {
 			t.Errorf("a refused call moved the last place from %d to %d, want %v", place, now, place)
@@ -94,7 +94,7 @@ func TestLimitStopsIDs(t *testing.T) {
 		r.away(false)
 		time.Sleep(2 * time.Second)
 		if at := parts(t, g, next(t, g, 16)).Time; !at.Equal(limit.Add(time.Millisecond)) {
-			t.Errorf("goes on at %v, the limit was %v", at, limit)
+			t.Errorf("ids continue at %v, want 1ms after the limit %v", at, limit)
 		}
 	})
 }
@@ -118,7 +118,7 @@ func TestNewWorkerIDContinuesAbove(t *testing.T) {
 			}
 			last = id
 			if p := parts(t, g, id); p.Worker != was.Worker || p.Time.Before(ahead) {
-				t.Fatalf("%+v of worker id %d, after %v", p, was.Worker, ahead)
+				t.Fatalf("next id = %+v, want worker id %d and a time from %v on", p, was.Worker, ahead)
 			}
 			seen[was.Worker] = true
 			r.takeSlots(was.Worker)
@@ -134,7 +134,7 @@ func TestNewWorkerIDContinuesAbove(t *testing.T) {
 		e, ok := errors.AsType[*LeaseError](err)
 		none, taken := errors.AsType[*worker.UnavailableError](err)
 		if !ok || !taken || none.Reason != "taken" || time.Since(began) > 0 || e.Next.Before(began) || !seen[e.Worker] {
-			t.Errorf("with every worker id lost: %v after %v", err, time.Since(began))
+			t.Errorf("without a free worker id: Next() = %v after %v, want an error with the reason taken at once", err, time.Since(began))
 		}
 		time.Sleep(10 * time.Minute) // until the thief's bounds have ended
 		id := next(t, g, 1)
@@ -209,7 +209,7 @@ func TestReturnedTimeCoversEveryID(t *testing.T) {
 				continue // not one before the end
 			}
 			if d, p := r.doc(0), parts(t, g, id); d.HighWater.Before(p.Time) {
-				t.Fatalf("given back up to %v, an id of %v was issued", d.HighWater, p.Time)
+				t.Fatalf("returned with the time %v, want at least %v, the time of an issued id", d.HighWater, p.Time)
 			}
 		}
 	}
@@ -224,7 +224,7 @@ func TestUnusedWorkerIDReturnsItsTime(t *testing.T) {
 		time.Sleep(time.Hour)
 		g.Close()
 		if d := r.doc(0); !d.Free || !d.HighWater.Equal(time.UnixMilli(1)) {
-			t.Errorf("given back as %+v", d)
+			t.Errorf("returned document = %+v, want a free one with the time that was found", d)
 		}
 	})
 }
@@ -241,13 +241,13 @@ func TestNoWorkerIDIsTakenBeyondTheEnd(t *testing.T) {
 		for range 60 {
 			_, err := g.Next(t.Context(), 1)
 			if e, ok := errors.AsType[*EpochError](err); !ok || !errors.Is(err, idgen.ErrExhausted) || !e.End.Equal(small.End()) {
-				t.Fatalf("%v", err)
+				t.Fatalf("Next() = %v, want an EpochError that is idgen.ErrExhausted", err)
 			}
 			time.Sleep(time.Second)
 		}
 		for slot := range 4 {
 			if d := r.doc(slot); !d.Free || d.Nonce != "before" {
-				t.Errorf("slot %d: %+v", slot, d)
+				t.Errorf("slot %d = %+v, want it free and unchanged", slot, d)
 			}
 		}
 	})

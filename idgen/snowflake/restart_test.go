@@ -52,11 +52,11 @@ func TestRestartElsewhereRepeatsNoID(t *testing.T) {
 			was, before := had, ended
 			again := life(ended.Add(10*time.Millisecond), false) // on the same or another machine; ids may be some ms ahead
 			if !crash && (had != was || again.Time.Sub(before) > time.Second) {
-				t.Errorf("%s: worker id %d again as %d, its first id is %v later", text, was, had, again.Time.Sub(before))
+				t.Errorf("%s: worker id %d and a first id %v later, want worker id %d within 1s", text, had, again.Time.Sub(before), was)
 			}
 			back := life(ended.Add(-time.Hour), false)
 			if back.Time.After(before.Add(-50 * time.Minute)) {
-				t.Errorf("%s: an id of %v with the clock an hour before %v", text, back.Time, before)
+				t.Errorf("%s: an id of %v with the clock set back, want one about an hour before %v", text, back.Time, before)
 			}
 			distinct(t, ids)
 		}

@@ -69,7 +69,7 @@ func TestNextAscends(t *testing.T) {
 			last = first + int64(n) - 1
 			from, to := parts(t, g, first), parts(t, g, last)
 			if !from.Time.Equal(to.Time) || from.Worker != 0 || to.Worker != 0 || to.Sequence-from.Sequence != n-1 {
-				t.Fatalf("a block of %d from %+v to %+v", n, from, to)
+				t.Fatalf("a block of %d ids from %+v to %+v, want consecutive ids of one millisecond", n, from, to)
 			}
 		}
 	})
@@ -112,10 +112,10 @@ func TestNextRefusesBadCounts(t *testing.T) {
 
 func TestNewRefuses(t *testing.T) {
 	if _, err := New(Layout{Time: 41}, nil, worker.Config{}); err == nil {
-		t.Error("a layout that isn't valid was taken")
+		t.Error("New() with an invalid layout = <nil>, want an error")
 	}
 	if _, err := New(Leaf, nil, worker.Config{Lease: time.Second}); err == nil {
-		t.Error("a lease of a second was taken")
+		t.Error("New() with a lease of 1s = <nil>, want an error")
 	}
 	bubble(t, today, func(t *testing.T) {
 		future := Leaf
@@ -127,7 +127,7 @@ func TestNewRefuses(t *testing.T) {
 		defer g.Close()
 		var e *EpochError
 		if _, err := g.Next(t.Context(), 1); !errors.As(err, &e) || !e.Begin.Equal(time.UnixMilli(future.Epoch)) || !errors.Is(err, idgen.ErrExhausted) {
-			t.Errorf("an epoch to come: %v", err)
+			t.Errorf("epoch in the future: Next() = %v, want an EpochError with its begin", err)
 		}
 	})
 }
@@ -145,7 +145,7 @@ func TestEpochEnds(t *testing.T) {
 				first, err := g.Next(t.Context(), 1<<layout.Sequence)
 				if e, ok := errors.AsType[*EpochError](err); ok {
 					if !e.End.Equal(layout.End()) || !errors.Is(err, idgen.ErrExhausted) {
-						t.Errorf("%s: %v", layout, err)
+						t.Errorf("%s: Next() = %v, want an EpochError with the layout's end", layout, err)
 					}
 					break
 				}
@@ -156,7 +156,7 @@ func TestEpochEnds(t *testing.T) {
 				ids++
 			}
 			if p := parts(t, g, last); ids > 2 || !p.Time.Equal(layout.End()) { // 2: the clocks' rounding
-				t.Errorf("%s: %d blocks, the last %+v", layout, ids, p)
+				t.Errorf("%s: %d blocks, the last of %+v, want at most 2, up to %v", layout, ids, p, layout.End())
 			}
 			time.Sleep(time.Hour)
 			if id, err := g.Next(t.Context(), 1); !errors.Is(err, idgen.ErrExhausted) {
@@ -251,7 +251,7 @@ func TestCloseReturnsTheWorkerID(t *testing.T) {
 			t.Errorf("after Close: %v, want idgen.ErrClosed", err)
 		}
 		if d := r.doc(0); !d.Free || !d.HighWater.Equal(last) {
-			t.Errorf("the worker id was given back as %+v; the last id is of %d", d, last.UnixMilli())
+			t.Errorf("returned document = %+v, want a free one with the time of the last id, %d", d, last.UnixMilli())
 		}
 	})
 }
@@ -304,7 +304,7 @@ func draw(t testing.TB, g *Generator, n, per int) []int64 {
 					return
 				}
 				if k := len(ids[i]); k > 0 && first <= ids[i][k-1] {
-					t.Errorf("%d after %d", first, ids[i][k-1])
+					t.Errorf("Next() = %d after %d, want a greater id", first, ids[i][k-1])
 					return
 				}
 				for s := range int64(size) {

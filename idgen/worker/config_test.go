@@ -19,7 +19,7 @@ func TestLeaseIsInRange(t *testing.T) {
 			cfg := Config{Workers: 1, Lease: lease, Logger: discardLogger()}
 			k, err := Keep(nil, cfg)
 			if (err == nil) != ok || err != nil && !strings.Contains(err.Error(), "6s … 1h") {
-				t.Errorf("a lease of %v: %v", lease, err)
+				t.Errorf("a lease of %v: err = %v, want accepted = %t, or an error with the range 6s … 1h", lease, err, ok)
 			}
 			if err != nil {
 				return
@@ -30,12 +30,12 @@ func TestLeaseIsInRange(t *testing.T) {
 			}
 			s := mustHold(t, newFakeOf(1, cfg).source(), cfg).Status()
 			if !s.Limit.Equal(nowMilli().Add(lease)) || s.Ahead != lease/2 {
-				t.Errorf("a lease of %v: up to %v ahead, bursts %v", lease, s.Limit.Sub(nowMilli()), s.Ahead)
+				t.Errorf("a lease of %v: limit %v ahead, bursts of %v, want %v and %v", lease, s.Limit.Sub(nowMilli()), s.Ahead, lease, lease/2)
 			}
 		})
 	}
 	if _, err := Keep(nil, Config{Workers: -1}); err == nil || !errorForm.MatchString(err.Error()) {
-		t.Errorf("-1 worker ids: %v", err)
+		t.Errorf("Keep(-1 worker ids) = %v, want an error of the form \"leafsql: …\"", err)
 	}
 }
 
@@ -49,7 +49,7 @@ func TestConfigHasDefaults(t *testing.T) {
 			t.Errorf("%+v, held as %+v, want d.Owner == %v, s.Owner == %v and s.Registry == \"fake\"", s, d, owner, owner)
 		}
 		if !s.Start.Equal(nowMilli()) || !s.Since.Equal(nowMilli()) {
-			t.Errorf("starts at %v, taken at %v, now is %v", s.Start, s.Since, nowMilli())
+			t.Errorf("Start = %v, Since = %v, want both %v", s.Start, s.Since, nowMilli())
 		}
 	})
 }

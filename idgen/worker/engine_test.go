@@ -52,7 +52,7 @@ func TestOtherTermsAreRefused(t *testing.T) {
 				_, err := k.Wait(t.Context())
 				_, ok := errors.AsType[*UnusableError](err)
 				if !ok || !strings.Contains(err.Error(), `(fake) is used with "lease 1m0s, layout l"`) || !errorForm.MatchString(err.Error()) {
-					t.Errorf("%v", err)
+					t.Errorf("Wait() = %v, want an error that names the registry's lease and layout", err)
 				}
 				puts := len(f.putsSince(time.Now(), func(slot int) bool { return f.doc(slot).Owner == "another" }))
 				f.takeReadCount()
@@ -92,14 +92,14 @@ func TestSlotsAreCreatedOnce(t *testing.T) {
 				for _, p := range tt.f.putsSince(began, func(slot int) bool { return slot >= 0 && slot != k.Status().Worker }) {
 					made[p.slot] = true
 					if !p.doc.Free {
-						t.Errorf("made as held: %+v", p)
+						t.Errorf("created slot = %+v, want a free slot", p)
 					}
 					switch d := p.doc; {
 					case d.IsInitial():
 					case tt.cfg.NewRegistry && d.HighWater.After(p.at.Add(time.Second)):
-						t.Errorf("in a registry declared new, made free from %v on", d.HighWater)
+						t.Errorf("in a registry declared new, a created slot is free from %v on, want about %v", d.HighWater, p.at)
 					case !tt.cfg.NewRegistry && d.HighWater.Before(p.at.Add(2*time.Minute)):
-						t.Errorf("made free from %v on, with an unknown history", d.HighWater)
+						t.Errorf("with an unknown history, a created slot is free from %v on, want 2m0s after %v", d.HighWater, p.at)
 					}
 				}
 				if len(made) < tt.usual-1 || len(made) > tt.usual {
@@ -107,7 +107,7 @@ func TestSlotsAreCreatedOnce(t *testing.T) {
 				}
 				for slot := range tt.cfg.Workers {
 					if d := tt.f.doc(slot); d.Nonce == "" || d.IsInitial() {
-						t.Errorf("slot %d is %+v", slot, d)
+						t.Errorf("slot %d = %+v, want a created slot", slot, d)
 					}
 				}
 				if d := tt.f.doc(RegistrySlot); !strings.HasSuffix(d.Owner, "; slots made: 100") {
@@ -117,7 +117,7 @@ func TestSlotsAreCreatedOnce(t *testing.T) {
 				later := time.Now()
 				time.Sleep(time.Hour)
 				if reads, puts := tt.f.takeReadCount(), tt.f.putsSince(later, func(slot int) bool { return slot != k.Status().Worker }); reads > 0 || len(puts) > 0 {
-					t.Errorf("later: %d reads, %d writes of others, want reads <= 0 and len(puts) <= 0", reads, len(puts))
+					t.Errorf("later: %d reads, %d writes of others, want reads <= 0 and len(puts) == 0", reads, len(puts))
 				}
 			})
 		})
@@ -165,14 +165,14 @@ func TestIdentityChangeMakesHistoryUnknown(t *testing.T) {
 		src := f.source()
 		src.Identity = func(ctx context.Context) (string, error) {
 			if _, ok := ctx.Deadline(); !ok {
-				t.Error("asked without a deadline")
+				t.Error("Identity was called with a context without deadline, want a deadline")
 			}
 			return identity, nil
 		}
 		live := mustHold(t, src, Config{Workers: 20, NewRegistry: true})
 		time.Sleep(time.Minute)
 		if s := mustHold(t, src, Config{Workers: 20}).Status(); s.Start.After(s.Since) {
-			t.Errorf("before: %+v", s)
+			t.Errorf("before the change: Status() = %+v, want no wait", s)
 		}
 		ahead := freeDoc(nowMilli().Add(150 * time.Second)) // returned by a process with a fast clock
 		slot := 0
@@ -190,7 +190,7 @@ func TestIdentityChangeMakesHistoryUnknown(t *testing.T) {
 			t.Errorf("the second one after it: %+v, want s.Start.Sub(s.Since) <= time.Second", s)
 		}
 		if d := f.doc(slot); d.HighWater.Before(ahead.HighWater) {
-			t.Errorf("what was known is lost: %+v", d)
+			t.Errorf("slot after the change = %+v, want a time of at least %v", d, ahead.HighWater)
 		}
 		if s := live.Status(); s.Phase != phaseHolding || s.Worker == first.Status().Worker {
 			t.Errorf("who held one before: %+v, want s.Phase == %v and s.Worker != first.Status().Worker", s, phaseHolding)
@@ -254,7 +254,7 @@ func TestPrepareRetriesRefusedWrites(t *testing.T) {
 		}
 		for slot := range cfg.Workers {
 			if d := f.doc(slot); hasUnknownHistory(d, f.doc(RegistrySlot).Registry) {
-				t.Errorf("slot %d is of unknown history: %+v", slot, d)
+				t.Errorf("slot %d = %+v, want a known history", slot, d)
 			}
 		}
 	})
@@ -324,7 +324,7 @@ func TestTakeArrivesLate(t *testing.T) {
 		k.Start()
 		k.waitForPhase(phaseHolding)
 		if s := k.Status(); s.Start.Before(arrived.Add(2 * time.Minute)) {
-			t.Errorf("ids from %v after the first take arrived", s.Start.Sub(arrived))
+			t.Errorf("ids begin %v after the first take arrived, want at least 2m0s", s.Start.Sub(arrived))
 		}
 		if d := f.putsSince(arrived, func(slot int) bool { return slot == 0 })[0]; !d.swapped || d.doc.Registry != "" {
 			t.Errorf("%+v", d)

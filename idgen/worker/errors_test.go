@@ -48,7 +48,7 @@ func TestErrorTexts(t *testing.T) {
 		}
 	}
 	if !errors.Is(fmt.Errorf("x: %w", lostError(7, Doc{}, cause)), cause) || errors.Unwrap(lostError(7, Doc{}, nil)) != nil {
-		t.Error("what the error of a lost worker id unwraps to")
+		t.Error("the error of a lost worker id unwraps to something else, want its cause, or nil without a cause")
 	}
 }
 
@@ -80,7 +80,7 @@ func TestErrorsForMistakesHaveHints(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				_, err := opened(t, tt.spec, tt.cfg, tt.opts)
 				if err == nil || !errorForm.MatchString(err.Error()) {
-					t.Fatalf("%v: not of the house's form", err)
+					t.Fatalf("err = %v, want the form \"leafsql: …\"", err)
 				}
 				if strings.Contains(err.Error(), "hush") || strings.Contains(err.Error(), "twelve") {
 					t.Errorf("%v: shows what may be a secret, want an error without \"hush\" and an error without \"twelve\"", err)

@@ -90,7 +90,7 @@ func TestUnreadableFileIsNotUsed(t *testing.T) {
 						t.Errorf("waited %v, %v; want %v", waited, err, tt.waited)
 					}
 					if d, err := decode(readFiles(t, dir)["worker-3.json"]); err != nil || d.HighWater.Before(k.Status().Limit) {
-						t.Errorf("the file has %+v, %v beside a limit of %v", d, err, k.Status().Limit)
+						t.Errorf("the file has %+v, %v, want a time of at least the limit %v", d, err, k.Status().Limit)
 					}
 					return
 				}
@@ -122,7 +122,7 @@ func TestCopiedFileProtectsNothing(t *testing.T) {
 		}
 		time.Sleep(5 * time.Second)
 		if a, b := first.Status(), second.Status(); a.Phase != phaseHolding || b.Phase != phaseHolding || a.Limit.Before(b.Start) || b.Limit.Before(a.Start) {
-			t.Errorf("%+v and %+v", a, b)
+			t.Errorf("Status() = %+v and %+v, want both holding the same times", a, b)
 		}
 	})
 }
@@ -152,7 +152,7 @@ func TestFileRefusesASecondProcess(t *testing.T) {
 			t.Errorf("the first process: %q, %v, %v, want bad == nil and no error", line, err, bad)
 		}
 		if _, err := opened(t, "static(3)", Config{State: dir}, nil); !errors.Is(err, errInUse) || !strings.Contains(err.Error(), dir) || !errorForm.MatchString(err.Error()) {
-			t.Errorf("beside the first process: %v", err)
+			t.Errorf("while the first process runs: %v, want errInUse with the directory", err)
 		}
 		if kill {
 			cmd.Process.Kill()
@@ -164,7 +164,7 @@ func TestFileRefusesASecondProcess(t *testing.T) {
 		}
 		d, _, err := openedFile(t, dir).Get(t.Context(), 3)
 		if err != nil || !d.Free || d.HighWater.Before(milliTime(limit)) {
-			t.Errorf("after the first process: %+v, %v; it could issue up to %d", d, err, limit)
+			t.Errorf("after the first process: %+v, %v, want a free document with a time of at least %d", d, err, limit)
 		}
 	}
 }
@@ -176,7 +176,7 @@ func TestFileNeedsAUsableDirectory(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			_, err := opened(t, "static(3)", Config{State: dir, NewRegistry: true}, nil)
 			if err == nil || !strings.Contains(err.Error(), filepath.Join(dir, "worker-3.json")) || !errorForm.MatchString(err.Error()) {
-				t.Errorf("%s: %v", name, err)
+				t.Errorf("%s: %v, want an error with the file's path", name, err)
 			}
 		})
 	}
@@ -200,7 +200,7 @@ func TestFullDiskEndsTheLease(t *testing.T) {
 		bound := k.Status().Limit
 		for k.Status().Phase == phaseHolding {
 			if k.Status().Limit.After(bound) {
-				t.Fatalf("the limit is %v beyond what is on the disk", k.Status().Limit.Sub(bound))
+				t.Fatalf("the limit is %v after the time on the disk, want at most that time", k.Status().Limit.Sub(bound))
 			}
 			time.Sleep(50 * time.Millisecond)
 		}
@@ -209,7 +209,7 @@ func TestFullDiskEndsTheLease(t *testing.T) {
 		}
 		emptyDisk(t, path)
 		if s := k.waitForPhase(phaseHolding); !s.Start.After(bound) {
-			t.Errorf("with room again: %+v", s)
+			t.Errorf("with space on the disk again: Status() = %+v, want a start after %v", s, bound)
 		}
 	})
 }
@@ -239,12 +239,12 @@ func TestInterruptedWriteLeavesOldOrNew(t *testing.T) {
 			was, _ := os.ReadFile(path)
 			err := writeDurably(path, []byte("new"))
 			if (err != nil) != tt.fails || err != nil && !strings.Contains(err.Error(), path) {
-				t.Fatalf("%v; it should fail: %v", err, tt.fails)
+				t.Fatalf("err = %v, want an error: %v, with the path", err, tt.fails)
 			}
 			if !tt.fails {
 				was = []byte("new")
 				if _, err := os.Lstat(path + ".new"); err == nil {
-					t.Error("what was written is still under its first name")
+					t.Error("the temporary file still exists, want it renamed or removed")
 				}
 			}
 			if got, _ := os.ReadFile(path); string(got) != string(was) {

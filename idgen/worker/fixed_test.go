@@ -38,7 +38,7 @@ func TestStaticWithoutStateWarns(t *testing.T) {
 		last := nowMilli()
 		again, err := opened(t, "static(7)", Config{}, nil)
 		if err != nil || !again.Status().Start.After(last) {
-			t.Fatalf("after Close: %v, %+v, issued up to %v", err, again.Status(), last)
+			t.Fatalf("after Close: err = %v, Status() = %+v, want a start after %v", err, again.Status(), last)
 		}
 	})
 }

@@ -68,7 +68,7 @@ func TestClockNeverGoesBackConcurrently(t *testing.T) {
 				c.follow(milliTime(1_000_000+m.Milliseconds()+(i*7919+g*104729)%2000-1000), m)
 				now := (int64(m) + c.shift.Load()) / int64(time.Millisecond)
 				if now < last {
-					t.Errorf("%d after %d", now, last)
+					t.Errorf("follow() = %d after %d, want a time that does not go back", now, last)
 					return
 				}
 				last = now
@@ -127,7 +127,7 @@ func TestEachRunsConcurrently(t *testing.T) {
 		if m.mono() != time.Second {
 			t.Errorf("took %v, want time.Second", m.mono())
 		}
-		m.forEach(0, func(int) { t.Error("called") })
+		m.forEach(0, func(int) { t.Error("each called its function for no slots, want no call") })
 	})
 }
 
@@ -147,7 +147,7 @@ func TestNoncesAreRandom(t *testing.T) {
 	for range 10_000 {
 		n := newNonce(machine{})
 		if len(n) != 32 || seen[n] || (Doc{Nonce: n}).isUnused() {
-			t.Fatalf("nonce %q, seen before: %v", n, seen[n])
+			t.Fatalf("nonce = %q, seen before: %v, want a new one with 32 digits", n, seen[n])
 		}
 		seen[n] = true
 	}

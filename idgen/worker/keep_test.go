@@ -47,11 +47,11 @@ func TestLimitOnlyGrows(t *testing.T) {
 					s := k.Status()
 					switch left := s.Limit.Sub(nowMilli()); {
 					case !s.Since.Equal(was.Since):
-						t.Fatalf("after %d s it was lost", i/4)
+						t.Fatalf("after %d s the lease was lost, want the first one", i/4)
 					case s.Limit.Before(was.Limit):
-						t.Fatalf("after %d s the limit fell by %v", i/4, was.Limit.Sub(s.Limit))
+						t.Fatalf("after %d s the limit fell by %v, want a limit that only grows", i/4, was.Limit.Sub(s.Limit))
 					case left < 0 || left > time.Minute:
-						t.Fatalf("after %d s the limit is %v ahead", i/4, left)
+						t.Fatalf("after %d s the limit is %v ahead, want 0s to 1m0s", i/4, left)
 					}
 					was = s
 				}
@@ -81,19 +81,19 @@ func TestRenewalCostsOneWrite(t *testing.T) {
 					}
 					for i, p := range puts {
 						if !p.swapped || p.doc.Free || i > 0 && p.at.Sub(puts[i-1].at) != lease/6 {
-							t.Fatalf("write %d: %+v, %v after the one before", i, p, p.at.Sub(puts[max(i, 1)-1].at))
+							t.Fatalf("write %d = %+v, %v after the previous write, want a stored renewal after %v", i, p, p.at.Sub(puts[max(i, 1)-1].at), lease/6)
 						}
 						if hw := p.at.Add(lease); !p.doc.HighWater.Equal(milliTime(hw.UnixMilli())) {
-							t.Fatalf("write %d: %v off now+%v", i, p.doc.HighWater.Sub(hw), lease)
+							t.Fatalf("write %d: its time differs from now+%v by %v, want 0s", i, lease, p.doc.HighWater.Sub(hw))
 						}
 					}
 					if !k.Status().Limit.After(was) {
-						t.Error("no renewal raised the limit")
+						t.Errorf("limit after the renewals = %v, want later than %v", k.Status().Limit, was)
 					}
 					end := time.Now()
 					k.Close()
 					if puts := f.putsSince(end, func(int) bool { return true }); len(puts) != 1 || !puts[0].doc.Free {
-						t.Errorf("writes to give it back: %+v", puts)
+						t.Errorf("writes of Close = %+v, want one that frees the slot", puts)
 					}
 				})
 			})
@@ -122,7 +122,7 @@ func TestShortOutageIsNotNoticed(t *testing.T) {
 						s := k.Status()
 						failed = failed || s.Err != nil && s.Next.After(time.Now().Add(-5*time.Second))
 						if !s.Since.Equal(since) || s.Limit.Before(nowMilli()) {
-							t.Fatalf("%v after it went: %+v", time.Duration(i)*100*time.Millisecond, s)
+							t.Fatalf("%v into the outage: Status() = %+v, want the same lease with a limit in the future", time.Duration(i)*100*time.Millisecond, s)
 						}
 					}
 					if s := k.Status(); !failed || s.Err != nil {
@@ -150,10 +150,10 @@ func TestLongOutageLosesTheWorkerID(t *testing.T) {
 				for k.Status().Phase == phaseHolding {
 					s := k.Status()
 					if s.Limit.After(bound) {
-						t.Fatalf("the limit is %v beyond the bound", s.Limit.Sub(bound))
+						t.Fatalf("the limit is %v after the bound, want at most the bound", s.Limit.Sub(bound))
 					}
 					if nowMilli().Before(bound) && s.Limit.Before(nowMilli()) {
-						t.Fatalf("%v before its bound the limit is %v", time.Until(bound), s.Limit)
+						t.Fatalf("%v before the bound the limit is %v, want one in the future", time.Until(bound), s.Limit)
 					}
 					time.Sleep(10 * time.Millisecond)
 				}
@@ -165,7 +165,7 @@ func TestLongOutageLosesTheWorkerID(t *testing.T) {
 				began := time.Now()
 				s := k.waitForPhase(phaseHolding)
 				if took := time.Since(began); took > 2*time.Second && !faults.hangs && faults.delay == 0 || took > 8*time.Second || s.Worker != 0 || !s.Start.After(bound) {
-					t.Errorf("after the outage: %+v after %v", s, took)
+					t.Errorf("after the outage: Status() = %+v after %v, want worker id 0 from after the bound within seconds", s, took)
 				}
 			})
 		})
@@ -243,7 +243,7 @@ func TestPausedProcessLosesTheWorkerID(t *testing.T) {
 				went := k.Status().Limit
 				time.Sleep(2 * time.Minute)
 				if s := k.Status(); s.Since.Equal(since) || went.After(time.Now().Add(-time.Minute)) {
-					t.Errorf("%+v; the limit was %v when the process stopped", s, went)
+					t.Errorf("Status() = %+v, want another lease; the limit was %v when the process stopped", s, went)
 				}
 			})
 		})
@@ -262,7 +262,7 @@ func TestCloneEndsOneLease(t *testing.T) {
 		id := k.Status().Worker
 		time.Sleep(3 * time.Second)
 		if _, _, ok := clone.CopyOf(k); !ok {
-			t.Fatal("nothing to copy")
+			t.Fatal("CopyOf() = false, want a copy of the lease")
 		}
 		synctest.Wait()
 		if s := clone.Status(); s.Phase != phaseHolding || s.Worker != id {
@@ -285,7 +285,7 @@ func TestCloneGivesNothingBack(t *testing.T) {
 		f.write(0, d)
 		k.Close()
 		if got := f.doc(0); got.Free {
-			t.Errorf("freed: %+v", got)
+			t.Errorf("slot 0 after Close of the original = %+v, want a held slot", got)
 		}
 	})
 }

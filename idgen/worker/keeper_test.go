@@ -22,7 +22,7 @@ func TestKeeperIsLazy(t *testing.T) {
 		}
 		time.Sleep(time.Hour)
 		if s := k.Status(); opened != 0 || s.Phase != phaseIdle || s.Worker != -1 || s.Err != nil || !s.Limit.IsZero() {
-			t.Errorf("opened %d times, %+v", opened, s)
+			t.Errorf("before the first call: opened %d times, Status() = %+v, want 0 times and an idle status without worker id", opened, s)
 		}
 		for range 3 {
 			if s, err := k.Wait(t.Context()); err != nil || s.Phase != phaseHolding || s.Worker != 0 {
@@ -89,7 +89,7 @@ func TestCloseClosesTheSourceOnce(t *testing.T) {
 				}
 				for slot := range 4 {
 					if d := f.doc(slot); d.Nonce != "" && !d.Free && f.faults == (fakeFaults{}) {
-						t.Errorf("slot %d was not given back: %+v", slot, d)
+						t.Errorf("after Close: slot %d = %+v, want a free slot", slot, d)
 					}
 				}
 			})
@@ -133,7 +133,7 @@ func TestReturnedTimeCoversIssuedIDs(t *testing.T) {
 					t.Errorf("given back as %+v; want %+v", got, want)
 				}
 				if wrong.Load() {
-					t.Error("asked what was issued while ids could be issued")
+					t.Error("the last issued time was read while ids could be issued, want a read after the end of the lease")
 				}
 			})
 		})
@@ -152,7 +152,7 @@ func TestCloseDuringATakeReturnsTheID(t *testing.T) {
 			k.Close()
 			for slot := range 4 {
 				if d := f.doc(slot); !d.Free {
-					t.Errorf("closed after %v: %+v", after, d)
+					t.Errorf("closed after %v: slot = %+v, want a free slot", after, d)
 				}
 			}
 		})
@@ -179,7 +179,7 @@ func TestCloseDoesNotHang(t *testing.T) {
 					go k.Close()
 					k.waitForPhase(phaseClosed)
 					if took := time.Since(began); took > 0 {
-						t.Errorf("ids could be issued for another %v, want at most 0", took)
+						t.Errorf("ids could be issued for another %v, want 0", took)
 					}
 					k.Close()
 					if took := time.Since(began); took > most {
@@ -201,12 +201,12 @@ func TestWaitFailsAfterTheFirstFailure(t *testing.T) {
 		began := time.Now()
 		s, err := k.Wait(t.Context())
 		if took := time.Since(began); err == nil || took != 5*time.Second || s.Phase != phaseSearching || s.Err != err || s.Next.Before(time.Now()) {
-			t.Errorf("the first search of a registry that hangs: %v after %v, %+v", err, took, s)
+			t.Errorf("first search of a registry that hangs: Wait() = %+v, %v after %v, want an error after 5s, which the status shows with the time of the next search", s, err, took)
 		}
 		for range 1000 { // a minute and a half in which other calls begin and end
 			began := time.Now()
 			if s, err := k.Wait(t.Context()); err == nil || time.Since(began) > 0 || s.Next.Before(time.Now().Add(-6*time.Second)) {
-				t.Fatalf("later: %v after %v", err, time.Since(began))
+				t.Fatalf("later search: Wait() = %v after %v, want an error at once", err, time.Since(began))
 			}
 			time.Sleep(87 * time.Millisecond)
 		}
@@ -223,11 +223,11 @@ func TestWaitFailsAfterTheFirstFailure(t *testing.T) {
 		began = time.Now()
 		s, err = k.Wait(t.Context())
 		if e, ok := errors.AsType[*UnavailableError](err); !ok || e.Reason != "lost" || e.Worker != s.Worker || !isNoAnswer(err) || time.Since(began) > 0 {
-			t.Errorf("after the loss: %v after %v", err, time.Since(began))
+			t.Errorf("after the loss: Wait() = %v after %v, want an UnavailableError with the reason lost at once", err, time.Since(began))
 		}
 		time.Sleep(6 * time.Second)
 		if s, err = k.Wait(t.Context()); !isNoAnswer(err) || s.Worker < 0 || time.Since(began) > 6*time.Second {
-			t.Errorf("with the registry away: %v, %+v", err, s)
+			t.Errorf("with the registry away: Wait() = %+v, %v, want the last worker id and \"no answer\" within 6s", s, err)
 		}
 		f.set(fakeFaults{})
 		k.waitForPhase(phaseHolding)
@@ -298,7 +298,7 @@ func TestCallsDoNotWaitForAQuarantine(t *testing.T) {
 		began := time.Now()
 		_, err := k.Wait(t.Context())
 		if q, ok := errors.AsType[*UnavailableError](err); !ok || q.Reason != "quarantine" || !strings.Contains(q.Error(), "its history is unknown") || !q.Until.Equal(s.Start) || time.Since(began) > 0 {
-			t.Errorf("%v after %v", err, time.Since(began))
+			t.Errorf("Wait() = %v after %v, want an UnavailableError with the reason quarantine at once", err, time.Since(began))
 		}
 		k.waitForPhase(phaseHolding)
 		if waited := time.Since(began); waited < 2*time.Minute {
@@ -372,7 +372,7 @@ func TestOpeningASourceIsRetried(t *testing.T) {
 		away := errors.New("leafsql: nobody is there")
 		k, err := Keep(func(ctx context.Context) (Source, error) {
 			if _, ok := ctx.Deadline(); !ok {
-				t.Error("opened without a deadline")
+				t.Error("the source was opened with a context without deadline, want a deadline")
 			}
 			if opened++; opened < 5 {
 				return Source{}, away
@@ -395,7 +395,7 @@ func TestOpeningASourceIsRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := mustKeep(t, Source{}, Config{})
 		if _, err := k.Wait(t.Context()); err == nil || !errorForm.MatchString(err.Error()) {
-			t.Errorf("no slots: %v", err)
+			t.Errorf("source without slots: Wait() = %v, want an error of the form \"leafsql: …\"", err)
 		}
 	})
 }
@@ -451,7 +451,7 @@ type changeRecorder struct {
 
 func (a *changeRecorder) onChange(ctx context.Context, worker int, d Doc, held bool) {
 	if !a.busy.CompareAndSwap(false, true) {
-		a.t.Error("told two things at once")
+		a.t.Error("OnChange was called while another call was running, want one call at a time")
 	}
 	a.changes = append(a.changes, change{worker, d, held})
 	deadline, ok := ctx.Deadline()
@@ -519,10 +519,10 @@ func TestOnChangeIsCalledInOrder(t *testing.T) {
 					for i := 0; i < len(a.changes); i += 2 {
 						from, to := a.changes[i], a.changes[i+1]
 						if !from.held || to.held || from.worker != to.worker || from.doc.Nonce != to.doc.Nonce {
-							t.Errorf("told %+v, then %+v", from, to)
+							t.Errorf("OnChange was called with %+v, then %+v, want the same lease held, then not held", from, to)
 						}
 						if from.doc.Free || from.doc.HighWater.IsZero() || from.doc.Owner == "" || to.doc.HighWater.Before(from.doc.HighWater) {
-							t.Errorf("the documents were %+v, then %+v", from.doc, to.doc)
+							t.Errorf("the documents were %+v, then %+v, want a held one, then one with an equal or later time", from.doc, to.doc)
 						}
 						nonces[from.doc.Nonce] = true
 					}

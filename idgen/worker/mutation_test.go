@@ -107,7 +107,7 @@ func TestMutations(t *testing.T) {
 		t.Fatal(err)
 	}
 	if out, err := tests.Run(-1, "-test.run=^TestHunt$", "-simmutant=", "-sim=2000"); err != nil || strings.Contains(out, "schedule") {
-		t.Fatalf("without a mutation: %v\n%s", err, out)
+		t.Fatalf("without a mutation: got %v, want a run that passes\n%s", err, out)
 	}
 	for i, m := range mutations {
 		t.Run(m.rule, func(t *testing.T) {
@@ -117,7 +117,7 @@ func TestMutations(t *testing.T) {
 			}
 			first := regexp.MustCompile(`schedule \d+ .*\nseed (\d+)`).FindStringSubmatch(out)
 			if first == nil {
-				t.Fatalf("no duplicate in %d schedules: is the rule needed, and does the simulation know why?", mutantSchedules)
+				t.Fatalf("found no duplicate id in %d schedules with the mutation, want one: the rule may be unnecessary, or the simulation may lack its reason", mutantSchedules)
 			}
 			each := *simSchedules / len(safeCombinations)
 			if rareSeeds[m.rule] > 0 {

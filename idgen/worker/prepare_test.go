@@ -25,12 +25,12 @@ func TestPrepareChecksTermsAndContext(t *testing.T) {
 		}
 		cfg.Layout = "other"
 		if _, ok := errors.AsType[*UnusableError](Prepare(t.Context(), open, cfg)); !ok {
-			t.Error("prepared under other terms")
+			t.Error("Prepare() with other terms did not fail with an UnusableError")
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		if err := Prepare(ctx, open, Config{Layout: "l", Workers: 200}); err == nil {
-			t.Error("prepared after its context's end")
+			t.Error("Prepare() with an ended context = <nil>, want an error")
 		}
 	})
 }
@@ -66,7 +66,7 @@ func TestWipedRegistryIsPreparedAgain(t *testing.T) {
 		}
 		for slot := range 40 {
 			if d := f.doc(slot); d.Nonce != spareNonce || d.HighWater.Before(nowMilli().Add(2*time.Minute)) {
-				t.Errorf("slot %d: %+v", slot, d)
+				t.Errorf("slot %d = %+v, want a spare that is free in 2m0s or later", slot, d)
 			}
 		}
 	})

@@ -60,7 +60,7 @@ func TestWipeTakesNobodysWorkerID(t *testing.T) {
 						return
 					}
 					if s := mustHold(t, f.source(), cfg).Status(); s.Start.After(s.Since) {
-						t.Errorf("who comes later waits: %+v", s)
+						t.Errorf("a later process: Status() = %+v, want no wait", s)
 					}
 				})
 			})
@@ -214,7 +214,7 @@ func TestDeclarationAsNewEndsWithAWipe(t *testing.T) {
 		time.Sleep(30 * time.Second) // until it has created the slots again
 		s := mustHold(t, f.source(), Config{Workers: 4}).Status()
 		if s.Start.Before(wiped.Add(2 * time.Minute)) {
-			t.Errorf("ids from %v after the wipe on", s.Start.Sub(wiped))
+			t.Errorf("ids begin %v after the wipe, want at least 2m0s", s.Start.Sub(wiped))
 		}
 	})
 }

@@ -80,7 +80,7 @@ func TestFullRegistryIsLeftInPeace(t *testing.T) {
 		k := mustKeep(t, f.source(), Config{Logger: j.logger()})
 		began := time.Now()
 		if _, err := k.Wait(t.Context()); err == nil {
-			t.Fatal("a worker id of a full registry")
+			t.Fatal("Wait() on a full registry = <nil>, want an error")
 		}
 		if reads := f.takeReadCount(); reads > n+10 {
 			t.Errorf("%d reads until the verdict, want at most %v", reads, n+10)
@@ -216,7 +216,7 @@ func TestForeignDocumentIsQuarantined(t *testing.T) {
 					t.Errorf("took %v; want %v", took, waits)
 				}
 				if d := f.doc(0); d.Registry != "r" || d.Free || !k.Status().Start.After(began.Add(waits).Add(-time.Second)) {
-					t.Errorf("taken as %+v", d)
+					t.Errorf("slot 0 = %+v, want one held under the new identity, with ids from %v after the start on", d, waits)
 				}
 			})
 		})
@@ -279,7 +279,7 @@ func TestCheckPreventsTakes(t *testing.T) {
 		}
 		time.Sleep(10 * time.Minute)
 		if len(f.puts) > 0 || len(f.gets) > 0 {
-			t.Errorf("%d writes, %d reads, want len(f.puts) <= 0 and len(f.gets) <= 0", len(f.puts), len(f.gets))
+			t.Errorf("%d writes, %d reads, want len(f.puts) == 0 and len(f.gets) == 0", len(f.puts), len(f.gets))
 		}
 		ok.Store(true)
 		k.waitForPhase(phaseHolding)

@@ -151,7 +151,7 @@ func TestSimulation(t *testing.T) {
 	play := func(name string, c combination, first uint64, n int) {
 		t.Run(name, func(t *testing.T) {
 			if found := hunt(c.faults, first, n, 5); len(found) > 0 {
-				t.Errorf("%d duplicates; the shortest:\n%s\nwant len(found) <= 0", len(found), counterexample(c.faults, found))
+				t.Errorf("%d duplicates; the shortest:\n%s\nwant len(found) == 0", len(found), counterexample(c.faults, found))
 			}
 		})
 	}
@@ -175,7 +175,7 @@ func TestSimulationFindsWhatIsImpossible(t *testing.T) {
 	for _, c := range brokenCombinations {
 		t.Run(c.name, func(t *testing.T) {
 			if found := hunt(c.faults, *simSeed+c.from, 100_000, 1); len(found) == 0 {
-				t.Error("no duplicate: is it still true that this is impossible?")
+				t.Error("found no duplicate id, want one: the combination may be possible now")
 			}
 		})
 	}

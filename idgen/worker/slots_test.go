@@ -29,7 +29,7 @@ func TestDocRoundTrips(t *testing.T) {
 		t.Errorf("%s: decode(d.Encode()) = %+v, %v, want Owner == \"a?b\" and no error", d.Encode(), got, err)
 	}
 	if got, err := decode(Doc{Nonce: "ab"}.Encode()); err != nil || !got.HighWater.Equal(milliTime(0)) {
-		t.Errorf("without a time: %+v, %v", got, err)
+		t.Errorf("document without a time: decode() = %+v, %v, want the time 0", got, err)
 	}
 }
 
@@ -94,7 +94,7 @@ func FuzzDecode(f *testing.F) {
 			return
 		}
 		if d.Nonce == "" || d.HighWater.Before(milliTime(0)) {
-			t.Errorf("%q: %+v", text, d)
+			t.Errorf("decode(%q) = %+v, want a nonce and a time of at least 0", text, d)
 		}
 		again, err := decode(d.Encode())
 		if err != nil || again != d {

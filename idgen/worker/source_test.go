@@ -28,7 +28,7 @@ func TestOnlyRefusesUnknownOptions(t *testing.T) {
 			t.Errorf("%v.Only(%q): %v; want %q", tt.opts, tt.known, err, tt.want)
 		}
 		if err != nil && strings.Contains(err.Error(), "secret") {
-			t.Errorf("%v shows a value", err)
+			t.Errorf("err = %v, want no option's value in it", err)
 		}
 	}
 }

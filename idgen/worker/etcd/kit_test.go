@@ -212,6 +212,6 @@ func TestFrozenServerDelaysNoLease(t *testing.T) {
 		}
 	}
 	if now := holder.Status(); !now.Since.Equal(held.Since) {
-		t.Errorf("%+v after %+v", now, held)
+		t.Errorf("Status() = %+v, want the same lease as %+v", now, held)
 	}
 }

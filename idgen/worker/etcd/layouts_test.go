@@ -59,7 +59,7 @@ func TestEverySourceFillsItsLayouts(t *testing.T) {
 						whole |= p.Datacenter << (layout.Worker - layout.Datacenter)
 					}
 					if whole != id || id >= layout.Workers() || seen[id] || ids[first] {
-						t.Errorf("%+v of worker id %d, given before: %v, %v", p, id, seen[id], ids[first])
+						t.Errorf("id with the parts %+v from worker id %d, want this worker id, within the layout, and both new; worker id used before: %t, id used before: %t", p, id, seen[id], ids[first])
 					}
 					seen[id], ids[first] = true, true
 				}

@@ -89,10 +89,10 @@ func TestTableErrorsHaveHints(t *testing.T) {
 		db := openPool(t, server.Database(t), "")
 		_, _, err := Open(db, Config{}).Slots.Get(t.Context(), 0)
 		if e, ok := errors.AsType[*tableError](err); !ok || !strings.Contains(e.Error(), "CREATE TABLE") || !servererr.Is(err, servererr.NoSuchTable) {
-			t.Errorf("%s: missing: %v", server.Name, err)
+			t.Errorf("%s: without the table: %v, want a tableError with CREATE TABLE", server.Name, err)
 		}
 		if _, ok, err := Open(db, Config{}).Slots.Put(t.Context(), 0, doc(""), ""); ok || !servererr.Is(err, servererr.NoSuchTable) {
-			t.Errorf("%s: written into a missing one: %v, %v", server.Name, ok, err)
+			t.Errorf("%s: without the table: Put() = %v, %v, want false and \"no such table\"", server.Name, ok, err)
 		}
 		slots := Open(db, Config{Create: true}).Slots
 		if _, v, err := slots.Get(t.Context(), 0); v != "" || err != nil {
@@ -107,7 +107,7 @@ func TestTableErrorsHaveHints(t *testing.T) {
 		}
 		nowhere := Open(openPool(t, mysqltest.WithDatabase(server.DSN(), "leafsql_nowhere"), ""), Config{Create: true})
 		if _, err := nowhere.Identity(t.Context()); err == nil || !strings.Contains(err.Error(), "create the database, or correct the DSN") || !servererr.Is(err, servererr.UnknownDatabase) {
-			t.Errorf("%s: no such database: %v", server.Name, err)
+			t.Errorf("%s: without the database: %v, want an error with a hint to create it", server.Name, err)
 		}
 		user := fmt.Sprintf("u%d", time.Now().UnixNano()%1e9)
 		for _, text := range []string{"CREATE USER " + user, "GRANT SELECT ON leaf_worker TO " + user} {
@@ -230,7 +230,7 @@ func TestConflictsAreRefusals(t *testing.T) {
 				t.Fatal(err)
 			}
 			if _, ok, err := slots.Put(t.Context(), 0, doc("second"), v); ok || (err == nil) != overtaken || leasetest.NotWritten(err) {
-				t.Errorf("%s: error %d: %v, %v", server.Name, number, ok, err)
+				t.Errorf("%s: server's error %d: Put() = %v, %v, want false and err == nil: %t", server.Name, number, ok, err, overtaken)
 			}
 			if _, err := db.Exec("DROP TRIGGER fails"); err != nil {
 				t.Fatal(err)
@@ -269,7 +269,7 @@ func TestLostReplyWritesOnce(t *testing.T) {
 			cancel()
 			proxy.Heal()
 			if ok || err == nil || leasetest.NotWritten(err) {
-				t.Errorf("%s: a write whose reply is lost: %v, %v", server.Name, ok, err)
+				t.Errorf("%s: reply lost: Put() = %v, %v, want false and an error after which the write may exist", server.Name, ok, err)
 			}
 			got, after, err := direct.Get(t.Context(), 0)
 			if err != nil || got != d || after == v {

@@ -171,7 +171,7 @@ func TestReplicaIsRefused(t *testing.T) {
 		t.Error(err)
 	}
 	if _, ok, err := src.Slots.Put(t.Context(), 0, worker.Doc{Nonce: "initial", Free: true}, ""); ok || !leasetest.NotWritten(err) {
-		t.Error(ok, err)
+		t.Errorf("Put() on a replica = %t, %v, want false and an error after which nothing was written", ok, err)
 	}
 }
 
@@ -203,7 +203,7 @@ func TestReplicasAreWaitedFor(t *testing.T) {
 		}
 	}
 	if ok, err := put(3); ok || err == nil || leasetest.NotWritten(err) || !strings.Contains(err.Error(), "only 2 of 3 required replicas have the write") {
-		t.Errorf("3 replicas: %v, %v", ok, err)
+		t.Errorf("Put() that requires 3 replicas = %v, %v, want false and an unclear error with \"only 2 of 3\"", ok, err)
 	}
 }
 

@@ -88,7 +88,7 @@ func release(k *kit) {
 		}
 		p.keeper.Close()
 		if s := p.keeper.Status(); s.Err == nil || s.Phase != "closed" || !s.Limit.IsZero() {
-			k.Errorf("after Close: %+v", s)
+			k.Errorf("after Close: Status() = %+v, want it closed without a limit", s)
 		}
 		p.Close()
 	}
@@ -105,14 +105,14 @@ func crashTakesAnother(k *kit) {
 	q := k.hold(0, configOf(4))
 	took := time.Since(began)
 	if q.worker == p.worker && took < lease {
-		k.Errorf("worker id %d, which is held", q.worker)
+		k.Errorf("took worker id %d, want one that is not held", q.worker)
 	}
 	soon := 2 * lease
 	if k.virtual {
 		soon = time.Second
 	}
 	if took > soon && !k.Unreliable {
-		k.Errorf("another worker id took %v", took)
+		k.Errorf("taking another worker id lasted %v, want at most %v", took, soon)
 	}
 	q.issueAll()
 }
@@ -182,7 +182,7 @@ func (k *kit) waitLost(p *process, d time.Duration, meanwhile func()) {
 		}
 	}
 	if !p.limit().IsZero() {
-		k.Errorf("lost, with a limit of %v", p.limit())
+		k.Errorf("limit of a lost worker id = %v, want none", p.limit())
 	}
 }
 
@@ -200,7 +200,7 @@ func cutOff(k *kit) {
 		time.Sleep(20 * time.Millisecond)
 	}
 	if p.limit().After(limit) {
-		k.Errorf("a limit of %v after %v with the registry cut off", p.limit(), limit)
+		k.Errorf("limit with the registry cut off = %v, want at most %v", p.limit(), limit)
 	}
 	p.cut.Store(false)
 	k.waitLost(p, 2*lease, func() {})
@@ -220,7 +220,7 @@ func boundHonoured(k *kit) {
 	limit := p.limit()
 	k.waitLost(p, 2*lease, func() {
 		if p.issueAll(); p.limit().After(limit) {
-			k.Fatalf("a limit of %v after %v, with nobody to renew it", p.limit(), limit)
+			k.Fatalf("limit without renewals = %v, want at most %v", p.limit(), limit)
 		}
 	})
 	p.issueAll()
@@ -235,7 +235,7 @@ func (k *kit) waitRenewed(p *process) bool {
 		return true
 	}
 	if !k.Unreliable {
-		k.Fatalf("not renewed: %+v", p.keeper.Status())
+		k.Fatalf("Status() = %+v, want a renewed lease", p.keeper.Status())
 	}
 	return false
 }
@@ -296,10 +296,10 @@ func ownSlotAgain(k *kit) {
 		soon = 3 * time.Second
 	}
 	if took := time.Since(began); took > soon && !k.Unreliable {
-		k.Errorf("its own worker id again took %v", took)
+		k.Errorf("taking its own worker id again lasted %v, want at most %v", took, soon)
 	}
 	if s := p.keeper.Status(); s.Worker != p.worker && !k.Unreliable {
-		k.Errorf("worker id %d, its own was %d", s.Worker, p.worker)
+		k.Errorf("worker id = %d, want its own, %d", s.Worker, p.worker)
 	}
 	p.issueAll()
 	q.issueAll()
@@ -333,7 +333,7 @@ func allTaken(k *kit) {
 	}
 	taken := unavailable(err, "taken")
 	if taken == nil || !strings.Contains(err.Error(), "all 4 worker ids are held") || taken.Worker != oldest || taken.Owner != "the oldest" || !taken.Until.Equal(now.Add(40*time.Second+2*lease)) {
-		k.Errorf("with all taken: %v", err)
+		k.Errorf("without a free worker id: %v, want an error with the holder whose lease ends first", err)
 	}
 }
 
@@ -348,7 +348,7 @@ func clockSetBack(k *kit) {
 	p.Close()
 	q := k.hold(0, configOf(1))
 	if start := q.keeper.Status().Start; !start.After(last.Add(back)) {
-		k.Errorf("starts at %v after %v", start, last.Add(back))
+		k.Errorf("ids start at %v, want after %v", start, last.Add(back))
 	}
 	q.issue()
 	q.issueAll()

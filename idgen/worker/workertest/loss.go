@@ -50,7 +50,7 @@ func (k *kit) startAfterLoss(p *process, cfg worker.Config, lost time.Time) {
 	close(stop)
 	wg.Wait()
 	if took := time.Since(lost); err == nil && took < cfg.Lease+time.Minute-time.Second {
-		k.Errorf("a worker id %v after the registry lost all it knew", took)
+		k.Errorf("a worker id was taken %v after the registry lost its documents, want at least a lease and a minute", took)
 	}
 	if err == nil {
 		q.issueAll()
@@ -98,7 +98,7 @@ func wiped(k *kit) {
 		k.Fatalf("nothing was written: %v, want owner != nil", err)
 	}
 	if err == nil {
-		k.Error("a worker id right after a wipe")
+		k.Error("a worker id was taken right after a wipe, want an error")
 		late.issueAll()
 	}
 	k.startAfterLoss(owner, cfg, lost)

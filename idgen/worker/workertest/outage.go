@@ -12,7 +12,7 @@ func downAtStart(k *kit) {
 	p := k.open(0) // a process that has opened the registry before
 	k.must(k.Stop())
 	if err := p.acquire(k.timeoutContext(2*time.Second), configOf(4)); err == nil {
-		k.Error("a worker id from a registry that is away")
+		k.Error("a worker id was taken from an unavailable registry, want an error")
 	}
 	src, err := k.Open(k.timeoutContext(2 * time.Second)) // opening it now may be an error
 	var q *process
@@ -61,7 +61,7 @@ func downDuringRun(k *kit) {
 	time.Sleep(time.Second)
 	p.issue()
 	if !p.holds() || !p.limit().Equal(limit) {
-		k.Errorf("limit %v before, %+v", limit, p.keeper.Status())
+		k.Errorf("Status() = %+v, want the lease held with the limit %v", p.keeper.Status(), limit)
 	}
 	k.must(k.Start())
 	if !k.waitRenewed(p) {

@@ -62,7 +62,7 @@ func (k *kit) wantRefused(s worker.Slots, slot int, expected worker.Version) {
 		_, ok, err := s.Put(k.timeoutContext(5*time.Second), slot, newDoc(), expected)
 		switch {
 		case ok:
-			k.Fatalf("slot %d: a put at the wrong version %q was told true", slot, expected)
+			k.Fatalf("slot %d: Put() at the wrong version %q = true, want false", slot, expected)
 		case err == nil, leasetest.NotWritten(err):
 			return
 		}
@@ -100,7 +100,7 @@ func (k *kit) mustPut(s worker.Slots, slot int, v worker.Version) worker.Version
 			lost = true
 		}
 	}
-	k.Fatalf("slot %d: puts at the version last told are told %t, %v: another put changed the slot, or that one did not", slot, ok, err)
+	k.Fatalf("slot %d: Put() at the version last read = %t, %v, want true: another put changed the slot, or that one did not", slot, ok, err)
 	return ""
 }
 
@@ -133,7 +133,7 @@ func missing(k *kit) {
 			var d worker.Doc
 			var v worker.Version
 			if d, v, err = s.Get(k.timeoutContext(5*time.Second), slot); err == nil && (v != "" || d != (worker.Doc{})) {
-				k.Errorf("missing slot %d: %+v, version %q", slot, d, v)
+				k.Errorf("missing slot %d: Get() = %+v, version %q, want an empty document and version", slot, d, v)
 			}
 			return err == nil || !k.Unreliable
 		})
@@ -163,7 +163,7 @@ func roundTrip(k *kit) {
 	} {
 		v := k.mustSet(s, 0, d)
 		if v == "" || seen[v] {
-			k.Errorf("%+v: version %q", d, v)
+			k.Errorf("version of %+v = %q, want a new one", d, v)
 		}
 		seen[v] = true
 		k.wantShown(other, 0, d, v)
@@ -218,7 +218,7 @@ func (k *kit) putTogether(procs []worker.Slots, n int, d func() worker.Doc, v wo
 			defer mu.Unlock()
 			switch {
 			case ok && err != nil:
-				k.Errorf("told true, with an error: %v", err)
+				k.Errorf("Put() = true, %v, want no error with true", err)
 			case ok:
 				won++
 				winner = after
@@ -251,7 +251,7 @@ func oneWinner(k *kit) {
 		won, open, winner := k.putTogether(procs, 8, newDoc, v)
 		switch {
 		case won > 1:
-			k.Fatalf("%d of 8 puts at one version were told true", won)
+			k.Fatalf("%d of 8 puts at one version returned true, want at most 1", won)
 		case won == 1:
 			decided++
 			v = k.mustPut(procs[1%len(procs)], 0, winner)
@@ -261,7 +261,7 @@ func oneWinner(k *kit) {
 		}
 	}
 	if decided < rounds/2 && !k.Unreliable {
-		k.Errorf("a winner in %d of %d rounds", decided, rounds)
+		k.Errorf("%d of %d rounds had a winner, want at least half", decided, rounds)
 	}
 }
 
@@ -379,7 +379,7 @@ func (k *kit) openUnreadable() *process {
 	k.eventually("an error of the unreadable document", func() bool {
 		d, v, err := p.slots.Get(k.timeoutContext(5*time.Second), 0)
 		if err == nil && d.Free && d.Owner != "kit" {
-			k.Errorf("an unreadable document: %+v at %q", d, v)
+			k.Errorf("Get() of an unreadable document = %+v at %q, want an error", d, v)
 		}
 		return err != nil
 	})
@@ -390,14 +390,14 @@ func (k *kit) openUnreadable() *process {
 func corruptIsLeft(k *kit) {
 	p := k.openUnreadable()
 	if err := p.acquire(k.timeoutContext(2*time.Second), worker.Config{NewRegistry: true}); err == nil {
-		k.Error("a worker id whose document can't be read")
+		k.Error("took a worker id with an unreadable document, want another one or an error")
 	}
 	if k.Exclusive {
 		return
 	}
 	for range 3 { // also if the process is one of several
 		if q := k.hold(0, worker.Config{Workers: 4, NewRegistry: true}); q.worker == 0 {
-			k.Error("a worker id whose document can't be read")
+			k.Error("took a worker id with an unreadable document, want another one or an error")
 		}
 	}
 }
@@ -430,7 +430,7 @@ func (k *kit) makeInUse(cfg worker.Config) {
 	// After a failure, a holder waits most of a lease before the next attempt.
 	for until := time.Now().Add(8 * patience); !made(); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(until) {
-			k.Fatal("some slots are never made")
+			k.Fatal("some slots were not created in time, want all")
 		}
 	}
 	p.keeper.Close()

@@ -106,7 +106,7 @@ func (open Registry) LostReply(t *testing.T, lose, heal func()) {
 	_, ok, err := s.Put(ctx, worker.RegistrySlot, d, v)
 	heal()
 	if ok || !isUnclear(err) {
-		t.Errorf("a write whose reply was lost was told %t, %v", ok, err)
+		t.Errorf("reply lost: Put() = %t, %v, want false and an error after which the write may exist", ok, err)
 	}
 	k.eventually("what was written", func() bool {
 		got, _, err := s.Get(k.timeoutContext(5*time.Second), worker.RegistrySlot)

@@ -153,7 +153,7 @@ func TestNumberOfAGoneJavaLeafIsTaken(t *testing.T) {
 	absent := time.Now()
 	short := worker.Config{Workers: number + 1, Lease: 6 * time.Second}
 	if _, err := keepBeside(t, cfg, number, short); err == nil {
-		t.Error("the number of a Java Leaf that was there a moment ago")
+		t.Error("a process took the number of a Java Leaf that ran a moment ago, want an error")
 	}
 	// The next numbers are all taken, so that this number is not among the reserved ones.
 	src, err := Open(cfg)
@@ -166,7 +166,7 @@ func TestNumberOfAGoneJavaLeafIsTaken(t *testing.T) {
 	leasetest.Eventually(t, "it has gone", func() bool { return time.Since(absent) > 10*time.Millisecond })
 	d, v, err := r.Get(t.Context(), number)
 	if err != nil || d.Free || d.Registry != "" || v == takenVersion {
-		t.Fatalf("%+v at %q, %v", d, v, err)
+		t.Fatalf("Get() = %+v, %q, %v, want the held document of an unknown registry", d, v, err)
 	}
 	mine := worker.Doc{Nonce: "n", HighWater: time.UnixMilli(time.Now().UnixMilli()), Owner: "test"}
 

@@ -116,7 +116,7 @@ func TestClockIsTheServers(t *testing.T) {
 	for range 3 {
 		before := time.Now().Truncate(time.Millisecond)
 		if at, err := src.Time(t.Context()); err != nil || at.Before(before) || at.After(time.Now()) {
-			t.Errorf("%v, %v; asked at %v", at, err, before)
+			t.Errorf("Time() = %v, %v, want a time from %v to now", at, err, before)
 		}
 	}
 }
@@ -134,7 +134,7 @@ func TestDisconnectedHolderStopsAtItsBound(t *testing.T) {
 		leasetest.Eventually(t, "a renewal on a new connection", func() bool { return k.Status().Limit.After(limit) })
 	}
 	if now := k.Status(); !now.Since.Equal(held.Since) || now.Worker != held.Worker {
-		t.Errorf("%+v, then %+v", held, now)
+		t.Errorf("Status() = %+v, want the same lease as %+v", now, held)
 	}
 	p.Down()
 	var late func() time.Duration
@@ -146,7 +146,7 @@ func TestDisconnectedHolderStopsAtItsBound(t *testing.T) {
 		return s.Phase != "holding"
 	})
 	if late != nil && late() > 5*time.Second { // two calls of 1.7 s may be in progress
-		t.Errorf("it stopped %v after its bound", late())
+		t.Errorf("the holder stopped %v after its bound, want at most 5s", late())
 	}
 	if err := p.Up(); err != nil {
 		t.Fatal(err)
@@ -233,7 +233,7 @@ func TestOldVersionsWriteNothing(t *testing.T) {
 	r := open()
 	v, ok := put(r, "")
 	if !ok {
-		t.Fatal("refused")
+		t.Fatal("Put() = false, want true")
 	}
 	for _, wipe := range []func() error{
 		fixture(t, cfg).Wipe,

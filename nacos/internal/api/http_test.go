@@ -94,19 +94,19 @@ func TestTokenStaysInUseIfLoginsFail(t *testing.T) {
 			began := time.Now()
 			for range 2 {
 				if err := token(); err != nil {
-					t.Errorf("the token is good for hours still: %v", err)
+					t.Errorf("token() with a token that is valid for hours = %v, want no error", err)
 				}
 			}
 			if h.renewAt.Before(began.Add(loginPause)) {
-				t.Error("every request tries to log in")
+				t.Errorf("next login at %v, want a pause of %v", h.renewAt, loginPause)
 			}
 			h.renewAt, h.expires = time.Now(), time.Now()
 			if err := token(); err == nil {
-				t.Error("a token was used after its end")
+				t.Error("token() with an expired token = <nil>, want an error")
 			}
 			h.bases, h.next = login, 0
 			if err := token(); err != nil {
-				t.Errorf("logins work again: %v", err)
+				t.Errorf("token() when logins work again = %v, want no error", err)
 			}
 		})
 	}
@@ -191,6 +191,6 @@ func TestErrorsHaveHints(t *testing.T) {
 	}
 	err := fmt.Errorf("x: %w", UnsentError{io.EOF})
 	if !IsUnsent(err) || !errors.Is(err, io.EOF) || IsUnsent(io.EOF) || !HasCode(fmt.Errorf("x: %w", &ServerError{Code: 300}), Missing) {
-		t.Error("what an error is")
+		t.Error("IsUnsent or HasCode returns the wrong value for a wrapped error")
 	}
 }

@@ -157,7 +157,7 @@ func TestDocumentDecidesBetweenHolders(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, ok, err := b.Put(t.Context(), slot, doc(), ""); ok || !leasetest.NotWritten(err) {
-		t.Errorf("Put without an instance: %v, %v", ok, err)
+		t.Errorf("Put() without an instance = %v, %v, want false and an error after which nothing was written", ok, err)
 	}
 	b.registration, b.ownID = a.registration, a.ownID // as in a copy of the virtual machine
 	initial := worker.Doc{Nonce: "initial", Free: true}
@@ -183,7 +183,7 @@ func TestDocumentDecidesBetweenHolders(t *testing.T) {
 		t.Errorf("the slot was taken: %v, by one it should be, want taken[0] != %v", taken, taken[1])
 	}
 	if _, ok, _ := a.Put(within30s(t), slot, doc(), v); ok {
-		t.Error("Put upon an old version was told true")
+		t.Error("Put() on an old version = true, want false")
 	}
 	_, now, err := a.read(t.Context(), slot)
 	if err != nil {
@@ -195,14 +195,14 @@ func TestDocumentDecidesBetweenHolders(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, ok, _ := a.Put(within30s(t), slot, doc(), now); ok {
-		t.Error("Put upon a document that was wiped was told true")
+		t.Error("Put() on a wiped document = true, want false")
 	}
 	restore()
 	if err := a.deregister(t.Context(), a.registration); err != nil {
 		t.Fatal(err)
 	}
 	if _, ok, err := a.Put(within30s(t), slot, doc(), now); ok || !leasetest.NotWritten(err) {
-		t.Errorf("Put after the instance was removed: %v, %v", ok, err)
+		t.Errorf("Put() after the instance was removed = %v, %v, want false and an error after which nothing was written", ok, err)
 	}
 }
 

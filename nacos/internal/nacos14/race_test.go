@@ -113,7 +113,7 @@ func TestLateWriteIsRefused(t *testing.T) {
 	go func() {
 		defer close(late)
 		if _, ok, err := b.Put(t.Context(), id, doc(), v); ok || !leasetest.NotWritten(err) || !errors.Is(err, errTooLate) {
-			t.Errorf("written late: %v, %v", ok, err)
+			t.Errorf("late Put() = %v, %v, want false and errTooLate", ok, err)
 		}
 	}()
 	<-compared
@@ -124,10 +124,10 @@ func TestLateWriteIsRefused(t *testing.T) {
 	case errors.Is(err, errTooLate):
 		t.Log("the machine was too slow for either") // and the worker id has no holder
 	case !ok:
-		t.Errorf("written in time: %v, %v", ok, err)
+		t.Errorf("Put() in time = %v, %v, want true", ok, err)
 	default:
 		if _, ok, _ := a.Put(within30s(t), id, doc(), v); ok {
-			t.Error("a renewal of what was overwritten was told true")
+			t.Error("Put() on an overwritten document = true, want false")
 		}
 	}
 }

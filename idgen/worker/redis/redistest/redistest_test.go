@@ -69,7 +69,7 @@ func TestSingleServerCanBeDisturbed(t *testing.T) {
 	impatient := s.Options()
 	impatient.ReadTimeout, impatient.MaxRetries = 200*time.Millisecond, -1
 	if err := client(t, impatient).Get(t.Context(), "a").Err(); err == nil {
-		t.Error("a frozen server answers")
+		t.Error("a frozen server answers, want an error")
 	}
 	do(t, s.Thaw)
 	want(t, c, "a", "2")
@@ -120,12 +120,12 @@ func TestTLSIsRequiredWithoutAPassword(t *testing.T) {
 	plain := s.Options()
 	plain.TLSConfig = nil
 	if err := client(t, plain).Ping(t.Context()).Err(); err == nil {
-		t.Error("a client without TLS is served")
+		t.Error("Ping of a client without TLS = <nil>, want an error")
 	}
 	trusting := s.Options()
 	trusting.TLSConfig = &tls.Config{}
 	if err := client(t, trusting).Ping(t.Context()).Err(); !errors.As(err, new(x509.UnknownAuthorityError)) {
-		t.Errorf("a client that does not trust the certificate: %v", err)
+		t.Errorf("Ping of a client that does not trust the certificate = %v, want an x509.UnknownAuthorityError", err)
 	}
 }
 
@@ -169,7 +169,7 @@ func TestClusterCanBeDisturbed(t *testing.T) {
 		time.Sleep(100 * time.Millisecond)
 	}
 	if err == nil {
-		t.Error("a cluster that lacks a node takes writes")
+		t.Error("a cluster without one of its nodes accepts a write, want an error")
 	}
 	do(t, k.Start)
 	for _, key := range keys {

@@ -100,7 +100,7 @@ func TestSingleServerCanBeDisturbed(t *testing.T) {
 	select {
 	case err := <-answer:
 		if err == nil {
-			t.Error("a frozen server answers")
+			t.Error("a frozen server answers, want an error")
 		}
 	case <-time.After(300 * time.Millisecond):
 	}
