@@ -48,7 +48,7 @@ func wantLines(t *testing.T, text string, lines ...string) {
 	t.Helper()
 	for _, line := range lines {
 		if !strings.Contains(text, "\n"+line+"\n") {
-			t.Errorf("no line %s in\n%s\nwant text with %q", line, text, "\n"+line+"\n")
+			t.Errorf("metrics = \n%s\nwant the line %s", text, line)
 		}
 	}
 }
@@ -212,7 +212,7 @@ func TestPagesListAllMetrics(t *testing.T) {
 			got = append(got, row)
 		}
 		if !slices.Equal(got, want) {
-			t.Errorf("%s lists\n%s\nand the collector has\n%s\nwant %v", file, strings.Join(got, "\n"), strings.Join(want, "\n"), want)
+			t.Errorf("%s lists\n%s\nwant the collector's\n%s", file, strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
 	}
 }

@@ -32,7 +32,7 @@ func TestProxyNamesPassThePrometheusLinter(t *testing.T) {
 	promtooltest.Run(t, strings.NewReader(text), "check", "metrics")
 	for _, m := range proxyMetricRows {
 		if sent := strings.Contains(text, "\nleafsql_"+m.name+"{"); sent == (m.name == "proxy_max_connect_errors") {
-			t.Errorf("%s is sent: %v, want not %v", m.name, sent, m.name == "proxy_max_connect_errors")
+			t.Errorf("%s is sent: %v, want %v", m.name, sent, m.name != "proxy_max_connect_errors")
 		}
 	}
 	wantLines(t, text, `leafsql_proxy_connections_limit{db_name="proxy"} 7`, `leafsql_proxy_statements_filled_total{db_name="proxy"} 0`)
@@ -54,7 +54,7 @@ func TestProxyPagesListAllMetrics(t *testing.T) {
 			got = append(got, m[1])
 		}
 		if !slices.Equal(got, want) {
-			t.Errorf("%s lists\n%s\nand the collector has\n%s\nwant %v", file, strings.Join(got, "\n"), strings.Join(want, "\n"), want)
+			t.Errorf("%s lists\n%s\nwant the collector's\n%s", file, strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
 	}
 }

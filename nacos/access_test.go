@@ -107,7 +107,7 @@ func testAccess(t *testing.T, v nacostest.Version) {
 	}
 	if e, err := refused("no user", worker.Options{"Username": "", "Password": ""}); e == nil || e.User != "" ||
 		!strings.Contains(err.Error(), "127.0.0.1:") || !strings.Contains(err.Error(), "leafNacosUsername") {
-		t.Errorf("no user: %v, want a LoginError that says which server wants one", err)
+		t.Errorf("no user: %v, want a LoginError that names the server", err)
 	}
 	c := look(t, s, with(worker.Options{"CA": ""}))
 	if _, _, err := c.query(t.Context(), "any"); err == nil || !strings.Contains(err.Error(), "certificate") {

@@ -183,7 +183,7 @@ func TestHostileNamesAreText(t *testing.T) {
 	for _, target := range []string{server.URL, server.URL + "?tag=" + h + "&id=" + h} {
 		seen := chromiumtest.OpenPage(t, target, chromiumtest.Window{})
 		if len(seen.Console) > 0 {
-			t.Errorf("%s: the browser says %q, want len(seen.Console) == 0", target, seen.Console)
+			t.Errorf("%s: the browser logged %q, want nothing", target, seen.Console)
 		}
 		if strings.Count(seen.DOM, "<script") != 1 || strings.Count(seen.DOM, "<style") != 1 || strings.Contains(seen.DOM, "<img") || strings.Contains(seen.DOM, "<a ") {
 			t.Errorf("%s: there are elements that are not the page's:\n%s\nwant strings.Count(seen.DOM, \"<script\") == 1, strings.Count(seen.DOM, \"<style\") == 1, no text with \"<img\" and no text with \"<a \"", target, seen.DOM)
@@ -205,7 +205,7 @@ func TestPolicyBlocksInjectedCode(t *testing.T) {
 	}
 	for _, line := range seen.Console {
 		if strings.HasPrefix(line, `"pwned`) || !strings.Contains(line, "Content Security Policy") {
-			t.Errorf("the browser says %s, want no prefix `\"pwned` and text with \"Content Security Policy\"", line)
+			t.Errorf("the browser logged %s, want no prefix `\"pwned` and text with \"Content Security Policy\"", line)
 		}
 	}
 }

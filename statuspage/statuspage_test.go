@@ -44,7 +44,7 @@ func wants(t *testing.T, text string, parts ...string) {
 	t.Helper()
 	for _, p := range parts {
 		if !strings.Contains(text, p) {
-			t.Errorf("no %q in\n%s\nwant text with %q", p, text, p)
+			t.Errorf("page = \n%s\nwant text with %q", text, p)
 		}
 	}
 }

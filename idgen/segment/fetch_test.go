@@ -252,7 +252,7 @@ func TestBackOffGrowsWithJitter(t *testing.T) {
 		}
 	})
 	if len(distances) < 20 {
-		t.Errorf("no jitter: %v, want len(distances) >= 20", distances)
+		t.Errorf("distances of attempts = %v, want at least 20 different ones", distances)
 	}
 }
 

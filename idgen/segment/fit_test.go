@@ -23,7 +23,7 @@ type thriftyStore struct {
 func (s thriftyStore) Fetch(ctx context.Context, q segment.Request) (segment.Range, error) {
 	r, err := s.Memory.Fetch(ctx, q)
 	if n := r.End - r.Start; n > max(s.wanted, (s.highest+1-r.Start)/16) {
-		s.t.Errorf("%+v gave [%d, %d), want n <= %v", q, r.Start, r.End, max(s.wanted, (s.highest+1-r.Start)/16))
+		s.t.Errorf("Fetch(%+v) = [%d, %d), want at most %d ids", q, r.Start, r.End, max(s.wanted, (s.highest+1-r.Start)/16))
 	}
 	return r, err
 }
@@ -125,7 +125,7 @@ func TestFitUsesSmallestColumnWithRoom(t *testing.T) {
 	}
 	for want := int64(65531); want <= 65535; want++ {
 		if id, err := g.Next(t.Context(), 1); id != want || err != nil {
-			t.Fatalf("Next(1) = %v, %v with want = %v, want %v and no error", id, err, want, want)
+			t.Fatalf("Next(1) = %v, %v, want %v and no error", id, err, want)
 		}
 	}
 	for range 3 {

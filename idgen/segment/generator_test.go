@@ -336,7 +336,7 @@ func TestConcurrentCallsGetUniqueIDs(t *testing.T) {
 			}
 		}
 		if total.IDs != issued.Load() {
-			t.Errorf("%d ids issued, Stats say %d, want issued.Load()", issued.Load(), total.IDs)
+			t.Errorf("Stats() = %d ids, want %d", total.IDs, issued.Load())
 		}
 	}
 }

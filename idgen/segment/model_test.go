@@ -93,7 +93,7 @@ func TestModelFindsAKnownFault(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				wrong, schedule, _, visited := search(m, 0)
 				if wrong == "" {
-					t.Fatalf("nothing in %v states, want wrong != \"\"", visited)
+					t.Fatalf("found no fault in %d states, want one", visited)
 				}
 				t.Logf("after %d states: %s\n%v", visited, wrong, schedule)
 			})

@@ -90,25 +90,25 @@ func TestPaceMeasuresUseDuringFetch(t *testing.T) {
 	var p pace
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	if p.measure(0, now); p.usedDuringFetch() != 0 {
-		t.Errorf("a need before any use: %v, want 0", p.usedDuringFetch())
+		t.Errorf("usedDuringFetch() before any use = %v, want 0", p.usedDuringFetch())
 	}
 	p.recordFetch(1, 20*time.Millisecond, now)
 	now = now.Add(time.Second)
 	p.measure(10_000, now)
 	if got := p.usedDuringFetch(); got != 400 {
-		t.Errorf("10,000/s for 2 × 20 ms: %v, want 400", got)
+		t.Errorf("usedDuringFetch() at 10,000/s for 2 × 20 ms = %v, want 400", got)
 	}
 	p.measure(10_000, now) // no time has passed
 	if got := p.usedDuringFetch(); got != 400 {
-		t.Errorf("measured twice: %v, want 400", got)
+		t.Errorf("usedDuringFetch() when measured twice = %v, want 400", got)
 	}
 	now = now.Add(time.Second)
 	p.measure(10_000, now)
 	if got := p.usedDuringFetch(); got != 200 {
-		t.Errorf("idle for as long: %v, want 200", got)
+		t.Errorf("usedDuringFetch() after an idle time = %v, want 200", got)
 	}
 	p.measure(1e15, now.Add(time.Nanosecond))
 	if got := p.usedDuringFetch(); got != maxStep {
-		t.Errorf("a burst without end: %v, want %v", got, maxStep)
+		t.Errorf("usedDuringFetch() in an endless burst = %v, want %v", got, maxStep)
 	}
 }

@@ -109,7 +109,7 @@ func TestCutConnectionsGiveUniqueRanges(t *testing.T) {
 						burnt += r.Start - end
 						end = r.End
 						if row, err := direct.Row(t.Context(), "a"); err != nil || row.MaxID != end {
-							t.Fatalf("cut after %d bytes (%v): the row stands at %d, the range ends at %d, %v, want row.MaxID == %v and no error", n, dir, row.MaxID, end, err, end)
+							t.Fatalf("cut after %d bytes (%v): MaxID = %d, %v, want the end of the range, %d", n, dir, row.MaxID, err, end)
 						}
 					}
 				}

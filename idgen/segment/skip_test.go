@@ -173,7 +173,7 @@ func TestSkipAscendingFetchesOncePerStep(t *testing.T) {
 			time.Sleep(time.Second)
 			id, err := g.Next(t.Context(), 1)
 			if err != nil || id <= k {
-				t.Fatalf("Next(1) = %v, %v with k = %v, want more than %v and no error", id, err, k, k)
+				t.Fatalf("Next(1) = %v, %v, want more than %v and no error", id, err, k)
 			}
 			k = id
 			for range 9 {
@@ -201,7 +201,7 @@ func TestSkipByProcessesWastesNoIDs(t *testing.T) {
 		}
 	})
 	if n := m.Row("a").MaxID; n > 30_000 {
-		t.Errorf("the row stands at %v, want at most 30_000", n)
+		t.Errorf("MaxID = %v, want at most 30_000", n)
 	}
 	if n := len(m.Requests()); n > 200 {
 		t.Errorf("%v requests, want at most 200", n)

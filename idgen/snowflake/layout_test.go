@@ -59,7 +59,7 @@ func TestComposeDecompose(t *testing.T) {
 			t.Errorf("%s: the last id is %d, %v, want id == %v and no error", l, id, err, 1<<(l.Time+l.Worker+l.Sequence)-1)
 		}
 		if p, err := l.Decompose(id); err != nil || p != top {
-			t.Errorf("%s: %d says %+v, %v; want %+v", l, id, p, err, top)
+			t.Errorf("%s: Decompose(%d) = %+v, %v, want %+v", l, id, p, err, top)
 		}
 		for _, p := range []Parts{
 			{Time: l.End().Add(time.Millisecond)},
@@ -70,7 +70,7 @@ func TestComposeDecompose(t *testing.T) {
 			{Time: l.End(), Sequence: -1},
 		} {
 			if id, err := l.Compose(p); err == nil {
-				t.Errorf("%s: %+v made %d, want an error", l, p, id)
+				t.Errorf("%s: Compose(%+v) = %d, want an error", l, p, id)
 			}
 		}
 	}
@@ -84,7 +84,7 @@ func TestComposeDecompose(t *testing.T) {
 	}
 	for _, id := range []int64{0, -1} {
 		if _, err := Leaf.Decompose(id); err == nil {
-			t.Errorf("%d was read, want an error", id)
+			t.Errorf("Decompose(%d) = <nil>, want an error", id)
 		}
 	}
 	if _, err := javaScript.Decompose(1 << 53); err == nil {
@@ -94,12 +94,12 @@ func TestComposeDecompose(t *testing.T) {
 
 func TestComposeRefuses(t *testing.T) {
 	if id, err := Leaf.Compose(Parts{Time: time.UnixMilli(Leaf.Epoch)}); err == nil {
-		t.Errorf("0 was made: %d, want an error", id)
+		t.Errorf("Compose() = %d for the parts of id 0, want an error", id)
 	}
 	// Unix milliseconds of such times do not fit an int64.
 	for _, at := range []time.Time{time.Unix(1<<55, 0), time.Unix(-1<<55, 0)} {
 		if id, err := Leaf.Compose(Parts{Time: at}); err == nil {
-			t.Errorf("%v made %d, want an error", at, id)
+			t.Errorf("Compose() at %v = %d, want an error", at, id)
 		}
 	}
 }
@@ -129,13 +129,13 @@ func FuzzLayout(f *testing.F) {
 		}
 		if err == nil {
 			if again, err := l.Compose(p); err != nil || again != id {
-				t.Fatalf("%s: %d says %+v, which makes %d, %v, want again == %v and no error", l, id, p, again, err, id)
+				t.Fatalf("%s: Decompose(%d) = %+v, of which Compose makes %d, %v, want the same id", l, id, p, again, err)
 			}
 		}
 		p = Parts{time.UnixMilli(ms), datacenter, worker, sequence}
 		if made, err := l.Compose(p); err == nil {
 			if again, err := l.Decompose(made); err != nil || again != p {
-				t.Fatalf("%s: %+v makes %d, which says %+v, %v, want again == %v and no error", l, p, made, again, err, p)
+				t.Fatalf("%s: Compose(%+v) = %d, of which Decompose makes %+v, %v, want the same parts", l, p, made, again, err)
 			}
 		}
 	})

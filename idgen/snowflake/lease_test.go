@@ -89,7 +89,7 @@ func TestLimitStopsIDs(t *testing.T) {
 			t.Errorf("at the limit: Next() = %v after %v, want a LeaseError at once", err, time.Since(began))
 		}
 		if now := g.last.Load(); now != place {
-			t.Errorf("a refused call moved the last place from %d to %d, want %v", place, now, place)
+			t.Errorf("last place after a refused call = %d, want %d", now, place)
 		}
 		r.away(false)
 		time.Sleep(2 * time.Second)
@@ -109,12 +109,12 @@ func TestNewWorkerIDContinuesAbove(t *testing.T) {
 		for len(seen) < 6 {
 			id := next(t, g, 1) // waits for the search
 			if id <= last {
-				t.Fatalf("%d after %d, want id > %v", id, last, last)
+				t.Fatalf("Next() = %d, want more than %d", id, last)
 			}
 			was := g.Worker()
 			_, ahead := burst(t, g)
 			if id = next(t, g, 1); id <= last {
-				t.Fatalf("%d after %d, want id > %v", id, last, last)
+				t.Fatalf("Next() = %d, want more than %d", id, last)
 			}
 			last = id
 			if p := parts(t, g, id); p.Worker != was.Worker || p.Time.Before(ahead) {
@@ -139,7 +139,7 @@ func TestNewWorkerIDContinuesAbove(t *testing.T) {
 		time.Sleep(10 * time.Minute) // until the thief's bounds have ended
 		id := next(t, g, 1)
 		if id <= last {
-			t.Errorf("%d after %d, want id > %v", id, last, last)
+			t.Errorf("Next() = %d, want more than %d", id, last)
 		}
 		if p := parts(t, g, id); time.Since(p.Time).Abs() > time.Second {
 			t.Errorf("%+v at %v, want time.Since(p.Time).Abs() <= time.Second", p, time.Now())

@@ -64,7 +64,7 @@ func TestNextAscends(t *testing.T) {
 			n := 1 + i*7%4096
 			first := next(t, g, n)
 			if first <= last {
-				t.Fatalf("%d after %d, want first > %v", first, last, last)
+				t.Fatalf("Next() = %d, want more than %d", first, last)
 			}
 			last = first + int64(n) - 1
 			from, to := parts(t, g, first), parts(t, g, last)
@@ -101,7 +101,7 @@ func TestNextRefusesBadCounts(t *testing.T) {
 				t.Errorf("%d ids: %v, want ok == true, e.N == %v and e.Max == 4096", n, err, n)
 			}
 			if id := next(t, g, 1); id != before+1 {
-				t.Errorf("%d after %d: a refused call changed something, want id == %v", id, before, before+1)
+				t.Errorf("Next() after a refused call = %d, want %d", id, before+1)
 			}
 		}
 		if p := parts(t, g, next(t, g, 4096)); p.Sequence != 0 {
@@ -150,7 +150,7 @@ func TestEpochEnds(t *testing.T) {
 					break
 				}
 				if err != nil || first <= last {
-					t.Fatalf("%s: %d after %d, %v, want first > %v and no error", layout, first, last, err, last)
+					t.Fatalf("%s: Next() = %d, %v, want more than %d and no error", layout, first, err, last)
 				}
 				last = first
 				ids++
@@ -232,7 +232,7 @@ func TestClockSetBackKeepsIDsAscending(t *testing.T) {
 			t.Errorf("3 s back were waited out until %v, want waited >= 0 and time.Until(today) <= -500*time.Millisecond", time.Now())
 		}
 		if id <= last {
-			t.Errorf("%d after %d, want id > %v", id, last, last)
+			t.Errorf("Next() = %d, want more than %d", id, last)
 		}
 	})
 }
@@ -325,7 +325,7 @@ func distinct(t testing.TB, ids []int64) {
 		t.Error("ids were issued twice")
 	}
 	if len(ids) == 0 || ids[0] < 1 {
-		t.Errorf("%d ids, the least is not above 0, want len(ids) != 0 and ids[0] >= 1", len(ids))
+		t.Errorf("%d ids, want at least one, and all above 0", len(ids))
 	}
 }
 

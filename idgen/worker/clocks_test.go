@@ -58,7 +58,7 @@ func TestClockAheadTakesNothing(t *testing.T) {
 			}
 		}
 		if let > 0 || blocked > 0 || robs > 0 {
-			t.Errorf("%d of 20 lives were not refused, %d of 16 worker ids are blocked, %d of 4 holders were robbed, want let <= 0, blocked <= 0 and robs <= 0", let, blocked, robs)
+			t.Errorf("%d of 20 starts were not refused, %d of 16 worker ids are blocked, %d of 4 holders lost theirs, want 0 each", let, blocked, robs)
 		}
 	})
 }

@@ -103,7 +103,7 @@ func TestSlotsAreCreatedOnce(t *testing.T) {
 					}
 				}
 				if len(made) < tt.usual-1 || len(made) > tt.usual {
-					t.Errorf("%d slots were made, want %d", len(made), tt.usual)
+					t.Errorf("%d slots were created, want %d", len(made), tt.usual)
 				}
 				for slot := range tt.cfg.Workers {
 					if d := tt.f.doc(slot); d.Nonce == "" || d.IsInitial() {
@@ -193,7 +193,7 @@ func TestIdentityChangeMakesHistoryUnknown(t *testing.T) {
 			t.Errorf("slot after the change = %+v, want a time of at least %v", d, ahead.HighWater)
 		}
 		if s := live.Status(); s.Phase != phaseHolding || s.Worker == first.Status().Worker {
-			t.Errorf("who held one before: %+v, want s.Phase == %v and s.Worker != first.Status().Worker", s, phaseHolding)
+			t.Errorf("process with an earlier worker id: Status() = %+v, want it holding another one", s)
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
@@ -225,7 +225,7 @@ func TestPutResultsProveOutcomes(t *testing.T) {
 	} {
 		e := &engine{source: Source{Slots: answeringRegistry{tt.ok, tt.err}}, host: machine{}, timing: timingFor(time.Minute)}
 		if _, got, err := e.put(t.Context(), 0, Doc{}, ""); got != tt.want || !strings.Contains(fmt.Sprint(err), tt.why) {
-			t.Errorf("told %t, %v: outcome %d, %v; want %d, %q", tt.ok, tt.err, got, err, tt.want, tt.why)
+			t.Errorf("put returned %t, %v: outcome %d, %v; want %d, %q", tt.ok, tt.err, got, err, tt.want, tt.why)
 		}
 	}
 	if s := fmt.Sprint(latest(milliTime(1), milliTime(3), milliTime(2)).UnixMilli(), earliest(milliTime(2), milliTime(1), milliTime(3)).UnixMilli()); s != "3 1" {

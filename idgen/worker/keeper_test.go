@@ -513,7 +513,7 @@ func TestOnChangeIsCalledInOrder(t *testing.T) {
 					n := use(t, f, k)
 					k.Close()
 					if len(a.changes) != 2*n {
-						t.Fatalf("told %d times of %d leases: %+v, want len(a.changes) == %v", len(a.changes), n, a.changes, 2*n)
+						t.Fatalf("OnChange was called %d times for %d leases, want %d: %+v", len(a.changes), n, 2*n, a.changes)
 					}
 					nonces := map[string]bool{}
 					for i := 0; i < len(a.changes); i += 2 {
@@ -527,7 +527,7 @@ func TestOnChangeIsCalledInOrder(t *testing.T) {
 						nonces[from.doc.Nonce] = true
 					}
 					if len(nonces) != n {
-						t.Errorf("told of %d leases, which were %d, want len(nonces) == %v", len(nonces), n, n)
+						t.Errorf("OnChange was called for %d leases, want %d", len(nonces), n)
 					}
 					for _, d := range a.callTimes {
 						if d != 2*time.Second {

@@ -124,7 +124,7 @@ func TestMutations(t *testing.T) {
 				each = rareSchedules(each)
 			}
 			if seed, _ := strconv.ParseUint(first[1], 10, 64); seed > rareSeeds[m.rule]+uint64(each) {
-				t.Errorf("the first duplicate is that of seed %d, which TestSimulation does not play: put it into rareSeeds, want at most rareSeeds[m.rule]+uint64(each)", seed)
+				t.Errorf("the first duplicate has the seed %d, which TestSimulation does not play, want at most %d: put it into rareSeeds", seed, rareSeeds[m.rule]+uint64(each))
 			}
 			t.Log(first[0])
 		})

@@ -201,7 +201,7 @@ func TestDesignPageListsTestedFaults(t *testing.T) {
 		tested = append(tested, c.name)
 	}
 	if !slices.Equal(documented, tested) {
-		t.Errorf("documented:\n%s\n\ntested:\n%s\nwant %v", strings.Join(documented, "\n"), strings.Join(tested, "\n"), tested)
+		t.Errorf("documented:\n%s\n\nwant the tested:\n%s", strings.Join(documented, "\n"), strings.Join(tested, "\n"))
 	}
 }
 

@@ -70,7 +70,7 @@ func TestDecodeRefuses(t *testing.T) {
 			t.Errorf("%s: decode(text) = %v, want an error with prefix \"leafsql: not a worker slot's document: \"", name, err)
 		}
 		if d != (Doc{}) {
-			t.Errorf("%s: %+v beside the error, want Doc{}", name, d)
+			t.Errorf("%s: decode() = %+v with an error, want Doc{}", name, d)
 		}
 	}
 	// Surrounding space is harmless; consoles add it.
@@ -89,7 +89,7 @@ func FuzzDecode(f *testing.F) {
 		d, err := decode(text)
 		if err != nil {
 			if d != (Doc{}) {
-				t.Errorf("%q: %+v beside %v, want d == Doc{}", text, d, err)
+				t.Errorf("decode(%q) = %+v, %v, want Doc{} with an error", text, d, err)
 			}
 			return
 		}

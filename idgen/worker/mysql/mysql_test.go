@@ -140,7 +140,7 @@ func TestTableErrorsHaveHints(t *testing.T) {
 		}
 		defer k.Close()
 		if _, err := k.Wait(t.Context()); !strings.HasSuffix(fmt.Sprint(err), "with leafCreate also CREATE") || strings.Count(err.Error(), "leafsql: ") != 1 {
-			t.Errorf("%s: no registry can be made: %v, want suffix \"with leafCreate also CREATE\" and strings.Count(err.Error(), \"leafsql: \") == 1", server.Name, err)
+			t.Errorf("%s: registry cannot be created: %v, want a single error with the suffix \"with leafCreate also CREATE\"", server.Name, err)
 		}
 	}
 }
@@ -209,7 +209,7 @@ func TestFixedServerIsUsedSoon(t *testing.T) {
 					t.Errorf("%s: the next try is in %v, want at most 10*time.Second", c.spoil, time.Until(s.Next))
 				}
 				if _, err := leasetest.Wait(t, k); err != nil {
-					t.Errorf("%s: %v", c.mend, err)
+					t.Errorf("after %s: Wait() = %v, want no error", c.mend, err)
 				}
 			}
 		})

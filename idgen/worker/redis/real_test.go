@@ -98,7 +98,7 @@ func TestRestartKeepsHolders(t *testing.T) {
 	other.Start()
 	leasetest.Eventually(t, "a worker id that is not used yet", func() bool { return other.Status().Phase == "waiting" })
 	if wait := time.Until(other.Status().Start); wait < time.Minute || other.Status().Worker == held.Worker {
-		t.Errorf("%+v beside %+v, want wait >= time.Minute and other.Status().Worker != %v", other.Status(), held, held.Worker)
+		t.Errorf("second process: Status() = %+v, want a wait of at least 1m0s and another worker id than %d", other.Status(), held.Worker)
 	}
 }
 

@@ -144,7 +144,7 @@ func takeOver(k *kit) {
 		return
 	}
 	if taken := unavailable(err, "taken"); taken == nil || taken.Worker != 0 || !strings.Contains(err.Error(), "worker id 0 is held by") {
-		k.Errorf("before the bound and the courtesy after it: %v, want taken != nil, taken.Worker == 0 and an error with \"worker id 0 is held by\"", err)
+		k.Errorf("before the bound has passed: %v, want an error with \"worker id 0 is held by\"", err)
 	}
 	late := k.hold(4*lease, configOf(1))
 	late.issueAll()

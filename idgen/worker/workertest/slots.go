@@ -280,7 +280,7 @@ func creators(k *kit) {
 	})
 	won, open, winner := k.putTogether(procs, 8, newDoc, v)
 	if won > 1 || won+open == 0 {
-		k.Errorf("of 8 that took it %d were told true, of %d it is unclear, want won <= 1 and won+open != 0", won, open)
+		k.Errorf("of 8 puts %d returned true and %d are unclear, want at most one true, and one of either", won, open)
 	}
 	if winner != "" {
 		k.mustPut(procs[0], 0, winner)

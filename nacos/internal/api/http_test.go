@@ -186,7 +186,7 @@ func TestErrorsHaveHints(t *testing.T) {
 			t.Errorf("%s, want %s", got, tt.want)
 		}
 		if _, ok := tt.err.(*worker.UnusableError); !ok {
-			t.Errorf("%v is tried again at once, want ok == true", tt.err)
+			t.Errorf("%v is tried again at once, want a pause", tt.err)
 		}
 	}
 	err := fmt.Errorf("x: %w", UnsentError{io.EOF})

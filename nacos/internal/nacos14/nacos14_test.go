@@ -180,7 +180,7 @@ func TestDocumentDecidesBetweenHolders(t *testing.T) {
 		}
 	}
 	if taken[0] == taken[1] {
-		t.Errorf("the slot was taken: %v, by one it should be, want taken[0] != %v", taken, taken[1])
+		t.Errorf("slot taken by the two: %v, want by exactly one", taken)
 	}
 	if _, ok, _ := a.Put(within30s(t), slot, doc(), v); ok {
 		t.Error("Put() on an old version = true, want false")
@@ -271,7 +271,7 @@ func TestVersionsAreChecked(t *testing.T) {
 	t.Parallel()
 	for version, want := range map[string]bool{"1.4.0": true, "1.4.1": false, "1.4.8": false, "1.1.4": true, "": true} {
 		if got := isOlder(version); got != want {
-			t.Errorf("%q is older than 1.4.1: %v, want %v", version, got, want)
+			t.Errorf("version %q is older than 1.4.1: %v, want %v", version, got, want)
 		}
 	}
 	cfg := configOf(fakenacos.Start(t, fakenacos.Legacy), "", "")

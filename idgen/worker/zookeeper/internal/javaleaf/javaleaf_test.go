@@ -60,7 +60,7 @@ func TestSnowflakeTakesNumbers(t *testing.T) {
 		var r report
 		r, version = read(first)
 		if want := (report{"10.0.0.7", "8080", at.UnixMilli()}); r != want {
-			t.Fatalf("the node says %v, want %v", r, want)
+			t.Fatalf("content of the node = %v, want %v", r, want)
 		}
 	}
 	second := start("10.0.0.8:8080", 1, "")
