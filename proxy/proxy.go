@@ -137,8 +137,8 @@ type Server struct {
 }
 
 // New returns a Server for a configuration, or an error if the configuration is invalid or, on Linux, if the
-// process can open no more files. The error of an invalid configuration has no type. New does not connect.
-// Callers have to call Close or Shutdown.
+// process can open no more files. New does not connect. Callers have to call
+// Close or Shutdown.
 func New(cfg Config) (*Server, error) {
 	switch {
 	case cfg.Connector == nil:

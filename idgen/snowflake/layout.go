@@ -37,7 +37,7 @@ type Parts struct {
 // ParseLayout reads TIME-WORKER-SEQUENCE[@EPOCH] in bits, such as "41-10-12"
 // or "41-5+5-12@2024-01-01": "5+5" is data centre and worker. The epoch is Unix
 // ms, a date (UTC) or an RFC 3339 time; without one it is Leaf's. The result has passed
-// Validate. Errors have no type; they contain the text and a correct example.
+// Validate. Errors contain the text and a correct example.
 func ParseLayout(text string) (Layout, error) {
 	bits, epoch, hasEpoch := strings.Cut(text, "@")
 	l := Layout{Epoch: Leaf.Epoch}
@@ -88,8 +88,7 @@ func layoutError(text string, cause error) error {
 	return fmt.Errorf("leafsql: snowflake layout %q: %w; write for example 41-10-12@1288834974657", text, cause)
 }
 
-// Validate returns an error if ids of the layout cannot be composed or decomposed. The
-// error has no type.
+// Validate returns an error if ids of the layout cannot be composed or decomposed.
 func (l Layout) Validate() error {
 	var why string
 	switch sum := l.Time + l.Worker + l.Sequence; {
@@ -144,7 +143,7 @@ func (l Layout) checkTime(now time.Time) error {
 func (l Layout) overflows(ms int64) bool { return uint64(ms) >= 1<<l.Time }
 
 // Compose returns the id with the fields p, whose time is truncated to the millisecond. It returns an error
-// if a field does not fit the layout or if the id would be 0. The error has no type.
+// if a field does not fit the layout or if the id would be 0.
 func (l Layout) Compose(p Parts) (int64, error) {
 	low := l.Worker - l.Datacenter
 	switch {
@@ -170,8 +169,8 @@ func (l Layout) partError(what string, v any) error {
 	return fmt.Errorf("leafsql: snowflake layout %s: no room for the %s %v", l, what, v)
 }
 
-// Decompose returns the fields of an id. It returns an error, which has no type, for ids below 1 and for ids with
-// more bits than the layout has.
+// Decompose returns the fields of an id. It returns an error for ids below 1 and for ids with more bits
+// than the layout has.
 func (l Layout) Decompose(id int64) (Parts, error) {
 	ms := id >> (l.Worker + l.Sequence)
 	if id < 1 || ms >= 1<<l.Time {

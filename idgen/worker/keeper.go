@@ -25,7 +25,7 @@ type Keeper struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	done   chan struct{} // closed when the goroutine has ended
-	err    error         // error of closing the source; set before over is closed
+	err    error         // error of closing the source; set before done is closed
 
 	// The following fields are used by the goroutine only.
 	next           Status        // to be published
@@ -36,8 +36,8 @@ type Keeper struct {
 }
 
 // Keep returns a Keeper of the source that open returns. The first Start or Wait calls open, and
-// Close closes the source. The error, which has no type, means that a value of cfg is out of
-// range. Callers have to close the Keeper.
+// Close closes the source. Keep returns an error if a value of cfg is out of range. Callers
+// have to close the Keeper.
 func Keep(open func(context.Context) (Source, error), cfg Config) (*Keeper, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
@@ -87,9 +87,9 @@ func (k *Keeper) Wait(ctx context.Context) (*Status, error) {
 	}
 }
 
-// Close returns the worker id and closes the source. It waits up to 5 s for the
-// registry. If the worker id cannot be returned, that is not an error:
-// other processes take it over after its bound. The error is of closing the source, and only for logs.
+// Close releases the worker id and closes the source. It waits up to 5 s for the
+// registry. If the worker id cannot be released, that is not an error:
+// other processes take it over after its bound. Close returns the error of closing the source, for logs.
 func (k *Keeper) Close() error {
 	k.cancel()
 	k.once.Do(k.finish)
@@ -163,8 +163,8 @@ type retries struct {
 	slotLimit    int // number of slots for the next search; 0: all
 }
 
-// nextPause returns the pause after a search, and whether its error is not to be published
-// because it will probably be over soon.
+// nextPause returns the pause after a failed search. quiet means that the error is not to be
+// published, because the next search will probably succeed.
 func (r *retries) nextPause(err error, now time.Time) (pause time.Duration, quiet bool) {
 	r.searches++
 	if e, ok := errors.AsType[*UnavailableError](err); ok {

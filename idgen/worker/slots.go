@@ -71,7 +71,7 @@ func (d Doc) Encode() string {
 }
 
 // Decode sets d from a text that Encode wrote. A text that cannot be parsed is an error, never
-// a free slot, and leaves d unchanged. The error has no type.
+// a free slot, and leaves d unchanged.
 func (d *Doc) Decode(text string) error {
 	t := docText{HW: -1} // a missing value must not be read as 0
 	dec := json.NewDecoder(strings.NewReader(text))

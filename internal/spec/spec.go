@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Parse cuts "name(address)" into its parts. The error, for other forms, has no type and no password.
+// Parse cuts "name(address)" into its parts. For other forms it returns an error, which contains no password.
 func Parse(spec string) (name, address string, err error) {
 	name, rest, ok := strings.Cut(spec, "(")
 	if !ok || name == "" || !strings.HasSuffix(rest, ")") {

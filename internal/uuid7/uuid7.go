@@ -25,7 +25,7 @@ type Block struct {
 }
 
 // New returns a block of n UUIDs. It returns an error if n is not in 1 … 2^31-1, or if the
-// system's source of random numbers fails. The error has no type.
+// system's source of random numbers fails.
 func New(n int) (Block, error) {
 	if n < 1 || n > math.MaxInt32 {
 		return Block{}, fmt.Errorf("leafsql: %d UUIDs requested; request 1 … %d", n, math.MaxInt32)

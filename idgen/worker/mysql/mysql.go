@@ -20,9 +20,8 @@
 //
 // The history of rows is known as long as the server is the same. A MySQL server is identified by
 // its server_uuid, a MariaDB server by its server_id, host name and port. After a fail-over to
-// another server, which may lack the last writes, and after a move to another host, the next
-// process that starts waits for its first id, even if it starts much later: for the lease, a quarter
-// of it and 60 s. Other processes that start wait until this wait has ended, and running processes continue. A server
+// another server, which may lack the last writes, or after a move to another host, the next
+// process to start delays its first id by 1.25 times the lease and 60 s, however late it starts. Other processes that start wait until this wait has ended, and running processes continue. A server
 // that may lose its last commits in a crash, because of innodb_flush_log_at_trx_commit or
 // sync_binlog, counts as another one after each start. A Galera cluster and a group of
 // Group Replication, which lose nothing, count as one server. A copy of the server with the
@@ -126,8 +125,8 @@ func (s *slots) explain(err error) error {
 }
 
 // identity returns the identity of the server that answers, or of its cluster if a fail-over in it loses nothing: see package
-// serverid. It waits until the second of the server's start has passed, so that a server that loses a take cannot be restarted in
-// the same second.
+// serverid. It waits until the second in which the server started has passed. Otherwise a server that lost a take, and was
+// restarted within that second, would have the same identity.
 func (s *slots) identity(ctx context.Context) (string, error) {
 	server, err := serverid.Query(ctx, s.db)
 	if err != nil {
@@ -147,7 +146,7 @@ func (s *slots) identity(ctx context.Context) (string, error) {
 		_, start, loses := strings.Cut(identity, " started at ")
 		if loses {
 			s.warnOnce.Do(func() {
-				s.log.Warn("leafsql: this server may lose its last commits in a crash, so after each restart of it a starting process waits for its worker id; set innodb_flush_log_at_trx_commit=1, and sync_binlog=1 if it has a binlog", "registry", s.name)
+				s.log.Warn("leafsql: this server may lose its last commits in a crash, so processes that start after a restart of it wait for a worker id; set innodb_flush_log_at_trx_commit=1, and sync_binlog=1 if it has a binlog", "registry", s.name)
 			})
 		}
 		if start != strconv.FormatInt(now, 10) {

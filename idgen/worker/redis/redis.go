@@ -20,16 +20,16 @@
 //
 // Redis loses acknowledged writes: the last ones in a fail-over, and in a restart too
 // unless appendfsync is always. After a fail-over and after a restart the server has another
-// replication id, so writes may have been lost. Processes that hold worker ids then
-// continue. The next process that takes a worker id, even much later, waits for the
-// lease, a quarter of it and 60 s, until a former owner that the server has lost can no longer issue
+// replication id, which shows that writes may have been lost. Processes that hold worker ids then
+// continue. The next process that takes a worker id, however late, waits for 1.25 times the
+// lease and 60 s. By then a former owner that the server has lost can no longer issue
 // ids. Other processes wait until this wait has ended. The first process of a new registry waits
 // as long, unless leafsql init ran before or leafNewRegistry declares it new.
 //
 // A primary that the Sentinels have replaced does not notice this at once, and continues to acknowledge
 // writes. So if there are replicas, a write counts only when enough of them have it (WAIT).
-// leafRedisReplicas is their number. Its default is 1 with Sentinels, and for other servers as soon as one was
-// seen with replicas. If it is the number of all replicas (2 for a primary with two replicas),
+// leafRedisReplicas is their number. Its default is 1 with Sentinels. For other servers it is 0, and 1 once the
+// server was seen with replicas. If it is the number of all replicas (2 for a primary with two replicas),
 // no worker id has two owners in any partition, and no worker id is renewed while a replica is
 // away. If it is less, a partition can give one worker id to two processes: if the old primary,
 // enough replicas and some processes remain cut off together from the Sentinels and the other
@@ -37,7 +37,7 @@
 //
 // The user needs the commands GET, SET, EVAL, INFO, TIME and WAIT; with leafRedisDatabase also
 // SELECT; in a cluster also CLUSTER SLOTS and CLUSTER SHARDS. Redis 4 and later are supported, and
-// Valkey. A proxy that hides which server answers is not.
+// Valkey. Proxies that hide which server answers are not supported.
 //
 // The package does not accept a client of the application, since a client that retries writes by itself is
 // not safe.
@@ -152,8 +152,8 @@ func (c *Config) complete() error {
 // than that, only the frozen one would be tried, again and again.
 const answerTime = 1500 * time.Millisecond
 
-// Open returns the source. It does not connect before a worker id is requested. An error
-// means that cfg is invalid; it has no type.
+// Open returns the source. It does not connect before a worker id is requested. It returns an
+// error only if cfg is invalid.
 func Open(cfg Config) (worker.Source, error) {
 	if err := cfg.complete(); err != nil {
 		return worker.Source{}, err

@@ -29,7 +29,7 @@ func (k *kit) startTogether(n int, cfg worker.Config) {
 					procs[i].issue()
 					return
 				}
-				// If its reply was lost, a process may have a slot until it returns it.
+				// A process that did not receive the reply of its put may have a slot, until it releases the slot.
 				if taken := unavailable(err, "taken"); (taken != nil || k.Unreliable) && ctx.Err() == nil {
 					time.Sleep(100 * time.Millisecond)
 					if procs[i], err = k.tryOpen(0); err == nil {
@@ -95,7 +95,7 @@ func release(k *kit) {
 }
 
 // crashTakesAnother starts a process after a crash. It does not wait for its
-// old slot, which is free only after the bound and the grace.
+// old slot, which is free only after the bound and the grace period.
 func crashTakesAnother(k *kit) {
 	k.makeInUse(configOf(4))
 	p := k.hold(0, configOf(4))
@@ -130,7 +130,7 @@ func crashAlone(k *kit) {
 	k.hold(later, configOf(1)).issueAll()
 }
 
-// takeOver tries to take a crashed owner's slot too early, which is refused, and then in time.
+// takeOver tries to take a crashed owner's slot too early, which is refused, and again when it may be taken.
 func takeOver(k *kit) {
 	k.makeInUse(configOf(1))
 	p := k.hold(0, configOf(1))
@@ -140,15 +140,15 @@ func takeOver(k *kit) {
 	early := k.open(lease)
 	err := early.acquire(k.timeoutContext(patience), configOf(1))
 	if err == nil && k.Unreliable && time.Since(crashed) > lease {
-		early.issueAll() // the search lasted until the end of the courtesy
+		early.issueAll() // the search lasted until the end of the grace period
 		return
 	}
 	if taken := unavailable(err, "taken"); taken == nil || taken.Worker != 0 || !strings.Contains(err.Error(), "worker id 0 is held by") {
-		k.Errorf("before the bound has passed: %v, want an error with \"worker id 0 is held by\"", err)
+		k.Errorf("before the end of the bound and the grace period: %v, want an error with \"worker id 0 is held by\"", err)
 	}
 	late := k.hold(4*lease, configOf(1))
 	late.issueAll()
-	if k.virtual { // the same by waiting only
+	if k.virtual { // the same, with no process that tries before
 		time.Sleep(4*lease + 4*lease)
 		late.crash()
 		time.Sleep(4 * lease)
@@ -171,8 +171,8 @@ func fencing(k *kit) {
 	}
 }
 
-// waitLost waits until a process no longer holds worker id 0, the only one, and calls meanwhile
-// repeatedly.
+// waitLost waits until a process no longer holds worker id 0, the only one. Until then it calls the
+// function meanwhile repeatedly.
 func (k *kit) waitLost(p *process, d time.Duration, meanwhile func()) {
 	k.Helper()
 	for until := time.Now().Add(d); p.holds(); time.Sleep(20 * time.Millisecond) {

@@ -119,8 +119,8 @@ func (c *Config) complete() error {
 	return nil
 }
 
-// Open returns the source. It does not connect before a worker id is requested. An error
-// means that cfg is invalid; it has no type.
+// Open returns the source. It does not connect before a worker id is requested. It returns an
+// error only if cfg is invalid.
 func Open(cfg Config) (worker.Source, error) {
 	if err := cfg.complete(); err != nil {
 		return worker.Source{}, err

@@ -64,7 +64,7 @@ func (s *Shard) UsesLeaseTable() bool {
 func (s *Store) QuotedName() string { return quote.Qualified(s.Database, s.Table) }
 
 // Open connects to the database of dsn, to the shards, and to the leaf_alloc of dsn. A shard's DSN without leaf
-// parameters inherits those of dsn. Each DSN may have the form env:NAME, as for Lookup. If Open returns no
+// parameters inherits those of dsn. Each DSN may have the form env:NAME. If Open returns no
 // error, the caller has to call Close.
 func Open(ctx context.Context, dsn string, shards []string) (set *Set, err error) {
 	set = &Set{}

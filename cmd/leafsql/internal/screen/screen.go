@@ -4,7 +4,7 @@
 //	s := screen.New(os.Stdout, os.Stderr)
 //	s.Table([]string{"TAG", "NEXT ID"}, [][]string{{"orders", screen.Count(12001)}})
 //
-// The output for people is Chinese if the screen has Texts. JSON is English. Errors are those of the writer.
+// The output for people is Chinese if the screen has Texts. JSON is English. Errors of writing are recorded.
 package screen
 
 import (
@@ -44,7 +44,7 @@ func New(out, errs *os.File) *Screen {
 	return s
 }
 
-// Printf translates a format and writes the text to Out. Failed returns its error.
+// Printf translates a format and writes the text to Out.
 func (s *Screen) Printf(format string, args ...any) {
 	s.print(s.Texts.Sprintf(format, args...))
 }

@@ -36,10 +36,10 @@ type insertReader struct {
 
 	rowCalls idCalls // calls in the rows; after the rows, cursor.calls has those of the tail
 
-	nameErr     error    // the error if a name of the table's cannot be written
+	nameErr     error    // set if a name of the table cannot be written in the connection's character set
 	staged      bool     // only the server can see the rows
 	namesSource bool     // the update list may name columns of other tables outside of VALUES()
-	sources     []string // the tables in front of such columns, as written
+	sources     []string // the table qualifiers of such columns, as written
 	namesTarget bool     // the update list has the table's name in front of a column
 	loadColumns []string // columns that LOAD DATA writes
 }
@@ -317,7 +317,7 @@ func (w *insertReader) planID() error {
 }
 
 // markerFits reports whether the marker can be placed: no call after it would read it or set the
-// session's id. In a select without a table, direct calls that only read the id do not count.
+// session's id. In a select without a table, calls in its own text that only read the id do not count.
 func (w *insertReader) markerFits() (bool, error) {
 	place := w.markerPlace()
 	called := w.rowCalls.sets

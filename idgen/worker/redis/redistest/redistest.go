@@ -55,7 +55,7 @@ type Server struct {
 	*process.Process
 	Addr string // 127.0.0.1 and its port
 
-	// With Config.TLS, the files of a certificate, which clients trust and may present, and of its key.
+	// With Config.TLS, the paths of a certificate and of its key. Clients trust the certificate and may present it.
 	CertFile, KeyFile string
 
 	party party
