@@ -224,7 +224,7 @@ func TestEvictingServerIsLogged(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if n := strings.Count(out.String(), "maxmemory-policy="+policy); n != want {
+		if n := strings.Count(out.String(), "maxmemory_policy="+policy); n != want {
 			t.Errorf("policy = %s, out.String() = %q, want n == %v", policy, out.String(), want)
 		}
 		src.Close()
