@@ -59,15 +59,14 @@ func (k *Keeper) Start() { k.once.Do(func() { k.cfg.host.start(k.run) }) }
 // Status returns the current status. It costs one atomic load.
 func (k *Keeper) Status() *Status { return k.status.Load() }
 
-// UnixMilli returns the keeper's time in Unix milliseconds, which ids contain: the
-// machine's clock, except that it never goes back while the process runs.
+// UnixMilli returns the keeper's time in Unix milliseconds, as used in ids. It is
+// the machine's clock, except that it never goes back while the process runs.
 func (k *Keeper) UnixMilli() int64 { return k.clock.unixMilli() }
 
 // Wait starts the keeper and returns when a worker id is held whose ids may be
-// issued. It waits until ctx ends, but only while nothing has failed
-// since the start, or since a worker id was lost. After a failure it returns the error
-// of the last search at once, until a search succeeds: an *UnavailableError, an *UnusableError, or
-// an error of the source. With an error it returns the status that contains the error, or nil if ctx
+// issued. Before the first failure since the start, or since a worker id was lost, it waits
+// until ctx ends. After a failure, and until a search succeeds, it immediately returns the last
+// search's error: an *UnavailableError, an *UnusableError, or an error of the source. With an error it returns the status that contains the error, or nil if ctx
 // ended; the error then wraps ctx's.
 func (k *Keeper) Wait(ctx context.Context) (*Status, error) {
 	k.Start()

@@ -29,9 +29,8 @@ type Doc struct {
 	Owner string // for people: host and process id; never compared
 
 	// Registry is the identity of the registry when the document was written.
-	// The history of a document with another identity is unknown: it was in flight
-	// while the registry was wiped, or is the state before a
-	// fail-over that lost writes.
+	// If a document has another identity, its history is unknown: the document was in
+	// flight while the registry was wiped, or it is from before a fail-over that lost writes.
 	Registry string
 }
 

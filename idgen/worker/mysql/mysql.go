@@ -102,7 +102,7 @@ func (e *tableError) Error() string {
 
 func (e *tableError) Unwrap() error { return e.Err }
 
-// Hint returns the hint. With this method package worker adds no hint.
+// Hint returns the hint. Package worker adds no hint of its own to errors that have this method.
 func (e *tableError) Hint() string { return e.Fix }
 
 // explain adds hints to errors for which there is one.
@@ -164,8 +164,8 @@ func (s *slots) queryValues(ctx context.Context, what string, into ...any) error
 	return s.db.QueryRowContext(ctx, "SELECT "+what+" FOR UPDATE").Scan(into...)
 }
 
-// lastWorker returns the worker id that a process of this host returned last, as
-// far as a read shows. If several were returned within some seconds, it chooses one of them at random, so
+// lastWorker returns the worker id that a process of this host released last, according to a
+// read that may be stale. If several were released within some seconds, it chooses one of them at random, so
 // that processes that start together choose different ones. The nonce of a slot that was
 // used has 32 characters.
 func (s *slots) lastWorker(ctx context.Context) (slot int, ok bool) {

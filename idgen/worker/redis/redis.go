@@ -86,8 +86,8 @@ type Config struct {
 
 	Prefix string // prefix of the keys; "" means leafsql
 
-	// Replicas is the number of replicas that must have a write before it counts. 0 means one, with Sentinels or if the server has
-	// replicas. -1 means none.
+	// Replicas is the number of replicas that must have a write before it counts. 0 means one if there are
+	// Sentinels or the server has replicas, and otherwise none. -1 means none.
 	Replicas int
 
 	Logger *slog.Logger // logs warnings; nil means slog.Default()

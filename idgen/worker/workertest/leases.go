@@ -268,7 +268,7 @@ func lostReplies(k *kit) {
 	p := k.holdWith(0, configOf(1), func(p *process) { p.lose.Store(1) })
 	p.issueAll()
 	p.lose.Store(1)
-	if !k.waitHigherLimit(p) { // by the put after the lost one, unless the machine was paused for as long as a lease
+	if !k.waitHigherLimit(p) { // the next put raises the limit, unless the machine was paused for as long as a lease
 		k.eventually("a worker id again", p.holds)
 		p.lose.Store(1)
 		k.waitRenewed(p)

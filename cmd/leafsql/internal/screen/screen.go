@@ -2,7 +2,7 @@
 // terminal, a line with the progress.
 //
 //	s := screen.New(os.Stdout, os.Stderr)
-//	s.Table([]string{"TAG", "NEXT ID"}, [][]string{{"orders", screen.Count(12001)}})
+//	s.Table([]string{"TAG", "NEXT ID"}, [][]string{{"orders", screen.FormatCount(12001)}})
 //
 // The output for people is Chinese if the screen has Texts. JSON is English. Errors of writing are recorded.
 package screen

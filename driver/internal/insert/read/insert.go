@@ -36,7 +36,7 @@ type insertReader struct {
 
 	rowCalls idCalls // calls in the rows; after the rows, cursor.calls has those of the tail
 
-	nameErr     error    // set if a name of the table cannot be written in the connection's character set
+	nameErr     error    // set if a column name of the table cannot be written in the query's character set
 	staged      bool     // only the server can see the rows
 	namesSource bool     // the update list may name columns of other tables outside of VALUES()
 	sources     []string // the table qualifiers of such columns, as written
@@ -309,15 +309,15 @@ func (w *insertReader) planID() error {
 	case !fits && w.Table.IDWay != insert.NoID && w.RowsWithoutKey+len(w.ArgKeys) > 0:
 		w.Way, w.InBulk = insert.IDSetAfter, insert.IDSetAfter
 	case fits && (max(w.rowCalls.reads, w.rowCalls.stored, w.calls.reads, w.calls.stored) >= 0 || w.RunsPrograms):
-		w.Way, w.InBulk = insert.IDInText, insert.IDSetAfter // it may read the id or ROW_COUNT() of the previous statement
+		w.Way, w.InBulk = insert.IDInText, insert.IDSetAfter // a call may read the id or ROW_COUNT() of the previous statement
 	case fits:
 		w.Way, w.InBulk = insert.IDInText, insert.IDSetBefore
 	}
 	return err
 }
 
-// markerFits reports whether the marker can be placed: no call after it would read it or set the
-// session's id. In a select without a table, calls in its own text that only read the id do not count.
+// markerFits reports whether the marker can be placed. It cannot if a later call would read it, or
+// set the session's id. In a select without a table, calls in its own text that only read the id do not count.
 func (w *insertReader) markerFits() (bool, error) {
 	place := w.markerPlace()
 	called := w.rowCalls.sets

@@ -6,7 +6,7 @@
 //	leaf.Worker // is part of its ids
 //	leaf.Stop() // its node remains, as with a Leaf that has ended
 //
-// It has no local file with the worker id for a start without ZooKeeper, and issues no ids.
+// Unlike Leaf, it keeps no worker id in a local file, so it cannot start without ZooKeeper. It issues no ids.
 package javaleaf
 
 import (
