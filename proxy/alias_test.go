@@ -6,8 +6,8 @@ import (
 	"github.com/leafsql/leafsql/proxy/proxytest"
 )
 
-// TestColumnsWithAlias: a proxy with go-sql-driver's columnsWithAlias=true in its DSN gives ids.
-func TestColumnsWithAlias(t *testing.T) {
+// TestColumnsWithAliasGivesIDs: a proxy with go-sql-driver's columnsWithAlias=true in its DSN gives ids.
+func TestColumnsWithAliasGivesIDs(t *testing.T) {
 	runOnServers(t, func(t *testing.T, p *testDatabase) {
 		p.createTables(true, filledItems...)
 		c := p.dial(proxytest.Start(p.t, p.dsn+"?leafTables=items&columnsWithAlias=true"), p.rootOptions())

@@ -22,8 +22,8 @@ func (c repeatConn) Write(b []byte) (int, error)      { return len(b), nil }
 func (c repeatConn) SetReadDeadline(time.Time) error  { return nil }
 func (c repeatConn) SetWriteDeadline(time.Time) error { return nil }
 
-// TestCommandAllocs bounds the allocations of a command that is passed on, and of one that package driver runs.
-func TestCommandAllocs(t *testing.T) {
+// TestCommandsAllocateWithinBounds bounds the allocations of a command that is passed on, and of one that package driver runs.
+func TestCommandsAllocateWithinBounds(t *testing.T) {
 	s := &session{proxy: new(Server)}
 	s.ctx = context.Background()
 	ping := repeatConn{data: encodeFrames("\x0e")}

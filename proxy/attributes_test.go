@@ -7,9 +7,9 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestQueryAttributes: MySQL reads a statement's attributes by their names, whether the statement is relayed or
+// TestQueryAttributesReachTheServer: MySQL reads a statement's attributes by their names, whether the statement is relayed or
 // filled, a text, a part of one or prepared. The next statement has none of them.
-func TestQueryAttributes(t *testing.T) {
+func TestQueryAttributesReachTheServer(t *testing.T) {
 	mysqltest.TargetOf(t, mysqltest.MySQL)
 	p := newTestDatabase(t, mysqltest.Run(t, mysqltest.Config{Kind: mysqltest.MySQL}).Target())
 	p.exec("INSTALL COMPONENT 'file://component_query_attributes'")

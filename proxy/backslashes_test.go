@@ -12,9 +12,9 @@ import (
 	"github.com/leafsql/leafsql/proxy/proxytest"
 )
 
-// TestBackslashes: a text is read like the server reads it with the session's sql_mode. Changes of the mode
+// TestBackslashesFollowSQLMode: a text is read like the server reads it with the session's sql_mode. Changes of the mode
 // have an immediate effect, wherever it is set.
-func TestBackslashes(t *testing.T) {
+func TestBackslashesFollowSQLMode(t *testing.T) {
 	runOnServers(t, func(t *testing.T, p *testDatabase) {
 		setup := append([]string{
 			"CREATE PROCEDURE plain_backslashes() SET SESSION sql_mode = 'NO_BACKSLASH_ESCAPES'",
@@ -49,10 +49,10 @@ func TestBackslashes(t *testing.T) {
 	})
 }
 
-// TestBackslashesBehindAnotherProxy: the session's sql_mode in the status may be wrong if another proxy is in
+// TestBackslashesFollowSQLModeBehindAnotherProxy: the session's sql_mode in the status may be wrong if another proxy is in
 // front of the server. ProxySQL keeps NO_BACKSLASH_ESCAPES in the status after a reset of the session, and does
 // not set it if it is the server's default.
-func TestBackslashesBehindAnotherProxy(t *testing.T) {
+func TestBackslashesFollowSQLModeBehindAnotherProxy(t *testing.T) {
 	runOnServers(t, func(t *testing.T, p *testDatabase) {
 		const set, ping = "SET sql_mode = 'NO_BACKSLASH_ESCAPES'", proxytest.Ping
 		for name, test := range map[string]struct {
@@ -153,9 +153,9 @@ func rewriteStatus(t *testing.T, server string, flag func(flag, before bool) boo
 	return l.Addr().String()
 }
 
-// TestNothingElseIsAsked: a filled statement causes one statement of the session, even if it has quotes and
+// TestFilledStatementIsOneStatement: a filled statement causes one statement of the session, even if it has quotes and
 // backslashes.
-func TestNothingElseIsAsked(t *testing.T) {
+func TestFilledStatementIsOneStatement(t *testing.T) {
 	runOnServers(t, func(t *testing.T, p *testDatabase) {
 		p.createTables(true, filledItems...)
 		c := p.dial(p.startProxy(), p.rootOptions())

@@ -105,9 +105,9 @@ func TestServerSeesClients(t *testing.T) {
 	}
 }
 
-// TestHealthChecks: HAProxy checks the proxy every 20 ms, with a header of either version and without one, by
+// TestHealthChecksAreNoBrokenLogins: HAProxy checks the proxy every 20 ms, with a header of either version and without one, by
 // connecting and by a login. No check counts as a client that failed to log in, and clients can log in.
-func TestHealthChecks(t *testing.T) {
+func TestHealthChecksAreNoBrokenLogins(t *testing.T) {
 	runOnServers(t, func(t *testing.T, p *testDatabase) {
 		p.createTables(true, filledItems...)
 		var log logBuffer
@@ -163,9 +163,9 @@ func TestHealthChecks(t *testing.T) {
 	})
 }
 
-// TestHeaders: connections from a balancer's address need a header, and others must not send one, in any number
+// TestHeadersAreRequiredFromBalancersOnly: connections from a balancer's address need a header, and others must not send one, in any number
 // of pieces. Clients that are refused get the reason.
-func TestHeaders(t *testing.T) {
+func TestHeadersAreRequiredFromBalancersOnly(t *testing.T) {
 	runOnServers(t, func(t *testing.T, p *testDatabase) {
 		p.createTables(true, filledItems...)
 		addr := p.startProxy(trustBalancers("127.0.0.9/32", "127.0.0.16/28"))
@@ -219,9 +219,9 @@ func TestHeaders(t *testing.T) {
 	})
 }
 
-// TestTooManyBehindBalancer: a client that connects through a balancer also gets the error for too many
+// TestClientAboveLimitBehindBalancerGetsError: a client that connects through a balancer also gets the error for too many
 // clients.
-func TestTooManyBehindBalancer(t *testing.T) {
+func TestClientAboveLimitBehindBalancerGetsError(t *testing.T) {
 	p := newTestDatabase(t, mysqltest.TargetOf(t, mysqltest.MariaDB))
 	addr := p.startProxy(trustBalancers("127.0.0.1/32"), func(cfg *proxy.Config) { cfg.MaxConnections = 1 })
 	o := p.rootOptions()

@@ -27,8 +27,8 @@ func withType(typ byte, p proxytest.Param) proxytest.Param {
 	return p
 }
 
-// TestRelayedBulk: a bulk execution of a statement that is not filled is relayed.
-func TestRelayedBulk(t *testing.T) {
+// TestUnfilledBulkIsRelayed: a bulk execution of a statement that is not filled is relayed.
+func TestUnfilledBulkIsRelayed(t *testing.T) {
 	p := newTestDatabase(t, mysqltest.TargetOf(t, mysqltest.MariaDB))
 	o := p.rootOptions()
 	o.Capabilities = bulkCapabilities
@@ -46,10 +46,10 @@ func TestRelayedBulk(t *testing.T) {
 	})
 }
 
-// TestFilledBulk: the answer to a filled INSERT that is executed in bulk is the server's answer to one with
+// TestFilledBulkAnswersLikeAutoIncrement: the answer to a filled INSERT that is executed in bulk is the server's answer to one with
 // AUTO_INCREMENT, except for the keys. This holds for all kinds of missing keys, and together with rows that
 // have one.
-func TestFilledBulk(t *testing.T) {
+func TestFilledBulkAnswersLikeAutoIncrement(t *testing.T) {
 	each := map[string]uint64{"EOF": 0, "no EOF": proxytest.DeprecateEOF, "metadata": proxytest.CacheMetadata | proxytest.ExtendedMetadata}
 	for way, capabilities := range each {
 		t.Run(way, func(t *testing.T) {
@@ -136,9 +136,9 @@ func TestFilledBulk(t *testing.T) {
 	}
 }
 
-// TestFilledBulkSays: the ids in answers if the server's would belong to no row or to one of several, and the
+// TestFilledBulkAnswersDocumentedIDs: the ids in answers if the server's would belong to no row or to one of several, and the
 // refused statements.
-func TestFilledBulkSays(t *testing.T) {
+func TestFilledBulkAnswersDocumentedIDs(t *testing.T) {
 	p := newTestDatabase(t, mysqltest.TargetOf(t, mysqltest.MariaDB))
 	p.createTables(true, append(filledItems, "CREATE TABLE events (id BIGINT NOT NULL PRIMARY KEY, n INT)", "CREATE TABLE codes (id CHAR(36) NOT NULL PRIMARY KEY, n INT)")...)
 	addr := proxytest.Start(t, p.dsn+"?leafTables=items,events:id:snowflake,codes:id:uuid7&leafWorker=static(7)")
@@ -210,9 +210,9 @@ func TestFilledBulkSays(t *testing.T) {
 	}
 }
 
-// TestBulkTooLong: a bulk that becomes too long for the server by its ids does not run, and the connection can
+// TestBulkTooLongIsRefused: a bulk that becomes too long for the server by its ids does not run, and the connection can
 // still be used.
-func TestBulkTooLong(t *testing.T) {
+func TestBulkTooLongIsRefused(t *testing.T) {
 	mysqltest.TargetOf(t, mysqltest.MariaDB)
 	p := newTestDatabase(t, mysqltest.Run(t, mysqltest.Config{Kind: mysqltest.MariaDB, Args: []string{"--max-allowed-packet=1M"}}).Target())
 	p.createTables(true, filledItems...)

@@ -49,9 +49,9 @@ func relayFrom(t *testing.T, ip, to string) (addr string) {
 	return l.Addr().String()
 }
 
-// TestBurstOfBrokenLogins: many clients that connect concurrently and break off their logins do not make the
+// TestBurstOfBrokenLoginsLocksNobodyOut: many clients that connect concurrently and break off their logins do not make the
 // server refuse the proxy's host, and clients can log in afterwards.
-func TestBurstOfBrokenLogins(t *testing.T) {
+func TestBurstOfBrokenLoginsLocksNobodyOut(t *testing.T) {
 	const (
 		burst  = 150
 		bursts = 3
@@ -105,9 +105,9 @@ func TestBurstOfBrokenLogins(t *testing.T) {
 	}
 }
 
-// TestFewLogLines: clients that break off their login, or cannot reach the server, cause at most one log
+// TestBrokenLoginsLogOneLineAMinute: clients that break off their login, or cannot reach the server, cause at most one log
 // line a minute.
-func TestFewLogLines(t *testing.T) {
+func TestBrokenLoginsLogOneLineAMinute(t *testing.T) {
 	runOnServers(t, func(t *testing.T, p *testDatabase) {
 		var log logBuffer
 		settings := func(cfg *proxy.Config) { cfg.Logger = slog.New(slog.NewTextHandler(&log, nil)) }

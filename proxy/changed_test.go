@@ -39,9 +39,9 @@ func TestDatabaseBeforeTableNameCounts(t *testing.T) {
 	})
 }
 
-// TestFilledAfterRefusedStream: the session continues after the server has refused a stream, and its statements
+// TestSessionFillsAfterRefusedStream: the session continues after the server has refused a stream, and its statements
 // are filled.
-func TestFilledAfterRefusedStream(t *testing.T) {
+func TestSessionFillsAfterRefusedStream(t *testing.T) {
 	runOnServers(t, func(t *testing.T, p *testDatabase) {
 		for _, command := range []byte{0x12, 0x1E, 0x20} { // COM_BINLOG_DUMP, COM_BINLOG_DUMP_GTID, COM_CLONE
 			t.Run(fmt.Sprintf("%#x", command), func(t *testing.T) {
@@ -62,9 +62,9 @@ func TestFilledAfterRefusedStream(t *testing.T) {
 	})
 }
 
-// TestServerHangsUpInFile: a client that stops in the middle of a file gets the error with which the server has
+// TestServerHangupInFileReachesClient: a client that stops in the middle of a file gets the error with which the server has
 // ended its connection, and the proxy frees the session.
-func TestServerHangsUpInFile(t *testing.T) {
+func TestServerHangupInFileReachesClient(t *testing.T) {
 	runOnServers(t, func(t *testing.T, p *testDatabase) {
 		p.createTables(true, filledItems...)
 		pr, addr := proxytest.Serve(t, p.dsn+"?leafTables=items")
@@ -131,9 +131,9 @@ func TestUnreadableAttributesAreRefused(t *testing.T) {
 	}
 }
 
-// TestKilledWhileWaitingForIDs: a client that waits for ids immediately gets the error if the server has ended
+// TestKilledClientStopsWaitingForIDs: a client that waits for ids immediately gets the error if the server has ended
 // its connection.
-func TestKilledWhileWaitingForIDs(t *testing.T) {
+func TestKilledClientStopsWaitingForIDs(t *testing.T) {
 	runOnServers(t, func(t *testing.T, p *testDatabase) {
 		p.createTables(true, filledItems...)
 		addr := p.startProxy(func(cfg *proxy.Config) { cfg.FillTimeout = proxytest.Timeout })

@@ -33,9 +33,9 @@ func compressedFrames(t testing.TB, writes ...[]byte) []byte {
 	return conn.written
 }
 
-// TestCompressedPackets: packets are read back as they were written, in pieces of any length and with
+// TestCompressedPacketsAreReadInAnyPieces: packets are read back as they were written, in pieces of any length and with
 // uncompressed frames between them, and no memory stays in use.
-func TestCompressedPackets(t *testing.T) {
+func TestCompressedPacketsAreReadInAnyPieces(t *testing.T) {
 	random := make([]byte, 100_000) // cannot be compressed
 	for i := range random {
 		random[i] = byte(i*i>>3 ^ i>>7)
@@ -58,8 +58,8 @@ func TestCompressedPackets(t *testing.T) {
 	}
 }
 
-// TestCompressedSequence: the numbers of frames follow that of the last frame that was read.
-func TestCompressedSequence(t *testing.T) {
+// TestCompressedFramesContinueTheNumbers: the numbers of frames follow that of the last frame that was read.
+func TestCompressedFramesContinueTheNumbers(t *testing.T) {
 	s, conn := compressedPair(slices.Concat([]byte{5, 0, 0, 254, 0, 0, 0}, encodeFrames("a")))
 	if got, err := s.client.readPacket(10); string(got) != "a" || err != nil {
 		t.Fatalf("packet = %q, %v", got, err)
@@ -74,9 +74,9 @@ func TestCompressedSequence(t *testing.T) {
 	}
 }
 
-// TestCompressedDamaged: a frame with more or fewer bytes than it declares, or without valid zlib data, is an
+// TestDamagedCompressedFramesAreErrors: a frame with more or fewer bytes than it declares, or without valid zlib data, is an
 // error.
-func TestCompressedDamaged(t *testing.T) {
+func TestDamagedCompressedFramesAreErrors(t *testing.T) {
 	whole := compressedFrames(t, encodeFrames(strings.Repeat("a", 20_000)))
 	declared := func(n int) []byte {
 		b := bytes.Clone(whole)
@@ -96,9 +96,9 @@ func TestCompressedDamaged(t *testing.T) {
 	}
 }
 
-// TestCompressedBombs: a frame takes memory for the bytes received, not for those that it declares in either
+// TestCompressedBombsTakeLittleMemory: a frame takes memory for the bytes received, not for those that it declares in either
 // length, and has freed all of it when the connection ends in the middle.
-func TestCompressedBombs(t *testing.T) {
+func TestCompressedBombsTakeLittleMemory(t *testing.T) {
 	const connections = 20
 	allocated := func() uint64 {
 		var m runtime.MemStats

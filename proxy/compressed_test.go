@@ -10,23 +10,23 @@ import (
 	"github.com/leafsql/leafsql/testutil/netfault"
 )
 
-// TestCompressed: clients with compression get the server's answers. The flag -compressed runs all tests of the
+// TestCompressedClientsGetTheServersAnswers: clients with compression get the server's answers. The flag -compressed runs all tests of the
 // package with such clients; of files in several frames, MariaDB itself then accepts only the first frame.
-func TestCompressed(t *testing.T) {
+func TestCompressedClientsGetTheServersAnswers(t *testing.T) {
 	compressed := proxytest.Compressed
 	proxytest.Compressed = true
 	defer func() { proxytest.Compressed = compressed }()
 	for name, test := range map[string]func(t *testing.T){
-		"answers": TestAnswersAreRelayed, "pipelined": TestPipelined, "filled": TestFilledTexts,
-		"filled by several": TestFilledSeveral, "bulk": TestFilledBulk, "server hangs up": TestServerHangsUp, "client hangs up": TestClientHangsUp,
-		"shutdown": TestShutdown, "clients that stop": TestClientsThatStop,
+		"answers": TestAnswersAreRelayed, "pipelined": TestPipelinedCommandsAreAnsweredInOrder, "filled": TestFilledTextsAnswerLikeAutoIncrement,
+		"filled by several": TestEachStatementOfATextGetsItsAnswer, "bulk": TestFilledBulkAnswersLikeAutoIncrement, "server hangs up": TestServerHangupReachesClient, "client hangs up": TestClientHangupStopsStatement,
+		"shutdown": TestShutdownWaitsForTransactions, "clients that stop": TestClientsThatStopLeaveNothing,
 	} {
 		t.Run(name, test)
 	}
 }
 
-// TestCompressedPieces: commands and files are read from compressed frames of any length.
-func TestCompressedPieces(t *testing.T) {
+// TestCompressedCommandsAreReadInAnyPieces: commands and files are read from compressed frames of any length.
+func TestCompressedCommandsAreReadInAnyPieces(t *testing.T) {
 	for _, piece := range []int{1, 3, 5, 50, 1000, 1 << 16} {
 		t.Run(fmt.Sprint(piece, " bytes"), func(t *testing.T) {
 			runOnServers(t, func(t *testing.T, p *testDatabase) {

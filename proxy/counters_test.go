@@ -47,9 +47,9 @@ func TestFailingBulkUsesUpNoColumn(t *testing.T) {
 	}
 }
 
-// TestFirstInsertIntoARecreatedDatabase: the first migration of Flyway and Liquibase writes tables that are new
+// TestFirstInsertIntoARecreatedDatabaseIsFilled: the first migration of Flyway and Liquibase writes tables that are new
 // to the proxy, in a database that was dropped by another connection or directly.
-func TestFirstInsertIntoARecreatedDatabase(t *testing.T) {
+func TestFirstInsertIntoARecreatedDatabaseIsFilled(t *testing.T) {
 	runOnServers(t, func(t *testing.T, p *testDatabase) {
 		for _, directly := range []bool{false, true} {
 			addr := proxytest.Start(t, p.dsn+"?leafTables=*&leafCreate=true")

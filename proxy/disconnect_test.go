@@ -19,9 +19,9 @@ import (
 	"github.com/leafsql/leafsql/testutil/stopwatch"
 )
 
-// TestServerHangsUp: a waiting client immediately gets the server's own error if the server has ended its
+// TestServerHangupReachesClient: a waiting client immediately gets the server's own error if the server has ended its
 // connection.
-func TestServerHangsUp(t *testing.T) {
+func TestServerHangupReachesClient(t *testing.T) {
 	runOnServers(t, func(t *testing.T, p *testDatabase) {
 		p.newRelayTwin(p.rootOptions()).Run(t, func(c *proxytest.Client) {
 			c.Query("SELECT 'before'")
@@ -75,9 +75,9 @@ func (p *testDatabase) waitDisconnected(how string, c *proxytest.Client) {
 	p.waitForValue(fmt.Sprintf("SELECT COUNT(*) /* %s */ FROM information_schema.processlist WHERE id = %d", how, c.Thread), "0")
 }
 
-// TestClientHangsUp: the statement of a client that has disconnected is stopped, and its connection to the
+// TestClientHangupStopsStatement: the statement of a client that has disconnected is stopped, and its connection to the
 // server ends, with and without rows in transit.
-func TestClientHangsUp(t *testing.T) {
+func TestClientHangupStopsStatement(t *testing.T) {
 	runOnServers(t, func(t *testing.T, p *testDatabase) {
 		addr := proxytest.Start(t, p.dsn+"?leafTables=none")
 		p.recreate("CREATE TABLE many (a CHAR(200))", "INSERT INTO many VALUES ('a'), ('b'), ('c'), ('d'), ('e'), ('f'), ('g'), ('h'), ('i'), ('j')")
@@ -100,9 +100,9 @@ func TestClientHangsUp(t *testing.T) {
 	})
 }
 
-// TestShutdown: the proxy ends connections that are in no transaction, waits for the others, and accepts no new
+// TestShutdownWaitsForTransactions: the proxy ends connections that are in no transaction, waits for the others, and accepts no new
 // ones.
-func TestShutdown(t *testing.T) {
+func TestShutdownWaitsForTransactions(t *testing.T) {
 	runOnServers(t, func(t *testing.T, p *testDatabase) {
 		p.createTables(true, filledItems...)
 		server, addr := proxytest.Serve(t, p.dsn+"?leafTables=items")
@@ -153,8 +153,8 @@ func TestShutdown(t *testing.T) {
 	})
 }
 
-// TestTooMany: a client above the limit gets the error for it, and causes no connection to the server.
-func TestTooMany(t *testing.T) {
+// TestClientAboveLimitGetsError: a client above the limit gets the error for it, and causes no connection to the server.
+func TestClientAboveLimitGetsError(t *testing.T) {
 	runOnServers(t, func(t *testing.T, p *testDatabase) {
 		addr := proxytest.Start(t, p.dsn+"?leafTables=none", func(cfg *proxy.Config) { cfg.MaxConnections = 1 })
 		first := p.dial(addr, p.rootOptions())
@@ -176,8 +176,8 @@ func TestTooMany(t *testing.T) {
 	})
 }
 
-// TestNothingOfClientsInLogs: logs never contain a password, a row, or an error's values, whatever fails.
-func TestNothingOfClientsInLogs(t *testing.T) {
+// TestLogsContainNothingOfClients: logs never contain a password, a row, or an error's values, whatever fails.
+func TestLogsContainNothingOfClients(t *testing.T) {
 	const canary = "canary_7261"
 	runOnServers(t, func(t *testing.T, p *testDatabase) {
 		p.createTables(true, filledItems...)

@@ -87,9 +87,9 @@ func filledTexts(p *testDatabase) []string {
 	return texts
 }
 
-// TestFilledTexts: the answer to a filled statement is the server's answer to one with AUTO_INCREMENT, except
+// TestFilledTextsAnswerLikeAutoIncrement: the answer to a filled statement is the server's answer to one with AUTO_INCREMENT, except
 // for the keys.
-func TestFilledTexts(t *testing.T) {
+func TestFilledTextsAnswerLikeAutoIncrement(t *testing.T) {
 	runOnServers(t, func(t *testing.T, p *testDatabase) {
 		for way, capabilities := range map[string]uint64{"EOF": 0, "no EOF": proxytest.DeprecateEOF, "session changes": proxytest.SessionTrack | proxytest.DeprecateEOF, "found rows": proxytest.FoundRows} {
 			t.Run(way, func(t *testing.T) {
@@ -106,8 +106,8 @@ func TestFilledTexts(t *testing.T) {
 	})
 }
 
-// TestFilledSeveral: each statement of a text gets its answer, including those before one that fails.
-func TestFilledSeveral(t *testing.T) {
+// TestEachStatementOfATextGetsItsAnswer: each statement of a text gets its answer, including those before one that fails.
+func TestEachStatementOfATextGetsItsAnswer(t *testing.T) {
 	runOnServers(t, func(t *testing.T, p *testDatabase) {
 		for way, capabilities := range map[string]uint64{"EOF": 0, "no EOF": proxytest.DeprecateEOF} {
 			t.Run(way, func(t *testing.T) {
@@ -148,9 +148,9 @@ func TestFilledSeveral(t *testing.T) {
 	})
 }
 
-// TestFilledFiles: LOAD DATA LOCAL into a filled table requests the file from the client, and reports the
+// TestFilledLoadDataRequestsTheFile: LOAD DATA LOCAL into a filled table requests the file from the client, and reports the
 // result of its lines.
-func TestFilledFiles(t *testing.T) {
+func TestFilledLoadDataRequestsTheFile(t *testing.T) {
 	runOnServers(t, func(t *testing.T, p *testDatabase) {
 		o := p.rootOptions()
 		o.Capabilities = proxytest.Common | proxytest.MultiStatements | proxytest.LocalFiles
@@ -163,10 +163,10 @@ func TestFilledFiles(t *testing.T) {
 	})
 }
 
-// TestFilledPrepared: executions of a prepared INSERT are answered like those of one with AUTO_INCREMENT: with
+// TestFilledPreparedAnswersLikeAutoIncrement: executions of a prepared INSERT are answered like those of one with AUTO_INCREMENT: with
 // every argument NULL in turn, with types that change and types that are not sent again, and with values in
 // pieces.
-func TestFilledPrepared(t *testing.T) {
+func TestFilledPreparedAnswersLikeAutoIncrement(t *testing.T) {
 	const columns = 9
 	runOnServers(t, func(t *testing.T, p *testDatabase) {
 		for way, capabilities := range map[string]uint64{"EOF": 0, "no EOF": proxytest.DeprecateEOF, "attributes": proxytest.QueryAttributes | proxytest.DeprecateEOF, "metadata": proxytest.CacheMetadata | proxytest.ExtendedMetadata} {
@@ -259,9 +259,9 @@ func TestFilledPrepared(t *testing.T) {
 	})
 }
 
-// TestWithoutRightToStage: a client without the right to create the temporary table for an INSERT … SELECT gets
+// TestClientWithoutRightToStageIsRefused: a client without the right to create the temporary table for an INSERT … SELECT gets
 // an error, and keeps its connection and transaction.
-func TestWithoutRightToStage(t *testing.T) {
+func TestClientWithoutRightToStageIsRefused(t *testing.T) {
 	runOnServers(t, func(t *testing.T, p *testDatabase) {
 		p.createTables(true, filledItems...)
 		o := p.createUser("a", "secret")

@@ -135,8 +135,8 @@ func FuzzPackets(f *testing.F) {
 	})
 }
 
-// TestLongPackets: a packet of several frames is read as one, up to the limit, and written unchanged.
-func TestLongPackets(t *testing.T) {
+// TestLongPacketsAreReadAsOne: a packet of several frames is read as one, up to the limit, and written unchanged.
+func TestLongPacketsAreReadAsOne(t *testing.T) {
 	for _, length := range []int{wire.MaxFrame - 1, wire.MaxFrame, 2*wire.MaxFrame + 7} {
 		payload := bytes.Repeat([]byte("0123456789"), length/10+1)[:length]
 		out := &pieceConn{}
@@ -161,9 +161,9 @@ func TestLongPackets(t *testing.T) {
 	}
 }
 
-// TestBegunCommands: a command that has begun has to continue within a time limit, wherever it stops, whether
+// TestBegunCommandsHaveATimeLimit: a command that has begun has to continue within a time limit, wherever it stops, whether
 // it is read or passed on. There is no limit before and after it.
-func TestBegunCommands(t *testing.T) {
+func TestBegunCommandsHaveATimeLimit(t *testing.T) {
 	out := &pieceConn{}
 	w := out.frameConn()
 	if err := w.send(make([]byte, wire.MaxFrame), []byte("next")); err != nil {
@@ -195,8 +195,8 @@ func TestBegunCommands(t *testing.T) {
 	}
 }
 
-// TestIdleMemory: an idle connection keeps only its small buffer, whatever it has read before.
-func TestIdleMemory(t *testing.T) {
+// TestIdleConnectionKeepsSmallBuffer: an idle connection keeps only its small buffer, whatever it has read before.
+func TestIdleConnectionKeepsSmallBuffer(t *testing.T) {
 	all := make([]frameConn, 1000)
 	heap := func() int64 {
 		var m runtime.MemStats

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestHangUp: a client with an unread last command gets an orderly end of the connection, and not a reset.
-func TestHangUp(t *testing.T) {
+// TestHangUpIsOrderly: a client with an unread last command gets an orderly end of the connection, and not a reset.
+func TestHangUpIsOrderly(t *testing.T) {
 	client, conn := connectSockets(t, "tcp")
 	if _, err := client.Write([]byte("two")); err != nil {
 		t.Fatal(err)

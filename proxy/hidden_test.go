@@ -39,9 +39,9 @@ const (
 	useStep     = "use: "
 )
 
-// TestHiddenTemporaryTables lets a client create a temporary table that leafsql has not seen, with the name of
+// TestHiddenTemporaryTablesMoveNoCounter lets a client create a temporary table that leafsql has not seen, with the name of
 // a table that the client may not write: the counter of the real table does not move.
-func TestHiddenTemporaryTables(t *testing.T) {
+func TestHiddenTemporaryTablesMoveNoCounter(t *testing.T) {
 	const (
 		temp   = "CREATE TEMPORARY TABLE DB.items (id BIGINT NOT NULL PRIMARY KEY, name VARCHAR(40), n INT)"
 		bare   = "CREATE TEMPORARY TABLE items (id BIGINT NOT NULL PRIMARY KEY, name VARCHAR(40), n INT)"
@@ -94,10 +94,10 @@ func TestHiddenTemporaryTables(t *testing.T) {
 	})
 }
 
-// TestTemporaryTableLikeFilledOne inserts into a temporary table that is created LIKE a filled one, under its
+// TestTemporaryTableLikeFilledOneGetsKeys inserts into a temporary table that is created LIKE a filled one, under its
 // name and under another one: its rows have keys, or are refused, and an account with the right to do so has no
 // other effect on the filled table.
-func TestTemporaryTableLikeFilledOne(t *testing.T) {
+func TestTemporaryTableLikeFilledOneGetsKeys(t *testing.T) {
 	runOnServers(t, func(t *testing.T, p *testDatabase) {
 		for _, name := range []string{"copy", "items"} {
 			t.Run(name, func(t *testing.T) {
@@ -142,10 +142,10 @@ func TestTemporaryTableLikeFilledOne(t *testing.T) {
 	})
 }
 
-// TestPreparedInsertInAnotherDatabase executes prepared INSERTs that name their table without its database in
+// TestPreparedInsertKeepsItsDatabase executes prepared INSERTs that name their table without its database in
 // other databases than that of their PREPARE: the server runs them, or denies them, for the table of the
 // PREPARE.
-func TestPreparedInsertInAnotherDatabase(t *testing.T) {
+func TestPreparedInsertKeepsItsDatabase(t *testing.T) {
 	runOnServers(t, func(t *testing.T, p *testDatabase) {
 		for _, text := range []string{"INSERT INTO items (name) VALUES (?)", "INSERT INTO items SET name = ?", "INSERT INTO items (name, n) VALUES (?, 7) ON DUPLICATE KEY UPDATE name = 'y'",
 			"INSERT INTO items (name) SELECT ?", "INSERT INTO items VALUES (DEFAULT, ?, NULL)", "INSERT INTO items (name, n) VALUES (?, 7) ON DUPLICATE KEY UPDATE name = VALUES(name)",
@@ -200,9 +200,9 @@ func (p *testDatabase) play(c *proxytest.Client, script []string, names *strings
 	}
 }
 
-// TestPreparedChangesInAnotherDatabase executes prepared DDL in another database than that of its PREPARE,
+// TestPreparedChangesRunWhereServersRunThem executes prepared DDL in another database than that of its PREPARE,
 // where servers run it, through the proxy and through the driver.
-func TestPreparedChangesInAnotherDatabase(t *testing.T) {
+func TestPreparedChangesRunWhereServersRunThem(t *testing.T) {
 	const (
 		temp  = "CREATE TEMPORARY TABLE items (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, name VARCHAR(40))"
 		alter = "ALTER TABLE rowless ADD n INT FIRST"
@@ -276,9 +276,9 @@ func TestPreparedChangesInAnotherDatabase(t *testing.T) {
 	})
 }
 
-// TestShapesOfStatements counts the server's statements for INSERTs of a client that differ only in their
+// TestInsertsOfOneShapeArePreparedOnce counts the server's statements for INSERTs of a client that differ only in their
 // values.
-func TestShapesOfStatements(t *testing.T) {
+func TestInsertsOfOneShapeArePreparedOnce(t *testing.T) {
 	runOnServers(t, func(t *testing.T, p *testDatabase) {
 		p.createTables(true, privilegesSetup...)
 		c := p.dial(p.startProxy(), p.createUser("v", "secret"))

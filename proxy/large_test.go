@@ -11,9 +11,9 @@ import (
 // frame is the longest payload of one frame: a payload with one more byte continues in a second frame.
 const frame = 1<<24 - 1
 
-// TestLargeRows: rows whose payload ends right before, at and after the end of a frame are the server's, even
+// TestLargeRowsAreRelayed: rows whose payload ends right before, at and after the end of a frame are the server's, even
 // if the second frame, or the row itself, begins like an end of rows or an error.
-func TestLargeRows(t *testing.T) {
+func TestLargeRowsAreRelayed(t *testing.T) {
 	runOnServers(t, func(t *testing.T, p *testDatabase) {
 		for way, capability := range map[string]uint64{"EOF": 0, "no EOF": proxytest.DeprecateEOF} {
 			t.Run(way, func(t *testing.T) {
@@ -34,9 +34,9 @@ func TestLargeRows(t *testing.T) {
 	})
 }
 
-// TestLargeCommands: commands whose payload ends right before, at and after the end of a frame reach the
+// TestLargeCommandsReachTheServer: commands whose payload ends right before, at and after the end of a frame reach the
 // server, and the numbers of the answers follow theirs.
-func TestLargeCommands(t *testing.T) {
+func TestLargeCommandsReachTheServer(t *testing.T) {
 	runOnServers(t, func(t *testing.T, p *testDatabase) {
 		p.newRelayTwin(p.rootOptions(), items...).Run(t, func(c *proxytest.Client) {
 			const before, behind = "SELECT LENGTH('", "')"

@@ -15,9 +15,9 @@ import (
 	"github.com/leafsql/leafsql/testutil/stopwatch"
 )
 
-// TestLogins: the server checks logins through the proxy: a right, wrong or missing password, an unknown user,
+// TestServerChecksLogins: the server checks logins through the proxy: a right, wrong or missing password, an unknown user,
 // a database that is missing or forbidden, another plugin than the user's.
-func TestLogins(t *testing.T) {
+func TestServerChecksLogins(t *testing.T) {
 	runOnServers(t, func(t *testing.T, p *testDatabase) {
 		w := p.newRelayTwin(p.rootOptions())
 		right := p.createUser("a", "secret")
@@ -58,9 +58,9 @@ func TestLogins(t *testing.T) {
 	})
 }
 
-// TestChangeUser: a connection that changes its user gets the server's answer, and continues or ends as the
+// TestChangeUserGetsTheServersAnswer: a connection that changes its user gets the server's answer, and continues or ends as the
 // server determines.
-func TestChangeUser(t *testing.T) {
+func TestChangeUserGetsTheServersAnswer(t *testing.T) {
 	runOnServers(t, func(t *testing.T, p *testDatabase) {
 		a := p.createUser("a", "secret")
 		b := p.createUser("b", "other")
@@ -101,8 +101,8 @@ func TestChangeUser(t *testing.T) {
 	})
 }
 
-// TestUnprivileged: the server refuses what a user may not do, including commands that stop or copy the server.
-func TestUnprivileged(t *testing.T) {
+// TestServerRefusesWhatAUserMayNotDo: the server refuses what a user may not do, including commands that stop or copy the server.
+func TestServerRefusesWhatAUserMayNotDo(t *testing.T) {
 	runOnServers(t, func(t *testing.T, p *testDatabase) {
 		w := p.newRelayTwin(p.rootOptions())
 		w.Setup = func(bool) { w.Options = p.createUser("a", "secret") }
@@ -121,9 +121,9 @@ func TestUnprivileged(t *testing.T) {
 	})
 }
 
-// TestNotOffered: a client with a capability that it was not offered gets an error immediately, and so does a
+// TestCapabilityNotOfferedIsRefused: a client with a capability that it was not offered gets an error immediately, and so does a
 // client that is too old for the server.
-func TestNotOffered(t *testing.T) {
+func TestCapabilityNotOfferedIsRefused(t *testing.T) {
 	runOnServers(t, func(t *testing.T, p *testDatabase) {
 		addr := proxytest.Start(t, p.dsn+"?leafTables=none")
 		for name, change := range map[string]func(o *proxytest.Options) (number int){
@@ -153,10 +153,10 @@ func TestNotOffered(t *testing.T) {
 	})
 }
 
-// TestDialogue: with some plugins a server sends several requests, or two packets in a row. All packets reach
+// TestLoginPacketsArriveUnchanged: with some plugins a server sends several requests, or two packets in a row. All packets reach
 // the other side unchanged, and a command that the client sends before the end of its login is served after the
 // login.
-func TestDialogue(t *testing.T) {
+func TestLoginPacketsArriveUnchanged(t *testing.T) {
 	type step struct {
 		fromServer bool
 		frames     string

@@ -162,9 +162,9 @@ func (p *testDatabase) readCounters() string {
 	return p.queryValue("SELECT COALESCE(GROUP_CONCAT(biz_tag, ' ', max_id, ' ', update_time ORDER BY biz_tag), '') FROM leaf_alloc")
 }
 
-// TestPrivilegesOnTheKey expects an error with the privilege that an account lacks: it may write the other
+// TestMissingPrivilegeOnTheKeyIsNamed expects an error with the privilege that an account lacks: it may write the other
 // columns, and leafsql adds the key.
-func TestPrivilegesOnTheKey(t *testing.T) {
+func TestMissingPrivilegeOnTheKeyIsNamed(t *testing.T) {
 	runOnServers(t, func(t *testing.T, p *testDatabase) {
 		p.createTables(true, privilegesSetup...)
 		o := p.createUser("k", "secret")
@@ -198,9 +198,9 @@ func TestPrivilegesOnTheKey(t *testing.T) {
 	})
 }
 
-// TestDeniedSource compares INSERTs of an account that may write the table, as an INSERT before has shown, but
+// TestDeniedSourceGetsTheServersError compares INSERTs of an account that may write the table, as an INSERT before has shown, but
 // not read their source: the error is the server's, not leafsql's for its temporary table.
-func TestDeniedSource(t *testing.T) {
+func TestDeniedSourceGetsTheServersError(t *testing.T) {
 	runOnServers(t, func(t *testing.T, p *testDatabase) {
 		p.createTables(true, privilegesSetup...)
 		o := p.createAccount("z", "GRANT INSERT, DELETE ON %[1]s.items TO %[2]s")
@@ -220,9 +220,9 @@ func TestDeniedSource(t *testing.T) {
 	})
 }
 
-// TestDenialInATrigger compares a statement that the server denies while it runs: its error is the server's,
+// TestDenialInATriggerIsTheServersError compares a statement that the server denies while it runs: its error is the server's,
 // not a refusal.
-func TestDenialInATrigger(t *testing.T) {
+func TestDenialInATriggerIsTheServersError(t *testing.T) {
 	runOnServers(t, func(t *testing.T, p *testDatabase) {
 		p.createTables(true, append(privilegesSetup, "CREATE TABLE audit (n INT)")...)
 		owner, o := p.createUser("t", "secret"), p.createUser("w", "secret")
@@ -306,8 +306,8 @@ func TestPermissionIsNotSharedByBytes(t *testing.T) {
 	})
 }
 
-// TestRevokedPrivilege draws ids at most once after a REVOKE: then the server's denial is known.
-func TestRevokedPrivilege(t *testing.T) {
+// TestRevokedPrivilegeStopsDraws draws ids at most once after a REVOKE: then the server's denial is known.
+func TestRevokedPrivilegeStopsDraws(t *testing.T) {
 	runOnServers(t, func(t *testing.T, p *testDatabase) {
 		p.createTables(true, privilegesSetup...)
 		o := p.createUser("r", "secret")
@@ -424,8 +424,8 @@ func testPreparedLimit(t *testing.T, p *testDatabase) {
 	}
 }
 
-// TestRevokedPrivilegeOfABulk counts the draws of bulk executions after a REVOKE: there is at most one.
-func TestRevokedPrivilegeOfABulk(t *testing.T) {
+// TestRevokedPrivilegeOfABulkStopsDraws counts the draws of bulk executions after a REVOKE: there is at most one.
+func TestRevokedPrivilegeOfABulkStopsDraws(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		if target.Name != string(mysqltest.MariaDB) {
 			continue

@@ -154,8 +154,8 @@ func countDifferent(a, b []byte) (n int) {
 	return n
 }
 
-// TestAnswersEnd: an answer of each kind ends after its last packet.
-func TestAnswersEnd(t *testing.T) {
+// TestAnswersEndAfterTheirLastPacket: an answer of each kind ends after its last packet.
+func TestAnswersEndAfterTheirLastPacket(t *testing.T) {
 	for _, a := range answers {
 		r := relayInPieces(a.from, a.flags, append(encodeFrames(a.packets...), encodeFrames("behind it")...), encodeFrames("1\tone\n", ""), nil)
 		if r.err != nil || r.unread != wire.HeaderLen+len("behind it") {

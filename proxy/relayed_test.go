@@ -172,8 +172,8 @@ func TestAnswersAreRelayed(t *testing.T) {
 	})
 }
 
-// TestCapabilities: a client with one capability more or less than others gets the server's answers.
-func TestCapabilities(t *testing.T) {
+// TestEachCapabilityGetsTheServersAnswers: a client with one capability more or less than others gets the server's answers.
+func TestEachCapabilityGetsTheServersAnswers(t *testing.T) {
 	runOnServers(t, func(t *testing.T, p *testDatabase) {
 		w := p.newRelayTwin(p.rootOptions())
 		fresh := false
@@ -236,8 +236,8 @@ func TestSessionChangesAreRelayed(t *testing.T) {
 	})
 }
 
-// TestPipelined: commands that are sent without waiting for answers are answered in their order.
-func TestPipelined(t *testing.T) {
+// TestPipelinedCommandsAreAnsweredInOrder: commands that are sent without waiting for answers are answered in their order.
+func TestPipelinedCommandsAreAnsweredInOrder(t *testing.T) {
 	runOnServers(t, func(t *testing.T, p *testDatabase) {
 		p.newRelayTwin(p.rootOptions(), items...).Run(t, func(c *proxytest.Client) {
 			for i := range 40 {
@@ -269,10 +269,10 @@ func TestPipelined(t *testing.T) {
 	})
 }
 
-// TestMalformed: commands with more or fewer bytes than they declare get the server's answer. A command that is
+// TestMalformedCommandsGetTheServersAnswer: commands with more or fewer bytes than they declare get the server's answer. A command that is
 // too short for a statement's id gets MySQL's answer on MariaDB too: MariaDB reads past its end, and uses the
 // bytes there as the id of a statement, possibly of a filled one.
-func TestMalformed(t *testing.T) {
+func TestMalformedCommandsGetTheServersAnswer(t *testing.T) {
 	runOnServers(t, func(t *testing.T, p *testDatabase) {
 		w := p.newRelayTwin(p.rootOptions(), items...)
 		w.Setup(false)

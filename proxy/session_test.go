@@ -9,9 +9,9 @@ import (
 	"github.com/leafsql/leafsql/proxy/proxytest"
 )
 
-// TestDatabaseInUse: an unqualified name means the table of the database in use, after all successful and
+// TestUnqualifiedNamesMeanTheDatabaseInUse: an unqualified name means the table of the database in use, after all successful and
 // failed ways to change it.
-func TestDatabaseInUse(t *testing.T) {
+func TestUnqualifiedNamesMeanTheDatabaseInUse(t *testing.T) {
 	runOnServers(t, func(t *testing.T, p *testDatabase) {
 		o := p.rootOptions()
 		o.Capabilities = proxytest.Common | proxytest.MultiStatements
@@ -86,8 +86,8 @@ func TestTemporaryTables(t *testing.T) {
 	})
 }
 
-// TestFailedChangeUser: MariaDB keeps the connection after a failed change of the user, but resets the session.
-func TestFailedChangeUser(t *testing.T) {
+// TestFailedChangeUserResetsTheSession: MariaDB keeps the connection after a failed change of the user, but resets the session.
+func TestFailedChangeUserResetsTheSession(t *testing.T) {
 	runOnServers(t, func(t *testing.T, p *testDatabase) {
 		o := p.rootOptions()
 		o.Capabilities = proxytest.Common | proxytest.MultiStatements
@@ -122,9 +122,9 @@ func TestFailedChangeUser(t *testing.T) {
 	})
 }
 
-// TestSessionChangesOfFilled: a client that tracks its session receives the changes by its own statements, and
+// TestFilledStatementsReportTheClientsChangesOnly: a client that tracks its session receives the changes by its own statements, and
 // not those that leafsql makes and reverts.
-func TestSessionChangesOfFilled(t *testing.T) {
+func TestFilledStatementsReportTheClientsChangesOnly(t *testing.T) {
 	runOnServers(t, func(t *testing.T, p *testDatabase) {
 		o := p.rootOptions()
 		o.Capabilities = proxytest.Common | proxytest.SessionTrack | proxytest.DeprecateEOF | proxytest.MultiStatements
@@ -146,9 +146,9 @@ func TestSessionChangesOfFilled(t *testing.T) {
 	})
 }
 
-// TestSeveralNotAskedFor: without the capability for several statements in a text, the server runs none of
+// TestSeveralStatementsNeedTheCapability: without the capability for several statements in a text, the server runs none of
 // them. COM_SET_OPTION changes this.
-func TestSeveralNotAskedFor(t *testing.T) {
+func TestSeveralStatementsNeedTheCapability(t *testing.T) {
 	runOnServers(t, func(t *testing.T, p *testDatabase) {
 		w := p.newFillTwin(p.rootOptions(), append(filledItems, "CREATE TABLE victim (a INT)")...)
 		w.Run(t, func(c *proxytest.Client) {
@@ -179,8 +179,8 @@ func TestSeveralNotAskedFor(t *testing.T) {
 	})
 }
 
-// TestFoundRowsOfEach: each client determines which rows count as affected.
-func TestFoundRowsOfEach(t *testing.T) {
+// TestEachClientChoosesFoundRows: each client determines which rows count as affected.
+func TestEachClientChoosesFoundRows(t *testing.T) {
 	runOnServers(t, func(t *testing.T, p *testDatabase) {
 		p.createTables(true, filledItems...)
 		addr := p.startProxy()
@@ -199,8 +199,8 @@ func TestFoundRowsOfEach(t *testing.T) {
 	})
 }
 
-// TestTextsOfEqualLength: texts of several clients that have the same length are each filled correctly.
-func TestTextsOfEqualLength(t *testing.T) {
+// TestTextsOfEqualLengthAreNotMixed: texts of several clients that have the same length are each filled correctly.
+func TestTextsOfEqualLengthAreNotMixed(t *testing.T) {
 	runOnServers(t, func(t *testing.T, p *testDatabase) {
 		p.createTables(true, filledItems...)
 		addr := p.startProxy()
@@ -228,9 +228,9 @@ func TestTextsOfEqualLength(t *testing.T) {
 	})
 }
 
-// TestQuestionsOfSeveralClients: answers to internal queries of one session are not mixed with those of others.
+// TestInternalQueriesOfClientsAreNotMixed: answers to internal queries of one session are not mixed with those of others.
 // The race detector would detect it.
-func TestQuestionsOfSeveralClients(t *testing.T) {
+func TestInternalQueriesOfClientsAreNotMixed(t *testing.T) {
 	runOnServers(t, func(t *testing.T, p *testDatabase) {
 		p.createTables(true, append(filledItems, "CREATE PROCEDURE nothing() BEGIN END")...)
 		addr := p.startProxy()
@@ -259,9 +259,9 @@ func TestQuestionsOfSeveralClients(t *testing.T) {
 	})
 }
 
-// TestFirstClientMayOnlyRead: leafsql reads the properties of tables with its own account, whichever client is
+// TestTablePropertiesAreReadWithOwnAccount: leafsql reads the properties of tables with its own account, whichever client is
 // first.
-func TestFirstClientMayOnlyRead(t *testing.T) {
+func TestTablePropertiesAreReadWithOwnAccount(t *testing.T) {
 	runOnServers(t, func(t *testing.T, p *testDatabase) {
 		w := p.newFillTwin(p.rootOptions(), filledItems...)
 		setup := w.Setup
@@ -288,8 +288,8 @@ func TestFirstClientMayOnlyRead(t *testing.T) {
 	})
 }
 
-// TestWidthOfIDs: an answer has the right id for all lengths of its encoding, and so have the fields after it.
-func TestWidthOfIDs(t *testing.T) {
+// TestAnswersEncodeIDsOfEveryWidth: an answer has the right id for all lengths of its encoding, and so have the fields after it.
+func TestAnswersEncodeIDsOfEveryWidth(t *testing.T) {
 	runOnServers(t, func(t *testing.T, p *testDatabase) {
 		w := p.newFillTwin(p.rootOptions(), "CREATE TABLE items (id BIGINT NOT NULL {AUTO} PRIMARY KEY, name VARCHAR(40))")
 		w.IDs = 1 << 63 // the keys are the same on both sides
@@ -313,9 +313,9 @@ func TestWidthOfIDs(t *testing.T) {
 	})
 }
 
-// TestLargeFilled: the ids make a text longer than a frame, or the client's text has several frames. The
+// TestLargeFilledTextsKeepFrameNumbers: the ids make a text longer than a frame, or the client's text has several frames. The
 // numbers of answers are those that the client expects.
-func TestLargeFilled(t *testing.T) {
+func TestLargeFilledTextsKeepFrameNumbers(t *testing.T) {
 	runOnServers(t, func(t *testing.T, p *testDatabase) {
 		p.newFillTwin(p.rootOptions(), filledItems...).Run(t, func(c *proxytest.Client) {
 			texts := []string{"INSERT INTO items (name, n, body) VALUES ('a', %d, '%s')"}

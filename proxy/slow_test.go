@@ -28,8 +28,8 @@ func (w byteByByte) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestByteByByte: commands that arrive byte by byte are answered like others.
-func TestByteByByte(t *testing.T) {
+// TestCommandsByteByByteAreAnswered: commands that arrive byte by byte are answered like others.
+func TestCommandsByteByByteAreAnswered(t *testing.T) {
 	runOnServers(t, func(t *testing.T, p *testDatabase) {
 		o := p.rootOptions()
 		o.Capabilities = proxytest.Common | proxytest.LocalFiles
@@ -53,8 +53,8 @@ func TestByteByByte(t *testing.T) {
 	})
 }
 
-// TestPipelinedFilled: pipelined commands are answered in their order, including filled ones.
-func TestPipelinedFilled(t *testing.T) {
+// TestPipelinedFilledCommandsAreAnsweredInOrder: pipelined commands are answered in their order, including filled ones.
+func TestPipelinedFilledCommandsAreAnsweredInOrder(t *testing.T) {
 	const commands = 700
 	runOnServers(t, func(t *testing.T, p *testDatabase) {
 		p.newFillTwin(p.rootOptions(), filledItems...).Run(t, func(c *proxytest.Client) {
@@ -85,9 +85,9 @@ func TestPipelinedFilled(t *testing.T) {
 	})
 }
 
-// TestClientsThatStop: a client that disconnects in the middle of a command or of an answer leaves no
+// TestClientsThatStopLeaveNothing: a client that disconnects in the middle of a command or of an answer leaves no
 // connection to the server and no goroutine. An incomplete statement stores no rows.
-func TestClientsThatStop(t *testing.T) {
+func TestClientsThatStopLeaveNothing(t *testing.T) {
 	frameOf := func(length int, payload string) []byte {
 		return append([]byte{byte(length), byte(length >> 8), byte(length >> 16), 0}, payload...)
 	}
@@ -192,9 +192,9 @@ func heapBytes() int {
 	return int(m.HeapAlloc + m.StackInuse)
 }
 
-// TestSlowReader: for a client that does not read its rows, the proxy keeps at most one buffer of them, with
+// TestSlowReaderKeepsOneBuffer: for a client that does not read its rows, the proxy keeps at most one buffer of them, with
 // small rows and large ones.
-func TestSlowReader(t *testing.T) {
+func TestSlowReaderKeepsOneBuffer(t *testing.T) {
 	const most = 2 << 20 // above its previous size
 	runOnServers(t, func(t *testing.T, p *testDatabase) {
 		p.createTables(true, "CREATE TABLE ten SELECT 1 a UNION SELECT 2 UNION SELECT 3 UNION SELECT 4 UNION SELECT 5 UNION SELECT 6 UNION SELECT 7 UNION SELECT 8 UNION SELECT 9 UNION SELECT 10")
@@ -230,8 +230,8 @@ func TestSlowReader(t *testing.T) {
 	})
 }
 
-// TestIdleConnections: an idle connection takes little memory, also after filled statements and large ones.
-func TestIdleConnections(t *testing.T) {
+// TestIdleConnectionsTakeLittleMemory: an idle connection takes little memory, also after filled statements and large ones.
+func TestIdleConnectionsTakeLittleMemory(t *testing.T) {
 	const most = 20 << 10 // less than a buffer that is kept, and more than the race detector adds
 	runOnServers(t, func(t *testing.T, p *testDatabase) {
 		p.createTables(true, filledItems...)
@@ -269,9 +269,9 @@ func TestIdleConnections(t *testing.T) {
 	})
 }
 
-// TestManyTexts: texts that are all different, like those of programs that write values into them, do not fill
+// TestManyTextsTakeLimitedMemory: texts that are all different, like those of programs that write values into them, do not fill
 // the memory.
-func TestManyTexts(t *testing.T) {
+func TestManyTextsTakeLimitedMemory(t *testing.T) {
 	const (
 		texts = 4_500 // more than the number of cached plans
 		most  = 2 << 20
@@ -334,10 +334,10 @@ func TestAnnouncedBytesTakeNoMemory(t *testing.T) {
 	})
 }
 
-// TestReadMemory: the long commands of all clients together stay within the proxy's limit. A client above the
+// TestReadMemoryIsLimited: the long commands of all clients together stay within the proxy's limit. A client above the
 // limit gets an error, short commands are served as before, and the memory is free again when the commands are
 // done.
-func TestReadMemory(t *testing.T) {
+func TestReadMemoryIsLimited(t *testing.T) {
 	const memory = 8 << 20
 	runOnServers(t, func(t *testing.T, p *testDatabase) {
 		p.createTables(true, filledItems...)

@@ -17,7 +17,7 @@ import (
 )
 
 // A socket behaves like the connection below it.
-func TestSocket(t *testing.T) {
+func TestSocketBehavesLikeItsConnection(t *testing.T) {
 	for _, network := range []string{"tcp", "unix"} {
 		for name, made := range map[string]func(net.Conn) net.Conn{
 			"a net.Conn": func(c net.Conn) net.Conn { return c },
@@ -190,7 +190,7 @@ func testSocketDeadlines(t *testing.T, pair func(*testing.T) (net.Conn, net.Conn
 }
 
 // Reads and writes of the socket do not allocate.
-func TestSocketAllocs(t *testing.T) {
+func TestSocketDoesNotAllocate(t *testing.T) {
 	a, b := connectSockets(t, "tcp")
 	conn, peer := newSocket(a), newSocket(b)
 	buf := make([]byte, 100)
@@ -218,7 +218,7 @@ func (w *wrappedConn) Read(b []byte) (int, error) {
 
 // Connections of a caller's own listener are read with their Read method, even if they embed a connection of
 // package net.
-func TestSocketOfWrapped(t *testing.T) {
+func TestSocketReadsWrappedConnectionsByRead(t *testing.T) {
 	a, b := connectSockets(t, "tcp")
 	w := &wrappedConn{TCPConn: a.(*net.TCPConn)}
 	b.Write([]byte("hello"))

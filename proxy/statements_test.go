@@ -30,9 +30,9 @@ func countOpenStatements(t *testing.T, c *proxytest.Client) (n int) {
 	return n
 }
 
-// TestManyStatements: each of many prepared statements, filled or not, is executed correctly, in any order of
+// TestManyPreparedStatementsAreExecuted: each of many prepared statements, filled or not, is executed correctly, in any order of
 // preparing and closing. The server keeps no statement that the client has closed.
-func TestManyStatements(t *testing.T) {
+func TestManyPreparedStatementsAreExecuted(t *testing.T) {
 	runOnServers(t, func(t *testing.T, p *testDatabase) {
 		p.createTables(true, filledItems...)
 		c := p.dial(p.startProxy(), p.rootOptions())
@@ -75,9 +75,9 @@ func TestManyStatements(t *testing.T) {
 	})
 }
 
-// TestCloseOfLastPrepared: a client that closes its last prepared statement without its id, as MariaDB's may,
+// TestCloseWithoutIDClosesLastPrepared: a client that closes its last prepared statement without its id, as MariaDB's may,
 // closes this statement.
-func TestCloseOfLastPrepared(t *testing.T) {
+func TestCloseWithoutIDClosesLastPrepared(t *testing.T) {
 	p := newTestDatabase(t, mysqltest.TargetOf(t, mysqltest.MariaDB))
 	p.createTables(true, filledItems...)
 	c := p.dial(p.startProxy(), p.rootOptions())
@@ -101,9 +101,9 @@ func TestCloseOfLastPrepared(t *testing.T) {
 	}
 }
 
-// TestRefused: the error of a statement that cannot be filled does not suggest a retry, and the connection can
+// TestRefusedStatementLeavesConnectionUsable: the error of a statement that cannot be filled does not suggest a retry, and the connection can
 // still be used. Statements that were prepared to check it are closed.
-func TestRefused(t *testing.T) {
+func TestRefusedStatementLeavesConnectionUsable(t *testing.T) {
 	runOnServers(t, func(t *testing.T, p *testDatabase) {
 		p.createTables(true, filledItems...)
 		c := p.dial(p.startProxy(), p.rootOptions())
@@ -130,8 +130,8 @@ func TestRefused(t *testing.T) {
 	})
 }
 
-// TestIDsDoNotCome: a statement without ids within the time limit does not run, and its transaction stays open.
-func TestIDsDoNotCome(t *testing.T) {
+// TestStatementWithoutIDsTimesOut: a statement without ids within the time limit does not run, and its transaction stays open.
+func TestStatementWithoutIDsTimesOut(t *testing.T) {
 	runOnServers(t, func(t *testing.T, p *testDatabase) {
 		p.createTables(true, filledItems...)
 		c := p.dial(p.startProxy(func(cfg *proxy.Config) { cfg.FillTimeout = 300 * time.Millisecond }), p.rootOptions())
@@ -154,9 +154,9 @@ func TestIDsDoNotCome(t *testing.T) {
 	})
 }
 
-// TestOwnAccountCutOff: the same holds if leafsql's own account cannot reach the server, whatever it has read
+// TestStatementTimesOutIfOwnAccountIsCutOff: the same holds if leafsql's own account cannot reach the server, whatever it has read
 // before.
-func TestOwnAccountCutOff(t *testing.T) {
+func TestStatementTimesOutIfOwnAccountIsCutOff(t *testing.T) {
 	runOnServers(t, func(t *testing.T, p *testDatabase) {
 		p.createTables(true, append(filledItems, "CREATE TABLE later (id BIGINT NOT NULL PRIMARY KEY, n INT)")...)
 		way := netfault.Start(t, p.addr)
@@ -188,8 +188,8 @@ func TestOwnAccountCutOff(t *testing.T) {
 	})
 }
 
-// TestOwnAccountKilled: the same holds if leafsql's own account loses its connection.
-func TestOwnAccountKilled(t *testing.T) {
+// TestStatementTimesOutIfOwnAccountIsKilled: the same holds if leafsql's own account loses its connection.
+func TestStatementTimesOutIfOwnAccountIsKilled(t *testing.T) {
 	runOnServers(t, func(t *testing.T, p *testDatabase) {
 		p.createTables(true, filledItems...)
 		addr := proxytest.Start(t, p.dsn+"?leafTables=items&leafCreate=true")
@@ -220,8 +220,8 @@ func TestOwnAccountKilled(t *testing.T) {
 	})
 }
 
-// TestAsDocumented: the ids in answers if AUTO_INCREMENT's id would not belong to exactly one row.
-func TestAsDocumented(t *testing.T) {
+// TestAnswersNameTheDocumentedIDs: the ids in answers if AUTO_INCREMENT's id would not belong to exactly one row.
+func TestAnswersNameTheDocumentedIDs(t *testing.T) {
 	runOnServers(t, func(t *testing.T, p *testDatabase) {
 		p.createTables(true, filledItems...)
 		c := p.dial(p.startProxy(), p.rootOptions())

@@ -17,9 +17,9 @@ var trailings = []string{
 	";; -- x", "; ; /* x */", "; /* x */ ; /* y */", "; --x", "; /* x", "; /*!40101 DO 1 */", "; DO 1", "; -- x\n; DO 1",
 }
 
-// TestTrailingComments: a comment after the last semicolon does not change the stored rows and the answer, on
+// TestTrailingCommentsChangeNothing: a comment after the last semicolon does not change the stored rows and the answer, on
 // connections for several statements and for single ones.
-func TestTrailingComments(t *testing.T) {
+func TestTrailingCommentsChangeNothing(t *testing.T) {
 	runOnServers(t, func(t *testing.T, p *testDatabase) {
 		for _, several := range []uint64{0, proxytest.MultiStatements} {
 			t.Run(fmt.Sprint("several ", several != 0), func(t *testing.T) {

@@ -12,9 +12,9 @@ import (
 	"github.com/leafsql/leafsql/testutil/selfsigned"
 )
 
-// TestUnixSocket: clients log in through the server's unix socket with their passwords. No client is mistaken
+// TestClientsLogInThroughUnixSocket: clients log in through the server's unix socket with their passwords. No client is mistaken
 // for the proxy's operating system user, by the name of an account or by a name that is mapped to an account.
-func TestUnixSocket(t *testing.T) {
+func TestClientsLogInThroughUnixSocket(t *testing.T) {
 	me, err := user.Current()
 	if err != nil {
 		t.Fatal(err)

@@ -8,8 +8,8 @@ import (
 	"github.com/leafsql/leafsql/testutil/stopwatch"
 )
 
-// TestWatchBeginsAnew: after the last id, the next connections get the lowest free ids.
-func TestWatchBeginsAnew(t *testing.T) {
+// TestWatchReusesTheLowestIDs: after the last id, the next connections get the lowest free ids.
+func TestWatchReusesTheLowestIDs(t *testing.T) {
 	w, err := newWatch()
 	if err != nil {
 		t.Fatal(err)

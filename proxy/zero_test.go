@@ -7,9 +7,9 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestZeroUnderNoAutoValueOnZero: a 0 is a key in a session with the mode, in every protocol, and requests an
+// TestZeroIsAKeyUnderNoAutoValueOnZero: a 0 is a key in a session with the mode, in every protocol, and requests an
 // id in any other session.
-func TestZeroUnderNoAutoValueOnZero(t *testing.T) {
+func TestZeroIsAKeyUnderNoAutoValueOnZero(t *testing.T) {
 	runOnServers(t, func(t *testing.T, p *testDatabase) {
 		o := p.rootOptions()
 		if p.Target.Name == string(mysqltest.MariaDB) {

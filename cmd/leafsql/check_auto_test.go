@@ -11,8 +11,8 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestCheckUnfilled: each AUTO_INCREMENT column that no rule fills is a note with the rule that fills it.
-func TestCheckUnfilled(t *testing.T) {
+// TestCheckNotesUnfilledColumns: each AUTO_INCREMENT column that no rule fills is a note with the rule that fills it.
+func TestCheckNotesUnfilledColumns(t *testing.T) {
 	runOnServers(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		second := target.Database(t)
 		other := databaseName(second)
@@ -70,9 +70,9 @@ func equalMaps(a, b map[string]string) bool {
 	return len(a) == len(b)
 }
 
-// TestCheckAutoIncrementCameBack: AUTO_INCREMENT on a column that leafsql fills has its own message, and check
+// TestCheckReportsAutoIncrementThatCameBack: AUTO_INCREMENT on a column that leafsql fills has its own message, and check
 // names the queries that do not return the next id.
-func TestCheckAutoIncrementCameBack(t *testing.T) {
+func TestCheckReportsAutoIncrementThatCameBack(t *testing.T) {
 	runOnServers(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		db := open(t, dsn, "CREATE TABLE orders (id BIGINT AUTO_INCREMENT PRIMARY KEY)")
 		message := func() string {
@@ -102,8 +102,8 @@ func TestCheckAutoIncrementCameBack(t *testing.T) {
 	})
 }
 
-// TestIncrement: check and the start of the proxy report an auto_increment_increment above 1.
-func TestIncrement(t *testing.T) {
+// TestCheckReportsIncrementAboveOne: check and the start of the proxy report an auto_increment_increment above 1.
+func TestCheckReportsIncrementAboveOne(t *testing.T) {
 	for _, kind := range mysqltest.Kinds() {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()

@@ -78,8 +78,8 @@ func TestCheckFindsMissingMarks(t *testing.T) {
 	}
 }
 
-// TestCheckStatementBinlog: under statement-based replication, rows get no marks.
-func TestCheckStatementBinlog(t *testing.T) {
+// TestCheckReportsStatementBinlog: under statement-based replication, rows get no marks.
+func TestCheckReportsStatementBinlog(t *testing.T) {
 	for _, kind := range []mysqltest.Kind{mysqltest.MariaDB, mysqltest.MySQL} {
 		server := mysqltest.Run(t, mysqltest.Config{Kind: kind, Args: []string{"--log-bin=binlog", "--sync-binlog=1", "--server-id=1", "--binlog-format=STATEMENT"}})
 		open(t, server.DSN(""), "CREATE DATABASE shop")

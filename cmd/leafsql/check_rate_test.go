@@ -13,8 +13,8 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestCheckRate: the remaining ids are shown in years, from two readings.
-func TestCheckRate(t *testing.T) {
+// TestCheckShowsYearsLeft: the remaining ids are shown in years, from two readings.
+func TestCheckShowsYearsLeft(t *testing.T) {
 	dsn := mysqltest.Database(t)
 	db := open(t, dsn, allocTable, "CREATE TABLE orders (id INT PRIMARY KEY)", "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 1, 10)")
 	earlier := filepath.Join(t.TempDir(), "earlier.json")
@@ -40,8 +40,8 @@ func TestCheckRate(t *testing.T) {
 	}
 }
 
-// TestCheckStep: a step that is too large for a small column is reported.
-func TestCheckStep(t *testing.T) {
+// TestCheckReportsStepTooLarge: a step that is too large for a small column is reported.
+func TestCheckReportsStepTooLarge(t *testing.T) {
 	dsn := mysqltest.Database(t)
 	db := open(t, dsn, allocTable, "CREATE TABLE small (id TINYINT UNSIGNED PRIMARY KEY)", "CREATE TABLE large (id BIGINT PRIMARY KEY)",
 		"INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('small', 1, 16), ('large', 1, 2147483647)")

@@ -13,10 +13,10 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestCheckRights: missing rights are found, and objects that the user cannot see are never assumed to be
+// TestCheckFindsMissingRights: missing rights are found, and objects that the user cannot see are never assumed to be
 // right. With the proposed rights nothing is found. MariaDB gets its own server: triggers of tables that other
 // tests lock would be omitted.
-func TestCheckRights(t *testing.T) {
+func TestCheckFindsMissingRights(t *testing.T) {
 	runOnServers(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		if target.Name == string(mysqltest.MariaDB) {
 			target = mysqltest.Run(t, mysqltest.Config{Kind: mysqltest.MariaDB}).Target()
@@ -51,8 +51,8 @@ func TestCheckRights(t *testing.T) {
 	})
 }
 
-// TestCheckLockedTables: MariaDB omits the triggers of a locked table.
-func TestCheckLockedTables(t *testing.T) {
+// TestCheckReportsLockedTables: MariaDB omits the triggers of a locked table.
+func TestCheckReportsLockedTables(t *testing.T) {
 	server := mysqltest.Run(t, mysqltest.Config{Kind: mysqltest.MariaDB}) // so that the lock affects no other test's check
 	open(t, server.DSN(""), "CREATE DATABASE shop", "CREATE DATABASE other").Close()
 	dsn := server.DSN("shop")

@@ -11,8 +11,8 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestCheckServers: problems with a server, with leaf_alloc's columns, and between two shards' DSNs are found.
-func TestCheckServers(t *testing.T) {
+// TestCheckFindsProblemsOfServers: problems with a server, with leaf_alloc's columns, and between two shards' DSNs are found.
+func TestCheckFindsProblemsOfServers(t *testing.T) {
 	server := mysqltest.Run(t, mysqltest.Config{Args: []string{"--read-only=1", "--sql-mode=NO_ENGINE_SUBSTITUTION", "--innodb-flush-log-at-trx-commit=2"}})
 	second := mysqltest.Database(t)
 	const events = "CREATE TABLE events (id BIGINT PRIMARY KEY)"
@@ -43,8 +43,8 @@ func TestCheckServers(t *testing.T) {
 	}
 }
 
-// TestCheckShards: differences between shards are found, and the highest key is the highest of all shards.
-func TestCheckShards(t *testing.T) {
+// TestCheckFindsDifferencesOfShards: differences between shards are found, and the highest key is the highest of all shards.
+func TestCheckFindsDifferencesOfShards(t *testing.T) {
 	runOnServers(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		second := target.Database(t)
 		open(t, dsn, allocTable, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 100, 10), ('users', 100, 10), ('items', 100, 10)",

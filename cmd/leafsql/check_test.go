@@ -137,9 +137,9 @@ func TestCheckFindsHowTablesAreMade(t *testing.T) {
 	})
 }
 
-// TestCheckLetters: if the character set of leaf_alloc cannot encode a tag, it is altered before the tag gets a
+// TestCheckAltersCharacterSetOfTags: if the character set of leaf_alloc cannot encode a tag, it is altered before the tag gets a
 // row.
-func TestCheckLetters(t *testing.T) {
+func TestCheckAltersCharacterSetOfTags(t *testing.T) {
 	runOnServers(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		db := open(t, dsn, strings.Replace(allocTable, "InnoDB", "InnoDB CHARACTER SET latin1", 1), "CREATE TABLE 订单 (id BIGINT PRIMARY KEY)", "CREATE TABLE größe (id BIGINT PRIMARY KEY)",
 			"INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('größe', 1, 10)")
@@ -154,8 +154,8 @@ func TestCheckLetters(t *testing.T) {
 	})
 }
 
-// TestCheckGuarded: between switch and drop nothing is found.
-func TestCheckGuarded(t *testing.T) {
+// TestCheckFindsNothingBetweenSwitchAndDrop: between switch and drop nothing is found.
+func TestCheckFindsNothingBetweenSwitchAndDrop(t *testing.T) {
 	runOnServers(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		db := open(t, dsn, "CREATE TABLE orders (id BIGINT AUTO_INCREMENT PRIMARY KEY)", "CREATE VIEW all_orders AS SELECT * FROM orders")
 		if hasSelectedKeysBug(t, db) {
@@ -191,8 +191,8 @@ func TestCheckSumsUp(t *testing.T) {
 	}
 }
 
-// TestCheckWithoutAlloc: the SQL creates leaf_alloc, and then the row.
-func TestCheckWithoutAlloc(t *testing.T) {
+// TestCheckShowsSQLThatCreatesLeafAlloc: the SQL creates leaf_alloc, and then the row.
+func TestCheckShowsSQLThatCreatesLeafAlloc(t *testing.T) {
 	runOnServers(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		db := open(t, dsn, "CREATE TABLE orders (id BIGINT PRIMARY KEY)", "INSERT INTO orders VALUES (41)")
 		for _, want := range []string{"alloc-missing leaf_alloc", "row-missing orders"} {
@@ -209,8 +209,8 @@ func TestCheckWithoutAlloc(t *testing.T) {
 	})
 }
 
-// TestCheckOnCleanSchema: nothing is found on 200 tables.
-func TestCheckOnCleanSchema(t *testing.T) {
+// TestCheckFindsNothingOnCleanSchema: nothing is found on 200 tables.
+func TestCheckFindsNothingOnCleanSchema(t *testing.T) {
 	runOnServers(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		db := open(t, dsn, allocTable)
 		var rows []string
@@ -229,8 +229,8 @@ func TestCheckOnCleanSchema(t *testing.T) {
 	})
 }
 
-// TestCheckFarKeys: under leafExplicit=keep the row need not be above very high keys.
-func TestCheckFarKeys(t *testing.T) {
+// TestCheckAllowsFarKeysThatAreKept: under leafExplicit=keep the row need not be above very high keys.
+func TestCheckAllowsFarKeysThatAreKept(t *testing.T) {
 	runOnServers(t, func(t *testing.T, _ mysqltest.Target, dsn string) {
 		open(t, dsn, allocTable, "CREATE TABLE orders (id BIGINT PRIMARY KEY)", "INSERT INTO orders VALUES (5), (1 << 60)", "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 6, 10)")
 		for parameter, want := range map[string]bool{"": true, "&leafExplicit=keep": false} {

@@ -31,8 +31,8 @@ func TestChinese(t *testing.T) {
 	chinesetest.Check(t, chineseTexts, shown)
 }
 
-// TestLocale: the texts are Chinese if the locale is Chinese and the terminal can display it.
-func TestLocale(t *testing.T) {
+// TestLocaleSelectsChinese: the texts are Chinese if the locale is Chinese and the terminal can display it.
+func TestLocaleSelectsChinese(t *testing.T) {
 	for _, c := range []struct {
 		all, messages, lang string
 		chinese             bool
@@ -48,8 +48,8 @@ func TestLocale(t *testing.T) {
 	}
 }
 
-// TestInChinese: help and results are Chinese; codes, JSON and errors are English.
-func TestInChinese(t *testing.T) {
+// TestHelpAndResultsAreChinese: help and results are Chinese; codes, JSON and errors are English.
+func TestHelpAndResultsAreChinese(t *testing.T) {
 	dsn := mysqltest.Database(t)
 	open(t, dsn, allocTable, "CREATE TABLE orders (id BIGINT NOT NULL PRIMARY KEY)")
 	on := "-dsn " + dsn + "?leafTables=orders"

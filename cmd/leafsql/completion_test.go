@@ -48,9 +48,9 @@ func TestCompletionOfBash(t *testing.T) {
 	}
 }
 
-// TestHelp: the help of each subcommand has an example with existing flags, and the address of an existing
+// TestHelpHasExampleAndPage: the help of each subcommand has an example with existing flags, and the address of an existing
 // page.
-func TestHelp(t *testing.T) {
+func TestHelpHasExampleAndPage(t *testing.T) {
 	for _, c := range commands {
 		help := mustRun(t, exitOK, "help", c.name)
 		if again := mustRun(t, exitOK, c.name, "-h"); again != help {

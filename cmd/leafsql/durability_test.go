@@ -13,9 +13,9 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestCheckDurability: a server that may lose its last commits is reported if ids or worker ids come from it,
+// TestCheckReportsServersThatLoseCommits: a server that may lose its last commits is reported if ids or worker ids come from it,
 // unless it is a node of a cluster.
-func TestCheckDurability(t *testing.T) {
+func TestCheckReportsServersThatLoseCommits(t *testing.T) {
 	start := func(kind mysqltest.Kind, args ...string) (db *sql.DB, leaf string) {
 		server := mysqltest.Run(t, mysqltest.Config{Kind: kind, Args: append(args, "--innodb-flush-log-at-trx-commit=2", "--log-bin=binlog", "--server-id=1", "--binlog-format=ROW")})
 		open(t, server.DSN(""), "CREATE DATABASE shop")
@@ -60,9 +60,9 @@ func TestCheckDurability(t *testing.T) {
 	}
 }
 
-// TestCheckKept: a table that may lose rows, or that triggers change, is reported. So is a view, because
+// TestCheckReportsTablesThatLoseRows: a table that may lose rows, or that triggers change, is reported. So is a view, because
 // its table cannot be checked.
-func TestCheckKept(t *testing.T) {
+func TestCheckReportsTablesThatLoseRows(t *testing.T) {
 	runOnServers(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		db := open(t, dsn, allocTable, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 1, 10)",
 			"CREATE TABLE orders (id BIGINT PRIMARY KEY)", "CREATE TABLE events (id BIGINT PRIMARY KEY)",

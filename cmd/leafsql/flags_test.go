@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestBadInput(t *testing.T) {
+func TestBadInputIsRefused(t *testing.T) {
 	for _, tt := range []struct{ args, want string }{
 		{"nosuch", "leafsql help"},
 		{"check", "no -dsn; give the application's DSN"},

@@ -17,10 +17,10 @@ import (
 // withStore adds a leafStore to a DSN.
 func withStore(dsn, store string) string { return dsn + "&leafStore=" + url.QueryEscape(store) }
 
-// TestInitFromStores: init -from-stores converts the stores of leafStore=A|B|C to one store, above all of their
+// TestInitConvertsStores: init -from-stores converts the stores of leafStore=A|B|C to one store, above all of their
 // blocks. Afterwards a writer of the old version gets no ids from any store, and a writer of this version gets
 // none from the old rows.
-func TestInitFromStores(t *testing.T) {
+func TestInitConvertsStores(t *testing.T) {
 	runOnServers(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		const block = 100_000_000
 		description := func(place int) string {
@@ -102,9 +102,9 @@ func TestInitFromStores(t *testing.T) {
 	})
 }
 
-// TestInitFromStoresEndsHalfWay: an error at the second tag leaves the first tag unchanged, so init can be run
+// TestInitFromStoresCanRunAgain: an error at the second tag leaves the first tag unchanged, so init can be run
 // again, even if one store is lost and the store that is kept is one of the old stores.
-func TestInitFromStoresEndsHalfWay(t *testing.T) {
+func TestInitFromStoresCanRunAgain(t *testing.T) {
 	runOnServers(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		stores := []string{target.Database(t), target.Database(t)}
 		var dbs []*sql.DB

@@ -13,9 +13,9 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestInit: after init the rows are above the keys of all shards, its output matches its changes, and INSERTs
+// TestInitStartsAboveTheKeys: after init the rows are above the keys of all shards, its output matches its changes, and INSERTs
 // work.
-func TestInit(t *testing.T) {
+func TestInitStartsAboveTheKeys(t *testing.T) {
 	runOnServers(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		second := target.Database(t)
 		db := open(t, dsn, "CREATE TABLE orders (id BIGINT PRIMARY KEY)", "INSERT INTO orders VALUES (10)", "CREATE TABLE counted (id BIGINT AUTO_INCREMENT PRIMARY KEY)",
@@ -107,9 +107,9 @@ func TestInitWritesMarks(t *testing.T) {
 	})
 }
 
-// TestInitWithoutTables: leafsql init creates leaf_alloc for leafsql serve, with a DSN without tables. It fails
+// TestInitCreatesLeafAllocWithoutTables: leafsql init creates leaf_alloc for leafsql serve, with a DSN without tables. It fails
 // if the DSN names tables and none of them gets a row.
-func TestInitWithoutTables(t *testing.T) {
+func TestInitCreatesLeafAllocWithoutTables(t *testing.T) {
 	for tables, want := range map[string]struct {
 		status int
 		errs   string

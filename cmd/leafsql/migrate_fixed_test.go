@@ -56,9 +56,9 @@ func TestMigrateNamesForeignKeys(t *testing.T) {
 	})
 }
 
-// TestMigrateInvisibleKeys: if the server refuses to drop the AUTO_INCREMENT of an invisible key, the first
+// TestMigrateRefusesInvisibleKeys: if the server refuses to drop the AUTO_INCREMENT of an invisible key, the first
 // step is refused.
-func TestMigrateInvisibleKeys(t *testing.T) {
+func TestMigrateRefusesInvisibleKeys(t *testing.T) {
 	runOnServers(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		const invisible = "CREATE TABLE hidden (id INT INVISIBLE AUTO_INCREMENT PRIMARY KEY COMMENT 'INVISIBLE', n INT)"
 		steps := func(table string) {
@@ -90,9 +90,9 @@ func TestMigrateInvisibleKeys(t *testing.T) {
 	})
 }
 
-// TestMigrateLowerCase: on a server that ignores the case of names, tables are found under the spelling of the
+// TestMigrateIgnoresCase: on a server that ignores the case of names, tables are found under the spelling of the
 // DSN and the arguments.
-func TestMigrateLowerCase(t *testing.T) {
+func TestMigrateIgnoresCase(t *testing.T) {
 	folding := mysqltest.Run(t, mysqltest.Config{Kind: mysqltest.MariaDB, Args: []string{"--lower-case-table-names=1"}})
 	db := open(t, folding.DSN(""), "CREATE DATABASE Shop")
 	dsn := folding.DSN("Shop")

@@ -61,8 +61,8 @@ func startWaitingSwitch(t *testing.T, db *sql.DB, dsn, insert string, more ...st
 	}
 }
 
-// TestMigrateOneAtATime: while a step runs, another run changes nothing.
-func TestMigrateOneAtATime(t *testing.T) {
+// TestMigrateRunsOneAtATime: while a step runs, another run changes nothing.
+func TestMigrateRunsOneAtATime(t *testing.T) {
 	runOnServers(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		db := open(t, dsn, "CREATE TABLE orders (id BIGINT AUTO_INCREMENT PRIMARY KEY)", "CREATE TABLE users (id BIGINT AUTO_INCREMENT PRIMARY KEY)")
 		goOn := startWaitingSwitch(t, db, dsn, "INSERT INTO orders VALUES ()")
@@ -195,8 +195,8 @@ func TestMigrateKnowsTheStore(t *testing.T) {
 	mustRun(t, exitOK, append(args, "items")...)
 }
 
-// TestMigrateHidden: programs that the user cannot see are not assumed to be absent.
-func TestMigrateHidden(t *testing.T) {
+// TestMigrateSuspectsHiddenPrograms: programs that the user cannot see are not assumed to be absent.
+func TestMigrateSuspectsHiddenPrograms(t *testing.T) {
 	runOnServers(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		name := databaseName(dsn)
 		db := open(t, dsn, "CREATE TABLE orders (id BIGINT AUTO_INCREMENT PRIMARY KEY)", "CREATE USER "+name+"@'%' IDENTIFIED BY 'Secret-9.word'", "GRANT SELECT, INSERT, UPDATE, CREATE, ALTER ON "+name+".* TO "+name+"@'%'")
@@ -207,8 +207,8 @@ func TestMigrateHidden(t *testing.T) {
 	})
 }
 
-// TestGuard: the message has room for the longest names, with any letters.
-func TestGuard(t *testing.T) {
+// TestGuardMessageHasRoomForNames: the message has room for the longest names, with any letters.
+func TestGuardMessageHasRoomForNames(t *testing.T) {
 	runOnServers(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		for _, table := range []string{strings.Repeat("订", 40), strings.Repeat("t", 64), `of-%s`} {
 			db := open(t, dsn, "CREATE TABLE "+quote.Name(table)+" (id BIGINT AUTO_INCREMENT PRIMARY KEY)")
@@ -222,9 +222,9 @@ func TestGuard(t *testing.T) {
 	})
 }
 
-// TestMigrateGuardNotSeen: a guard that the user cannot see is not assumed to be absent, and another table's
+// TestMigrateSuspectsHiddenGuards: a guard that the user cannot see is not assumed to be absent, and another table's
 // guard is not taken for the table's.
-func TestMigrateGuardNotSeen(t *testing.T) {
+func TestMigrateSuspectsHiddenGuards(t *testing.T) {
 	runOnServers(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		name := databaseName(dsn)
 		db := open(t, dsn, "CREATE TABLE orders (id BIGINT AUTO_INCREMENT PRIMARY KEY)", "CREATE USER "+name+"@'%' IDENTIFIED BY 'Secret-9.word'", "GRANT SELECT, INSERT, UPDATE, CREATE, ALTER ON "+name+".* TO "+name+"@'%'")
@@ -249,8 +249,8 @@ func TestMigrateGuardNotSeen(t *testing.T) {
 	})
 }
 
-// TestGuardByHand: a guard is recognized in any spelling.
-func TestGuardByHand(t *testing.T) {
+// TestGuardByHandIsRecognized: a guard is recognized in any spelling.
+func TestGuardByHandIsRecognized(t *testing.T) {
 	runOnServers(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		db := open(t, dsn+"?sql_mode='ANSI_QUOTES'", "CREATE TABLE orders (id BIGINT PRIMARY KEY)", "CREATE TABLE `of-a` (id BIGINT PRIMARY KEY)")
 		for on, table := range map[string]string{
@@ -266,9 +266,9 @@ func TestGuardByHand(t *testing.T) {
 	})
 }
 
-// TestGuardPrice: on servers with the bug MDEV-36026 a plan shows the effects of the trigger, in the driver's
+// TestPlanShowsEffectsOfGuard: on servers with the bug MDEV-36026 a plan shows the effects of the trigger, in the driver's
 // words.
-func TestGuardPrice(t *testing.T) {
+func TestPlanShowsEffectsOfGuard(t *testing.T) {
 	runOnServers(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		db := open(t, dsn, "CREATE TABLE orders (id BIGINT AUTO_INCREMENT PRIMARY KEY)", "CREATE TABLE source (n INT)")
 		bug := hasSelectedKeysBug(t, db)

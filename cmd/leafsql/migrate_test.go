@@ -96,9 +96,9 @@ func openLeaf(t *testing.T, dsn string) *sql.DB {
 	return db
 }
 
-// TestMigrateUnderLoad moves two shards from AUTO_INCREMENT to leaf_alloc, back, and there again while writers
+// TestMigrateLosesNoRowUnderLoad moves two shards from AUTO_INCREMENT to leaf_alloc, back, and there again while writers
 // write: no inserted row is lost, no id of leaf_alloc is on two shards, and the guard's error is the only one.
-func TestMigrateUnderLoad(t *testing.T) {
+func TestMigrateLosesNoRowUnderLoad(t *testing.T) {
 	runOnServers(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		second := target.Database(t)
 		const table = "CREATE TABLE orders (id INT UNSIGNED AUTO_INCREMENT PRIMARY KEY COMMENT 'it''s', n INT)"
@@ -169,9 +169,9 @@ func TestMigrateUnderLoad(t *testing.T) {
 	})
 }
 
-// TestMigrateGoesOn: a migration that was interrupted before any of its statements resumes at that point, and
+// TestMigrateResumes: a migration that was interrupted before any of its statements resumes at that point, and
 // an interrupted switch does not affect writers.
-func TestMigrateGoesOn(t *testing.T) {
+func TestMigrateResumes(t *testing.T) {
 	runOnServers(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		second := target.Database(t)
 		const table = "CREATE TABLE orders (id INT AUTO_INCREMENT PRIMARY KEY, n INT)"
@@ -230,8 +230,8 @@ func TestMigrateGoesOn(t *testing.T) {
 	})
 }
 
-// TestMigrateFromJavaLeaf: Java Leaf and mysql-leaf use the same row.
-func TestMigrateFromJavaLeaf(t *testing.T) {
+// TestMigrateKeepsJavaLeafsRow: Java Leaf and mysql-leaf use the same row.
+func TestMigrateKeepsJavaLeafsRow(t *testing.T) {
 	runOnServers(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		db := open(t, dsn, allocTable, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('shop-order', 1, 10)", "CREATE TABLE orders (id BIGINT PRIMARY KEY, n INT)")
 		java := &leaftest.Segments{DB: db}
@@ -263,9 +263,9 @@ func TestMigrateFromJavaLeaf(t *testing.T) {
 	})
 }
 
-// TestMigrateWaits: a switch waits for a transaction that has taken an AUTO_INCREMENT number and is not
+// TestMigrateWaitsForTransactions: a switch waits for a transaction that has taken an AUTO_INCREMENT number and is not
 // committed yet.
-func TestMigrateWaits(t *testing.T) {
+func TestMigrateWaitsForTransactions(t *testing.T) {
 	runOnServers(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		db := open(t, dsn, "CREATE TABLE orders (id BIGINT AUTO_INCREMENT PRIMARY KEY, n INT)")
 		goOn := startWaitingSwitch(t, db, dsn, "INSERT INTO orders (n) VALUES (1), (1), (1)")
@@ -276,8 +276,8 @@ func TestMigrateWaits(t *testing.T) {
 	})
 }
 
-// TestMigrateParent: rows of other tables that refer to the key do not prevent a migration.
-func TestMigrateParent(t *testing.T) {
+// TestMigrateAllowsReferencedKeys: rows of other tables that refer to the key do not prevent a migration.
+func TestMigrateAllowsReferencedKeys(t *testing.T) {
 	runOnServers(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		target.SkipUnless(t, "taking AUTO_INCREMENT off a column that a foreign key uses", 100300, 0)
 		db := open(t, dsn, "CREATE TABLE orders (id BIGINT AUTO_INCREMENT PRIMARY KEY, n INT)", "INSERT INTO orders (n) VALUES (1)",
@@ -321,8 +321,8 @@ func TestMigrateRefuses(t *testing.T) {
 	}
 }
 
-// TestMigrateBackGoesOn: a -back that was interrupted between two tables resumes.
-func TestMigrateBackGoesOn(t *testing.T) {
+// TestMigrateBackResumes: a -back that was interrupted between two tables resumes.
+func TestMigrateBackResumes(t *testing.T) {
 	dsn := mysqltest.Database(t)
 	db := open(t, dsn, "CREATE TABLE orders (id BIGINT PRIMARY KEY AUTO_INCREMENT)", "CREATE TABLE users (id BIGINT PRIMARY KEY AUTO_INCREMENT)")
 	mustRun(t, exitOK, "migrate", "-dsn", dsn, "-do", "switch", "orders", "users")
@@ -335,8 +335,8 @@ func TestMigrateBackGoesOn(t *testing.T) {
 	}
 }
 
-// TestMigrateHalf: a plan names the shards on which the next step was done before it was interrupted.
-func TestMigrateHalf(t *testing.T) {
+// TestPlanNamesShardsOfInterruptedStep: a plan names the shards on which the next step was done before it was interrupted.
+func TestPlanNamesShardsOfInterruptedStep(t *testing.T) {
 	dsn, second := mysqltest.Database(t), mysqltest.Database(t)
 	const table = "CREATE TABLE orders (id INT AUTO_INCREMENT PRIMARY KEY)"
 	open(t, dsn, table)
@@ -358,9 +358,9 @@ func TestMigrateHalf(t *testing.T) {
 	mustRun(t, exitOK, append(both, "orders")...)
 }
 
-// TestMigrateWayBack: if the migration of one table is complete, -back continues with the other tables and
+// TestMigrateBackShowsFinishedTables: if the migration of one table is complete, -back continues with the other tables and
 // shows every statement of the way back for it.
-func TestMigrateWayBack(t *testing.T) {
+func TestMigrateBackShowsFinishedTables(t *testing.T) {
 	dsn, second := mysqltest.Database(t), mysqltest.Database(t)
 	for _, on := range []string{dsn, second} {
 		open(t, on, "CREATE TABLE a (id BIGINT AUTO_INCREMENT PRIMARY KEY)", "CREATE TABLE b (id BIGINT AUTO_INCREMENT PRIMARY KEY)", "CREATE TABLE c (id BIGINT AUTO_INCREMENT PRIMARY KEY)")

@@ -9,8 +9,8 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestColumnsWithAlias: the commands read their tables even with go-sql-driver's columnsWithAlias=true.
-func TestColumnsWithAlias(t *testing.T) {
+// TestCommandsReadTablesWithColumnsWithAlias: the commands read their tables even with go-sql-driver's columnsWithAlias=true.
+func TestCommandsReadTablesWithColumnsWithAlias(t *testing.T) {
 	runOnServers(t, func(t *testing.T, _ mysqltest.Target, dsn string) {
 		db := open(t, dsn, "CREATE TABLE orders (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)", "INSERT INTO orders VALUES (7, 1)")
 		leaf := dsn + "?columnsWithAlias=true&leafTables=orders"
@@ -30,9 +30,9 @@ func TestColumnsWithAlias(t *testing.T) {
 	})
 }
 
-// TestDatabaseWithDots: the commands work in a database that is named after a domain, and do not change the
+// TestCommandsWorkInDatabaseWithDots: the commands work in a database that is named after a domain, and do not change the
 // database with the name up to the first dot.
-func TestDatabaseWithDots(t *testing.T) {
+func TestCommandsWorkInDatabaseWithDots(t *testing.T) {
 	runOnServers(t, func(t *testing.T, _ mysqltest.Target, other string) {
 		name := databaseName(other) + ".example.org"
 		root := open(t, other, "CREATE DATABASE `"+name+"`")

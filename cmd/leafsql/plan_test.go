@@ -11,8 +11,8 @@ import (
 	"github.com/leafsql/leafsql/internal/inspect"
 )
 
-// TestPlanSelects: a plan shows once for each release with the bug MDEV-36026 the effects of the trigger there.
-func TestPlanSelects(t *testing.T) {
+// TestPlanShowsEffectsOncePerRelease: a plan shows once for each release with the bug MDEV-36026 the effects of the trigger there.
+func TestPlanShowsEffectsOncePerRelease(t *testing.T) {
 	var tag survey.Tag
 	for _, version := range []int{110405, 110405, 110406, 101111} {
 		tag.Tables = append(tag.Tables, &survey.Table{Shard: &survey.Shard{Inspection: &inspect.Inspection{MariaDB: true, Version: version}}})

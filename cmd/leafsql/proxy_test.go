@@ -108,9 +108,9 @@ func getPage(t *testing.T, address string) (status int, body string) {
 	return res.StatusCode, string(text)
 }
 
-// TestProxy: the process fills INSERTs of clients on TCP and on a unix socket, and reports its statistics. On
+// TestProxyFillsAndEndsCleanly: the process fills INSERTs of clients on TCP and on a unix socket, and reports its statistics. On
 // SIGTERM it ends cleanly: idle clients are disconnected, and a transaction can be finished.
-func TestProxy(t *testing.T) {
+func TestProxyFillsAndEndsCleanly(t *testing.T) {
 	runOnServers(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		direct := open(t, dsn, allocTable, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 1000, 100)",
 			"CREATE TABLE orders (id BIGINT PRIMARY KEY, name VARCHAR(20))")
@@ -160,9 +160,9 @@ func TestProxy(t *testing.T) {
 	})
 }
 
-// TestProxyStarts: if leafsql's account may not read the required tables, the process reports that and ends; it
+// TestProxyReportsMissingRightsAtStart: if leafsql's account may not read the required tables, the process reports that and ends; it
 // waits for a server that is unreachable.
-func TestProxyStarts(t *testing.T) {
+func TestProxyReportsMissingRightsAtStart(t *testing.T) {
 	dsn := mysqltest.Database(t)
 	db := open(t, dsn, "CREATE USER IF NOT EXISTS proxy_start IDENTIFIED BY 's3cret'")
 	t.Cleanup(func() { db.Exec("DROP USER proxy_start") })
@@ -239,9 +239,9 @@ func TestProxyStarts(t *testing.T) {
 	p.end(t)
 }
 
-// TestProxyGuard: if clients break off their logins, leafsql's account logs in at the clients' server. Here it
+// TestProxyLogsInAfterBrokenLogins: if clients break off their logins, leafsql's account logs in at the clients' server. Here it
 // may only log in at the DSN's address, so the log shows the server that was used.
-func TestProxyGuard(t *testing.T) {
+func TestProxyLogsInAfterBrokenLogins(t *testing.T) {
 	runOnServers(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		db := open(t, dsn, allocTable, "CREATE USER IF NOT EXISTS proxy_guard@localhost IDENTIFIED BY 's3cret'")
 		t.Cleanup(func() { db.Exec("DROP USER proxy_guard@localhost") })
@@ -276,9 +276,9 @@ func TestProxyGuard(t *testing.T) {
 	})
 }
 
-// TestProxyBehindSocket: with MySQL's unix socket, clients without TLS could not log in, so the proxy does not
+// TestProxyBehindSocketNeedsCertificate: with MySQL's unix socket, clients without TLS could not log in, so the proxy does not
 // start without a certificate. MariaDB accepts such clients.
-func TestProxyBehindSocket(t *testing.T) {
+func TestProxyBehindSocketNeedsCertificate(t *testing.T) {
 	runOnServers(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		db := open(t, dsn, allocTable)
 		var socket string
@@ -300,9 +300,9 @@ func TestProxyBehindSocket(t *testing.T) {
 	})
 }
 
-// TestProxyProtocol: the flags determine which connections begin with a PROXY header: the clients' and those to
+// TestProxyProtocolFlagsDecideHeaders: the flags determine which connections begin with a PROXY header: the clients' and those to
 // the server.
-func TestProxyProtocol(t *testing.T) {
+func TestProxyProtocolFlagsDecideHeaders(t *testing.T) {
 	dsn := mysqltest.TargetOf(t, mysqltest.MariaDB).Database(t)
 	open(t, dsn, allocTable)
 	answer := func(to, send string) string {

@@ -15,9 +15,9 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestInitRegistry: the wait for worker ids starts with init. There is no wait if the registry is declared new,
+// TestInitStartsTheWaitOfARegistry: the wait for worker ids starts with init. There is no wait if the registry is declared new,
 // which only works once.
-func TestInitRegistry(t *testing.T) {
+func TestInitStartsTheWaitOfARegistry(t *testing.T) {
 	runOnServers(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		db := open(t, dsn, "CREATE TABLE events (id BIGINT PRIMARY KEY)")
 		leaf := dsn + "?leafTables=events::snowflake"
@@ -113,9 +113,9 @@ func TestInitRegistry(t *testing.T) {
 	})
 }
 
-// TestInitRegistryElsewhere: for leafsql serve, which needs no tables, the documents are written to any source
+// TestInitWritesToAnySource: for leafsql serve, which needs no tables, the documents are written to any source
 // of leafWorker, but not if only segments are served.
-func TestInitRegistryElsewhere(t *testing.T) {
+func TestInitWritesToAnySource(t *testing.T) {
 	s := redistest.Start(t, redistest.Config{})
 	target := mysqltest.Targets(t)[0]
 	dsn := target.Database(t)

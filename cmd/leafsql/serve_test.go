@@ -36,8 +36,8 @@ func leafsqlCommand(t *testing.T, args ...string) *osexec.Cmd {
 	return cmd
 }
 
-// TestServe: the process serves with Java Leaf's settings, and ends cleanly after a signal.
-func TestServe(t *testing.T) {
+// TestServeEndsCleanly: the process serves with Java Leaf's settings, and ends cleanly after a signal.
+func TestServeEndsCleanly(t *testing.T) {
 	dsn := mysqltest.Database(t)
 	db, err := sql.Open("mysql", dsn)
 	if err != nil {
@@ -95,8 +95,8 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// TestExitCodes: help exits with 0, and an impossible request with 2.
-func TestExitCodes(t *testing.T) {
+// TestExitCodesDistinguishHelpAndMistakes: help exits with 0, and an impossible request with 2.
+func TestExitCodesDistinguishHelpAndMistakes(t *testing.T) {
 	for args, want := range map[string]int{"serve -h": 0, "": 2, "nosuch": 2, "serve -nosuch": 2, "serve": 2, "serve -dsn x": 2, "serve -log-format xml": 2, "serve -dsn app@tcp(h:1)/db -listen 256.0.0.1:1": 2} {
 		cmd := leafsqlCommand(t, strings.Fields(args)...)
 		out, _ := cmd.CombinedOutput()
@@ -106,9 +106,9 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-// TestLogsJSON: with -log-format json each line is an object with a time, a level and a text, including the
+// TestJSONLogsAreObjects: with -log-format json each line is an object with a time, a level and a text, including the
 // last line of a process that failed.
-func TestLogsJSON(t *testing.T) {
+func TestJSONLogsAreObjects(t *testing.T) {
 	for _, c := range []struct {
 		command, listens, listen, last string
 		code                           int
@@ -148,9 +148,9 @@ func TestLogsJSON(t *testing.T) {
 	}
 }
 
-// TestServeWithFewFiles: if the process may open fewer files than -max-connections needs, a client with idle
+// TestServeLowersLimitWithFewFiles: if the process may open fewer files than -max-connections needs, a client with idle
 // connections still does not lock out others, and the log shows the lower limit.
-func TestServeWithFewFiles(t *testing.T) {
+func TestServeLowersLimitWithFewFiles(t *testing.T) {
 	cmd := osexec.CommandContext(t.Context(), "sh", "-c", `ulimit -n 512; exec "$0" serve -dsn "app@tcp(127.0.0.1:1)/away" -listen 127.0.0.1:0`, os.Args[0])
 	cmd.Env = append(os.Environ(), "LEAFSQL_TEST_MAIN=1")
 	log, err := cmd.StderrPipe()

@@ -18,7 +18,7 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-func TestDecode(t *testing.T) {
+func TestDecodePrintsTheParts(t *testing.T) {
 	// An id from Twitter's documentation.
 	out := mustRun(t, exitOK, "decode", "1541815603606036480")
 	if !strings.Contains(out, "2022-06-28T16:07:40.105Z  378     0") {
@@ -53,7 +53,7 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-func TestVersion(t *testing.T) {
+func TestVersionIsPrinted(t *testing.T) {
 	out := mustRun(t, exitOK, "version")
 	if !strings.HasPrefix(out, "leafsql "+version.Current()+", go1.") || strings.Count(out, "\n") != 1 {
 		t.Error(out)
@@ -68,8 +68,8 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// TestTags: a watch shows the rows that move, and ends without an error when it is interrupted.
-func TestTags(t *testing.T) {
+// TestTagsWatchShowsMovingRows: a watch shows the rows that move, and ends without an error when it is interrupted.
+func TestTagsWatchShowsMovingRows(t *testing.T) {
 	dsn := mysqltest.Database(t)
 	db := open(t, dsn, "CREATE TABLE leaf_alloc (biz_tag VARCHAR(128) PRIMARY KEY, max_id BIGINT, step INT)", "INSERT INTO leaf_alloc VALUES ('orders', 12001, 1000), ('users', 5, 10)")
 	if out := mustRun(t, exitOK, "tags", "-dsn", dsn); !strings.Contains(out, "orders  12,001   1,000  -") {
@@ -102,8 +102,8 @@ func TestTags(t *testing.T) {
 	}
 }
 
-// TestBench: a bench removes its tables, and uses no tag.
-func TestBench(t *testing.T) {
+// TestBenchRemovesItsTables: a bench removes its tables, and uses no tag.
+func TestBenchRemovesItsTables(t *testing.T) {
 	runOnServers(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		db := open(t, dsn, allocTable, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 1, 10)")
 		figures := runJSON[[]benchResult](t, exitOK, "bench", "-for", "50ms", "-clients", "2", "-dsn", dsn)
@@ -131,8 +131,8 @@ type fullDisk struct{}
 
 func (fullDisk) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
 
-// TestOutputIsLost: the exit code of a report that could not be written is not 0 or 1.
-func TestOutputIsLost(t *testing.T) {
+// TestLostOutputIsAnError: the exit code of a report that could not be written is not 0 or 1.
+func TestLostOutputIsAnError(t *testing.T) {
 	dsn := mysqltest.Database(t)
 	open(t, dsn, allocTable)
 	for _, args := range []string{"check", "check -json", "tags", "init -json", "decode 4096", "help"} {
@@ -151,16 +151,16 @@ func TestOutputIsLost(t *testing.T) {
 	}
 }
 
-// TestNoSuchStep: a mistyped step is answered with the list of steps, and not with the next step.
-func TestNoSuchStep(t *testing.T) {
+// TestMistypedStepListsSteps: a mistyped step is answered with the list of steps, and not with the next step.
+func TestMistypedStepListsSteps(t *testing.T) {
 	status, _, errs := runLeafsql(t.Context(), "migrate", "orders", "-dsn", "app@tcp(127.0.0.1:1)/shop", "-do", "swich")
 	if status != exitFailure || !strings.Contains(errs, `unknown step "swich"; the steps are widen, switch, drop and unguard`) {
 		t.Error(status, errs)
 	}
 }
 
-// TestSameShardTwice: a database under two names is refused, since it would be counted and changed twice.
-func TestSameShardTwice(t *testing.T) {
+// TestSameShardTwiceIsRefused: a database under two names is refused, since it would be counted and changed twice.
+func TestSameShardTwiceIsRefused(t *testing.T) {
 	dsn := mysqltest.Database(t)
 	for _, args := range []string{"check", "init", "tags", "migrate -do switch"} {
 		words := append(strings.Fields(args), "-dsn", dsn, "-shard", dsn+"?leafTables=none")

@@ -14,8 +14,8 @@ import (
 
 // The tests of this file need TiDB, and are run by make versions SERVERS=tidb.
 
-// TestTiDBCheck: an AUTO_RANDOM key is an error, and AUTO_INCREMENT, which cannot be put back, is left on the column.
-func TestTiDBCheck(t *testing.T) {
+// TestTiDBCheckReportsAutoRandom: an AUTO_RANDOM key is an error, and AUTO_INCREMENT, which cannot be put back, is left on the column.
+func TestTiDBCheckReportsAutoRandom(t *testing.T) {
 	dsn := mysqltest.Database(t)
 	open(t, dsn, allocTable, "CREATE TABLE r (id BIGINT AUTO_RANDOM PRIMARY KEY, a INT)", "CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)",
 		"INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('r', 100, 1000), ('t', 100, 1000)")
@@ -28,9 +28,9 @@ func TestTiDBCheck(t *testing.T) {
 	}
 }
 
-// TestTiDBMigrate: migrate names the reason why it cannot run, and its hint works: init adds a row above the keys and the numbers of
+// TestTiDBMigrateIsRefused: migrate names the reason why it cannot run, and its hint works: init adds a row above the keys and the numbers of
 // AUTO_INCREMENT, and the table with AUTO_INCREMENT is filled.
-func TestTiDBMigrate(t *testing.T) {
+func TestTiDBMigrateIsRefused(t *testing.T) {
 	dsn := mysqltest.Database(t)
 	db := open(t, dsn, "CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)", "INSERT INTO t (a) VALUES (1), (2)", "DELETE FROM t WHERE a = 2")
 	for _, args := range [][]string{{"t"}, {"-do", "switch", "t"}, {"-back", "t"}} {

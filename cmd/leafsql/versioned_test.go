@@ -10,9 +10,9 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestVersionedTables: check, init and migrate work with tables WITH SYSTEM VERSIONING, and do not change their
+// TestCommandsKeepHistoryOfVersionedTables: check, init and migrate work with tables WITH SYSTEM VERSIONING, and do not change their
 // history.
-func TestVersionedTables(t *testing.T) {
+func TestCommandsKeepHistoryOfVersionedTables(t *testing.T) {
 	target := mysqltest.TargetOf(t, mysqltest.MariaDB)
 	target.SkipUnless(t, "tables with a history", 100304, 0)
 	dsn := target.Database(t)

@@ -18,8 +18,8 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestWorkers: the holder of a worker id is shown until it releases the id.
-func TestWorkers(t *testing.T) {
+// TestWorkersShowsHolder: the holder of a worker id is shown until it releases the id.
+func TestWorkersShowsHolder(t *testing.T) {
 	s := redistest.Start(t, redistest.Config{})
 	source := "redis(" + s.Addr + ")"
 	open, err := worker.Lookup(source, nil)
@@ -58,9 +58,9 @@ func TestWorkers(t *testing.T) {
 	}
 }
 
-// TestDefaultWorkers: leaf_worker, the default source of worker ids, is handled like leaf_alloc: check reports
+// TestLeafWorkerIsHandledLikeLeafAlloc: leaf_worker, the default source of worker ids, is handled like leaf_alloc: check reports
 // it missing, init creates it, workers reads it, and the SQL of a finding fixes it.
-func TestDefaultWorkers(t *testing.T) {
+func TestLeafWorkerIsHandledLikeLeafAlloc(t *testing.T) {
 	runOnServers(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		db := open(t, dsn, "CREATE TABLE events (id BIGINT PRIMARY KEY, a INT)")
 		leaf := dsn + "?leafTables=events:id:snowflake"
@@ -117,9 +117,9 @@ func TestDefaultWorkers(t *testing.T) {
 	})
 }
 
-// TestDefaultWorkersRights: missing rights on leaf_worker are found, whether the table exists or not, and the
+// TestCheckFindsMissingRightsOnLeafWorker: missing rights on leaf_worker are found, whether the table exists or not, and the
 // SQL of the finding grants them.
-func TestDefaultWorkersRights(t *testing.T) {
+func TestCheckFindsMissingRightsOnLeafWorker(t *testing.T) {
 	runOnServers(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		name := databaseName(dsn)
 		db := open(t, dsn, "CREATE TABLE events (id BIGINT PRIMARY KEY, a INT)",

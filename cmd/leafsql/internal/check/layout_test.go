@@ -6,9 +6,9 @@ import (
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
 )
 
-// TestForgetfulNodes: a node of a cluster gets lost writes back from the others; a node without a provider is
+// TestNodesOfAClusterAreNoFinding: a node of a cluster gets lost writes back from the others; a node without a provider is
 // in no cluster.
-func TestForgetfulNodes(t *testing.T) {
+func TestNodesOfAClusterAreNoFinding(t *testing.T) {
 	for want, global := range map[int]map[string]string{
 		0: {"wsrep_on": "ON", "wsrep_provider": "/usr/lib/galera/libgalera_smm.so"},
 		1: {"wsrep_on": "OFF", "wsrep_provider": "/usr/lib/galera/libgalera_smm.so"},

@@ -7,8 +7,8 @@ import (
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
 )
 
-// TestRedirect: a redirect_url of MariaDB, which not all servers have, is a finding.
-func TestRedirect(t *testing.T) {
+// TestRedirectURLIsAFinding: a redirect_url of MariaDB, which not all servers have, is a finding.
+func TestRedirectURLIsAFinding(t *testing.T) {
 	for url, want := range map[string]int{"": 0, "mysql://10.0.0.9:3306": 1} {
 		c := new(checker)
 		c.checkRedirect(&databases.Server{Global: map[string]string{"redirect_url": url}})

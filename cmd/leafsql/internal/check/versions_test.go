@@ -8,7 +8,7 @@ import (
 	"github.com/leafsql/leafsql/internal/inspect"
 )
 
-func TestOldServer(t *testing.T) {
+func TestOldServerIsAFinding(t *testing.T) {
 	of := func(t inspect.Table) []*survey.Table {
 		t.Database, t.Table = "shop", "orders"
 		return []*survey.Table{{Table: t}}

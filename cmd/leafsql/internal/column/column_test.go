@@ -12,8 +12,8 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestAlter: only the requested attributes change, on both servers.
-func TestAlter(t *testing.T) {
+// TestAlterChangesOnlyRequestedAttributes: only the requested attributes change, on both servers.
+func TestAlterChangesOnlyRequestedAttributes(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		t.Run(target.Name, func(t *testing.T) {
 			db, err := sql.Open("mysql", target.Database(t))
@@ -83,7 +83,7 @@ func showCreate(t *testing.T, db *sql.DB) string {
 	return create
 }
 
-func TestNoSuchColumn(t *testing.T) {
+func TestNoSuchColumnIsAnError(t *testing.T) {
 	if _, err := column.FromCreateTable("CREATE TABLE `t` (\n  `a` int\n)", "id"); err == nil {
 		t.Error("no error")
 	}

@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// TestConnections: too few open files are a warning if a number of connections was requested, but not if the
+// TestTooFewOpenFilesAreAWarning: too few open files are a warning if a number of connections was requested, but not if the
 // default is lowered.
-func TestConnections(t *testing.T) {
+func TestTooFewOpenFilesAreAWarning(t *testing.T) {
 	for _, c := range []struct {
 		usual int
 		want  string

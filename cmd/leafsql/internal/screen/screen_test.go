@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestTable(t *testing.T) {
+func TestTableAlignsColumns(t *testing.T) {
 	var out bytes.Buffer
 	(&Screen{Out: &out}).Table([]string{"TAG", "NEXT"}, [][]string{{"or\tde\x1brs", FormatCount(12001)}, {"a", FormatCount(-123456)}})
 	want := "TAG       NEXT\n" +

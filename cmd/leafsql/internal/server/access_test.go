@@ -17,8 +17,8 @@ import (
 
 const unreachableDSN = "app:s3cret@tcp(127.0.0.1:1)/away"
 
-// TestToken: all paths except those that balancers probe require the token.
-func TestToken(t *testing.T) {
+// TestPathsRequireTheToken: all paths except those that balancers probe require the token.
+func TestPathsRequireTheToken(t *testing.T) {
 	_, server := startServer(t, Config{DSN: unreachableDSN, Token: "t0ken"})
 	for _, path := range []string{"/", "/metrics", "/cache", "/db", "/decodeSnowflakeId", "/api/segment/get/x", "/api/snowflake/get/x", "/nosuch"} {
 		for _, header := range []string{"", "Bearer ", "Bearer wrong", "bearer wrong", "Basic eDp3cm9uZw==", "t0ken", "Bearert0ken", "Other t0ken", "Bearer T0KEN"} {
@@ -37,8 +37,8 @@ func TestToken(t *testing.T) {
 	get(t, server+"/healthz").wantBody(t, "ok\n")
 }
 
-// TestTLS: the server offers HTTP/2 over TLS, and answers nothing in plain text.
-func TestTLS(t *testing.T) {
+// TestTLSOffersHTTP2: the server offers HTTP/2 over TLS, and answers nothing in plain text.
+func TestTLSOffersHTTP2(t *testing.T) {
 	cert, certFile, keyFile := selfsigned.Files(t)
 	_, server, _ := runServer(t, Config{DSN: unreachableDSN, TLSCert: certFile, TLSKey: keyFile})
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: cert.Client(), ForceAttemptHTTP2: true}}
@@ -56,8 +56,8 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// TestIdleConnectionsHTTP2: a connection of HTTP/2 is also closed after its answer if connections are scarce.
-func TestIdleConnectionsHTTP2(t *testing.T) {
+// TestIdleHTTP2ConnectionsAreClosed: a connection of HTTP/2 is also closed after its answer if connections are scarce.
+func TestIdleHTTP2ConnectionsAreClosed(t *testing.T) {
 	cert, certFile, keyFile := selfsigned.Files(t)
 	_, server, _ := runServer(t, Config{DSN: unreachableDSN, TLSCert: certFile, TLSKey: keyFile, MaxConnections: 1})
 	for range 3 {
@@ -74,9 +74,9 @@ func TestIdleConnectionsHTTP2(t *testing.T) {
 	}
 }
 
-// TestWarnOpen: an address that others can use without a token is logged, and the log contains no token and no
+// TestOpenAddressIsLogged: an address that others can use without a token is logged, and the log contains no token and no
 // password of the database.
-func TestWarnOpen(t *testing.T) {
+func TestOpenAddressIsLogged(t *testing.T) {
 	for address, warned := range map[string]bool{"127.0.0.1:1": false, "[::1]:1": false, "0.0.0.0:1": true, "[::]:1": true, "10.0.0.1:1": true} {
 		var log bytes.Buffer
 		s, _ := startServer(t, Config{DSN: unreachableDSN, Token: "t0ken", Logger: slog.New(slog.NewTextHandler(&log, nil))})
@@ -87,8 +87,8 @@ func TestWarnOpen(t *testing.T) {
 	}
 }
 
-// TestLimits: a request above a limit is refused or has to wait.
-func TestLimits(t *testing.T) {
+// TestRequestsAboveLimitsAreRefusedOrWait: a request above a limit is refused or has to wait.
+func TestRequestsAboveLimitsAreRefusedOrWait(t *testing.T) {
 	s, server := startServer(t, Config{DSN: unreachableDSN, MaxRequests: 8})
 	s.requests.Add(8)
 	get(t, server+"/decodeSnowflakeId?snowflakeId=1").wantProblem(t, 503, "busy")
@@ -141,9 +141,9 @@ func healthz(c net.Conn) string {
 	return string(text[:n])
 }
 
-// TestIdleConnections: a client that leaves thousands of connections idle does not lock out others. The log and
+// TestIdleConnectionsLockOutNobody: a client that leaves thousands of connections idle does not lock out others. The log and
 // the metrics show it, even if the connections send no request.
-func TestIdleConnections(t *testing.T) {
+func TestIdleConnectionsLockOutNobody(t *testing.T) {
 	const limit = 3000
 	var log logBuffer
 	s, server, stop := runServer(t, Config{DSN: unreachableDSN, MaxConnections: limit, Logger: slog.New(slog.NewTextHandler(&log, nil))})

@@ -14,8 +14,8 @@ import (
 	"github.com/leafsql/leafsql/testutil/idcheck"
 )
 
-// TestSegment: the server answers requests of Java Leaf's clients, and requests for blocks.
-func TestSegment(t *testing.T) {
+// TestServerAnswersSegmentRequests: the server answers requests of Java Leaf's clients, and requests for blocks.
+func TestServerAnswersSegmentRequests(t *testing.T) {
 	db, dsn := createDatabase(t, 100, "orders", "订单/a b")
 	addTag(t, db, "from zero", 0, 10)
 	_, server := startServer(t, Config{DSN: dsn})
@@ -32,7 +32,7 @@ func TestSegment(t *testing.T) {
 	get(t, server+"/api/segment/get/from%20zero").wantBody(t, "1")
 }
 
-func TestSnowflake(t *testing.T) {
+func TestServerAnswersSnowflakeRequests(t *testing.T) {
 	_, dsn := createDatabase(t, 100)
 	_, server := startServer(t, Config{DSN: dsn + "?leafWorker=static(7)&leafNewRegistry=true&leafSnowflake=41-5%2B5-12"})
 	last := int64(0)
@@ -53,8 +53,8 @@ func TestSnowflake(t *testing.T) {
 	}
 }
 
-// TestProblems: a bad request, and one that cannot be answered, gets a problem and never a number.
-func TestProblems(t *testing.T) {
+// TestBadRequestsGetProblems: a bad request, and one that cannot be answered, gets a problem and never a number.
+func TestBadRequestsGetProblems(t *testing.T) {
 	db, dsn := createDatabase(t, 100, "orders")
 	addTag(t, db, "bad step", 1, 0)
 	exec(t, db, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('used up', 9223372036854775800, 100)")
@@ -118,8 +118,8 @@ func TestProblems(t *testing.T) {
 	get(t, none+"/api/segment/get/orders").wantProblem(t, 404, "disabled")
 }
 
-// TestNewTag: a tag is found by the first request after it was added, even if it was requested just before.
-func TestNewTag(t *testing.T) {
+// TestNewTagIsFound: a tag is found by the first request after it was added, even if it was requested just before.
+func TestNewTagIsFound(t *testing.T) {
 	db, dsn := createDatabase(t, 100)
 	_, server := startServer(t, Config{DSN: dsn})
 	for i := range 20 {
@@ -141,8 +141,8 @@ func TestNewTag(t *testing.T) {
 	get(t, server+"/api/segment/get/t0").wantProblem(t, 500, "row")
 }
 
-// TestColdTag: 64 concurrent clients of a tag with a far too small step get no error and no id twice.
-func TestColdTag(t *testing.T) {
+// TestColdTagServesConcurrentClients: 64 concurrent clients of a tag with a far too small step get no error and no id twice.
+func TestColdTagServesConcurrentClients(t *testing.T) {
 	_, dsn := createDatabase(t, 10, "orders")
 	_, server := startServer(t, Config{DSN: dsn})
 	var ids idcheck.Collector
@@ -167,9 +167,9 @@ func TestColdTag(t *testing.T) {
 	}
 }
 
-// TestRowGoesBack: ids are not issued twice after somebody lowered the row. The row moves up again, or is
+// TestLoweredRowIssuesNoIDTwice: ids are not issued twice after somebody lowered the row. The row moves up again, or is
 // refused if marks are disabled for it.
-func TestRowGoesBack(t *testing.T) {
+func TestLoweredRowIssuesNoIDTwice(t *testing.T) {
 	db, dsn := createDatabase(t, 10, "orders")
 	_, server := startServer(t, Config{DSN: dsn})
 	var seen []string

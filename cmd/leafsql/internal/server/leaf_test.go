@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestDecode: the answers, and the member of errors, are those of Java Leaf.
-func TestDecode(t *testing.T) {
+// TestDecodeAnswersLikeJavaLeaf: the answers, and the member of errors, are those of Java Leaf.
+func TestDecodeAnswersLikeJavaLeaf(t *testing.T) {
 	_, server := startServer(t, Config{DSN: "app@tcp(127.0.0.1:1)/away"}) // decoding needs no database
 	at := time.UnixMilli(1288834974657 + 123456)
 	a := get(t, server+fmt.Sprintf("/decodeSnowflakeId?snowflakeId=%d", 123456<<22|1023<<12|4095))
@@ -27,8 +27,8 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// TestLists: the server shows Java Leaf's two tables.
-func TestLists(t *testing.T) {
+// TestListsShowJavaLeafsTables: the server shows Java Leaf's two tables.
+func TestListsShowJavaLeafsTables(t *testing.T) {
 	db, dsn := createDatabase(t, 2000, "orders", "<b>&")
 	s, server := startServer(t, Config{DSN: dsn})
 	for range 30 {

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-var malformed = flag.Int("malformed", 10_000, "how many requests TestMalformed sends")
+var malformed = flag.Int("malformed", 10_000, "how many requests TestMalformedRequestsLeakNothing sends")
 
 // faultyRequests are functions that make requests with one fault each.
 var faultyRequests = []func(*rand.Rand) string{
@@ -94,9 +94,9 @@ func randomWord(r *rand.Rand) string {
 	return string(text)
 }
 
-// TestMalformed: no request makes the server fail or leak resources. It answers 503 to too many concurrent
+// TestMalformedRequestsLeakNothing: no request makes the server fail or leak resources. It answers 503 to too many concurrent
 // requests for unknown tags.
-func TestMalformed(t *testing.T) {
+func TestMalformedRequestsLeakNothing(t *testing.T) {
 	_, dsn := createDatabase(t, 1000, "orders")
 	_, server, _ := runServer(t, Config{DSN: dsn})
 	get(t, server+"/api/segment/get/orders").wantBody(t, "1000")

@@ -29,9 +29,9 @@ var outages = map[string]struct{ begin, end func(*netfault.Proxy) error }{
 	"silent": {func(p *netfault.Proxy) error { p.Drop(netfault.Both); return nil }, func(p *netfault.Proxy) error { p.Heal(); return nil }},
 }
 
-// TestDatabaseAway: ids in memory are served without an error, then requests get 503, and ids again when the
+// TestOutageServesIDsInMemory: ids in memory are served without an error, then requests get 503, and ids again when the
 // database is back.
-func TestDatabaseAway(t *testing.T) {
+func TestOutageServesIDsInMemory(t *testing.T) {
 	for name, outage := range outages {
 		t.Run(name, func(t *testing.T) {
 			_, dsn := createDatabase(t, 200, "orders", "other")
@@ -71,8 +71,8 @@ func (s *Server) serveFromMemory(t *testing.T, server string, begin func() error
 	}
 }
 
-// TestReadyOnWhatIsInMemory: a server with ids in memory stays ready.
-func TestReadyOnWhatIsInMemory(t *testing.T) {
+// TestServerWithIDsInMemoryStaysReady: a server with ids in memory stays ready.
+func TestServerWithIDsInMemoryStaysReady(t *testing.T) {
 	_, dsn := createDatabase(t, 10, "orders")
 	proxy, dsn := startNetProxy(t, dsn)
 	_, server := startServer(t, Config{DSN: dsn})
@@ -82,9 +82,9 @@ func TestReadyOnWhatIsInMemory(t *testing.T) {
 	waitFor(t, "it is noticed", func() bool { return strings.Contains(get(t, server+"/readyz").body, "in memory") })
 }
 
-// TestListensBeforeItsDatabase: a server that is started before its database listens, is not ready, and
+// TestServerListensBeforeItsDatabase: a server that is started before its database listens, is not ready, and
 // recovers by itself.
-func TestListensBeforeItsDatabase(t *testing.T) {
+func TestServerListensBeforeItsDatabase(t *testing.T) {
 	db, err := mysqltest.Prepare(mysqltest.Config{})
 	if err != nil {
 		t.Fatal(err)
@@ -114,9 +114,9 @@ func TestListensBeforeItsDatabase(t *testing.T) {
 	}
 }
 
-// TestDrain: requests in progress are answered even after Config.Drain has passed, and new connections are
+// TestDrainAnswersRequestsInProgress: requests in progress are answered even after Config.Drain has passed, and new connections are
 // refused.
-func TestDrain(t *testing.T) {
+func TestDrainAnswersRequestsInProgress(t *testing.T) {
 	_, dsn := createDatabase(t, 10, "orders", "items")
 	proxy, dsn := startNetProxy(t, dsn)
 	s, server, stop := runServer(t, Config{DSN: dsn, Drain: 4 * time.Second, Timeout: 40 * time.Second})
@@ -151,10 +151,10 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// TestReadyDespiteOneTag: a row that gives no ids does not make a server not ready in an outage: neither a row
+// TestServerIsReadyDespiteOneTag: a row that gives no ids does not make a server not ready in an outage: neither a row
 // that was unusable from the start nor one that was used up or deleted later, and independent of the requests
 // during the outage.
-func TestReadyDespiteOneTag(t *testing.T) {
+func TestServerIsReadyDespiteOneTag(t *testing.T) {
 	db, dsn := createDatabase(t, 1000, "orders", "deleted")
 	addTag(t, db, "bad step", 1, 0)
 	exec(t, db, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('used up', 9223372036854775807 - 16, 16)")
@@ -191,10 +191,10 @@ func TestReadyDespiteOneTag(t *testing.T) {
 	get(t, server+"/readyz").wantProblem(t, 503, "unavailable")
 }
 
-// TestReadyWorkerID: a server of snowflakes is ready once it holds a worker id, even if the DSN names no
+// TestServerIsReadyWithAWorkerID: a server of snowflakes is ready once it holds a worker id, even if the DSN names no
 // source. A server of ids from leaf_alloc without a source reports that it makes no snowflakes, and stays
 // ready.
-func TestReadyWorkerID(t *testing.T) {
+func TestServerIsReadyWithAWorkerID(t *testing.T) {
 	dbs, dsns := [3]*sql.DB{}, [3]string{} // pools of one process would share a worker id
 	for i := range dbs {
 		dbs[i], dsns[i] = createDatabase(t, 100)

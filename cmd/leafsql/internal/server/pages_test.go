@@ -16,8 +16,8 @@ import (
 
 var pictures = flag.String("pictures", "", "folder to keep what the browser shows in")
 
-// TestMetrics: the metrics are well formed, and count.
-func TestMetrics(t *testing.T) {
+// TestMetricsCount: the metrics are well formed, and count.
+func TestMetricsCount(t *testing.T) {
 	_, dsn := createDatabase(t, 100, "orders")
 	_, server := startServer(t, Config{DSN: dsn})
 	get(t, server+"/api/segment/get/orders").wantBody(t, "1000")
@@ -37,9 +37,9 @@ func TestMetrics(t *testing.T) {
 	promtooltest.Run(t, strings.NewReader(a.body), "check", "metrics")
 }
 
-// TestPageAbout: the page links to the others and shows leafsql's version, but the database only to readers
+// TestPageShowsDatabaseWithTokenOnly: the page links to the others and shows leafsql's version, but the database only to readers
 // with a token.
-func TestPageAbout(t *testing.T) {
+func TestPageShowsDatabaseWithTokenOnly(t *testing.T) {
 	const store = "app:s3cret@tcp(127.0.0.1:1)/"
 	for _, c := range []struct{ dsn, place string }{
 		{unreachableDSN, "127.0.0.1:1/away"},
@@ -67,9 +67,9 @@ func TestPageAbout(t *testing.T) {
 	}
 }
 
-// TestPage: the page at / works in a browser, while ids are drawn and after the database became unreachable. It
+// TestPageWorksInABrowser: the page at / works in a browser, while ids are drawn and after the database became unreachable. It
 // shows no secret.
-func TestPage(t *testing.T) {
+func TestPageWorksInABrowser(t *testing.T) {
 	db, dsn := createDatabase(t, 2000, "orders", "order_items", "customers")
 	proxy, dsn := startNetProxy(t, dsn)
 	exec(t, db, "UPDATE leaf_alloc SET max_id = 4200000 WHERE biz_tag = 'orders'")

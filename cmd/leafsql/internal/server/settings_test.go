@@ -22,8 +22,8 @@ func writeFile(t *testing.T, name, text string) string {
 	return file
 }
 
-// TestSettings: flags override the environment, which overrides the file.
-func TestSettings(t *testing.T) {
+// TestFlagsOverrideEnvironmentAndFile: flags override the environment, which overrides the file.
+func TestFlagsOverrideEnvironmentAndFile(t *testing.T) {
 	const dsn = "app:s3cret@tcp(db:3306)/shop"
 	file := writeFile(t, "leafsql.yaml", `
 # all of them
@@ -65,8 +65,8 @@ log-format: json
 	}
 }
 
-// TestBadSettings: unreadable settings are errors with a hint, and without secrets.
-func TestBadSettings(t *testing.T) {
+// TestBadSettingsAreErrorsWithHints: unreadable settings are errors with a hint, and without secrets.
+func TestBadSettingsAreErrorsWithHints(t *testing.T) {
 	for name, args := range map[string][]string{
 		"no DSN":              nil,
 		"no such variable":    {"-dsn", "env:LEAFSQL_NO_SUCH"},
@@ -110,8 +110,8 @@ func TestBadSettings(t *testing.T) {
 	}
 }
 
-// TestLeafProperties: the configuration of Java Leaf is understood.
-func TestLeafProperties(t *testing.T) {
+// TestLeafPropertiesAreUnderstood: the configuration of Java Leaf is understood.
+func TestLeafPropertiesAreUnderstood(t *testing.T) {
 	read := func(text string) (*driver.Config, Config) {
 		t.Helper()
 		cfg, err := ReadConfig([]string{"-config", writeFile(t, "leaf.properties", text)}, nil, nil)

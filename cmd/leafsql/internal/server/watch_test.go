@@ -61,9 +61,9 @@ func createUser(t *testing.T, rights string) (admin *sql.DB, as *mysql.Config) {
 	return admin, as
 }
 
-// TestWrongPassword: a refused login to the database is logged once, and its recovery once. Clients get an
+// TestWrongPasswordIsLoggedOnce: a refused login to the database is logged once, and its recovery once. Clients get an
 // error without users and hosts.
-func TestWrongPassword(t *testing.T) {
+func TestWrongPasswordIsLoggedOnce(t *testing.T) {
 	db, cfg := createUser(t, "SELECT, UPDATE")
 	user := cfg.User
 	cfg.Passwd = "Wrong-9.word"
@@ -99,8 +99,8 @@ func TestWrongPassword(t *testing.T) {
 	}
 }
 
-// TestTagRefused: a problem with one tag, or a missing right, is logged once while the store answers.
-func TestTagRefused(t *testing.T) {
+// TestRefusedTagIsLoggedOnce: a problem with one tag, or a missing right, is logged once while the store answers.
+func TestRefusedTagIsLoggedOnce(t *testing.T) {
 	db, cfg := createUser(t, "SELECT")
 	user := cfg.User
 	var log logBuffer
@@ -121,9 +121,9 @@ func TestTagRefused(t *testing.T) {
 	}
 }
 
-// TestDefaultSnowflakes: without a leafWorker, snowflakes use the default source, mysql(), and its warnings are
+// TestSnowflakesUseDefaultSource: without a leafWorker, snowflakes use the default source, mysql(), and its warnings are
 // in the server's log.
-func TestDefaultSnowflakes(t *testing.T) {
+func TestSnowflakesUseDefaultSource(t *testing.T) {
 	db, dsn := createDatabase(t, 10, "orders")
 	exec(t, db, workerTable)
 	var log logBuffer
@@ -145,8 +145,8 @@ func TestDefaultSnowflakes(t *testing.T) {
 	get(t, server+"/api/snowflake/get/any").wantProblem(t, 404, "disabled")
 }
 
-// TestMissingTable: the log and the clients' error propose leafsql init.
-func TestMissingTable(t *testing.T) {
+// TestMissingTableSuggestsInit: the log and the clients' error propose leafsql init.
+func TestMissingTableSuggestsInit(t *testing.T) {
 	var log logBuffer
 	_, server, _ := runServer(t, Config{DSN: mysqltest.Database(t), Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	waitFor(t, "a warning", func() bool {
@@ -164,9 +164,9 @@ func TestMissingTable(t *testing.T) {
 	}
 }
 
-// TestCreate: with leafCreate=true the server creates leaf_alloc and leaf_worker, and no row. A refusal is
+// TestLeafCreateMakesTables: with leafCreate=true the server creates leaf_alloc and leaf_worker, and no row. A refusal is
 // logged once.
-func TestCreate(t *testing.T) {
+func TestLeafCreateMakesTables(t *testing.T) {
 	dsn := mysqltest.Database(t)
 	_, server, _ := runServer(t, Config{DSN: dsn + "?leafCreate=true&leafNewRegistry=true"})
 	waitFor(t, "readiness", func() bool { return get(t, server+"/readyz").code == 200 })
