@@ -14,7 +14,7 @@ func TestColumnsWithAliasGivesIDs(t *testing.T) {
 		c.Query("INSERT INTO items (name, n) VALUES ('a', 1)")
 		c.Query("INSERT INTO items (name, n) SELECT name, n FROM source")
 		if n := p.queryValue("SELECT COUNT(*) FROM items WHERE id >= 1000"); n != "4" {
-			t.Errorf("%s rows, want 4", n)
+			t.Errorf("rows with a generated key = %s, want 4", n)
 		}
 	})
 }

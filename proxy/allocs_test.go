@@ -62,7 +62,7 @@ func TestCommandsAllocateWithinBounds(t *testing.T) {
 		s.server.frameConn = frameConn{conn: server, raw: server, memory: &budget{limit: math.MaxInt64}}
 		var err error
 		if n := testing.AllocsPerRun(100, func() { err = errors.Join(err, tt.run()) }); err != nil || n > float64(tt.most) {
-			t.Errorf("%s: %v allocations, %v; want at most %d", tt.name, n, err, tt.most)
+			t.Errorf("%s: %v allocations with error %v, want at most %d and no error", tt.name, n, err, tt.most)
 		}
 	}
 }

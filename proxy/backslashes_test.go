@@ -84,7 +84,7 @@ func TestBackslashesFollowSQLModeBehindAnotherProxy(t *testing.T) {
 				for range 2 {
 					p.exec("DELETE FROM items")
 					if number, text := c.Query(test.insert).Err(); number != 0 {
-						t.Fatal(text)
+						t.Fatalf("%s: error %d %s, want none", test.insert, number, text)
 					}
 					if got := p.queryValue("SELECT GROUP_CONCAT(CONCAT(name, ' ', n) ORDER BY n) FROM items"); got != test.want {
 						t.Errorf("stored %s, want %s", got, test.want)
@@ -198,11 +198,11 @@ func TestFilledStatementIsOneStatement(t *testing.T) {
 			for range statements {
 				n++
 				if number, text := insert().Err(); number != 0 {
-					t.Fatal(form, text)
+					t.Fatalf("%s: error %d %s, want none", form, number, text)
 				}
 			}
 			if asked := questions() - before - 1; asked != statements {
-				t.Errorf("%s: %d statements took %d", form, statements, asked)
+				t.Errorf("%s: statements that the server counted = %d, want %d", form, asked, statements)
 			}
 			n++
 		}

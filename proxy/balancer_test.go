@@ -62,10 +62,10 @@ func TestServerSeesClients(t *testing.T) {
 		t.Helper()
 		c := p.dial(addr, o)
 		if got := c.Query("SELECT USER(), CURRENT_USER()").Rows(); len(got) != 1 || got[0][0] != want || got[0][1] != want {
-			t.Errorf("the server sees %q, want %s", got, want)
+			t.Errorf("USER(), CURRENT_USER() = %q, want %s twice", got, want)
 		}
 		if ok := c.Query("INSERT INTO items (name) VALUES ('a')").OK(); ok.ID < firstGenerated {
-			t.Errorf("the id is %d", ok.ID)
+			t.Errorf("id = %d, want at least %d", ok.ID, firstGenerated)
 		}
 		c.Close()
 	}
@@ -85,7 +85,7 @@ func TestServerSeesClients(t *testing.T) {
 		other := app
 		other.From = ""
 		if _, err := proxytest.Dial(addr, other); err == nil || !strings.Contains(err.Error(), "1045") {
-			t.Errorf("from another address: %v", err)
+			t.Errorf("login from another address: error %v, want 1045", err)
 		}
 	})
 	for name, option := range headers {
@@ -134,7 +134,7 @@ func TestHealthChecksAreNoBrokenLogins(t *testing.T) {
 		took := stopwatch.Start(t)
 		for pr.Stats().Accepted < 500 {
 			if took() > proxytest.Timeout {
-				t.Fatalf("%d checks so far", pr.Stats().Accepted)
+				t.Fatalf("accepted checks = %d after %v, want 500", pr.Stats().Accepted, took())
 			}
 			time.Sleep(5 * time.Millisecond)
 		}
@@ -144,7 +144,7 @@ func TestHealthChecksAreNoBrokenLogins(t *testing.T) {
 			}
 			c := p.dial(addr, p.rootOptions())
 			if ok := c.Query("INSERT INTO items (name) VALUES ('a')").OK(); ok.ID < firstGenerated {
-				t.Errorf("%s: the id is %d", name, ok.ID)
+				t.Errorf("%s: id = %d, want at least %d", name, ok.ID, firstGenerated)
 			}
 			c.Close()
 		}
@@ -155,10 +155,10 @@ func TestHealthChecksAreNoBrokenLogins(t *testing.T) {
 			}
 		}
 		if s := pr.Stats(); up != len(through) || s.BrokenOff != 0 || s.FailedLogins != 0 || s.BrokenOffInARow >= 20 {
-			t.Errorf("%d of %d are up; %+v\n%s", up, len(through), s, h.Ask(t, "show stat"))
+			t.Errorf("servers that are up = %d, want %d; stats = %+v, want no broken logins\n%s", up, len(through), s, h.Ask(t, "show stat"))
 		}
 		if s := log.String(); s != "" {
-			t.Errorf("it says %.1000s", s)
+			t.Errorf("log = %.1000q, want it to be empty", s)
 		}
 	})
 }
@@ -189,11 +189,11 @@ func TestHeadersAreRequiredFromBalancersOnly(t *testing.T) {
 			o.From, o.Preamble = tt.from, tt.before
 			c, err := proxytest.Dial(addr, o)
 			if tt.err == "" && err != nil || tt.err != "" && (err == nil || !strings.Contains(err.Error(), tt.err)) {
-				t.Errorf("from %s with %q: %v", tt.from, tt.before, err)
+				t.Errorf("login from %s with %q: error %v, want %q", tt.from, tt.before, err, tt.err)
 			}
 			if err == nil {
 				if ok := c.Query("INSERT INTO items (name) VALUES ('a')").OK(); ok.ID < firstGenerated {
-					t.Errorf("from %s with %q: the id is %d", tt.from, tt.before, ok.ID)
+					t.Errorf("from %s with %q: id = %d, want at least %d", tt.from, tt.before, ok.ID, firstGenerated)
 				}
 				c.Close()
 			}
@@ -214,7 +214,7 @@ func TestHeadersAreRequiredFromBalancersOnly(t *testing.T) {
 		}
 		var head [5]byte
 		if _, err := io.ReadFull(c, head[:]); err != nil || head[4] != 10 {
-			t.Errorf("a header in pieces: %x, %v", head, err)
+			t.Errorf("greeting after a header in pieces = %x, %v, want protocol version 10", head, err)
 		}
 	})
 }

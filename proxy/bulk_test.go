@@ -158,19 +158,19 @@ func TestFilledBulkAnswersDocumentedIDs(t *testing.T) {
 		{"INSERT INTO items (id, name, n) VALUES (?, ?, ?)", []row{{i(7), s("own"), i(5)}, {i(8), s("own"), i(6)}}, 2, 0},
 	} {
 		if ok := c.Prepare(tt.text).Bulk(0, tt.rows...).OK(); ok.Affected != tt.affected || ok.ID != tt.id {
-			t.Errorf("%s: %+v, want %d, id %d", tt.text, ok, tt.affected, tt.id)
+			t.Errorf("%s: OK = %+v, want %d affected rows and id %d", tt.text, ok, tt.affected, tt.id)
 		}
 	}
 	if got := c.Query(fmt.Sprintf("SELECT name, id = %d FROM items WHERE n < 3 ORDER BY n", first)).Rows(); fmt.Sprint(got) != "[[d 1] [b 0]]" {
-		t.Errorf("upserts left %q", got)
+		t.Errorf("rows after upserts = %q, want d with the first id and b with another one", got)
 	}
 
 	c.Prepare("INSERT INTO items (id, name) VALUES (?, ?)").Bulk(0, row{i(3_000_000), s("own")}, row{i(2_000_000), s("own")})
 	if ok := c.Prepare("INSERT INTO items (name) VALUES (?)").Bulk(0, row{s("a")}).OK(); ok.ID <= 3_000_000 {
-		t.Errorf("behind the key 3,000,000 a row got %d", ok.ID)
+		t.Errorf("id after the key 3,000,000 = %d, want a higher one", ok.ID)
 	}
 	if ok := c.Prepare("INSERT INTO items (id, name) VALUES (?, ?)").Bulk(0, row{i(5_000_000), s("own")}, row{i(0), s("a")}).OK(); ok.ID <= 5_000_000 {
-		t.Errorf("beside the key 5,000,000 a row got %d", ok.ID)
+		t.Errorf("id in a bulk with the key 5,000,000 = %d, want a higher one", ok.ID)
 	}
 
 	many := make([]row, 10_000)
@@ -181,10 +181,10 @@ func TestFilledBulkAnswersDocumentedIDs(t *testing.T) {
 		a := c.Prepare("INSERT INTO "+table+" (n) VALUES (? + 0 * ?)").Bulk(0, many...)
 		if ok := a.OK(); ok.Affected != 10_000 {
 			number, text := a.Err()
-			t.Errorf("%s: %+v, error %d %s", table, ok, number, text)
+			t.Errorf("%s: OK = %+v, error %d %s, want 10,000 affected rows", table, ok, number, text)
 		}
 		if got := c.Query("SELECT COUNT(*) FROM (SELECT n, LAG(n) OVER (ORDER BY id) l FROM " + table + ") AS r WHERE n <> l + 1").Rows(); got[0][0] != "0" {
-			t.Errorf("%s: %s keys are not in the rows' order", table, got[0][0])
+			t.Errorf("%s: keys that are not in the rows' order = %s, want none", table, got[0][0])
 		}
 	}
 
@@ -196,17 +196,17 @@ func TestFilledBulkAnswersDocumentedIDs(t *testing.T) {
 	} {
 		number, message := c.Prepare(text).Bulk(0, rows...).Err()
 		if number != 1235 && number != 1295 || number == 1235 && !strings.Contains(message, "leafsql: ") {
-			t.Errorf("%s: %d %s", text, number, message)
+			t.Errorf("%s: error %d %s, want 1235 of leafsql or 1295", text, number, message)
 		}
 	}
 	short := proxytest.Param{Type: 0xFD, Value: []byte("\x09short")}
 	for _, rows := range [][]row{{{short}}, {{s("a")}, {short}}} {
 		if number, _ := c.Prepare("INSERT INTO items (name) VALUES (?)").Bulk(0, rows...).Err(); number != 1210 {
-			t.Errorf("a bulk that is none: error %d", number)
+			t.Errorf("bulk without its values: error %d, want 1210", number)
 		}
 	}
 	if after := p.queryValue("SELECT COUNT(*) FROM " + p.name + ".items"); after != before {
-		t.Errorf("%s rows, before %s", after, before)
+		t.Errorf("rows = %s, want %s as before", after, before)
 	}
 }
 
@@ -225,13 +225,13 @@ func TestBulkTooLongIsRefused(t *testing.T) {
 	}
 	insert := c.Prepare("INSERT INTO items (name, body) VALUES (?, ?)")
 	if number, text := insert.Bulk(0, large...).Err(); number != 1153 {
-		t.Errorf("error %d %s", number, text)
+		t.Errorf("bulk that is too long: error %d %s, want 1153", number, text)
 	}
 	if ok := insert.Bulk(0, large[:900]...).OK(); ok.Affected != 900 {
-		t.Errorf("what is shorter: %+v", ok)
+		t.Errorf("shorter bulk: OK = %+v, want 900 affected rows", ok)
 	}
 	if rows := p.queryValue("SELECT COUNT(*) FROM items"); rows != "900" {
-		t.Errorf("%s rows", rows)
+		t.Errorf("rows = %s, want 900", rows)
 	}
 	// The length is known before ids are drawn.
 	nulls := make([]row, 200_000)
@@ -243,6 +243,6 @@ func TestBulkTooLongIsRefused(t *testing.T) {
 		t.Errorf("error %d %s, want 1153", number, text)
 	}
 	if after := c.Query("INSERT INTO items (name) VALUES ('after')").OK().ID; after != before+1 {
-		t.Errorf("the refused bulk took %d ids", after-before-1)
+		t.Errorf("ids that the refused bulk took = %d, want 0", after-before-1)
 	}
 }

@@ -99,7 +99,7 @@ func TestBurstOfBrokenLoginsLocksNobodyOut(t *testing.T) {
 				t.Errorf("error %d %s, want none", number, text)
 			}
 			if s := pr.Stats(); s.BrokenOff < burst {
-				t.Errorf("%d logins were broken off, want at least %d", s.BrokenOff, burst)
+				t.Errorf("broken logins = %d, want at least %d", s.BrokenOff, burst)
 			}
 		})
 	}

@@ -31,7 +31,7 @@ func TestSocketIsNotNamed(t *testing.T) {
 				}
 				if !slices.Equal(got, want) {
 					number, message := a.Err()
-					t.Errorf("%s: row %q, error %d %s; want %q", text, got, number, message, want)
+					t.Errorf("%s: row = %q, error %d %s, want %q", text, got, number, message, want)
 				}
 			}
 		}

@@ -81,7 +81,7 @@ func TestServerHangupInFileReachesClient(t *testing.T) {
 				p.exec(fmt.Sprintf("KILL %d", c.Thread))
 				took := stopwatch.Start(t)
 				if c.ReadRest(); took() > 2*time.Second {
-					t.Errorf("%s after %q: told after %v", table, sent, took())
+					t.Errorf("%s after %q: error arrived after %v, want at most 2s", table, sent, took())
 				}
 			}
 		}
@@ -89,7 +89,7 @@ func TestServerHangupInFileReachesClient(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		if err := pr.Shutdown(ctx); err != nil {
-			t.Errorf("shutdown: %v after %v", err, took())
+			t.Errorf("Shutdown() = %v after %v, want nil", err, took())
 		}
 	})
 }
@@ -187,7 +187,7 @@ func TestErrorsHideTheServer(t *testing.T) {
 					number, said := answer.Err()
 					for _, hidden := range []string{own.User, "127.0.0.1", "localhost", way.Addr(), p.addr} {
 						if strings.Contains(said, hidden) {
-							t.Errorf("%s, %s: error %d %s names %s", how, text, number, said, hidden)
+							t.Errorf("%s, %s: error %d %s, want one without %s", how, text, number, said, hidden)
 						}
 					}
 				}
@@ -204,7 +204,7 @@ func TestErrorsHideTheServer(t *testing.T) {
 			t.Fatal(err)
 		}
 		if text := log.String(); !strings.Contains(text, own.User) && !strings.Contains(text, way.Addr()) {
-			t.Errorf("the log has no cause:\n%s", text)
+			t.Errorf("log = %q, want the user or the address %s", text, way.Addr())
 		}
 		gone := proxytest.Start(t, p.dsn+"?leafTables=none", func(cfg *proxy.Config) {
 			cfg.Server, cfg.Logger = "127.0.0.1:1", slog.New(slog.NewTextHandler(&log, nil))
@@ -215,7 +215,7 @@ func TestErrorsHideTheServer(t *testing.T) {
 			t.Errorf("without a server: error %d %s, want 2003 without its address", number, said)
 		}
 		if text := log.String(); !strings.Contains(text, "127.0.0.1:1") {
-			t.Errorf("the log does not name the server:\n%s", text)
+			t.Errorf("log = %q, want the address of the server", text)
 		}
 	})
 }

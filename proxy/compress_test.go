@@ -123,12 +123,12 @@ func TestCompressedBombsTakeLittleMemory(t *testing.T) {
 	}
 	used := &s.client.memory.used
 	if n := used.Load(); n < received || n > 5*received {
-		t.Errorf("%d bytes received take %d, want up to five times as much", received, n)
+		t.Errorf("memory for %d received bytes = %d, want at most five times as much", received, n)
 	}
 	s.client.returnBuffer()
 	s.client.compressed.returnBuffer()
 	if n := used.Load(); n != 0 {
-		t.Errorf("%d bytes are not given back, want none", n)
+		t.Errorf("bytes that are still reserved = %d, want none", n)
 	}
 }
 
@@ -160,7 +160,7 @@ func FuzzCompressed(f *testing.F) {
 			}
 		}
 		if got, err := read(compressedFrames(t, sent, cuts)); got != string(sent)+string(cuts) && len(got) < 1<<20 {
-			t.Errorf("%d bytes written, %d read, %v", len(sent)+len(cuts), len(got), err)
+			t.Errorf("read back %d bytes, %v, want the %d bytes written", len(got), err, len(sent)+len(cuts))
 		}
 	})
 }

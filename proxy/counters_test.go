@@ -39,7 +39,7 @@ func TestFailingBulkUsesUpNoColumn(t *testing.T) {
 					c.Query("COMMIT")
 					got := c.Query("INSERT INTO items (name) VALUES ('x')").OK().ID
 					if stored == "1" && got <= far || stored == "0" && got != 8 {
-						t.Errorf("with %s rows of the key %d stored the next id is %d", stored, far, got)
+						t.Errorf("next id = %d with %s stored rows of the key %d, want one above a stored key, or else 8", got, stored, far)
 					}
 				})
 			}
@@ -56,23 +56,23 @@ func TestFirstInsertIntoARecreatedDatabaseIsFilled(t *testing.T) {
 			p.recreate("CREATE TABLE a (id BIGINT PRIMARY KEY, x INT)")
 			c, other := p.dial(addr, p.rootOptions()), p.dial(addr, p.rootOptions())
 			if number, text := c.Query("INSERT INTO a (x) VALUES (1)").Err(); number != 0 {
-				t.Fatal(number, text)
+				t.Fatalf("INSERT: error %d %s, want none", number, text)
 			}
 			texts := []string{"DROP DATABASE " + p.name, "CREATE DATABASE " + p.name, "USE " + p.name, "CREATE TABLE flyway_schema_history (id BIGINT PRIMARY KEY, x INT)",
 				"CREATE TABLE b (id BIGINT PRIMARY KEY, x INT)"}
 			for _, text := range texts {
 				if directly {
 					if _, err := p.db.Exec(text); err != nil {
-						t.Fatal(text, err)
+						t.Fatalf("%s: %v", text, err)
 					}
 				} else if number, message := other.Query(text).Err(); number != 0 {
-					t.Fatal(text, number, message)
+					t.Fatalf("%s: error %d %s, want none", text, number, message)
 				}
 			}
 			c.Query("USE " + p.name)
 			for _, table := range []string{"flyway_schema_history", "b"} {
 				if number, message := c.Query("INSERT INTO " + table + " (x) VALUES (1)").Err(); number != 0 {
-					t.Errorf("dropped directly %t: first INSERT into %s: error %d %s", directly, table, number, message)
+					t.Errorf("dropped directly %t: first INSERT into %s: error %d %s, want none", directly, table, number, message)
 				}
 			}
 		}

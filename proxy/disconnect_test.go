@@ -29,7 +29,7 @@ func TestServerHangupReachesClient(t *testing.T) {
 			took := stopwatch.Start(t)
 			c.ReadRest()
 			if took() > 2*time.Second {
-				t.Errorf("after %v", took())
+				t.Errorf("error arrived after %v, want at most 2s", took())
 			}
 		})
 		p.newRelayTwin(p.rootOptions()).Run(t, func(c *proxytest.Client) {
@@ -117,31 +117,31 @@ func TestShutdownWaitsForTransactions(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() { ended <- server.Shutdown(ctx) }()
 		if a := idle.ReadRest(); a.Closed != nil {
-			t.Errorf("an idle connection: %v", a.Closed)
+			t.Errorf("idle connection: ended with %v, want nil", a.Closed)
 		}
 		reads.Prepare("SELECT 3").Close()
 		if a := rows.Fetch(1); a.Closed != nil {
-			t.Errorf("a cursor: %v", a.Closed)
+			t.Errorf("cursor: connection ended with %v, want nil", a.Closed)
 		}
 		rows.Close()
 		if a := reads.ReadRest(); a.Closed != nil {
-			t.Errorf("after the cursor's statement was closed: %v", a.Closed)
+			t.Errorf("after the cursor's statement was closed: connection ended with %v, want nil", a.Closed)
 		}
 		if ok := busy.Query("INSERT INTO items (name) VALUES ('still')").OK(); ok.Affected != 1 {
-			t.Errorf("in a transaction: %+v", ok)
+			t.Errorf("INSERT in a transaction: OK = %+v, want 1 affected row", ok)
 		}
 		if ok := busy.Query("COMMIT").OK(); ok.Status&proxytest.InTransaction != 0 {
-			t.Errorf("COMMIT: %+v", ok)
+			t.Errorf("COMMIT: OK = %+v, want a status without a transaction", ok)
 		}
 		if a := busy.ReadRest(); a.Closed != nil {
-			t.Errorf("after COMMIT: %v", a.Closed)
+			t.Errorf("after COMMIT: connection ended with %v, want nil", a.Closed)
 		}
 		if _, err := proxytest.Dial(addr, p.rootOptions()); err == nil {
-			t.Error("a new client was let in")
+			t.Error("login during the shutdown succeeded, want an error")
 		}
 		select {
 		case err := <-ended:
-			t.Fatalf("the proxy ended before its last transaction: %v", err)
+			t.Fatalf("Shutdown() = %v before the end of the last transaction, want it to wait", err)
 		default:
 		}
 		cancel()
@@ -159,7 +159,7 @@ func TestClientAboveLimitGetsError(t *testing.T) {
 		addr := proxytest.Start(t, p.dsn+"?leafTables=none", func(cfg *proxy.Config) { cfg.MaxConnections = 1 })
 		first := p.dial(addr, p.rootOptions())
 		if c, err := proxytest.Dial(addr, p.rootOptions()); err == nil {
-			t.Error("a second client was let in")
+			t.Error("login of a second client succeeded, want an error")
 		} else if number, _ := c.Answers[0].Err(); number != 1040 {
 			t.Error(err)
 		}
@@ -204,7 +204,7 @@ func TestLogsContainNothingOfClients(t *testing.T) {
 		c.Conn.Close()
 		p.waitDisconnected("wrong bytes", c)
 		if text := log.String(); strings.Contains(text, canary) {
-			t.Errorf("in the log:\n%s", text)
+			t.Errorf("log contains %q, want none of it:\n%s", canary, text)
 		}
 	})
 }

@@ -276,7 +276,7 @@ func TestClientWithoutRightToStageIsRefused(t *testing.T) {
 		}
 		c.Query("COMMIT")
 		if rows := p.queryValue("SELECT COUNT(*) FROM items"); rows != "1" {
-			t.Errorf("%s rows, want the one of before", rows)
+			t.Errorf("rows = %s, want 1, the one inserted before", rows)
 		}
 	})
 }

@@ -119,16 +119,16 @@ func FuzzPackets(f *testing.F) {
 				p, err := e.readPacket(limit)
 				if err != nil {
 					if i != len(want) || !errors.Is(err, wantErr) {
-						t.Fatalf("in pieces %v: packet %d of %d: %v, want %v", way, i, len(want), err, wantErr)
+						t.Fatalf("in pieces %v: packet %d of %d: error %v, want %v after the last packet", way, i, len(want), err, wantErr)
 					}
 					break
 				}
 				if i >= len(want) || !bytes.Equal(p, want[i][wire.HeaderLen:]) || !bytes.Equal(e.frame, want[i]) || e.seq != want[i][3]+1 {
-					t.Fatalf("in pieces %v: packet %d of %d: %q", way, i, len(want), p)
+					t.Fatalf("in pieces %v: packet %d = %q, want it as it is in %q", way, i, p, want)
 				}
 			}
 			if len(e.buf) > readBufferSize+limit {
-				t.Fatalf("a buffer of %d bytes", len(e.buf))
+				t.Fatalf("buffer has %d bytes, want at most %d", len(e.buf), readBufferSize+limit)
 			}
 			e.returnBuffer()
 		}
@@ -148,14 +148,14 @@ func TestLongPacketsAreReadAsOne(t *testing.T) {
 			e := (&pieceConn{unread: out.written, lengths: way}).frameConn()
 			got, err := e.readPacket(length)
 			if err != nil || !bytes.Equal(got, payload) || e.seq != byte(length/wire.MaxFrame+1) {
-				t.Errorf("%d bytes in pieces %v: %d bytes, %d frames, %v", length, way, len(got), e.seq, err)
+				t.Errorf("in pieces %v: readPacket() = %d bytes from %d frames, %v, want the %d bytes written", way, len(got), e.seq, err, length)
 			}
 			if got, err = e.readPacket(length); err != nil || string(got) != "next" {
-				t.Errorf("behind %d bytes: %q, %v", length, got, err)
+				t.Errorf("readPacket() after %d bytes = %q, %v, want \"next\"", length, got, err)
 			}
 			e = (&pieceConn{unread: out.written, lengths: way}).frameConn()
 			if _, err := e.readPacket(length - 1); err != errTooLarge {
-				t.Errorf("%d bytes, one too many: %v", length, err)
+				t.Errorf("readPacket(%d) of %d bytes: error %v, want %v", length-1, length, err, errTooLarge)
 			}
 		}
 	}
@@ -184,12 +184,12 @@ func TestBegunCommandsHaveATimeLimit(t *testing.T) {
 			}
 			for i, timed := range conn.deadlines {
 				if timed != (i > 0) {
-					t.Errorf("%s in pieces %v: read %d of %d: %v", how, lengths, i, len(conn.deadlines), timed)
+					t.Errorf("%s in pieces %v: read %d of %d has a deadline: %t, want %t", how, lengths, i, len(conn.deadlines), timed, i > 0)
 					break
 				}
 			}
 			if conn.hasDeadline.Load() {
-				t.Errorf("%s in pieces %v: there is a limit behind it", how, lengths)
+				t.Errorf("%s in pieces %v: deadline after the command, want none", how, lengths)
 			}
 		}
 	}
@@ -221,7 +221,7 @@ func TestIdleConnectionKeepsSmallBuffer(t *testing.T) {
 		}
 	}
 	if each := (heap() - before) / int64(len(all)); each > 1024 {
-		t.Errorf("%d bytes each", each)
+		t.Errorf("memory of an idle connection = %d bytes, want at most 1024", each)
 	}
 	runtime.KeepAlive(all)
 }

@@ -56,19 +56,19 @@ func FuzzHandshake(f *testing.F) {
 		s.client.returnBuffer()
 		s.server.returnBuffer()
 		if n := of.counts.panics.Load(); n > 0 {
-			t.Fatalf("%d faults", n)
+			t.Fatalf("recovered panics = %d, want 0", n)
 		}
 		if len(server.written) > 0 {
 			p := server.written[min(wire.HeaderLen, len(server.written)):]
 			if login, err := wire.ParseLogin(p); err != nil || login.Caps&wire.Protocol41 == 0 || login.Caps&(wire.Compress|wire.ZstdCompress) != 0 {
-				t.Errorf("the server was sent %q", server.written)
+				t.Errorf("sent to the server: %q, want a login with protocol 4.1 and without compression", server.written)
 			}
 			if of.cfg.RequireTLS && binary.LittleEndian.Uint32(p)&wire.SSL == 0 {
-				t.Errorf("without TLS the server was sent %q", server.written)
+				t.Errorf("sent to the server: %q, want a request for TLS", server.written)
 			}
 		}
 		if told := strings.Count(string(client.written), string(s.server.frame)); err == nil && (!s.isLoginDecided || told == 0) {
-			t.Errorf("let in by %q, the client was sent %q", fromServer, client.written)
+			t.Errorf("after the server's %q: sent to the client: %q, want the server's OK", fromServer, client.written)
 		}
 	})
 }

@@ -16,6 +16,6 @@ func TestHangUpIsOrderly(t *testing.T) {
 	}
 	(&frameConn{conn: conn, raw: conn}).hangUp()
 	if n, err := client.Read(make([]byte, 1)); err != io.EOF {
-		t.Errorf("%d, %v", n, err)
+		t.Errorf("Read() = %d, %v, want 0, EOF", n, err)
 	}
 }

@@ -87,7 +87,7 @@ func TestHiddenTemporaryTablesMoveNoCounter(t *testing.T) {
 				c := p.dial(p.startProxy(), p.createAccount("h", "GRANT CREATE TEMPORARY TABLES ON %[1]s.* TO %[2]s", "GRANT ALL ON "+own+".* TO %[2]s"))
 				p.play(c, script, strings.NewReplacer("DB", p.name, "OWN", own))
 				if after := p.readCounters(); after != before {
-					t.Errorf("leaf_alloc before: %s\nand after: %s", before, after)
+					t.Errorf("leaf_alloc = %s, want %s as before", after, before)
 				}
 			})
 		}
@@ -135,7 +135,7 @@ func TestTemporaryTableLikeFilledOneGetsKeys(t *testing.T) {
 					}
 				}
 				if after := p.readCounters(); after != before {
-					t.Errorf("leaf_alloc before: %s\nand after: %s", before, after)
+					t.Errorf("leaf_alloc = %s, want %s as before", after, before)
 				}
 			})
 		}
@@ -165,7 +165,7 @@ func TestPreparedInsertKeepsItsDatabase(t *testing.T) {
 					st := c.Prepare(text)
 					c.Query("USE " + own)
 					if number, message := st.Execute(proxytest.String("a")).Err(); number != 0 {
-						t.Errorf("%s: error %d %s", text, number, message)
+						t.Errorf("%s: error %d %s, want none", text, number, message)
 					}
 					p.exec("REVOKE ALL ON items FROM " + o.User)
 					before := p.readCounters()
@@ -175,7 +175,7 @@ func TestPreparedInsertKeepsItsDatabase(t *testing.T) {
 						}
 					}
 					if after := p.readCounters(); after != before {
-						t.Errorf("%s: leaf_alloc before: %s\nand after: %s", text, before, after)
+						t.Errorf("%s: leaf_alloc = %s, want %s as before", text, after, before)
 					}
 				})
 			}
@@ -219,10 +219,10 @@ func TestPreparedChangesRunWhereServersRunThem(t *testing.T) {
 		check := func(t *testing.T) {
 			t.Helper()
 			if n := p.queryValue("SELECT COUNT(*) FROM " + own + ".items WHERE id > 0"); n != "2" {
-				t.Errorf("%s rows have a generated key, want 2", n)
+				t.Errorf("rows with a generated key = %s, want 2", n)
 			}
 			if n := p.queryValue("SELECT COUNT(*) FROM rowless WHERE n = 7 AND name = '8'"); n != "1" {
-				t.Errorf("%s rows have their values in the columns that they name, want 1", n)
+				t.Errorf("rows with their values in the named columns = %s, want 1", n)
 			}
 		}
 		t.Run("proxy", func(t *testing.T) {
@@ -291,7 +291,7 @@ func TestInsertsOfOneShapeArePreparedOnce(t *testing.T) {
 				text = strings.ReplaceAll(text, "?", fmt.Sprint(100+i))
 				before := countPrepared(t, c)
 				if number, message := c.Query(text).Err(); number != 0 {
-					t.Fatal(text, number, message)
+					t.Fatalf("%s: error %d %s, want none", text, number, message)
 				}
 				if n := countPrepared(t, c) - before; (n > 0) != (i == 0) {
 					t.Errorf("%s: %s was preceded by %d PREPAREs, want one before the first alone", name, text, n)
@@ -303,7 +303,7 @@ func TestInsertsOfOneShapeArePreparedOnce(t *testing.T) {
 		for _, text := range []string{"UPDATE source SET name = 'x'", "INSERT INTO items (n, name) VALUES (5000, ROW_COUNT())", "UPDATE source SET name = 'y'",
 			"INSERT INTO items (n, name) VALUES (5001, ROW_COUNT())"} {
 			if number, message := c.Query(text).Err(); number != 0 {
-				t.Error(text, number, message)
+				t.Errorf("%s: error %d %s, want none", text, number, message)
 			}
 		}
 		if got := p.queryValue("SELECT GROUP_CONCAT(name ORDER BY n) FROM items WHERE n >= 5000"); got != "2,2" {
@@ -315,17 +315,17 @@ func TestInsertsOfOneShapeArePreparedOnce(t *testing.T) {
 			}
 		}
 		if number, message := c.Query("INSERT INTO items (id, name) VALUES (5000, `ROW_COUNT`())").Err(); number != 1235 && number != 1630 { // MySQL: there is no such function
-			t.Errorf("a quoted call: error %d %s", number, message)
+			t.Errorf("quoted call of ROW_COUNT: error %d %s, want 1235 or 1630", number, message)
 		}
 		p.exec("ALTER TABLE source ADD row_count INT", "ALTER TABLE items ADD found_rows INT")
 		if number, message := c.Query("INSERT INTO items (id, found_rows) VALUES (5000, 1), (5001, (SELECT MAX(row_count) FROM source))").Err(); number != 0 {
-			t.Errorf("columns with the names of counts: error %d %s", number, message)
+			t.Errorf("columns with the names of counts: error %d %s, want none", number, message)
 		}
 		// MySQL resets these counts with each PREPARE, and MariaDB with each statement.
 		c.Query("SELECT CAST('a' AS SIGNED)")
 		number, message := c.Query("INSERT INTO items (id, name) VALUES (5002, @@warning_count)").Err()
 		if refused := number == 1235; refused != (p.Name == string(mysqltest.MySQL)) || !refused && p.queryValue("SELECT name FROM items WHERE id = 5002") != "0" {
-			t.Errorf("@@warning_count: error %d %s", number, message)
+			t.Errorf("@@warning_count on %s: error %d %s, want 1235 on MySQL, and the value 0 on MariaDB", p.Name, number, message)
 		}
 		p.exec("CREATE TRIGGER items_count BEFORE INSERT ON items FOR EACH ROW SET NEW.name = ROW_COUNT()")
 		fresh := p.dial(p.startProxy(), p.createUser("w", "secret"))

@@ -28,7 +28,7 @@ func TestConfigIsRefused(t *testing.T) {
 		"ServerName": {Connector: connector, Server: "db:3306", ServerTLS: new(tls.Config)},
 	} {
 		if _, err := proxy.New(cfg); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v, want %s", err, want)
+			t.Errorf("New() error = %v, want %s", err, want)
 		}
 	}
 }
@@ -108,9 +108,9 @@ func TestSessionsEndTogether(t *testing.T) {
 		t.Error(err)
 	}
 	if err := tx.Commit(); err != nil {
-		t.Errorf("a transaction that was open: %v", err)
+		t.Errorf("Commit() of a transaction that was open = %v, want nil", err)
 	}
 	if err := <-ended; err != nil {
-		t.Errorf("Shutdown: %v", err)
+		t.Errorf("Shutdown() = %v, want nil", err)
 	}
 }

@@ -140,13 +140,13 @@ func TestCapabilityNotOfferedIsRefused(t *testing.T) {
 				took := stopwatch.Start(t)
 				c, err := proxytest.Dial(addr, o)
 				if err == nil {
-					t.Fatal("it was let in")
+					t.Fatal("login succeeded, want an error")
 				}
 				if c.Offered&o.Capabilities&(proxytest.ZSTD|proxytest.Progress|proxytest.NoSchema) != 0 {
-					t.Errorf("%#x is offered", c.Offered)
+					t.Errorf("offered capabilities = %#x, want none of %#x", c.Offered, o.Capabilities&(proxytest.ZSTD|proxytest.Progress|proxytest.NoSchema))
 				}
 				if number, text := c.Answers[0].Err(); o.TLS == nil && number != want || took() > 5*time.Second { // a TLS handshake gets an answer in plain text
-					t.Errorf("error %d %s, want %d, after %v: %v", number, text, want, took(), err)
+					t.Errorf("error %d %s (%v) after %v, want %d within 5s", number, text, err, took(), want)
 				}
 			})
 		}
@@ -222,10 +222,10 @@ func TestLoginPacketsArriveUnchanged(t *testing.T) {
 	}
 	defer conn.Close()
 	if err := play(conn, false); err != nil {
-		t.Errorf("client: %v", err)
+		t.Errorf("client's side of the login: %v", err)
 	}
 	if err := <-served; err != nil {
-		t.Errorf("server: %v", err)
+		t.Errorf("server's side of the login: %v", err)
 	}
 }
 

@@ -83,7 +83,7 @@ func testBinlogStream(t *testing.T, p *testDatabase) {
 		t.Error(err)
 	}
 	if a := c.ReadRest(); a.Closed != nil {
-		t.Errorf("the stream's end: %v", a.Closed)
+		t.Errorf("end of the stream: connection ended with %v, want nil", a.Closed)
 	}
 }
 
@@ -106,14 +106,14 @@ func testTrackedTransactions(t *testing.T, p *testDatabase) {
 		told := a.OK().Rest
 		if strings.Count(told, uuid) != 1 || told == before {
 			number, failure := a.Err()
-			t.Errorf("%s: told %q, before %q, error %d %s", text, told, before, number, failure)
+			t.Errorf("%s: session changes = %q after %q, error %d %s, want a new GTID", text, told, before, number, failure)
 		}
 		before = told
 	}
 	// The second one stores no rows.
 	told := c.Query("INSERT INTO items (name, n) SELECT name, n + 10 FROM source; INSERT INTO items (name, n) SELECT name, n FROM source WHERE n < 0").OKs()
 	if len(told) != 2 || strings.Count(told[0].Rest, uuid) != 1 || strings.Contains(told[1].Rest, uuid) {
-		t.Errorf("of two statements in a text, of which the first stores rows: %+v", told)
+		t.Errorf("answers to two statements, of which the first stores rows = %+v, want a GTID in the first alone", told)
 	}
 }
 
@@ -198,13 +198,13 @@ func testTLS(t *testing.T, p *testDatabase, cert *selfsigned.Certificate) {
 				w.Setup = nil
 			}
 			if letIn := w.Options.Password == "secret"; letIn != (played == 4) {
-				t.Errorf("let in %d times of 4", played)
+				t.Errorf("logins with the password %q = %d, want 4 with the right one and fewer otherwise", w.Options.Password, played)
 			}
 			w.Setup = func(through bool) { setup(through); p.createUser("a", "secret") }
 		})
 	}
 	if text := log.String(); strings.Contains(text, "secret") { // MySQL's clients send it in clear text through TLS
-		t.Errorf("in the log:\n%s", text)
+		t.Errorf("log contains the password:\n%s", text)
 	}
 	t.Run("filled", func(t *testing.T) {
 		p.createTables(true, filledItems...)
@@ -223,7 +223,7 @@ func testTLS(t *testing.T, p *testDatabase, cert *selfsigned.Certificate) {
 		p.exec(fmt.Sprintf("KILL %d", c.Thread))
 		took := stopwatch.Start(t)
 		if c.ReadRest(); took() > 2*time.Second {
-			t.Errorf("told after %v", took())
+			t.Errorf("error arrived after %v, want at most 2s", took())
 		}
 	})
 	t.Run("required", func(t *testing.T) {
@@ -231,7 +231,7 @@ func testTLS(t *testing.T, p *testDatabase, cert *selfsigned.Certificate) {
 		o := p.rootOptions()
 		c, err := proxytest.Dial(addr, o)
 		if number, text := c.Answers[0].Err(); number != 3159 {
-			t.Errorf("a plain client: error %d %s, %v", number, text, err)
+			t.Errorf("client without TLS: error %d %s (%v), want 3159", number, text, err)
 		}
 		o.TLS = client
 		p.dial(addr, o)

@@ -110,11 +110,11 @@ func TestDeniedStatementsHaveNoEffect(t *testing.T) {
 						}
 					}
 					if after := p.readCounters(); after != before {
-						t.Errorf("leaf_alloc before:\n%s\nand after:\n%s", before, after)
+						t.Errorf("leaf_alloc =\n%s\nwant it as before:\n%s", after, before)
 					}
 					for _, table := range []string{"items", "low", "rowless", "counted", "words"} {
 						if strings.Contains(log.String(), p.name+"."+table) {
-							t.Errorf("the log names %s:\n%s", table, log.String())
+							t.Errorf("log names the table %s, want no line about it:\n%s", table, log.String())
 						}
 					}
 				})
@@ -186,13 +186,13 @@ func TestMissingPrivilegeOnTheKeyIsNamed(t *testing.T) {
 			}
 		}
 		if after := p.readCounters(); after != before {
-			t.Errorf("leaf_alloc before:\n%s\nand after:\n%s", before, after)
+			t.Errorf("leaf_alloc =\n%s\nwant it as before:\n%s", after, before)
 		}
 		p.exec("GRANT INSERT (id), SELECT (id), UPDATE (id) ON items TO " + o.User)
 		c := p.dial(through, o)
 		for _, text := range []string{"INSERT INTO items (name, n) VALUES ('a', 1)", "INSERT INTO items (name, n) SELECT name, n FROM source"} {
 			if number, message := c.Query(text).Err(); number != 0 {
-				t.Errorf("%s after the GRANT: %d %s", text, number, message)
+				t.Errorf("%s after the GRANT: error %d %s, want none", text, number, message)
 			}
 		}
 	})
@@ -293,7 +293,7 @@ func TestPermissionIsNotSharedByBytes(t *testing.T) {
 		o.User, o.Database = "é", ""
 		const text = ".items (id, name) VALUES (5000, 'a')"
 		if number, message := p.dial(through, o).Query("INSERT INTO " + p.name + text).Err(); number != 0 {
-			t.Fatal(number, message)
+			t.Fatalf("first user's INSERT: error %d %s, want none", number, message)
 		}
 		before := p.readCounters()
 		o.Collation = 8 // latin1
@@ -301,7 +301,7 @@ func TestPermissionIsNotSharedByBytes(t *testing.T) {
 			t.Errorf("error %d %s, want 1142", number, message)
 		}
 		if after := p.readCounters(); after != before {
-			t.Errorf("leaf_alloc before: %s\nand after: %s", before, after)
+			t.Errorf("leaf_alloc = %s, want %s as before", after, before)
 		}
 	})
 }
@@ -314,7 +314,7 @@ func TestRevokedPrivilegeStopsDraws(t *testing.T) {
 		c := p.dial(p.startProxy(), o)
 		for i := range 2 {
 			if number, text := c.Query(fmt.Sprintf("INSERT INTO items (name, n) VALUES ('a', %d)", i)).Err(); number != 0 {
-				t.Fatal(number, text)
+				t.Fatalf("INSERT before the REVOKE: error %d %s, want none", number, text)
 			}
 		}
 		p.exec("REVOKE ALL PRIVILEGES, GRANT OPTION FROM " + o.User)
@@ -355,12 +355,12 @@ func testDeniedDDL(t *testing.T, p *testDatabase) {
 	} {
 		text = strings.ReplaceAll(text, "db.", p.name+".")
 		if number, _ := nobody.Query(text).Err(); number == 0 && !strings.Contains(text, "IF EXISTS") {
-			t.Errorf("%s succeeded", text)
+			t.Errorf("%s by a user without privileges succeeded, want an error", text)
 		}
 		before := p.countQuestions()
 		writer.Query(fmt.Sprintf("INSERT INTO items (name, n) VALUES ('a', %d)", 10+i))
 		if n := p.countQuestions() - before; n != 1+1 { // and the query for the count
-			t.Errorf("after %s an INSERT took %d statements, want 1", text, n-1)
+			t.Errorf("statements of an INSERT after %s = %d, want 1", text, n-1)
 		}
 	}
 }
@@ -416,11 +416,11 @@ func testPreparedLimit(t *testing.T, p *testDatabase) {
 		t.Errorf("error %d %s, want 1461", number, text)
 	}
 	if after := p.readCounters(); after != before {
-		t.Errorf("leaf_alloc before:\n%s\nand after:\n%s", before, after)
+		t.Errorf("leaf_alloc =\n%s\nwant it as before:\n%s", after, before)
 	}
 	p.exec("SET GLOBAL max_prepared_stmt_count = 16382")
 	if number, text := c.Query("INSERT INTO items (id, name) VALUES (5000, 'a')").Err(); number != 0 {
-		t.Errorf("once statements are prepared again: error %d %s", number, text)
+		t.Errorf("once statements can be prepared again: error %d %s, want none", number, text)
 	}
 }
 
@@ -438,7 +438,7 @@ func TestRevokedPrivilegeOfABulkStopsDraws(t *testing.T) {
 		st := c.Prepare("INSERT INTO " + p.name + ".items (name, n) VALUES (?, ?)")
 		row := []proxytest.Param{proxytest.String("a"), proxytest.Int(1)}
 		if number, text := st.Bulk(128, row, []proxytest.Param{proxytest.String("b"), proxytest.Int(2)}).Err(); number != 0 {
-			t.Fatal(number, text)
+			t.Fatalf("INSERT before the REVOKE: error %d %s, want none", number, text)
 		}
 		p.exec("REVOKE ALL PRIVILEGES, GRANT OPTION FROM " + o.User)
 		rows := make([][]proxytest.Param, 500)

@@ -106,17 +106,17 @@ func FuzzRelay(f *testing.F) {
 		for _, way := range cutWays(len(sent), cuts) {
 			got := relayInPieces(from, flags, sent, file, way)
 			if (got.err == nil) != (want.err == nil) {
-				t.Fatalf("in pieces %v: %v; at once: %v", way, got.err, want.err)
+				t.Fatalf("relay in pieces %v: error %v, want %v as without pieces", way, got.err, want.err)
 			}
 			if want.err != nil { // the connection ends; bytes before the error may have been passed on
 				n := min(len(got.client), len(want.client))
 				if !bytes.Equal(got.client[:n], want.client[:n]) {
-					t.Fatalf("in pieces %v: %q\nat once: %q", way, got.client, want.client)
+					t.Fatalf("relay in pieces %v: sent to the client:\n%q\nwant as without pieces:\n%q", way, got.client, want.client)
 				}
 				continue
 			}
 			if !reflect.DeepEqual(got, want) {
-				t.Fatalf("in pieces %v: %+v\nat once: %+v", way, got, want)
+				t.Fatalf("relay in pieces %v = %+v\nwant as without pieces: %+v", way, got, want)
 			}
 		}
 	})
@@ -126,7 +126,7 @@ func FuzzRelay(f *testing.F) {
 func checkFrames(t *testing.T, sent, got []byte, flags byte) {
 	t.Helper()
 	if len(got) != len(sent) {
-		t.Fatalf("%d bytes of %d", len(got), len(sent))
+		t.Fatalf("relayed bytes = %d, want %d", len(got), len(sent))
 	}
 	for seq, file := byte(7), false; len(sent) > 0; seq++ {
 		n := wire.HeaderLen + int(binary.LittleEndian.Uint32(sent)&wire.MaxFrame)
@@ -134,10 +134,10 @@ func checkFrames(t *testing.T, sent, got []byte, flags byte) {
 			seq = got[3]
 		}
 		if !bytes.Equal(got[:3], sent[:3]) || got[3] != seq {
-			t.Fatalf("the frame %q became %q, not the number %d", sent[:n], got[:n], seq)
+			t.Fatalf("header of the relayed frame %q = % x, want % x with the number %d", sent[:n], got[:wire.HeaderLen], sent[:3], seq)
 		}
 		if differ := countDifferent(sent[wire.HeaderLen:n], got[wire.HeaderLen:n]); differ > 0 && (flags&2 == 0 || differ > 1) {
-			t.Fatalf("%q became %q", sent[:n], got[:n])
+			t.Fatalf("relayed frame = %q, want %q", got[:n], sent[:n])
 		}
 		file = n > wire.HeaderLen && sent[wire.HeaderLen] == wire.FirstLocalInfile
 		sent, got = sent[n:], got[n:]
@@ -159,7 +159,7 @@ func TestAnswersEndAfterTheirLastPacket(t *testing.T) {
 	for _, a := range answers {
 		r := relayInPieces(a.from, a.flags, append(encodeFrames(a.packets...), encodeFrames("behind it")...), encodeFrames("1\tone\n", ""), nil)
 		if r.err != nil || r.unread != wire.HeaderLen+len("behind it") {
-			t.Errorf("%d, %d, %q: %d bytes unread, %v", a.from, a.flags, a.packets, r.unread, r.err)
+			t.Errorf("from %d, flags %d, packets %q: unread bytes = %d, %v, want those of the frame after the answer, %d", a.from, a.flags, a.packets, r.unread, r.err, wire.HeaderLen+len("behind it"))
 		}
 	}
 }

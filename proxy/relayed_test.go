@@ -325,7 +325,7 @@ func TestMalformedCommandsGetTheServersAnswer(t *testing.T) {
 			}
 		}
 		if n := p.queryValue("SELECT COUNT(*) FROM " + p.name + ".items WHERE n = 1000"); n != "0" {
-			t.Errorf("%s rows came of it", n)
+			t.Errorf("rows of malformed commands = %s, want 0", n)
 		}
 	})
 }

@@ -192,7 +192,7 @@ func TestEachClientChoosesFoundRows(t *testing.T) {
 		for range 2 {
 			for c, affected := range map[*proxytest.Client]uint64{with: 1, without: 0} {
 				if ok := c.Query(upsert).OK(); ok.Affected != affected || ok.ID != id {
-					t.Errorf("an unchanged row: %d affected, id %d; want %d, %d", ok.Affected, ok.ID, affected, id)
+					t.Errorf("unchanged row: affected rows = %d, id = %d, want %d, %d", ok.Affected, ok.ID, affected, id)
 				}
 			}
 		}
@@ -215,7 +215,7 @@ func TestTextsOfEqualLengthAreNotMixed(t *testing.T) {
 						text = fmt.Sprintf("INSERT INTO items (n, name) VALUES (%d, '%d')", n, n)
 					}
 					if number, message := c.Query(text).Err(); number != 0 {
-						t.Errorf("%s: %s", text, message)
+						t.Errorf("%s: error %d %s, want none", text, number, message)
 					}
 				}
 			})
@@ -223,7 +223,7 @@ func TestTextsOfEqualLengthAreNotMixed(t *testing.T) {
 		all.Wait()
 		p.exec()
 		if wrong := p.queryValue("SELECT CONCAT(COUNT(*), ' rows, ', COUNT(DISTINCT id), ' ids, ', COALESCE(SUM(name <> n), 0), ' wrong') FROM items"); wrong != "200 rows, 200 ids, 0 wrong" {
-			t.Error(wrong)
+			t.Errorf("stored %s, want 200 rows, 200 ids, 0 wrong", wrong)
 		}
 	})
 }
@@ -250,7 +250,7 @@ func TestInternalQueriesOfClientsAreNotMixed(t *testing.T) {
 				for range 100 {
 					c.Query("CALL nothing()") // leafsql queries the database in use and the tables after it
 					if ok := c.Query("INSERT INTO items (name) VALUES ('a')").OK(); ok.Affected != 1 || ok.Status != status {
-						t.Errorf("%+v, want the status %#x", ok, status)
+						t.Errorf("OK = %+v, want 1 affected row and the status %#x", ok, status)
 					}
 				}
 			})

@@ -169,15 +169,15 @@ func TestClientsThatStopLeaveNothing(t *testing.T) {
 		took := stopwatch.Start(t)
 		for goroutines() != before {
 			if took() > proxytest.Timeout {
-				t.Fatalf("goroutines are left:\n%s\nbefore:\n%s", goroutines(), before)
+				t.Fatalf("goroutines =\n%s\nwant those before:\n%s", goroutines(), before)
 			}
 			time.Sleep(5 * time.Millisecond)
 		}
 		if ends := pr.Stats().ServerEnds; ends != 0 {
-			t.Errorf("%d connections count as ended by the server", ends)
+			t.Errorf("connections that count as ended by the server = %d, want 0", ends)
 		}
 		if stored := p.queryValue("SELECT CONCAT((SELECT GROUP_CONCAT(name) FROM items), ' ', (SELECT COUNT(*) FROM source))"); stored != "whole 3" {
-			t.Errorf("stored: %s", stored)
+			t.Errorf("stored rows = %q, want \"whole 3\"", stored)
 		}
 	})
 }
@@ -212,7 +212,7 @@ func TestSlowReaderKeepsOneBuffer(t *testing.T) {
 				xs, all, top := 0, 0, 0
 				for all < 100_000_000 {
 					if top = max(top, heapBytes()-before); top > most {
-						t.Fatalf("%d bytes are kept behind %d", top, all)
+						t.Fatalf("memory after %d bytes of rows = %d bytes, want at most %d", all, top, most)
 					}
 					n, err := io.ReadFull(c.Conn, part[:min(len(part), 100_000_000-all)])
 					if err != nil {
@@ -223,7 +223,7 @@ func TestSlowReaderKeepsOneBuffer(t *testing.T) {
 				}
 				t.Logf("at most %d bytes are kept", top)
 				if xs < 99_000_000 {
-					t.Errorf("%d bytes of 100,000,000 are rows", xs)
+					t.Errorf("bytes of rows = %d of 100,000,000, want at least 99,000,000", xs)
 				}
 			})
 		}
@@ -247,7 +247,7 @@ func TestIdleConnectionsTakeLittleMemory(t *testing.T) {
 				c.Query("SELECT REPEAT('x', 100000)")
 				s := c.Prepare("INSERT INTO items (name) VALUES (?)")
 				if ok := s.Execute(proxytest.String("c")).OK(); ok.Affected != 1 {
-					t.Fatalf("%+v", ok)
+					t.Fatalf("Execute() = %+v, want 1 affected row", ok)
 				}
 				s.Close()
 				conns = append(conns, c.Socket())
@@ -261,7 +261,7 @@ func TestIdleConnectionsTakeLittleMemory(t *testing.T) {
 		each := (heapBytes() - before) / connections
 		t.Logf("%d bytes each", each)
 		if each > most {
-			t.Errorf("more than %d", most)
+			t.Errorf("memory of an idle connection = %d bytes, want at most %d", each, most)
 		}
 		for _, conn := range append(first, second...) {
 			conn.Close()
@@ -297,7 +297,7 @@ func TestManyTextsTakeLimitedMemory(t *testing.T) {
 		}
 		before := insert()
 		if after := insert(); after-before > most {
-			t.Errorf("%d bytes more for %d texts", after-before, texts)
+			t.Errorf("additional memory for %d texts = %d bytes, want at most %d", texts, after-before, most)
 		}
 		p.waitForValue("SELECT COUNT(DISTINCT id) FROM items", fmt.Sprint(2*texts))
 	})
@@ -329,7 +329,7 @@ func TestAnnouncedBytesTakeNoMemory(t *testing.T) {
 		p.dial(addr, p.rootOptions()).Query("SELECT 1") // by then the proxy has read them, or will soon
 		time.Sleep(100 * time.Millisecond)
 		if got := (heapBytes() - before) / clients; got > most {
-			t.Errorf("%d bytes for each client, want at most %d", got, most)
+			t.Errorf("memory of each client = %d bytes, want at most %d", got, most)
 		}
 	})
 }
@@ -366,24 +366,24 @@ func TestReadMemoryIsLimited(t *testing.T) {
 			if n, err := io.ReadFull(c.Conn, b); n == 7 && b[5] == 0x81 && b[6] == 0x04 {
 				denied++
 			} else if err == nil {
-				t.Errorf("a client is told %q", b)
+				t.Errorf("answer to a long command = %q, want error 1153", b)
 			}
 		}
 		if denied < 16 {
 			t.Errorf("%d of %d clients got error 1153 within %v", denied, len(all), took())
 		}
 		if got := heapBytes() - before; got > memory+4<<20 {
-			t.Errorf("%d bytes are in use, want at most %d", got, memory)
+			t.Errorf("memory in use = %d bytes, want at most %d", got, memory)
 		}
 		if number, text := idle.Query("INSERT INTO items (n) VALUES (2)").Err(); number != 0 {
-			t.Errorf("a short command: error %d %s", number, text)
+			t.Errorf("short command: error %d %s, want none", number, text)
 		}
 		s := idle.Prepare("INSERT INTO items (n, body) VALUES (?, ?)")
 		for range 2 * memory >> 20 {
 			s.SendLongData(1, strings.Repeat("x", 1<<20))
 		}
 		if number, text := s.Execute(proxytest.Int(3), proxytest.Long()).Err(); number != 1153 {
-			t.Errorf("a long value: error %d %s, want 1153", number, text)
+			t.Errorf("long value: error %d %s, want 1153", number, text)
 		}
 		for _, c := range all {
 			c.Conn.Close()
@@ -394,7 +394,7 @@ func TestReadMemoryIsLimited(t *testing.T) {
 			served(p.dial(addr, p.rootOptions()), 20+i)
 			s.SendLongData(1, strings.Repeat("x", memory/4))
 			if number, text := s.Execute(proxytest.Int(int64(30+i)), proxytest.Long()).Err(); number != 0 {
-				t.Errorf("a long value afterwards: error %d %s", number, text)
+				t.Errorf("long value afterwards: error %d %s, want none", number, text)
 			}
 		}
 	})

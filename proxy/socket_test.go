@@ -95,10 +95,10 @@ func testSocketBytes(t *testing.T, pair func(*testing.T) (net.Conn, net.Conn)) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got, sent) {
-		t.Error("other bytes come back than were sent")
+		t.Errorf("received %d bytes that differ from the %d bytes sent", len(got), len(sent))
 	}
 	if n, err := conn.Read(nil); n != 0 || err != nil {
-		t.Errorf("a read of nothing: %d, %v", n, err)
+		t.Errorf("Read(nil) = %d, %v, want 0, nil", n, err)
 	}
 	conn.Close()
 	if err := <-echoed; err != nil {
@@ -113,11 +113,11 @@ func testSocketEnds(t *testing.T, pair func(*testing.T) (net.Conn, net.Conn)) {
 		peer.Write([]byte("last"))
 		peer.(interface{ CloseWrite() error }).CloseWrite()
 		if n, err := conn.Read(b); string(b[:n]) != "last" || err != nil {
-			t.Errorf("%q, %v", b[:n], err)
+			t.Errorf("Read() = %q, %v, want \"last\", nil", b[:n], err)
 		}
 		for range 2 {
 			if n, err := conn.Read(b); n != 0 || err != io.EOF {
-				t.Errorf("%d, %v; want EOF", n, err)
+				t.Errorf("Read() = %d, %v, want 0, EOF", n, err)
 			}
 		}
 	})
@@ -128,16 +128,16 @@ func testSocketEnds(t *testing.T, pair func(*testing.T) (net.Conn, net.Conn)) {
 		var op *net.OpError
 		_, err := conn.Read(b)
 		if !errors.Is(err, syscall.ECONNRESET) || !errors.As(err, &op) {
-			t.Errorf("a read: %#v; want a net.OpError with ECONNRESET", err)
+			t.Errorf("Read() error = %#v, want a net.OpError with ECONNRESET", err)
 		}
 		if _, err = conn.Read(b); err != io.EOF {
-			t.Errorf("the next read: %v; want EOF", err)
+			t.Errorf("next Read() error = %v, want EOF", err)
 		}
 		for range 2 { // the first write may still succeed
 			_, err = conn.Write(b)
 		}
 		if !errors.Is(err, syscall.EPIPE) || !errors.As(err, &op) {
-			t.Errorf("a write: %#v; want a net.OpError with EPIPE", err)
+			t.Errorf("Write() error = %#v, want a net.OpError with EPIPE", err)
 		}
 	})
 	t.Run("closed meanwhile", func(t *testing.T) {
@@ -147,10 +147,10 @@ func testSocketEnds(t *testing.T, pair func(*testing.T) (net.Conn, net.Conn)) {
 		runtime.Gosched()
 		conn.Close()
 		if err := <-read; !errors.Is(err, net.ErrClosed) {
-			t.Errorf("a read: %v; want net.ErrClosed", err)
+			t.Errorf("Read() error = %v, want net.ErrClosed", err)
 		}
 		if _, err := conn.Write(b); !errors.Is(err, net.ErrClosed) {
-			t.Errorf("a write: %v; want net.ErrClosed", err)
+			t.Errorf("Write() error = %v, want net.ErrClosed", err)
 		}
 	})
 }
@@ -162,13 +162,13 @@ func testSocketDeadlines(t *testing.T, pair func(*testing.T) (net.Conn, net.Conn
 	conn.SetReadDeadline(time.Now().Add(time.Millisecond))
 	for range 2 {
 		if n, err := conn.Read(b); n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Fatalf("%d, %v; want a deadline exceeded", n, err)
+			t.Fatalf("Read() = %d, %v, want 0, os.ErrDeadlineExceeded", n, err)
 		}
 	}
 	conn.SetReadDeadline(time.Time{})
 	peer.Write([]byte("later"))
 	if n, err := conn.Read(b); string(b[:n]) != "later" || err != nil {
-		t.Fatalf("%q, %v", b[:n], err)
+		t.Fatalf("Read() = %q, %v, want \"later\", nil", b[:n], err)
 	}
 
 	const piece = 50 << 10
@@ -180,12 +180,12 @@ func testSocketDeadlines(t *testing.T, pair func(*testing.T) (net.Conn, net.Conn
 			break
 		}
 		if err != nil || n != piece {
-			t.Fatalf("%d, %v", n, err)
+			t.Fatalf("Write() = %d, %v, want %d, nil", n, err, piece)
 		}
 	}
 	conn.Close()
 	if n, err := io.Copy(io.Discard, peer); n != int64(taken) || err != nil {
-		t.Errorf("the peer reads %d bytes, %v; %d were taken", n, err, taken)
+		t.Errorf("peer received %d bytes, %v, want the %d bytes written", n, err, taken)
 	}
 }
 
@@ -200,7 +200,7 @@ func TestSocketDoesNotAllocate(t *testing.T) {
 			t.Fatal(err)
 		}
 	}); n > 0 {
-		t.Errorf("%v allocations", n)
+		t.Errorf("allocations of a read and a write = %v, want 0", n)
 	}
 }
 
@@ -223,7 +223,7 @@ func TestSocketReadsWrappedConnectionsByRead(t *testing.T) {
 	w := &wrappedConn{TCPConn: a.(*net.TCPConn)}
 	b.Write([]byte("hello"))
 	if n, err := newSocket(w).Read(make([]byte, 10)); n != 5 || err != nil || w.read != 5 {
-		t.Errorf("%d bytes, %v; by its own Read: %d", n, err, w.read)
+		t.Errorf("Read() = %d, %v, want 5, nil; bytes from the connection's own Read = %d, want 5", n, err, w.read)
 	}
 }
 
@@ -278,7 +278,7 @@ func TestSocketLeavesOthersTheirTurn(t *testing.T) {
 				}
 			}
 			if took := time.Since(began); took > most {
-				t.Errorf("another was kept waiting for %v", took)
+				t.Errorf("another goroutine waited for %v, want at most %v", took, most)
 			}
 		})
 	}

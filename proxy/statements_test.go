@@ -45,7 +45,7 @@ func TestManyPreparedStatementsAreExecuted(t *testing.T) {
 			s := c.Prepare(text)
 			for _, other := range open {
 				if other.ID == s.ID {
-					t.Fatalf("the id %d is that of two statements", s.ID)
+					t.Fatalf("Prepare() returned the id %d of another open statement", s.ID)
 				}
 			}
 			open = append(open, s)
@@ -60,17 +60,17 @@ func TestManyPreparedStatementsAreExecuted(t *testing.T) {
 				s.Execute(proxytest.Int(int64(n)))
 				want := strings.TrimSuffix(strings.SplitN(s.Answer.Name, "'", 3)[1], "'")
 				if got := c.Query(fmt.Sprintf("SELECT name FROM items WHERE n = %d", n)).Rows(); len(got) != 1 || got[0][0] != want {
-					t.Errorf("%s: stored %q", s.Answer.Name, got)
+					t.Errorf("%s: stored %q, want %q", s.Answer.Name, got, want)
 				}
 			} else if got := s.Execute().Rows(); len(got) != 1 || !strings.Contains(s.Answer.Name, got[0][0]) {
-				t.Errorf("%s: answered %q", s.Answer.Name, got)
+				t.Errorf("%s: rows = %q, want one with the value in the text", s.Answer.Name, got)
 			}
 		}
 		for _, s := range open {
 			s.Close()
 		}
 		if n := countOpenStatements(t, c); n != 0 {
-			t.Errorf("%d statements stay prepared", n)
+			t.Errorf("statements that stay prepared = %d, want none", n)
 		}
 	})
 }
@@ -88,15 +88,15 @@ func TestCloseWithoutIDClosesLastPrepared(t *testing.T) {
 		c.Prepare(text)
 		c.Send(proxytest.StmtClose, last)
 		if number, message := c.Do(proxytest.Execute, append(last, 0, 1, 0, 0, 0)).Err(); number != 1243 {
-			t.Errorf("%s: execution after the end: error %d %s, want 1243", text, number, message)
+			t.Errorf("%s: execution of the closed statement: error %d %s, want 1243", text, number, message)
 		}
 		c.Send(proxytest.StmtClose, last)
 		if number, message := kept.Execute().Err(); number != 0 {
-			t.Errorf("%s: execution of the other statement: error %d %s", text, number, message)
+			t.Errorf("%s: execution of the other statement: error %d %s, want none", text, number, message)
 		}
 		kept.Close()
 		if n := countOpenStatements(t, c) - before; n != 0 {
-			t.Errorf("%s: %d statements stay prepared, want none", text, n)
+			t.Errorf("%s: statements that stay prepared = %d, want none", text, n)
 		}
 	}
 }
@@ -117,15 +117,15 @@ func TestRefusedStatementLeavesConnectionUsable(t *testing.T) {
 			}
 			s := c.Prepare("INSERT INTO items (id, name) VALUES (?, 'a')")
 			if number, text := s.Execute(proxytest.String("no number")).Err(); number == 0 {
-				t.Errorf("a key that is none: error %d %s", number, text)
+				t.Errorf("key that is not a number: error %d %s, want one", number, text)
 			}
 			s.Close()
 		}
 		if n := countOpenStatements(t, c) - before; n != 0 {
-			t.Errorf("%d statements stay prepared", n)
+			t.Errorf("statements that stay prepared = %d, want none", n)
 		}
 		if number, text := c.Query("INSERT INTO items (name) VALUES ('goes on')").Err(); number != 0 {
-			t.Error(text)
+			t.Errorf("INSERT after the errors: error %d %s, want none", number, text)
 		}
 	})
 }
@@ -141,11 +141,11 @@ func TestStatementWithoutIDsTimesOut(t *testing.T) {
 		took := stopwatch.Start(t)
 		number, text := c.Query("INSERT INTO items (name) VALUES ('no id')").Err()
 		if number != 1205 || !strings.HasPrefix(text, "#HY000leafsql: ") || took() > 10*time.Second {
-			t.Errorf("error %d %s after %v, want 1205", number, text, took())
+			t.Errorf("error %d %s after %v, want 1205 of leafsql within 10s", number, text, took())
 		}
 		p.exec("ROLLBACK")
 		if ok := c.Query("INSERT INTO items (name) VALUES ('an id')").OK(); ok.Affected != 1 || ok.Status&proxytest.InTransaction == 0 {
-			t.Errorf("afterwards: %+v", ok)
+			t.Errorf("INSERT afterwards: OK = %+v, want 1 affected row in the transaction", ok)
 		}
 		c.Query("COMMIT")
 		if rows := p.queryValue("SELECT CONCAT((SELECT COUNT(*) FROM items), ' ', (SELECT COUNT(*) FROM notes))"); rows != "1 1" {
@@ -178,7 +178,7 @@ func TestStatementTimesOutIfOwnAccountIsCutOff(t *testing.T) {
 			answer := c.Query(insert)
 			if ok := answer.OK(); ok.Affected != 1 || ok.Status&proxytest.InTransaction == 0 {
 				number, text := answer.Err()
-				t.Errorf("%s afterwards: %+v, error %d %s", insert, ok, number, text)
+				t.Errorf("%s afterwards: OK = %+v, error %d %s, want 1 affected row in the transaction", insert, ok, number, text)
 			}
 		}
 		c.Query("COMMIT")
@@ -242,7 +242,7 @@ func TestAnswersNameTheDocumentedIDs(t *testing.T) {
 			{"INSERT INTO items (name, n) VALUES ('c', 1) ON DUPLICATE KEY UPDATE name = 'c', n = n + 100", first},
 		} {
 			if ok := c.Query(told.text).OK(); ok.ID != told.id {
-				t.Errorf("%s: id %d, want %d", told.text, ok.ID, told.id)
+				t.Errorf("%s: id = %d, want %d", told.text, ok.ID, told.id)
 			}
 		}
 	})

@@ -46,30 +46,30 @@ func TestClientsLogInThroughUnixSocket(t *testing.T) {
 			p.exec("FLUSH PRIVILEGES") // MySQL has not cached the password
 			c := p.dial(addr, o)
 			if rows := c.Query("SELECT CURRENT_USER()").Rows(); len(rows) != 1 || rows[0][0] != "app@localhost" {
-				t.Errorf("logged in as %v, want app@localhost", rows)
+				t.Errorf("CURRENT_USER() = %v, want app@localhost", rows)
 			}
 			for _, name := range []string{me.Username, named} {
 				for _, password := range []string{"", "wrong"} {
 					as := o
 					as.User, as.Password, as.Database = name, password, ""
 					if in, err := proxytest.Dial(addr, as); err == nil {
-						t.Errorf("%s is let in with the password %q: %v", name, password, in.Query("SELECT CURRENT_USER()").Rows())
+						t.Errorf("login of %s with the password %q succeeded as %v, want an error", name, password, in.Query("SELECT CURRENT_USER()").Rows())
 					} else if number, text := in.Answers[0].Err(); number != 1045 && number != 1698 {
 						t.Errorf("%s with the password %q: error %d %s, %v, want 1045", name, password, number, text, err)
 					}
 				}
 				again := p.dial(addr, o)
 				if number, text := again.ChangeUser(name, "", "").Err(); number == 0 {
-					t.Errorf("a session becomes %s: %v", name, again.Query("SELECT CURRENT_USER()").Rows())
+					t.Errorf("change of the user to %s succeeded as %v, want an error", name, again.Query("SELECT CURRENT_USER()").Rows())
 				} else if a := again.Query("SELECT CURRENT_USER()"); len(a.Rows()) > 0 && strings.HasPrefix(a.Rows()[0][0], name) {
-					t.Errorf("after error %d %s the session is of %v", number, text, a.Rows())
+					t.Errorf("after error %d %s: CURRENT_USER() = %v, want another one than %s", number, text, a.Rows(), name)
 				}
 			}
 			o.TLS = nil
 			p.exec("FLUSH PRIVILEGES")
 			plain, err := proxytest.Dial(addr, o)
 			if number, text := plain.Answers[0].Err(); maria && err != nil || !maria && (number != 3159 || !strings.Contains(text, "unix socket")) {
-				t.Errorf("without TLS: error %d %s, %v", number, text, err)
+				t.Errorf("login without TLS: error %d %s (%v), want none on MariaDB, and 3159 for the unix socket on MySQL", number, text, err)
 			}
 		})
 	}

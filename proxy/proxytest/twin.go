@@ -107,7 +107,7 @@ func (w *Twin) record(t testing.TB, through bool, script func(c *Client)) []stri
 		}
 	}
 	if len(w.Keys) > 0 && len(n.numbers) == 0 {
-		t.Errorf("%s: no generated key was seen", way)
+		t.Errorf("%s: generated keys in the answers = 0, want at least one", way)
 	}
 	return lines
 }
