@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestCompletion: zsh and fish complete subcommands and flags; bash is tested with the command.
-func TestCompletion(t *testing.T) {
+// TestCompletionWorksInEveryShell: zsh and fish complete subcommands and flags; bash is tested with the command.
+func TestCompletionWorksInEveryShell(t *testing.T) {
 	scripts := filepath.Join(release(t), "completions")
 	out := run(t, "", "fish", "--no-config", "-c", `source $argv[1]; complete -C "leafsql ch"; complete -C "leafsql check -s"; complete -C "leafsql completion "; complete -C "leafsql serve -config /etc/host"`, filepath.Join(scripts, "leafsql.fish"))
 	var got []string

@@ -29,10 +29,10 @@ func compose(t *testing.T) *types.Project {
 // composeSQL returns the SQL that the compose file has its MariaDB run first.
 func composeSQL(t *testing.T) string { return compose(t).Configs["shop"].Content }
 
-// TestCompose: the file follows the Compose Specification, and its services build stages of the Dockerfile. With its settings,
+// TestComposeServesAndFills: the file follows the Compose Specification, and its services build stages of the Dockerfile. With its settings,
 // on the database that it creates, leafsql serve issues ids and leafsql proxy fills INSERTs. TestImage runs the demo on that
 // database.
-func TestCompose(t *testing.T) {
+func TestComposeServesAndFills(t *testing.T) {
 	project := compose(t)
 	docker := string(read(t, "../Dockerfile"))
 	for _, service := range project.Services {

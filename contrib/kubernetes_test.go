@@ -147,9 +147,9 @@ func checkRestricted(t *testing.T, pod core.PodTemplateSpec) {
 	}
 }
 
-// TestChart: Helm accepts the chart, refuses unknown values, and makes objects that Kubernetes accepts and that match each
+// TestChartMakesValidObjects: Helm accepts the chart, refuses unknown values, and makes objects that Kubernetes accepts and that match each
 // other with all values.
-func TestChart(t *testing.T) {
+func TestChartMakesValidObjects(t *testing.T) {
 	for _, message := range lint.RunAll(chart, nil, "shop").Messages {
 		if !strings.Contains(message.Err.Error(), "icon is recommended") {
 			t.Error(message)
@@ -190,8 +190,8 @@ func TestChart(t *testing.T) {
 	}
 }
 
-// TestValues: the page lists the values of the chart.
-func TestValues(t *testing.T) {
+// TestValuesAreListed: the page lists the values of the chart.
+func TestValuesAreListed(t *testing.T) {
 	var values map[string]any
 	if err := yaml.Unmarshal(read(t, chart+"/values.yaml"), &values); err != nil {
 		t.Fatal(err)
@@ -246,14 +246,14 @@ func manifest(t *testing.T, file, what, before, release string, values map[strin
 		}
 	}
 	if !bytes.Equal(read(t, file), []byte(text)) {
-		t.Errorf("%s is not what the chart makes; go test -tags packages -run TestManifests . -update writes it", file)
+		t.Errorf("%s is not what the chart makes; go test -tags packages -run TestManifestsMatchTheChart . -update writes it", file)
 	}
 	return text
 }
 
-// TestManifests: kubernetes/leafsql.yaml contains the objects of the chart, and its command issues ids. The other files contain
+// TestManifestsMatchTheChart: kubernetes/leafsql.yaml contains the objects of the chart, and its command issues ids. The other files contain
 // objects that Kubernetes accepts as well.
-func TestManifests(t *testing.T) {
+func TestManifestsMatchTheChart(t *testing.T) {
 	text := manifest(t, "kubernetes/leafsql.yaml", "leafsql serve for two pods",
 		"kubectl create secret generic leafsql --from-env-file=leafsql.env, with lines dsn=app:…@tcp(db:3306)/shop and token=…", "leafsql", map[string]any{})
 	d := onlyObject[*apps.Deployment](t, decode(t, text))

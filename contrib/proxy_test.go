@@ -93,8 +93,8 @@ func proxyCommand(t *testing.T, c core.Container, server, certFile, keyFile stri
 	return cmd
 }
 
-// TestProxyManifests: kubernetes/proxy.yaml contains the objects of the chart. Its command and the sidecar fill INSERTs.
-func TestProxyManifests(t *testing.T) {
+// TestProxyManifestsMatchTheChart: kubernetes/proxy.yaml contains the objects of the chart. Its command and the sidecar fill INSERTs.
+func TestProxyManifestsMatchTheChart(t *testing.T) {
 	text := manifest(t, "kubernetes/proxy.yaml", "leafsql proxy for two pods",
 		"kubectl create secret generic leafsql --from-env-file=leafsql.env, with a line\n"+
 			"# dsn=leaf:…@tcp(db:3306)/shop?leafTables=*&leafAllocTable=leafsql.leaf_alloc, and\n"+

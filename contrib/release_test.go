@@ -15,9 +15,9 @@ import (
 	"testing"
 )
 
-// TestRelease: an archive contains a static program of the version, completions and licences. Its sum is right, and its bill of
+// TestReleaseIsStaticAndComplete: an archive contains a static program of the version, completions and licences. Its sum is right, and its bill of
 // materials names the linked modules.
-func TestRelease(t *testing.T) {
+func TestReleaseIsStaticAndComplete(t *testing.T) {
 	dir := release(t)
 	name := fmt.Sprintf("leafsql_%s_%s_%s", version, runtime.GOOS, runtime.GOARCH)
 	archive := name + ".tar.gz"
@@ -70,9 +70,9 @@ func TestRelease(t *testing.T) {
 	}
 }
 
-// TestReleaseAgain: another clone in another folder gives the same bytes. TestImage checks the same for a compiler without
+// TestReleaseIsReproducible: another clone in another folder gives the same bytes. TestImage checks the same for a compiler without
 // the cache of the first build.
-func TestReleaseAgain(t *testing.T) {
+func TestReleaseIsReproducible(t *testing.T) {
 	first, tree := release(t), t.TempDir()
 	run(t, "", "sh", "-c", `cd .. && git ls-files -z --cached --others --exclude-standard | xargs -0 cp --parents -t "$0"`, tree)
 	run(t, "", "make", "-s", "-C", tree, "release", "VERSION="+version, "PLATFORMS="+runtime.GOOS+"/"+runtime.GOARCH)

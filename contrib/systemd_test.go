@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// TestUnit: systemd reads the units without a warning, and rates the services as well confined.
-func TestUnit(t *testing.T) {
+// TestUnitsAreValidAndConfined: systemd reads the units without a warning, and rates the services as well confined.
+func TestUnitsAreValidAndConfined(t *testing.T) {
 	for _, name := range []string{"leafsql.service", "leafsql-proxy.service"} {
 		t.Run(name, func(t *testing.T) { verifyUnit(t, name) })
 	}
@@ -34,8 +34,8 @@ func verifyUnit(t *testing.T, name string) {
 	t.Log(report[strings.LastIndex(report, "\n")+1:])
 }
 
-// TestProxyUnit: the page shows the settings that the unit names. With these the unit's command fills INSERTs.
-func TestProxyUnit(t *testing.T) {
+// TestProxyUnitFillsInserts: the page shows the settings that the unit names. With these the unit's command fills INSERTs.
+func TestProxyUnitFillsInserts(t *testing.T) {
 	text, page := string(read(t, "systemd/leafsql-proxy.service")), string(read(t, "../docs/proxy.md"))
 	_, shown, _ := strings.Cut(page, "```ini\n")
 	shown, _, _ = strings.Cut(shown, "```")

@@ -12,11 +12,11 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestChangeOfTheSource follows operations.md from one registry of worker ids to another and back. Programs write
+// TestChangeOfTheSourceIssuesNoIDTwice follows operations.md from one registry of worker ids to another and back. Programs write
 // before and after, with the only two worker ids that both registries have. The test omits the wait:
 // TestNewRegistryRepeatsNoTime in idgen/worker shows that it is long enough for any clock, and for processes that were
 // disconnected.
-func TestChangeOfTheSource(t *testing.T) {
+func TestChangeOfTheSourceIssuesNoIDTwice(t *testing.T) {
 	var commands string
 	for _, b := range readPage(t, "operations.md").blocks {
 		if b.sub == "Changing the source of worker ids" && b.lang == "sh" {

@@ -36,9 +36,9 @@ func TestChinese(t *testing.T) {
 	}
 }
 
-// TestChineseFigures: every section of a Chinese page has as many paragraphs and list items as its English one, and the
+// TestChineseFiguresMatch: every section of a Chinese page has as many paragraphs and list items as its English one, and the
 // same figures and pictures. Numbers below ten do not count, since English pages write them as words.
-func TestChineseFigures(t *testing.T) {
+func TestChineseFiguresMatch(t *testing.T) {
 	for file, english := range chinesePages(t) {
 		zh, en := sections(t, file), sections(t, english)
 		for i := range min(len(zh), len(en)) {

@@ -24,8 +24,8 @@ const maxCircle = 3
 // may only shrink.
 var largerCircles = map[string]int{}
 
-// TestCircles limits the circles in each package of contributing/imports.md's table of imports, and in those of the command.
-func TestCircles(t *testing.T) {
+// TestCirclesAreLimited limits the circles in each package of contributing/imports.md's table of imports, and in those of the command.
+func TestCirclesAreLimited(t *testing.T) {
 	all := importRows(t)
 	for _, path := range goList(t, module+"cmd/leafsql/...") {
 		all[strings.TrimPrefix(path, module)] = importRow{}

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestCommand: the flags of each subcommand of leafsql are those in command.md, serve.md and proxy.md.
-func TestCommand(t *testing.T) {
+// TestCommandFlagsAreDocumented: the flags of each subcommand of leafsql are those in command.md, serve.md and proxy.md.
+func TestCommandFlagsAreDocumented(t *testing.T) {
 	program := filepath.Join(buildToolsFolder(t), "leafsql")
 	help := func(args ...string) string {
 		out, err := exec.Command(program, args...).Output()

@@ -15,9 +15,9 @@ const (
 	testsPage = "contributing/tests.md"
 )
 
-// TestContributing: the files that contributing/rules.md names exist, and the tests are in the packages that it and
+// TestContributingNamesExist: the files that contributing/rules.md names exist, and the tests are in the packages that it and
 // contributing/tests.md name.
-func TestContributing(t *testing.T) {
+func TestContributingNamesExist(t *testing.T) {
 	page := rulesPage
 	for _, row := range readTable(t, page, "## Where to change a rule, and which test covers it") {
 		for _, file := range append(quotedTexts(row[1]), quotedTexts(regexp.MustCompile("`Test\\w+`").ReplaceAllString(row[2], ""))...) {
@@ -44,8 +44,8 @@ func TestContributing(t *testing.T) {
 	}
 }
 
-// TestMakeTargets: the make targets that CONTRIBUTING.md and the pages for contributors name exist.
-func TestMakeTargets(t *testing.T) {
+// TestMakeTargetsExist: the make targets that CONTRIBUTING.md and the pages for contributors name exist.
+func TestMakeTargetsExist(t *testing.T) {
 	makefile, err := os.ReadFile("../Makefile")
 	if err != nil {
 		t.Fatal(err)
@@ -63,8 +63,8 @@ func TestMakeTargets(t *testing.T) {
 	}
 }
 
-// TestFlags: contributing/tests.md lists the flags of tests, each with its package.
-func TestFlags(t *testing.T) {
+// TestFlagsOfTestsAreListed: contributing/tests.md lists the flags of tests, each with its package.
+func TestFlagsOfTestsAreListed(t *testing.T) {
 	const page = testsPage
 	listed := make(map[string]bool)
 	for _, row := range readTable(t, page, "## Flags for long runs") {
@@ -104,8 +104,8 @@ func TestFlags(t *testing.T) {
 	}
 }
 
-// TestQuick: the tests of make quick need no server except the one that it starts.
-func TestQuick(t *testing.T) {
+// TestQuickNeedsNoOtherServer: the tests of make quick need no server except the one that it starts.
+func TestQuickNeedsNoOtherServer(t *testing.T) {
 	makefile, err := os.ReadFile("../Makefile")
 	if err != nil {
 		t.Fatal(err)

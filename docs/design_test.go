@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestDesignNames: the files, functions and types that ARCHITECTURE.md and the design pages name exist.
-func TestDesignNames(t *testing.T) {
+// TestDesignNamesExist: the files, functions and types that ARCHITECTURE.md and the design pages name exist.
+func TestDesignNamesExist(t *testing.T) {
 	var source strings.Builder
 	files, packages := make(map[string]bool), make(map[string]bool) // paths, and their ends; names of folders
 	err := filepath.WalkDir("..", func(path string, _ fs.DirEntry, err error) error {

@@ -22,9 +22,9 @@ import (
 
 const base = "app@tcp(127.0.0.1:3306)/shop"
 
-// TestOptions: the DSN's options in the code, in dsn.md and in the comments of driver.Config are the same. A new option
+// TestOptionsAreDocumented: the DSN's options in the code, in dsn.md and in the comments of driver.Config are the same. A new option
 // needs a row in the table and a heading in dsn.md, and its name in the comment of its field in driver.Config.
-func TestOptions(t *testing.T) {
+func TestOptionsAreDocumented(t *testing.T) {
 	known := optionsInError(t, "?leafNoSuchOption=x")
 	fields := configFields(t)
 	var shown, onlyGo []string
@@ -66,8 +66,8 @@ func TestOptions(t *testing.T) {
 	compareNames(t, "dsn.md, Settings in Go code only", onlyGo, "driver.Config's other fields", append(plainFields(t), "Rule.Generator"))
 }
 
-// TestSourceOptions: the options of each source of worker ids are those in dsn.md, and each registered source has a row.
-func TestSourceOptions(t *testing.T) {
+// TestSourceOptionsAreDocumented: the options of each source of worker ids are those in dsn.md, and each registered source has a row.
+func TestSourceOptionsAreDocumented(t *testing.T) {
 	var sources []string
 	for _, row := range readTable(t, "dsn.md", "### Sources of worker ids") {
 		name, _, _ := strings.Cut(strings.Trim(row[0], "`"), "(")
@@ -92,9 +92,9 @@ func TestSourceOptions(t *testing.T) {
 	compareNames(t, "dsn.md, Sources of worker ids", sources, "the code", strings.Split(registered, ", "))
 }
 
-// TestSourceMistakes: a mistake in the options or the address of a source is a ConfigError of sql.Open, which names the
+// TestSourceMistakesAreConfigErrors: a mistake in the options or the address of a source is a ConfigError of sql.Open, which names the
 // parameter as it is in the DSN and shows no secret.
-func TestSourceMistakes(t *testing.T) {
+func TestSourceMistakesAreConfigErrors(t *testing.T) {
 	for params, want := range map[string]string{
 		"leafWorker=nacos(h)&leafNacosPasword=s3cret":                           "leafNacosPasword",
 		"leafWorker=nacos(h)&leafNacosGRPCPort=abc":                             "leafNacosGRPCPort",

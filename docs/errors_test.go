@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// TestErrors: operations.md explains every exported error of the packages that applications import.
-func TestErrors(t *testing.T) {
+// TestErrorsAreExplained: operations.md explains every exported error of the packages that applications import.
+func TestErrorsAreExplained(t *testing.T) {
 	var errors, explained []string
 	forEachFile(t, imported, []string{"internal", "testdata"}, func(file *ast.File) {
 		for _, decl := range file.Decls {
@@ -46,9 +46,9 @@ func TestErrors(t *testing.T) {
 	compareNames(t, "operations.md, Errors", explained, "the code", errors)
 }
 
-// TestLogLines: operations.md explains every log line of these packages, serve.md those of the server, and proxy.md
+// TestLogLinesAreExplained: operations.md explains every log line of these packages, serve.md those of the server, and proxy.md
 // those of the proxy.
-func TestLogLines(t *testing.T) {
+func TestLogLinesAreExplained(t *testing.T) {
 	logLines(t, imported, "operations.md", "### Log lines")
 	logLines(t, []string{"../cmd/leafsql/internal/server", "../cmd/leafsql/internal/process"}, "serve.md", "### Log lines of the server")
 	logLines(t, []string{"../cmd/leafsql/internal/proxyserver", "../cmd/leafsql/internal/process", "../proxy"}, "proxy.md", "## Log lines of the proxy")

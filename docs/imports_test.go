@@ -43,10 +43,10 @@ func splitList(cell string) []string {
 	return strings.Split(cell, ", ")
 }
 
-// TestImports compares the code with contributing/imports.md's table: each package imports only
+// TestImportsAreAllowed compares the code with contributing/imports.md's table: each package imports only
 // those of our packages that the table allows, and importing driver alone needs few
 // others.
-func TestImports(t *testing.T) {
+func TestImportsAreAllowed(t *testing.T) {
 	all := importRows(t)
 	for _, line := range goList(t, "-f", `{{.ImportPath}}: {{join .Imports " "}}: {{join .Deps " "}}`, module+"...") {
 		cells := strings.Split(line, ": ")

@@ -18,9 +18,9 @@ import (
 	"testing"
 )
 
-// TestLogAttributes: the attributes of log lines have keys in snake_case, and no value is a time.Duration, which
+// TestLogAttributesAreSnakeCase: the attributes of log lines have keys in snake_case, and no value is a time.Duration, which
 // slog.JSONHandler writes in nanoseconds.
-func TestLogAttributes(t *testing.T) {
+func TestLogAttributesAreSnakeCase(t *testing.T) {
 	lines := 0
 	for _, module := range []string{"..", "../nacos", "../cmd/leafsql", "../idgen/worker/redis", "../idgen/worker/etcd", "../idgen/worker/zookeeper"} {
 		lines += checkLogAttributes(t, module)

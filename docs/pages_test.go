@@ -125,8 +125,8 @@ var (
 	dropped = regexp.MustCompile(`[^\p{L}\p{N}_\- ]`) // characters of headings that anchors lack
 )
 
-// TestLinks: the file of a relative link exists, and its heading too.
-func TestLinks(t *testing.T) {
+// TestLinksExist: the file of a relative link exists, and its heading too.
+func TestLinksExist(t *testing.T) {
 	for _, file := range listPages(t) {
 		p := readPage(t, file)
 		for _, m := range link.FindAllStringSubmatch(p.text, -1) {
@@ -151,8 +151,8 @@ func anchor(heading string) string {
 	return strings.ReplaceAll(dropped.ReplaceAllString(strings.ToLower(heading), ""), " ", "-")
 }
 
-// TestExamples: the packages' examples of whole pools are in the pages too.
-func TestExamples(t *testing.T) {
+// TestExamplesAreInThePages: the packages' examples of whole pools are in the pages too.
+func TestExamplesAreInThePages(t *testing.T) {
 	flat := func(code string) string { return regexp.MustCompile(`(?m)^\t+`).ReplaceAllString(code, "") }
 	for file, shown := range map[string]string{"../driver/example_test.go": "../README.md", "../nacos/example_test.go": "operations.md"} {
 		source, err := os.ReadFile(file)
@@ -180,8 +180,8 @@ func TestFrontPagesAreShort(t *testing.T) {
 	}
 }
 
-// TestBenchmarks: the benchmarks in benchmarks.md exist.
-func TestBenchmarks(t *testing.T) {
+// TestBenchmarksExist: the benchmarks in benchmarks.md exist.
+func TestBenchmarksExist(t *testing.T) {
 	for _, m := range regexp.MustCompile("`(Benchmark\\w+)` in (\\./[\\w/]+)").FindAllStringSubmatch(readPage(t, "benchmarks.md").text, -1) {
 		if !declaresFunc(t, m[2], m[1]) {
 			t.Errorf("benchmarks.md: there is no %s in %s", m[1], m[2])

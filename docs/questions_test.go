@@ -32,8 +32,8 @@ var questions = []struct{ english, chinese string }{
 	{"leafsql does statement", "leafsql 一条语句 做了什么"},
 }
 
-// TestQuestions: the words of each question are in a heading, to which the list of pages links.
-func TestQuestions(t *testing.T) {
+// TestQuestionsHaveHeadings: the words of each question are in a heading, to which the list of pages links.
+func TestQuestionsHaveHeadings(t *testing.T) {
 	for _, q := range questions {
 		checkAnswered(t, "README.md", q.english)
 		checkAnswered(t, "zh-CN/README.md", q.chinese)

@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// TestRefusals: the fragments of errors in what-is-filled.md, by which readers distinguish refusals,
+// TestRefusalsAreInTheCode: the fragments of errors in what-is-filled.md, by which readers distinguish refusals,
 // are in the code.
-func TestRefusals(t *testing.T) {
+func TestRefusalsAreInTheCode(t *testing.T) {
 	var code strings.Builder
 	err := filepath.WalkDir("../driver", func(path string, _ fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {

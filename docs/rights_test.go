@@ -52,8 +52,8 @@ var (
 	}
 )
 
-// TestRights: each feature runs with the rights that operations.md lists for it, and fails without any of them.
-func TestRights(t *testing.T) {
+// TestListedRightsSuffice: each feature runs with the rights that operations.md lists for it, and fails without any of them.
+func TestListedRightsSuffice(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		for _, f := range features {
 			t.Run(target.Name+"/"+f.name, func(t *testing.T) { f.testRights(t, target) })

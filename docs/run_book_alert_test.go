@@ -9,9 +9,9 @@ import (
 	"github.com/leafsql/leafsql/testutil/promtooltest"
 )
 
-// TestRunBookAlert: the page's rule fires for a primary that no longer replicates semi-synchronously, or that has no
+// TestRunBookAlertFires: the page's rule fires for a primary that no longer replicates semi-synchronously, or that has no
 // replica.
-func TestRunBookAlert(t *testing.T) {
+func TestRunBookAlertFires(t *testing.T) {
 	dir := t.TempDir()
 	rules, tests := filepath.Join(dir, "rules.yml"), filepath.Join(dir, "tests.yml")
 	var code string

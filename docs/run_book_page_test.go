@@ -154,8 +154,8 @@ func (r *runBook) copyToOldPrimary() {
 	}
 }
 
-// TestTopologies: each topology of the page has a test that exists, or is marked as not run.
-func TestTopologies(t *testing.T) {
+// TestTopologiesNameTests: each topology of the page has a test that exists, or is marked as not run.
+func TestTopologiesNameTests(t *testing.T) {
 	for _, row := range readTable(t, haPage, "## Where to keep leaf_alloc") {
 		if checkNamedTests(t, haPage, row[4]); !strings.Contains(row[4], "`Test") && !strings.HasSuffix(row[4], "not run") {
 			t.Errorf("%s: %s: nothing shows it", haPage, row[0])

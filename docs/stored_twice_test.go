@@ -8,8 +8,8 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestIDsStoredTwice: the page's command and its SQL find an id that two shards have.
-func TestIDsStoredTwice(t *testing.T) {
+// TestIDsStoredTwiceAreFound: the page's command and its SQL find an id that two shards have.
+func TestIDsStoredTwiceAreFound(t *testing.T) {
 	kinds := mysqltest.Kinds()
 	if testing.Short() {
 		kinds = kinds[:1]

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestPictures: the pictures match the figures, are well-formed, and are in benchmarks.md.
-func TestPictures(t *testing.T) {
+// TestPicturesMatchFigures: the pictures match the figures, are well-formed, and are in benchmarks.md.
+func TestPicturesMatchFigures(t *testing.T) {
 	all := read(t, "figures.txt")
 	page := content(t, "../benchmarks.md")
 	for _, p := range plots {
@@ -38,8 +38,8 @@ func TestPictures(t *testing.T) {
 	}
 }
 
-// TestBenchmarksAreThere: the benchmarks of make figures exist.
-func TestBenchmarksAreThere(t *testing.T) {
+// TestBenchmarksOfFiguresExist: the benchmarks of make figures exist.
+func TestBenchmarksOfFiguresExist(t *testing.T) {
 	for folder, names := range benchmarksByFolder() {
 		files, _ := filepath.Glob(filepath.Join("..", "..", folder, "*_test.go"))
 		var source string
@@ -54,7 +54,7 @@ func TestBenchmarksAreThere(t *testing.T) {
 	}
 }
 
-func TestFigures(t *testing.T) {
+func TestFiguresAreParsed(t *testing.T) {
 	all, err := parseFigures(`goos: linux
 pkg: github.com/leafsql/leafsql/driver
 BenchmarkX/a-2   100   30 ns/op   1 allocs/op

@@ -59,7 +59,7 @@ func TestTablesHaveNoAutoIncrement(t *testing.T) {
 	})
 }
 
-func TestCreate(t *testing.T) {
+func TestCreateSetsIDs(t *testing.T) {
 	runOnServers(t, func(t *testing.T, dsn string, db *gorm.DB) {
 		ann := shop.Customer{Email: "ann@x", Name: "Ann"}
 		check(t, shop.Add(db, &ann))
@@ -96,7 +96,7 @@ func TestCreate(t *testing.T) {
 	})
 }
 
-func TestAssociations(t *testing.T) {
+func TestAssociationsGetIDs(t *testing.T) {
 	runOnServers(t, func(t *testing.T, dsn string, db *gorm.DB) {
 		ann := shop.Customer{Email: "ann@x", Name: "Ann", Orders: []shop.Order{{Total: 10}, {Total: 20}}}
 		check(t, shop.Add(db, &ann))
@@ -132,9 +132,9 @@ func TestAssociations(t *testing.T) {
 	})
 }
 
-// TestNewOrdersBeforeStoredOnes: GORM saves the orders in one upsert, in which
+// TestNewOrdersBeforeStoredOnesGetIDs: GORM saves the orders in one upsert, in which
 // only some rows have a key.
-func TestNewOrdersBeforeStoredOnes(t *testing.T) {
+func TestNewOrdersBeforeStoredOnesGetIDs(t *testing.T) {
 	runOnServers(t, func(t *testing.T, dsn string, db *gorm.DB) {
 		ann := shop.Customer{Email: "ann@x", Name: "Ann", Orders: []shop.Order{{Total: 10}, {Total: 20}}}
 		check(t, shop.Add(db, &ann))
@@ -148,7 +148,7 @@ func TestNewOrdersBeforeStoredOnes(t *testing.T) {
 	})
 }
 
-func TestUpsert(t *testing.T) {
+func TestUpsertKeepsIDs(t *testing.T) {
 	runOnServers(t, func(t *testing.T, dsn string, db *gorm.DB) {
 		ann := shop.Customer{Email: "ann@x", Name: "Ann"}
 		check(t, shop.Put(db, &ann))
@@ -201,7 +201,7 @@ func TestClientFoundRowsTellsTheIDOfAnUnchangedRow(t *testing.T) {
 	})
 }
 
-func TestSoftDelete(t *testing.T) {
+func TestSoftDeleteKeepsRows(t *testing.T) {
 	runOnServers(t, func(t *testing.T, dsn string, db *gorm.DB) {
 		ann := shop.Customer{Email: "ann@x", Name: "Ann"}
 		check(t, shop.Add(db, &ann))
@@ -219,7 +219,7 @@ func TestSoftDelete(t *testing.T) {
 	})
 }
 
-func TestTransactionsAndErrors(t *testing.T) {
+func TestTransactionsRollBackOnErrors(t *testing.T) {
 	runOnServers(t, func(t *testing.T, dsn string, db *gorm.DB) {
 		ann := shop.Customer{Email: "ann@x", Name: "Ann"}
 		err := db.Transaction(func(tx *gorm.DB) error {
@@ -260,7 +260,7 @@ type Mute struct {
 	Text string
 }
 
-func TestOtherKeys(t *testing.T) {
+func TestOtherKeysAreFilled(t *testing.T) {
 	shopdb.RunOnServersWith(t, nil, func(t *testing.T, dsn string) {
 		db, err := gorm.Open(mysql.New(mysql.Config{DriverName: driver.Name, DSN: dsn + ",notes,mutes&leafCreate=true"}), &gorm.Config{Logger: logger.Discard})
 		check(t, err)
@@ -279,8 +279,8 @@ func TestOtherKeys(t *testing.T) {
 	})
 }
 
-// TestConnection: GORM works with a pool instead of a DSN.
-func TestConnection(t *testing.T) {
+// TestPoolReplacesDSN: GORM works with a pool instead of a DSN.
+func TestPoolReplacesDSN(t *testing.T) {
 	runOnServers(t, func(t *testing.T, dsn string, db *gorm.DB) {
 		pool, err := db.DB()
 		check(t, err)

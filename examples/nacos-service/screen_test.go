@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestDuring(t *testing.T) {
+func TestDuringShowsProgress(t *testing.T) {
 	for name, tt := range map[string]struct {
 		terminal bool
 		want     []string
@@ -36,7 +36,7 @@ func TestDuring(t *testing.T) {
 	}
 }
 
-func TestWrap(t *testing.T) {
+func TestWrapBreaksAtSpaces(t *testing.T) {
 	word := strings.Repeat("é", 38)
 	got := strings.Join(wrap("a "+word+" "+word+" b  c "+word), "\n")
 	if want := "a " + word + "\n" + word + " b c\n" + word; got != want {

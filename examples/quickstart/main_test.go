@@ -97,7 +97,7 @@ func TestInterruptCleansUp(t *testing.T) {
 	}
 }
 
-func TestBadDSN(t *testing.T) {
+func TestBadDSNIsRefused(t *testing.T) {
 	good := mysqltest.Run(t, mysqltest.Config{}).DSN("") // a separate server, since it gets another user
 	db, err := sql.Open("mysql", good)
 	if err != nil {
@@ -152,7 +152,7 @@ func checkCleanedUp(t *testing.T, dsn string) {
 	}
 }
 
-func TestBarsInATerminal(t *testing.T) {
+func TestBarsAreRedrawnInATerminal(t *testing.T) {
 	var out bytes.Buffer
 	scr := &screen{out: &out, terminal: true, colour: true}
 	bars := []*bar{{label: "one", total: 10}, {label: "two", total: 10}}

@@ -50,9 +50,9 @@ func TestPageWhileTheDemoRuns(t *testing.T) {
 	checkUnreachable(t, out.url)
 }
 
-// TestCtrlC: as in a terminal, the shop and its page stay open after the last step. Ctrl-C ends the demo without an
+// TestCtrlCEndsTheDemo: as in a terminal, the shop and its page stay open after the last step. Ctrl-C ends the demo without an
 // error.
-func TestCtrlC(t *testing.T) {
+func TestCtrlCEndsTheDemo(t *testing.T) {
 	demo := exec.CommandContext(t.Context(), os.Args[0], "-stay", "-orders=10", "-processes=2")
 	demo.Env = append(os.Environ(), demoEnv+"=1", "LEAFSQL_DSN="+mysqltest.DSN(t))
 	demo.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C reaches all of a terminal's processes

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestInstrumented(t *testing.T) {
+func TestInstrumentAddsCallsToFunctions(t *testing.T) {
 	const source = `//go:build linux
 
 package made // up
@@ -39,7 +39,7 @@ func ask()    { Enter("ask"); answer() }
 func answer() { Enter("answer") }
 func ready()  { Enter("ready"); answer() }
 
-func TestPassed(t *testing.T) {
+func TestRecordCallsListsFunctionsOfTheGoroutine(t *testing.T) {
 	ask()
 	got := RecordCalls(func() {
 		ready()

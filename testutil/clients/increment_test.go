@@ -9,9 +9,9 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestIncrement: on a server with auto_increment_increment = 3, both Connector/J return the right ids if their sessions
+// TestConnectorsNeedIncrementOfOne: on a server with auto_increment_increment = 3, both Connector/J return the right ids if their sessions
 // set it to 1, as docs/proxy.md states. Without this MySQL Connector/J counts the ids of a statement in steps of 3.
-func TestIncrement(t *testing.T) {
+func TestConnectorsNeedIncrementOfOne(t *testing.T) {
 	for _, kind := range mysqltest.Kinds() {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()

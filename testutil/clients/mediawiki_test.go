@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// TestMediaWiki: users write in a MediaWiki, whose tables have more keys than those that are filled, and refer to each
+// TestMediaWikiUsersWrite: users write in a MediaWiki, whose tables have more keys than those that are filled, and refer to each
 // other by ids that the client returns.
-func TestMediaWiki(t *testing.T) {
+func TestMediaWikiUsersWrite(t *testing.T) {
 	runSite(t, func(step string) program {
 		return program{"MediaWiki, " + step, func(t *testing.T) *exec.Cmd {
 			cmd := command("mediawiki", "bash", "wiki.sh", step)(t)

@@ -27,9 +27,9 @@ func init() {
 	}
 }
 
-// TestPageHAProxy runs HAProxy with the page's configuration in front of the proxy, and inserts a row through it, once
+// TestPageHAProxyPassesInserts runs HAProxy with the page's configuration in front of the proxy, and inserts a row through it, once
 // the proxy has answered its checks.
-func TestPageHAProxy(t *testing.T) {
+func TestPageHAProxyPassesInserts(t *testing.T) {
 	p := readPage(t)
 	s := newShop(t, mysqltest.MariaDB, p)
 	port, err := freeport.Find()

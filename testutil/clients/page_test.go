@@ -84,9 +84,9 @@ var wrappers = map[string]func(t *testing.T, snippet, insert string) *exec.Cmd{
 	},
 }
 
-// TestPage follows docs/proxy.md: it creates leaf_alloc and the accounts, starts the proxy, and connects a program in
+// TestPageConnectsEveryLanguage follows docs/proxy.md: it creates leaf_alloc and the accounts, starts the proxy, and connects a program in
 // each language to it.
-func TestPage(t *testing.T) {
+func TestPageConnectsEveryLanguage(t *testing.T) {
 	p := readPage(t)
 	for _, kind := range mysqltest.Kinds() {
 		t.Run(string(kind), func(t *testing.T) {

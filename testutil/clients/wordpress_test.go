@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestWordPress: users write in a WordPress.
-func TestWordPress(t *testing.T) {
+// TestWordPressUsersWrite: users write in a WordPress.
+func TestWordPressUsersWrite(t *testing.T) {
 	runSite(t, func(step string) program {
 		return program{"WordPress, " + step, func(t *testing.T) *exec.Cmd {
 			cmd := command("wordpress", "php", "site.php", step)(t)

@@ -27,9 +27,9 @@ func rowNumber(t *testing.T, p *clustertest.Pair, s *mysqltest.Server, tag strin
 	return n
 }
 
-// TestLateEvents: a replica accepts writes and then applies the primary's last fetches, so its row goes back. The mark
+// TestLateEventsIssueNoIDTwice: a replica accepts writes and then applies the primary's last fetches, so its row goes back. The mark
 // goes back with the number, and no id is issued twice, also by processes that start afterwards.
-func TestLateEvents(t *testing.T) {
+func TestLateEventsIssueNoIDTwice(t *testing.T) {
 	for _, kind := range mysqltest.Kinds() {
 		for _, image := range []string{"FULL", "MINIMAL"} {
 			t.Run(string(kind)+" "+image, func(t *testing.T) {
@@ -135,9 +135,9 @@ func startPairWithRow(t *testing.T, kind mysqltest.Kind, args ...string) (*clust
 	return p, &history{T: t}
 }
 
-// TestFailBack: the primary fails over to its replica and back, and each time the next primary lacks ranges. One process only
+// TestFailBackIssuesNoIDTwice: the primary fails over to its replica and back, and each time the next primary lacks ranges. One process only
 // draws on the first server and never sees the other one.
-func TestFailBack(t *testing.T) {
+func TestFailBackIssuesNoIDTwice(t *testing.T) {
 	for _, kind := range mysqltest.Kinds() {
 		t.Run(string(kind)+", its data copied from the other server", func(t *testing.T) {
 			p, h := startPairWithRow(t, kind)
@@ -181,9 +181,9 @@ func TestFailBack(t *testing.T) {
 	}
 }
 
-// TestTwoFailOversWithinTheLag: the second new primary lacks the last ranges of the first server, the ranges of the second server,
+// TestTwoFailOversIssueNoIDTwice: the second new primary lacks the last ranges of the first server, the ranges of the second server,
 // and the move by a margin.
-func TestTwoFailOversWithinTheLag(t *testing.T) {
+func TestTwoFailOversIssueNoIDTwice(t *testing.T) {
 	for _, kind := range mysqltest.Kinds() {
 		t.Run(string(kind), func(t *testing.T) {
 			p, h := startPairWithRow(t, kind)
@@ -208,9 +208,9 @@ func TestTwoFailOversWithinTheLag(t *testing.T) {
 	}
 }
 
-// TestRestartOfADurableServer: a primary that flushes each commit is killed and started again. It has lost nothing, so the row is not
+// TestRestartOfADurableServerMovesNoRow: a primary that flushes each commit is killed and started again. It has lost nothing, so the row is not
 // moved up by a margin.
-func TestRestartOfADurableServer(t *testing.T) {
+func TestRestartOfADurableServerMovesNoRow(t *testing.T) {
 	for _, kind := range mysqltest.Kinds() {
 		t.Run(string(kind), func(t *testing.T) {
 			p, h := startPairWithRow(t, kind)

@@ -13,8 +13,8 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestExclusions: each line names a peer, and has a reason.
-func TestExclusions(t *testing.T) {
+// TestExclusionsHavePeerAndReason: each line names a peer, and has a reason.
+func TestExclusionsHavePeerAndReason(t *testing.T) {
 	t.Setenv(mysqltest.EnvServer, "tidb")
 	total := 0
 	for _, p := range peers {
@@ -38,7 +38,7 @@ func TestExclusions(t *testing.T) {
 	}
 }
 
-func TestParse(t *testing.T) {
+func TestParseReadsOutcomes(t *testing.T) {
 	got, crashed := parse([]byte(`=== RUN   TestA
 === RUN   TestA/one
     a_test.go:1: said
@@ -60,7 +60,7 @@ panic: interface conversion
 	}
 }
 
-func TestDiffering(t *testing.T) {
+func TestDifferencesOmitExclusions(t *testing.T) {
 	bare := outcomes{"TestA": "PASS", "TestB": "PASS", "TestC": "FAIL", "TestD": "SKIP", "TestE": "PASS", "TestE/x": "PASS", "TestF": "PASS"}
 	got := outcomes{"TestA": "PASS", "TestB": "FAIL", "TestC": "FAIL", "TestD": "SKIP", "TestF": "SKIP"}
 	skip := map[string]string{"TestE": "a reason"}
@@ -69,9 +69,9 @@ func TestDiffering(t *testing.T) {
 	}
 }
 
-// TestPage: docs/programs.md has a row for each program and library whose
+// TestPageListsEveryProgram: docs/programs.md has a row for each program and library whose
 // tables have AUTO_INCREMENT, with the version that is tested here.
-func TestPage(t *testing.T) {
+func TestPageListsEveryProgram(t *testing.T) {
 	page, err := os.ReadFile("../../docs/programs.md")
 	if err != nil {
 		t.Fatal(err)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestFind(t *testing.T) {
+func TestFindReturnsFreePorts(t *testing.T) {
 	p, err := Find(0, 10, -1000)
 	if err != nil {
 		t.Fatal(err)
@@ -25,7 +25,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-func TestTaken(t *testing.T) {
+func TestTakenPortsAreReservedOnce(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("ports are held on Linux alone")
 	}

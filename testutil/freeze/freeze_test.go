@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-func TestFreeze(t *testing.T) {
+func TestFreezeStopsAProcess(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", "while :; do echo; done")
 	out, err := cmd.StdoutPipe()
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-func TestReport(t *testing.T) {
+func TestReportCountsDuplicates(t *testing.T) {
 	type block struct {
 		first int64
 		n     int
@@ -45,8 +45,8 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// TestReportAgainstAMap compares reports with plain counting, on random blocks.
-func TestReportAgainstAMap(t *testing.T) {
+// TestReportMatchesPlainCounting compares reports with plain counting, on random blocks.
+func TestReportMatchesPlainCounting(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for range 300 {
 		var c Collector
@@ -93,7 +93,7 @@ func TestAddLinesLeavesOutTheUnfinishedOne(t *testing.T) {
 	}
 }
 
-func TestConcurrentRecorders(t *testing.T) {
+func TestConcurrentRecordersLoseNothing(t *testing.T) {
 	var c Collector
 	var wg sync.WaitGroup
 	for g := range int64(16) {

@@ -14,7 +14,7 @@ import (
 
 const table = "CREATE TABLE leaf_alloc (biz_tag VARCHAR(128) PRIMARY KEY, max_id BIGINT NOT NULL, step INT NOT NULL, description VARCHAR(256), update_time TIMESTAMP)"
 
-func TestSegments(t *testing.T) {
+func TestSegmentsMoveTheRow(t *testing.T) {
 	db, err := sql.Open("mysql", mysqltest.Database(t))
 	if err != nil {
 		t.Fatal(err)

@@ -21,7 +21,7 @@ func TestMissingServerNamesThePackage(t *testing.T) {
 	}
 }
 
-func TestServerByName(t *testing.T) {
+func TestServerIsFoundByName(t *testing.T) {
 	cache := t.TempDir()
 	t.Setenv("XDG_CACHE_HOME", cache)
 	t.Setenv(EnvServer, "mariadb-11.8")

@@ -80,7 +80,7 @@ func TestTargetsAreWhatTheirNamesSay(t *testing.T) {
 	}
 }
 
-func TestServerKillAndRestart(t *testing.T) {
+func TestServerRestartsAfterAKill(t *testing.T) {
 	for _, kind := range mysqltest.Kinds() {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
@@ -111,7 +111,7 @@ func TestServerKillAndRestart(t *testing.T) {
 	}
 }
 
-func TestPreparedServer(t *testing.T) {
+func TestPreparedServerStartsAtLaunch(t *testing.T) {
 	server, err := mysqltest.Prepare(mysqltest.Config{Args: []string{"--max-connections=77"}})
 	if err != nil {
 		t.Fatal(err)
@@ -141,7 +141,7 @@ func TestPreparedServer(t *testing.T) {
 	}
 }
 
-func TestFrozenServer(t *testing.T) {
+func TestFrozenServerContinues(t *testing.T) {
 	server := mysqltest.Run(t, mysqltest.Config{})
 	db := open(t, server.DSN(""))
 	if err := db.Ping(); err != nil {

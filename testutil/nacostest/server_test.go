@@ -47,9 +47,9 @@ func TestServerThatCannotBootSaysWhy(t *testing.T) {
 	}
 }
 
-// TestEndOfContext: a start that waits for other servers, or for a server that is
+// TestStartEndsWithItsContext: a start that waits for other servers, or for a server that is
 // starting, ends soon after the context and leaves nothing.
-func TestEndOfContext(t *testing.T) {
+func TestStartEndsWithItsContext(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	launch := func(ready func() bool) {
 		t.Helper()

@@ -46,7 +46,7 @@ func do(t *testing.T, steps ...func() error) {
 	}
 }
 
-func TestLife(t *testing.T) {
+func TestProcessStartsFreezesAndEnds(t *testing.T) {
 	p := sleeper(t, "echo started; echo x >>data/stored; touch ready; exec sleep 1000")
 	content := func() string {
 		text, err := os.ReadFile(filepath.Join(p.Dir(), "data", "stored"))
@@ -89,7 +89,7 @@ func TestLife(t *testing.T) {
 	}
 }
 
-func TestEndWhileStarting(t *testing.T) {
+func TestEndWhileStartingIsAnError(t *testing.T) {
 	p := sleeper(t, "echo no such option; exit 1")
 	began := time.Now()
 	if err := p.Start(); err == nil || !strings.Contains(err.Error(), "no such option") {
@@ -100,7 +100,7 @@ func TestEndWhileStarting(t *testing.T) {
 	}
 }
 
-func TestMissingProgram(t *testing.T) {
+func TestMissingProgramIsAnError(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	if _, err := Find("leafsql-no-such-program", "nothing", "testutil/nothingtest"); err == nil || !strings.Contains(err.Error(), "testutil/nothingtest/install.sh") {
 		t.Errorf("want an error that names install.sh, got %v", err)

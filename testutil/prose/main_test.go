@@ -59,7 +59,7 @@ func TestPagesAreChecked(t *testing.T) {
 	}
 }
 
-func TestFoldersThatAreSkipped(t *testing.T) {
+func TestSkippedFoldersAreNotChecked(t *testing.T) {
 	root := t.TempDir()
 	for _, path := range []string{"a.md", "a.zh-CN.md", ".git/a.md", "zh-CN/a.md", "testdata/a.md", "docs/a.md", "a.txt"} {
 		if err := os.MkdirAll(filepath.Dir(filepath.Join(root, path)), 0o777); err != nil {

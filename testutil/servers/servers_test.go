@@ -13,7 +13,7 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-func TestCells(t *testing.T) {
+func TestCellsShowOutcomes(t *testing.T) {
 	r := newResults()
 	for _, e := range []event{
 		{"pass", "a", "TestGood", ""}, {"pass", "a", "TestGood/part", ""},
@@ -35,8 +35,8 @@ func TestCells(t *testing.T) {
 	}
 }
 
-// TestExclusions: an excluded test, or a test with an excluded subtest, counts as refused or as one that the server does not have.
-func TestExclusions(t *testing.T) {
+// TestExclusionsCountAsRefusedOrLacking: an excluded test, or a test with an excluded subtest, counts as refused or as one that the server does not have.
+func TestExclusionsCountAsRefusedOrLacking(t *testing.T) {
 	r := newResults()
 	for _, x := range []exclusion{{"", "a", "TestRefused", true}, {"", "a", "TestLacks", false}, {"", "a", "TestPart/x y", true}, {"", "a", "TestFewer/x", false}} {
 		r.exclude(x)
@@ -67,8 +67,8 @@ func TestExclusionsNameTests(t *testing.T) {
 	}
 }
 
-// TestPage: a column replaces that of its series, and the others stay.
-func TestPage(t *testing.T) {
+// TestPageKeepsOtherColumns: a column replaces that of its series, and the others stay.
+func TestPageKeepsOtherColumns(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "servers.md")
 	if err := os.WriteFile(file, []byte("# Servers\n\n| |  |\n| --- | --- |\n\nend\n"), 0o644); err != nil {
 		t.Fatal(err)

@@ -12,8 +12,8 @@ import (
 	"github.com/leafsql/leafsql/testutil/stopwatch"
 )
 
-// TestFrozen: a process is frozen for longer than its stopwatch shows at the end.
-func TestFrozen(t *testing.T) {
+// TestStopwatchOmitsFrozenTime: a process is frozen for longer than its stopwatch shows at the end.
+func TestStopwatchOmitsFrozenTime(t *testing.T) {
 	if os.Getenv("STOPWATCH") != "" {
 		took := stopwatch.Start(t)
 		os.Stdout.WriteString("started\n")
@@ -21,7 +21,7 @@ func TestFrozen(t *testing.T) {
 		os.Stdout.WriteString("took " + took().String() + "\n")
 		return
 	}
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=TestFrozen")
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=TestStopwatchOmitsFrozenTime")
 	cmd.Env = append(os.Environ(), "STOPWATCH=1")
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -58,8 +58,8 @@ func TestFrozen(t *testing.T) {
 	}
 }
 
-// TestWaiting: a wait counts in full, unless the machine was busy.
-func TestWaiting(t *testing.T) {
+// TestStopwatchCountsWaits: a wait counts in full, unless the machine was busy.
+func TestStopwatchCountsWaits(t *testing.T) {
 	took := stopwatch.Start(t)
 	began := time.Now()
 	for took() < time.Second {

@@ -2,7 +2,7 @@ package through
 
 import "testing"
 
-func TestStrippedTexts(t *testing.T) {
+func TestStripRemovesAutoIncrement(t *testing.T) {
 	for text, want := range map[string]string{
 		"CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY) AUTO_INCREMENT = 7": "CREATE TABLE t (id INT  PRIMARY KEY) ",
 		"alter table t modify id bigint not null auto_increment":                "alter table t modify id bigint not null ",

@@ -2,7 +2,7 @@ package through
 
 import "testing"
 
-func TestNamesOfTables(t *testing.T) {
+func TestCreatedTablesAreNamed(t *testing.T) {
 	for text, want := range map[string]string{
 		"CREATE TABLE t (a INT)":                                 "t",
 		" create temporary table if not exists `a b` (\n a INT)": "a b",

@@ -18,9 +18,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestNothingStays: the files of a command in its temporary folder are removed when serve ends,
+// TestServeRemovesTemporaryFiles: the files of a command in its temporary folder are removed when serve ends,
 // however it ends.
-func TestNothingStays(t *testing.T) {
+func TestServeRemovesTemporaryFiles(t *testing.T) {
 	for name, command := range map[string]string{
 		"end":  "touch $TMPDIR/file",
 		"fail": "touch $TMPDIR/file; exit 7",
