@@ -46,7 +46,7 @@ func TestRowsStartAboveAutoIncrement(t *testing.T) {
 				if _, after, ok := strings.Cut(out, "has or had the key "); ok {
 					fmt.Sscan(after, &next)
 				} else {
-					t.Errorf("no finding: %s%s", out, errs)
+					t.Errorf("output = %s%s, want a finding", out, errs)
 				}
 				return next + 1
 			},
@@ -58,12 +58,12 @@ func TestRowsStartAboveAutoIncrement(t *testing.T) {
 					open(t, shards[1], emptyTableStatements[0]+ahead)
 					got := run(t, shards, db)
 					if n := queryNumber(t, db, "SELECT COUNT(*) FROM leaf_alloc WHERE description LIKE 'leafsql@%'"); n != 1 && (how == "init" || how == "migrate" || how == "init with a row") {
-						t.Error("the row has no mark")
+						t.Error("description has no mark of the server, want one")
 					}
 					if strings.HasPrefix(how, "init") {
 						checkMargin(t, db, "orders", want)
 					} else if got != want {
-						t.Errorf("the row starts at %d, want %d", got, want)
+						t.Errorf("max_id = %d, want %d", got, want)
 					}
 				})
 			}

@@ -28,7 +28,7 @@ func TestCheckNotesUnfilledColumns(t *testing.T) {
 			for _, f := range runJSON[check.Report](t, exitOK, "check", "-dsn", dsn+"?leafTables="+leafTables).Findings {
 				if f.Code == "unfilled" {
 					if f.Severity != check.Note || !strings.Contains(f.Message, "AUTO_INCREMENT") {
-						t.Errorf("%+v, want a note on AUTO_INCREMENT", f)
+						t.Errorf("finding = %+v, want a note on AUTO_INCREMENT", f)
 					}
 					rule, _, _ := strings.Cut(f.Fix, " ")
 					notes[f.Table] = rule
@@ -56,7 +56,7 @@ func TestCheckNotesUnfilledColumns(t *testing.T) {
 			t.Errorf("with the rules of the notes: %v, want no note, and a warning on AUTO_INCREMENT", got)
 		}
 		if got := of("none"); len(got) > 0 {
-			t.Errorf("under none: %v", got)
+			t.Errorf("findings with leafTables=none = %v, want none", got)
 		}
 	})
 }
@@ -80,12 +80,12 @@ func TestCheckReportsAutoIncrementThatCameBack(t *testing.T) {
 			_, out, _ := runLeafsql(t.Context(), "check", "-dsn", dsn+"?leafTables=orders")
 			_, out, found := strings.Cut(out, ": auto-increment: ")
 			if !found || !strings.Contains(out, "SHOW TABLE STATUS") {
-				t.Errorf("no finding on AUTO_INCREMENT with the queries that do not find the next id\n%s", out)
+				t.Errorf("output = %s\nwant a finding on AUTO_INCREMENT with the queries that do not return the next id", out)
 			}
 			return out
 		}
 		if m := message(); strings.Contains(m, "at its start") {
-			t.Errorf("before leaf_alloc has a row: %s", m)
+			t.Errorf("message before leaf_alloc has a row = %q, want none of \"at its start\"", m)
 		}
 		for _, step := range []string{"-do=switch", "-do=drop", "-do=unguard"} {
 			if step == "-do=drop" {
@@ -97,7 +97,7 @@ func TestCheckReportsAutoIncrementThatCameBack(t *testing.T) {
 		mustRun(t, exitOK, "check", "-dsn", dsn+"?leafTables=orders")
 		exec(t, db, "ALTER TABLE orders MODIFY id INT NOT NULL AUTO_INCREMENT") // like ent at the start of its program
 		if m := message(); !strings.Contains(m, "at its start") {
-			t.Errorf("after a program put it back: %s", m)
+			t.Errorf("message after a program added AUTO_INCREMENT again = %q, want \"at its start\"", m)
 		}
 	})
 }
@@ -119,19 +119,19 @@ func TestCheckReportsIncrementAboveOne(t *testing.T) {
 			report := runJSON[check.Report](t, exitProblems, "check", "-dsn", dsn)
 			if got := listFindings(report); !slices.Equal(got, []string{"increment"}) || !strings.Contains(report.Findings[0].Message, "auto_increment_increment is 3") ||
 				!strings.Contains(report.Findings[0].Fix, "sessionVariables=auto_increment_increment=1") {
-				t.Fatalf("found %+v", report.Findings)
+				t.Fatalf("findings = %+v, want increment with the value 3 and a hint", report.Findings)
 			}
 			f := runJSON[check.Report](t, exitOK, "check", "-dsn", dsn+"&auto_increment_increment=1").Findings
 			if !slices.ContainsFunc(f, func(f check.Finding) bool { return f.Code == "increment" && f.Severity == check.Note }) {
-				t.Errorf("with a DSN that sets it: %+v, want a note", f)
+				t.Errorf("findings with a DSN that sets it = %+v, want a note", f)
 			}
 			if log := logged(dsn); !strings.Contains(log, "auto_increment_increment") || !strings.Contains(log, "sessionVariables=auto_increment_increment=1") {
-				t.Errorf("the proxy's log names no client setting:\n%s", log)
+				t.Errorf("log of the proxy = %s\nwant the setting of clients", log)
 			}
 			exec(t, db, report.Findings[0].SQL...)
 			mustRun(t, exitOK, "check", "-dsn", dsn)
 			if log := logged(dsn); strings.Contains(log, "auto_increment_increment") {
-				t.Errorf("the proxy's log, with 1:\n%s", log)
+				t.Errorf("log of the proxy with an increment of 1 = %s\nwant no line about it", log)
 			}
 		})
 	}

@@ -36,7 +36,7 @@ func TestCheckFindsMissingMarks(t *testing.T) {
 				args := []string{"check", "-dsn", dsn + "?leafTables=orders"}
 				for _, f := range runJSON[check.Report](t, exitOK, args...).Findings {
 					if f.Code != "tag-without-table" {
-						t.Fatalf("before, there is %+v", f)
+						t.Fatalf("finding before the fault = %+v, want tag-without-table alone", f)
 					}
 				}
 				if c.spoil != "" {
@@ -58,7 +58,7 @@ func TestCheckFindsMissingMarks(t *testing.T) {
 				}
 				f, ok := find()
 				if !ok || f.Severity != c.severity || !strings.Contains(f.Message, c.message) {
-					t.Fatalf("found %+v, want %s %s", f, c.severity, c.code)
+					t.Fatalf("finding = %+v, want %s %s with %q", f, c.severity, c.code, c.message)
 				}
 				if c.code == "rights" { // init succeeds without marks
 					exec(t, db, "UPDATE leaf_alloc SET description = NULL")
@@ -71,7 +71,7 @@ func TestCheckFindsMissingMarks(t *testing.T) {
 					exec(t, db, "UPDATE leaf_alloc SET description = 'shorter' WHERE biz_tag = 'b'", "UPDATE leaf_alloc SET description = CONCAT(description, (SELECT d FROM (SELECT description AS d FROM leaf_alloc WHERE biz_tag = 'orders') o)) WHERE biz_tag = 'b'")
 				}
 				if f, ok := find(); ok && !(name == "a short column" && f.Code == "row-unmarked") {
-					t.Errorf("mended, there is %+v", f)
+					t.Errorf("finding after its SQL = %+v, want none", f)
 				}
 			})
 		})
@@ -88,15 +88,15 @@ func TestCheckReportsStatementBinlog(t *testing.T) {
 		mustRun(t, exitOK, "init", "-dsn", leaf)
 		report := runJSON[check.Report](t, exitProblems, "check", "-dsn", leaf)
 		if got := listFindings(report); !slices.Equal(got, []string{"alloc-binlog leaf_alloc"}) {
-			t.Fatalf("%s: found %+v", kind, report.Findings)
+			t.Fatalf("%s: findings = %+v, want alloc-binlog leaf_alloc", kind, report.Findings)
 		}
 		if n := queryNumber(t, db, "SELECT COUNT(*) FROM leaf_alloc WHERE description IS NULL"); n != 1 {
-			t.Errorf("%s: init marks a row", kind)
+			t.Errorf("%s: rows without a mark = %d, want 1", kind, n)
 		}
 		exec(t, db, report.Findings[0].SQL...)
 		mustRun(t, exitOK, "init", "-dsn", leaf)
 		if report := runJSON[check.Report](t, exitOK, "check", "-dsn", leaf); len(report.Findings) > 0 {
-			t.Errorf("%s: mended, there is %+v", kind, report.Findings)
+			t.Errorf("%s: findings after the fix = %+v, want none", kind, report.Findings)
 		}
 	}
 }

@@ -25,18 +25,18 @@ func TestCheckShowsYearsLeft(t *testing.T) {
 	exec(t, db, "UPDATE leaf_alloc SET max_id = 1000001")
 	r := runJSON[check.Report](t, exitProblems, "check", "-since", earlier, "-dsn", dsn+"?leafTables=orders")
 	if got := listFindings(r); !slices.Equal(got, []string{"key-filling orders"}) || r.Tables[0].Years == nil || *r.Tables[0].Years > 1 {
-		t.Errorf("found %v, left %v", got, r.Tables[0].Years)
+		t.Errorf("findings = %v with %v years, want key-filling orders with at most 1 year", got, r.Tables[0].Years)
 	}
 	report = strings.Replace(report, `"max_id": "1"`, `"max_id": 1`, 1) // the format of 0.1
 	if err := os.WriteFile(earlier, []byte(report), 0o600); err != nil || strings.Contains(report, `"max_id": "`) {
-		t.Fatal(err, report)
+		t.Fatalf("report in the format of 0.1: %v\n%s", err, report)
 	}
 	if r := runJSON[check.Report](t, exitProblems, "check", "-since", earlier, "-dsn", dsn+"?leafTables=orders"); r.Tables[0].Years == nil {
-		t.Error("since a report of 0.1 nothing is counted")
+		t.Error("years since a report of 0.1 = nil, want a number")
 	}
 	r = runJSON[check.Report](t, exitOK, "check", "-measure", "1ms", "-dsn", dsn+"?leafTables=orders")
 	if r.Tables[0].Years != nil {
-		t.Errorf("a tag that stands still lasts %v years", *r.Tables[0].Years)
+		t.Errorf("years of a tag that does not move = %v, want nil", *r.Tables[0].Years)
 	}
 }
 
@@ -48,7 +48,7 @@ func TestCheckReportsStepTooLarge(t *testing.T) {
 	leaf := dsn + "?leafTables=small,large"
 	r := runJSON[check.Report](t, exitOK, "check", "-dsn", leaf)
 	if got := listFindings(r); !slices.Equal(got, []string{"step-large small"}) || r.Findings[0].Severity != check.Note || !strings.Contains(r.Findings[0].Message, "fetch 16 ids at a time") {
-		t.Fatalf("%+v", r.Findings)
+		t.Fatalf("findings = %+v, want a note step-large small that proposes 16", r.Findings)
 	}
 	exec(t, db, r.Findings[0].SQL...)
 	exec(t, db, "UPDATE leaf_alloc SET max_id = 9223372036854775000 WHERE biz_tag = 'large'", "INSERT INTO small VALUES (254)", "UPDATE leaf_alloc SET max_id = 255 WHERE biz_tag = 'small'")
@@ -62,6 +62,6 @@ func TestCheckReportsStepTooLarge(t *testing.T) {
 	}
 	exec(t, db, "DELETE FROM small", "UPDATE leaf_alloc SET max_id = 1")
 	if got := listFindings(runJSON[check.Report](t, exitOK, "check", "-dsn", leaf)); len(got) > 0 {
-		t.Error(got)
+		t.Errorf("findings = %v, want none", got)
 	}
 }

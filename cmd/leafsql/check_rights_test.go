@@ -38,15 +38,15 @@ func TestCheckFindsMissingRights(t *testing.T) {
 		exec(t, db, report.Findings[0].SQL...)
 		exec(t, db, report.Findings[1].SQL...)
 		if got := listFindings(runJSON[check.Report](t, exitFailure, args...)); !slices.Equal(got, want[2:]) {
-			t.Errorf("with rights there is %v", got)
+			t.Errorf("findings with the second finding's rights = %v, want %v", got, want[2:])
 		}
 		exec(t, db, report.Findings[2].SQL...)
 		if got := listFindings(runJSON[check.Report](t, exitProblems, args...)); !slices.Equal(got, []string{"trigger-inserts orders"}) {
-			t.Errorf("with all rights there is %v", got)
+			t.Errorf("findings with all rights = %v, want none but the trigger while it exists", got)
 		}
 		exec(t, db, "DROP TRIGGER "+elsewhere+".copied")
 		if got := listFindings(runJSON[check.Report](t, exitOK, args...)); len(got) > 0 {
-			t.Errorf("with all rights there is %v", got)
+			t.Errorf("findings with all rights = %v, want none but the trigger while it exists", got)
 		}
 	})
 }
@@ -70,6 +70,6 @@ func TestCheckReportsLockedTables(t *testing.T) {
 	}
 	report := runJSON[check.Report](t, exitFailure, "check", "-dsn", dsn+"?leafTables=orders")
 	if got := listFindings(report); !slices.Equal(got, []string{"hidden"}) || !strings.Contains(report.Findings[0].Message, "locked") {
-		t.Errorf("%+v", report.Findings)
+		t.Errorf("findings = %+v, want hidden with \"locked\"", report.Findings)
 	}
 }

@@ -39,7 +39,7 @@ func TestCheckFindsProblemsOfServers(t *testing.T) {
 	}
 	want = []string{"workers-differ", "new-registry", "tag-without-table ord"} // the findings about the DSNs
 	if got := listFindings(runJSON[check.Report](t, exitProblems, args...)); !slices.Equal(got, want) {
-		t.Errorf("mended, there is\n %v\nwant\n %v", got, want)
+		t.Errorf("findings after the fixes =\n %v\nwant\n %v", got, want)
 	}
 }
 
@@ -61,14 +61,14 @@ func TestCheckFindsDifferencesOfShards(t *testing.T) {
 		exec(t, db, report.Findings[1].SQL...)
 		exec(t, db, append(report.Findings[2].SQL, "ALTER TABLE users DROP COLUMN c")...)
 		if got := listFindings(runJSON[check.Report](t, exitOK, args...)); len(got) > 0 {
-			t.Errorf("mended, there is %v", got)
+			t.Errorf("findings after the fixes = %v, want none", got)
 		}
 
 		third := target.Database(t)
 		open(t, third, allocTable, "CREATE TABLE orders (id BIGINT PRIMARY KEY, a INT)")
 		report = runJSON[check.Report](t, exitProblems, "check", "-dsn", dsn+"?leafTables=orders", "-shard", third+"?leafTables=orders")
 		if got := listFindings(report); !slices.Contains(got, "stores-differ") {
-			t.Errorf("a shard with a leaf_alloc of its own: %v", got)
+			t.Errorf("findings for a shard with its own leaf_alloc = %v, want stores-differ", got)
 		}
 	})
 }

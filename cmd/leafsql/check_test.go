@@ -75,18 +75,18 @@ func TestCheckFindsFaults(t *testing.T) {
 		text := mustRun(t, exitProblems, "check", "-dsn", leaf)
 		for _, code := range want {
 			if code, _, _ = strings.Cut(code, " "); !strings.Contains(text, ": "+code+": ") {
-				t.Errorf("%s is not in\n%s", code, text)
+				t.Errorf("output = %s\nwant the code %s", text, code)
 			}
 		}
 		for _, f := range report.Findings {
 			if len(f.SQL) == 0 && f.Fix == "" && f.Severity != check.Note {
-				t.Errorf("%s has no hint", f.Code)
+				t.Errorf("finding %s has neither SQL nor a hint, want one", f.Code)
 			}
 			exec(t, db, f.SQL...)
 		}
 		want = []string{"key-unfit pairs", "key-not-unique loose", "rule-without-table nosuch", "tag-without-table javas"} // its key may be NULL
 		if got := listFindings(runJSON[check.Report](t, exitProblems, "check", "-dsn", leaf)); !slices.Equal(got, want) {
-			t.Errorf("mended, there is\n %v\nwant\n %v", got, want)
+			t.Errorf("findings after the fixes =\n %v\nwant\n %v", got, want)
 		}
 	})
 }
@@ -117,7 +117,7 @@ func TestCheckFindsHowTablesAreMade(t *testing.T) {
 			t.Fatalf("found\n %v\nwant\n %v", got, want)
 		}
 		if m := report.Findings[0].Message; !strings.Contains(m, "no column free") || !strings.Contains(m, "no column registry") || !strings.Contains(m, "hw is of type int") {
-			t.Error(m)
+			t.Errorf("message = %q, want the columns free, registry and hw", m)
 		}
 		for i, f := range report.Findings {
 			if f.Code != "leases-engine" { // the table is created again
@@ -127,7 +127,7 @@ func TestCheckFindsHowTablesAreMade(t *testing.T) {
 		want = []string{"key-not-unique files", "key-not-unique marks", "key-not-unique parts", "key-text texts"} // notes, except for the text
 		report = runJSON[check.Report](t, exitProblems, "check", "-dsn", leaf)
 		if got := listFindings(report); !slices.Equal(got, want) {
-			t.Errorf("mended, there is\n %v\nwant\n %v", got, want)
+			t.Errorf("findings after the fixes =\n %v\nwant\n %v", got, want)
 		}
 		mustRun(t, exitOK, "check", "-dsn", strings.Replace(leaf, "texts,", "", 1))
 		exec(t, db, "ALTER TABLE leaf_worker DROP PRIMARY KEY")
@@ -166,12 +166,12 @@ func TestCheckFindsNothingBetweenSwitchAndDrop(t *testing.T) {
 		out := mustRun(t, exitOK, args...)
 		for _, want := range []string{"note: auto-increment: ", "leafsql migrate -do drop", "note: view-inserts: ", "findings to look after: 0"} {
 			if !strings.Contains(out, want) {
-				t.Errorf("%q is missing in\n%s", want, out)
+				t.Errorf("output = %s\nwant %q", out, want)
 			}
 		}
 		mustRun(t, exitOK, "migrate", "-dsn", dsn, "-back", "orders")
 		if out := mustRun(t, exitProblems, args...); !strings.Contains(out, "warning: auto-increment: ") {
-			t.Error(out)
+			t.Errorf("output = %s\nwant a warning on AUTO_INCREMENT", out)
 		}
 	})
 }
@@ -187,7 +187,7 @@ func TestCheckSumsUp(t *testing.T) {
 	mustRun(t, exitOK, "init", "-dsn", dsn+"?leafTables=none") // writes the marks
 	report := runJSON[check.Report](t, exitOK, "check", "-dsn", dsn+"?leafTables=none")
 	if len(report.Findings) != 1 || !strings.Contains(report.Findings[0].Message, "500 tags: tag000, tag001, tag002, tag003, tag004 and 495 more") {
-		t.Errorf("%+v", report.Findings)
+		t.Errorf("findings = %+v, want one for 500 tags", report.Findings)
 	}
 }
 
@@ -203,7 +203,7 @@ func TestCheckShowsSQLThatCreatesLeafAlloc(t *testing.T) {
 			exec(t, db, report.Findings[0].SQL...)
 		}
 		if got := queryNumber(t, db, "SELECT max_id FROM leaf_alloc"); got != 42 {
-			t.Errorf("max_id is %d", got)
+			t.Errorf("max_id = %d, want 42", got)
 		}
 		mustRun(t, exitOK, "check", "-dsn", dsn+"?leafTables=orders")
 	})
@@ -224,7 +224,7 @@ func TestCheckFindsNothingOnCleanSchema(t *testing.T) {
 		report := runJSON[check.Report](t, exitOK, "check", "-dsn", dsn)
 		t.Logf("%d tables in %v", len(report.Tables), time.Since(began).Round(time.Millisecond))
 		if got := listFindings(report); len(got) > 0 || len(report.Tables) != 200 {
-			t.Errorf("%d tables, found %v", len(report.Tables), got)
+			t.Errorf("tables = %d with findings %v, want 200 without any", len(report.Tables), got)
 		}
 	})
 }
@@ -236,7 +236,7 @@ func TestCheckAllowsFarKeysThatAreKept(t *testing.T) {
 		for parameter, want := range map[string]bool{"": true, "&leafExplicit=keep": false} {
 			_, out, _ := runLeafsql(t.Context(), "check", "-dsn", dsn+"?leafTables=orders"+parameter)
 			if strings.Contains(out, "row-too-low") != want {
-				t.Errorf("%q: %s", parameter, out)
+				t.Errorf("output with %q = %s\nwant row-too-low: %t", parameter, out, want)
 			}
 		}
 	})

@@ -43,7 +43,7 @@ func TestLocaleSelectsChinese(t *testing.T) {
 	} {
 		env := map[string]string{"LC_ALL": c.all, "LC_MESSAGES": c.messages, "LANG": c.lang}
 		if got := localeTexts(func(name string) string { return env[name] }); (got != nil) != c.chinese {
-			t.Errorf("%v: %t", env, got != nil)
+			t.Errorf("localeTexts() with %v is Chinese: %t, want %t", env, got != nil, c.chinese)
 		}
 	}
 }
@@ -72,7 +72,7 @@ func TestHelpAndResultsAreChinese(t *testing.T) {
 		var out, errs bytes.Buffer
 		run(t.Context(), &screen.Screen{Out: &out, Err: &errs, Texts: chineseTexts}, strings.Fields(c.args))
 		if !strings.Contains(out.String(), c.out) || !strings.Contains(errs.String(), c.errs) || c.errs == "" && errs.Len() > 0 {
-			t.Errorf("leafsql %s\n%s%s", c.args, &out, &errs)
+			t.Errorf("leafsql %s: output = %s%s\nwant %q and the error %q", c.args, &out, &errs, c.out, c.errs)
 		}
 	}
 }

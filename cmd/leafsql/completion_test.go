@@ -54,7 +54,7 @@ func TestHelpHasExampleAndPage(t *testing.T) {
 	for _, c := range commands {
 		help := mustRun(t, exitOK, "help", c.name)
 		if again := mustRun(t, exitOK, c.name, "-h"); again != help {
-			t.Errorf("leafsql %s -h says\n%s\nand help says\n%s", c.name, again, help)
+			t.Errorf("leafsql %s -h = %s\nwant as by help:\n%s", c.name, again, help)
 		}
 		example, found := strings.CutPrefix(regexp.MustCompile(`(?m)^Example: .*$`).FindString(help), "Example: leafsql "+c.name+" ")
 		for _, flag := range regexp.MustCompile(` (-[a-z-]+)`).FindAllStringSubmatch(" "+example, -1) {
@@ -62,16 +62,16 @@ func TestHelpHasExampleAndPage(t *testing.T) {
 		}
 		file := regexp.MustCompile(`(?m)^More: https://github.com/leafsql/leafsql/blob/main/(docs/\w+\.md)`).FindStringSubmatch(help)
 		if !found || file == nil {
-			t.Fatalf("%s: %s", c.name, help)
+			t.Fatalf("help of %s = %s\nwant an example and the address of a page", c.name, help)
 		}
 		if pages, _ := filepath.Glob("../../" + file[1]); len(pages) == 0 {
-			t.Errorf("%s: there is no %s", c.name, file[1])
+			t.Errorf("help of %s names %s, want a page that exists", c.name, file[1])
 		}
 	}
 	if status, _, errs := runLeafsql(t.Context(), "help", "nosuch"); status != exitFailure || !strings.Contains(errs, `"nosuch" is not a subcommand`) {
-		t.Error(status, errs)
+		t.Errorf("help nosuch: status %d, error %q, want %d and the name", status, errs, exitFailure)
 	}
 	if help := mustRun(t, exitOK, "help", "help"); help != mustRun(t, exitOK, "help") {
-		t.Error(help)
+		t.Errorf("help help = %s\nwant as by help", help)
 	}
 }

@@ -27,7 +27,7 @@ func TestCheckReportsServersThatLoseCommits(t *testing.T) {
 	db, leaf := start(mysqltest.MariaDB)
 	report := runJSON[check.Report](t, exitProblems, "check", "-dsn", leaf+both)
 	if got := listFindings(report); !slices.Equal(got, []string{"alloc-durability leaf_alloc", "alloc-durability leaf_alloc", "leases-durability leaf_worker", "leases-durability leaf_worker"}) {
-		t.Fatalf("found %v", got)
+		t.Fatalf("findings = %v, want two of leaf_alloc and two of leaf_worker", got)
 	}
 	for i, message := range []string{"innodb_flush_log_at_trx_commit is 2: when the machine loses power, the range", "sync_binlog is 0: when the machine loses power, the range",
 		"innodb_flush_log_at_trx_commit is 2: a crash", "sync_binlog is 0: a crash"} {
@@ -42,11 +42,11 @@ func TestCheckReportsServersThatLoseCommits(t *testing.T) {
 		leaf + "events:id:snowflake":          {"leases-durability leaf_worker", "leases-durability leaf_worker", "tag-without-table orders"},
 	} {
 		if got := listFindings(runJSON[check.Report](t, exitProblems, "check", "-dsn", dsn)); !slices.Equal(got, want) {
-			t.Errorf("%s: found %v", dsn, got)
+			t.Errorf("%s: findings = %v, want %v", dsn, got, want)
 		}
 	}
 	if got := listFindings(runJSON[check.Report](t, exitOK, "check", "-dsn", replicated+both)); len(got) > 0 {
-		t.Errorf("in a group there is %v", got)
+		t.Errorf("findings in a group = %v, want none", got)
 	}
 	exec(t, db, "SET GLOBAL innodb_flush_log_at_trx_commit = 0")
 	if f := runJSON[check.Report](t, exitProblems, "check", "-dsn", leaf+both).Findings[0]; !strings.Contains(f.Message, " is 0: when the server crashes, the range") {
@@ -56,7 +56,7 @@ func TestCheckReportsServersThatLoseCommits(t *testing.T) {
 		exec(t, db, f.SQL...)
 	}
 	if got := listFindings(runJSON[check.Report](t, exitOK, "check", "-dsn", leaf+both)); len(got) > 0 {
-		t.Errorf("mended, there is %v", got)
+		t.Errorf("findings after the fix = %v, want none", got)
 	}
 }
 
@@ -70,7 +70,7 @@ func TestCheckReportsTablesThatLoseRows(t *testing.T) {
 		args := []string{"check", "-dsn", dsn + "?leafTables=orders,events:id:snowflake"}
 		report := runJSON[check.Report](t, exitProblems, args...)
 		if got := listFindings(report); !slices.Equal(got, []string{"leases-engine leaf_worker", "leases-trigger leaf_worker"}) || report.Findings[0].Severity != check.Error {
-			t.Fatalf("found %+v", report.Findings)
+			t.Fatalf("findings = %+v, want the engines and triggers of both tables as planted", report.Findings)
 		}
 		for _, f := range report.Findings {
 			exec(t, db, f.SQL...)
@@ -81,7 +81,7 @@ func TestCheckReportsTablesThatLoseRows(t *testing.T) {
 		}
 		report = runJSON[check.Report](t, exitProblems, args...)
 		if got := listFindings(report); !slices.Equal(got, []string{"alloc-engine leaf_alloc", "leases-engine leaf_worker"}) {
-			t.Fatalf("found %+v", report.Findings)
+			t.Fatalf("findings = %+v, want the engines and triggers of both tables as planted", report.Findings)
 		}
 		for _, f := range report.Findings {
 			if f.Severity != check.Warning || !strings.HasPrefix(f.Message, "It is a view: ") || len(f.SQL) > 0 {

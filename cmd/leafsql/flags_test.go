@@ -23,7 +23,7 @@ func TestBadInputIsRefused(t *testing.T) {
 	} {
 		status, out, errs := runLeafsql(t.Context(), strings.Fields(tt.args)...)
 		if status != exitFailure || !strings.Contains(errs, tt.want) || strings.Contains(errs+out, "secret") || !strings.HasPrefix(errs, "leafsql: ") {
-			t.Errorf("%s: %d\n%s%s", tt.args, status, errs, out)
+			t.Errorf("leafsql %s: status %d, error %q, output %q, want %d and an error with %q", tt.args, status, errs, out, exitFailure, tt.want)
 		}
 	}
 	if out := mustRun(t, exitOK, "help"); !strings.Contains(out, "check") {

@@ -49,18 +49,18 @@ func TestInitConvertsStores(t *testing.T) {
 				planned := mustRun(t, exitProblems, append(args, "-dry-run")...)
 				first := open(t, stores[0])
 				if n := queryNumber(t, first, "SELECT COUNT(*) FROM leaf_alloc WHERE description LIKE '%given up'"); n != 0 || !strings.Contains(planned, "VALUES ('orders', 600000000, 50, 'leafsql@") {
-					t.Fatalf("a dry run gave up %d rows, and prints\n%s", n, planned)
+					t.Fatalf("rows that a dry run gave up = %d, want 0 and a plan with orders:\n%s", n, planned)
 				}
 				for range 2 {
 					if out := mustRun(t, exitOK, args...); !strings.HasPrefix(out, planned) {
-						t.Errorf("planned\n%s\ndone\n%s", planned, out)
+						t.Errorf("output = %s\nwant it to begin with the plan:\n%s", out, planned)
 					}
 					if c.named < 3 {
 						break
 					}
 				}
 				if got := listFindings(runJSON[check.Report](t, exitOK, "check", "-dsn", leaf)); len(got) > 0 {
-					t.Errorf("check finds %v", got)
+					t.Errorf("findings of check = %v, want none", got)
 				}
 				filled, err := sql.Open("mysql-leaf", leaf)
 				if err != nil {
@@ -69,7 +69,7 @@ func TestInitConvertsStores(t *testing.T) {
 				defer filled.Close()
 				exec(t, filled, "INSERT INTO orders (a) VALUES (2)")
 				if id := queryNumber(t, db, "SELECT MAX(id) FROM orders"); id != 6*block {
-					t.Errorf("the first id is %d, want %d", id, 6*block)
+					t.Errorf("first id = %d, want %d", id, 6*block)
 				}
 
 				for k := range c.named {
@@ -79,22 +79,22 @@ func TestInitConvertsStores(t *testing.T) {
 						t.Fatal(err)
 					}
 					if n, _ := res.RowsAffected(); n > 0 {
-						t.Errorf("store %d still gives ids to an old writer", k+1)
+						t.Errorf("rows that an old writer updated in store %d = %d, want 0", k+1, n)
 					}
 					if k == c.to {
 						continue
 					}
 					status, out, errs := runLeafsql(t.Context(), "tags", "-dsn", withStore(app+"?", stores[k]))
 					if status != exitProblems || !strings.Contains(errs, "-from-stores with all 3") {
-						t.Errorf("tags of store %d: %d\n%s%s", k+1, status, out, errs)
+						t.Errorf("tags on store %d: status %d, want %d and -from-stores in the error\n%s%s", k+1, status, exitProblems, out, errs)
 					}
 					status, out, errs = runLeafsql(t.Context(), "init", "-dsn", withStore(app+"?leafTables=orders", stores[k]))
 					if status != exitFailure || !strings.Contains(errs, "-from-stores with all 3") || strings.Contains(out+errs, "UPDATE") {
-						t.Errorf("init on store %d: %d\n%s%s", k+1, status, out, errs)
+						t.Errorf("init on store %d: status %d, want %d and -from-stores in the error\n%s%s", k+1, status, exitFailure, out, errs)
 					}
 					report := runJSON[check.Report](t, exitProblems, "check", "-dsn", withStore(app+"?leafTables=none", stores[k]))
 					if i := slices.IndexFunc(report.Findings, func(f check.Finding) bool { return f.Code == "row-broken" }); i < 0 || report.Findings[i].Severity != check.Warning {
-						t.Errorf("check finds %+v", report.Findings)
+						t.Errorf("findings of check = %+v, want the warning row-broken", report.Findings)
 					}
 				}
 			})
@@ -118,12 +118,12 @@ func TestInitFromStoresCanRunAgain(t *testing.T) {
 		args := []string{"init", "-dsn", withStore(dsn+"?leafTables=none", stores[0]), "-from-stores", strings.Join(stores, "|")}
 		exec(t, dbs[0], "CREATE TRIGGER fails BEFORE UPDATE ON leaf_alloc FOR EACH ROW IF NEW.biz_tag = 'b' AND NEW.step > 0 THEN SIGNAL SQLSTATE '45000'; END IF")
 		if status, _, errs := runLeafsql(t.Context(), args...); status != exitFailure || !strings.Contains(errs, "run init again") {
-			t.Fatalf("init ends with %d, %s", status, errs)
+			t.Fatalf("init: status %d, error %q, want %d and \"run init again\"", status, errs, exitFailure)
 		}
 		exec(t, dbs[0], "DROP TRIGGER fails")
 		mustRun(t, exitOK, args...)
 		if n := queryNumber(t, dbs[0], "SELECT COUNT(*) FROM leaf_alloc WHERE max_id = 600 AND step = 10 AND description LIKE 'leafsql@%'"); n != 2 {
-			t.Errorf("%d rows are above all blocks, want 2", n)
+			t.Errorf("rows above all blocks = %d, want 2", n)
 		}
 	})
 }
@@ -145,18 +145,18 @@ func TestInitFromStoresRefuses(t *testing.T) {
 			exec(t, db, "INSERT INTO leaf_alloc (biz_tag, max_id, step, description) VALUES ('a', "+row+")")
 		}
 		if status, out, errs := runLeafsql(t.Context(), "init", "-dsn", leaf, "-from-stores", a); status != exitFailure || !strings.Contains(errs, want) || strings.Contains(out, "INSERT") {
-			t.Errorf("%s: %d\n%s%s", row, status, out, errs)
+			t.Errorf("%s: init: status %d, want %d and the error %q\n%s%s", row, status, exitFailure, want, out, errs)
 		}
 		if n := queryNumber(t, db, "SELECT COUNT(*) FROM leaf_alloc WHERE step > 0"); n != 0 {
-			t.Errorf("%s: the row is changed", row)
+			t.Errorf("%s: changed rows = %d, want 0", row, n)
 		}
 	}
 	if status, _, errs := runLeafsql(t.Context(), "init", "-dsn", leaf, "-from-stores", a+"|"+b); status != exitFailure || !strings.Contains(errs, "leaf_alloc") {
-		t.Errorf("a database without leaf_alloc: %d %s", status, errs)
+		t.Errorf("database without leaf_alloc: status %d, error %q, want %d and the table", status, errs, exitFailure)
 	}
 	for _, args := range []string{"check", "init", "tags", "workers"} {
 		if status, _, errs := runLeafsql(t.Context(), args, "-dsn", withStore(a+"?leafTables=none", a+"|"+b)); status != exitFailure || !strings.Contains(errs, "run leafsql init -from-stores 'A|B|C'") {
-			t.Errorf("%s of several stores: %d %s", args, status, errs)
+			t.Errorf("%s of several stores: status %d, error %q, want %d and -from-stores", args, status, errs, exitFailure)
 		}
 	}
 }

@@ -27,29 +27,29 @@ func TestInitStartsAboveTheKeys(t *testing.T) {
 
 		status, planned, errs := runLeafsql(t.Context(), append(args, "-dry-run")...)
 		if status != exitFailure || !strings.Contains(errs, "loose") || strings.Count(planned, ";\n") != 3 {
-			t.Fatalf("a dry run ends with %d, %s\n%s", status, errs, planned)
+			t.Fatalf("dry run: status %d, error %q, want %d, the table loose and three statements\n%s", status, errs, exitFailure, planned)
 		}
 		if n := queryNumber(t, db, "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE()"); n != 3 {
-			t.Fatalf("a dry run left %d tables", n)
+			t.Fatalf("tables after a dry run = %d, want 3", n)
 		}
 		planned = marginNumber.ReplaceAllString(mustRun(t, exitProblems, append(args, "-scan", "-dry-run")...), "MARGIN")
 		if done := marginNumber.ReplaceAllString(mustRun(t, exitOK, append(args, "-scan")...), "MARGIN"); !strings.HasPrefix(done, planned) {
-			t.Errorf("planned\n%sdone\n%s", planned, done)
+			t.Errorf("output = %s\nwant it to begin with the plan:\n%s", done, planned)
 		}
 		for tag, want := range map[string]int64{"orders": 501, "loose": 78} {
 			if got := queryNumber(t, db, "SELECT max_id FROM leaf_alloc WHERE biz_tag = '"+tag+"'"); got != want {
-				t.Errorf("%s starts at %d, want %d", tag, got, want)
+				t.Errorf("max_id of %s = %d, want %d", tag, got, want)
 			}
 		}
 		checkMargin(t, db, "counted", 901)
 		if out := mustRun(t, exitOK, append(args, "-scan")...); !strings.Contains(out, "nothing to do") {
-			t.Error(out)
+			t.Errorf("output = %s\nwant \"nothing to do\"", out)
 		}
 
 		filled := openLeaf(t, leaf)
 		exec(t, filled, "INSERT INTO orders VALUES ()")
 		if n := queryNumber(t, db, "SELECT MAX(id) FROM orders"); n != 501 {
-			t.Errorf("the first id is %d", n)
+			t.Errorf("first id = %d, want 501", n)
 		}
 		filled.Close()
 
@@ -80,29 +80,29 @@ func TestInitWritesMarks(t *testing.T) {
 		args := []string{"init", "-dsn", dsn + "?leafTables=orders,users,items"}
 		planned := mustRun(t, exitProblems, append(args, "-dry-run")...)
 		if out := mustRun(t, exitOK, args...); !strings.HasPrefix(out, planned) {
-			t.Errorf("planned\n%sdone\n%s", planned, out)
+			t.Errorf("output = %s\nwant it to begin with the plan:\n%s", out, planned)
 		}
 		var mark string
 		if err := db.QueryRow("SELECT description FROM leaf_alloc WHERE biz_tag = 'orders'").Scan(&mark); err != nil || !regexp.MustCompile(`^leafsql@[0-9a-f]{16} 0 0$`).MatchString(mark) {
-			t.Fatalf("the description is %q, %v", mark, err)
+			t.Fatalf("description = %q, %v, want a mark", mark, err)
 		}
 		if n := queryNumber(t, db, "SELECT COUNT(*) FROM leaf_alloc WHERE description IN ('"+mark+"', '用户 "+mark+"')"); n != 4 {
-			t.Errorf("%d rows have the mark %s after\n%s", n, mark, planned)
+			t.Errorf("rows with the mark %s = %d, want 4 after\n%s", mark, n, planned)
 		}
 		if out := mustRun(t, exitOK, args...); !strings.Contains(out, "nothing to do") {
-			t.Error(out)
+			t.Errorf("output = %s\nwant \"nothing to do\"", out)
 		}
 		leaf := openLeaf(t, dsn+"?leafTables=orders")
 		exec(t, leaf, "INSERT INTO orders VALUES ()")
 		if n := queryNumber(t, db, "SELECT COUNT(*) FROM leaf_alloc WHERE biz_tag = 'orders' AND description = '"+mark+"'"); n != 1 || queryNumber(t, db, "SELECT MAX(id) FROM orders") != 11 {
-			t.Errorf("the first fetch changed the mark, or moved the row")
+			t.Errorf("rows of orders with the mark = %d, want 1, and the first id 11", n)
 		}
 
 		exec(t, db, "DELETE FROM leaf_alloc WHERE biz_tag = 'items'", "UPDATE leaf_alloc SET description = 'leafsql@00112233445566ff 0 0' WHERE biz_tag = 'java'", "UPDATE leaf_alloc SET description = '' WHERE biz_tag = 'users'")
 		mustRun(t, exitOK, args...)
 		checkMargin(t, db, "items", 1)
 		if n := queryNumber(t, db, "SELECT COUNT(*) FROM leaf_alloc WHERE description = ''"); n != 1 {
-			t.Error("init marks a row of a server that may lack its mark")
+			t.Errorf("rows without a mark = %d, want 1", n)
 		}
 	})
 }
@@ -118,10 +118,10 @@ func TestInitCreatesLeafAllocWithoutTables(t *testing.T) {
 		db := open(t, dsn)
 		for range 2 {
 			if status, out, errs := runLeafsql(t.Context(), "init", "-dsn", dsn+tables); status != want.status || !strings.Contains(errs, want.errs) {
-				t.Errorf("%s: %d\n%s%s", tables, status, out, errs)
+				t.Errorf("init with %s: status %d, want %d and the error %q\n%s%s", tables, status, want.status, want.errs, out, errs)
 			}
 			if n := queryNumber(t, db, "SELECT COUNT(*) FROM leaf_alloc"); n != 0 {
-				t.Errorf("%s: %d rows", tables, n)
+				t.Errorf("rows after init with %s = %d, want 0", tables, n)
 			}
 		}
 	}
@@ -133,7 +133,7 @@ func TestInitRefuses(t *testing.T) {
 	for tables, want := range map[string]string{"auto": "name the tables", "small": "make it BIGINT", "pairs": "pairs", "nosuch": "nosuch"} {
 		status, out, errs := runLeafsql(t.Context(), "init", "-dsn", fmt.Sprintf("%s?leafTables=%s", dsn, tables))
 		if status != exitFailure || !strings.Contains(errs, want) || strings.Contains(out, "INSERT") {
-			t.Errorf("%s: %d\n%s%s", tables, status, errs, out)
+			t.Errorf("init with %s: status %d, want %d and the error %q\n%s%s", tables, status, exitFailure, want, errs, out)
 		}
 	}
 }

@@ -81,7 +81,7 @@ func mustRun(t *testing.T, want int, args ...string) (out string) {
 	t.Helper()
 	status, out, errs := runLeafsql(t.Context(), args...)
 	if status != want || errs != "" {
-		t.Fatalf("leafsql %s\nends with %d, want %d\n%s%s", strings.Join(args, " "), status, want, errs, out)
+		t.Fatalf("leafsql %s: status %d, want %d without an error\n%s%s", strings.Join(args, " "), status, want, errs, out)
 	}
 	return out
 }

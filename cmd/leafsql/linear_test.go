@@ -64,7 +64,7 @@ func TestMigrateIsLinear(t *testing.T) {
 				if n == 1 {
 					one[step] = took
 				} else if took > many*one[step] {
-					t.Errorf("%s takes %d statements with %d tables, want %d at most: %d with one table", step, took, many, many*one[step], one[step])
+					t.Errorf("statements of %s with %d tables = %d, want at most %d, since one table takes %d", step, many, took, many*one[step], one[step])
 				}
 			}
 		}

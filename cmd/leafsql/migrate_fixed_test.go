@@ -73,10 +73,10 @@ func TestMigrateRefusesInvisibleKeys(t *testing.T) {
 			checkRefusedMigration(t, dsn, []string{"error 4110"}, "keyless")
 			exec(t, openLeaf(t, dsn+"?leafTables=*&leafCreate=true"), "INSERT INTO keyless (n) VALUES (1)", "INSERT INTO keyed VALUES ()")
 			if n := queryNumber(t, generated, "SELECT COUNT(*) FROM leaf_alloc WHERE biz_tag = 'keyless'"); n != 0 {
-				t.Error("leafTables=* fills the key that the server generated")
+				t.Errorf("rows of keyless in leaf_alloc = %d, want 0, because the server generated its key", n)
 			}
 			if out := mustRun(t, exitProblems, "check", "-dsn", dsn+"?leafTables=*"); strings.Contains(out, "keyless") {
-				t.Errorf("check names a key that * leaves out\n%s", out)
+				t.Errorf("output of check = %s\nwant no finding for keyless", out)
 			}
 			return
 		}
@@ -104,12 +104,12 @@ func TestMigrateIgnoresCase(t *testing.T) {
 		}
 		mustRun(t, exitOK, "check", "-dsn", on)
 		if id := queryNumber(t, db, "SELECT max_id FROM Shop.leaf_alloc"); id != 1 {
-			t.Errorf("%d: the next id is %d, want 1", i, id)
+			t.Errorf("case %d: next id = %d, want 1", i, id)
 		}
 		exec(t, db, "DROP TABLE Shop.Orders")
 	}
 	if status, _, errs := runLeafsql(t.Context(), "check", "-dsn", dsn+"?leafTables=none", "-shard", folding.DSN("shop")); status != exitFailure || !strings.Contains(errs, "name each database once") {
-		t.Errorf("one database as two shards: status %d, error %q", status, errs)
+		t.Errorf("one database as two shards: status %d, error %q, want %d and \"name each database once\"", status, errs, exitFailure)
 	}
 }
 

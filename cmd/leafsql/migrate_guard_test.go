@@ -46,7 +46,7 @@ func startWaitingSwitch(t *testing.T, db *sql.DB, dsn, insert string, more ...st
 	for queryNumber(t, db, "SELECT COUNT(*) FROM information_schema.processlist WHERE db = DATABASE() AND state LIKE 'Waiting for table metadata lock%'") == 0 {
 		select {
 		case r := <-done:
-			t.Fatalf("it does not wait: %+v", r)
+			t.Fatalf("migrate ended with %+v, want it to wait", r)
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
@@ -56,7 +56,7 @@ func startWaitingSwitch(t *testing.T, db *sql.DB, dsn, insert string, more ...st
 			t.Fatal(err)
 		}
 		if r := <-done; r.status != exitOK {
-			t.Fatalf("%+v", r)
+			t.Fatalf("migrate ended with %+v, want status %d", r, exitOK)
 		}
 	}
 }
@@ -121,10 +121,10 @@ func TestMigrateLeavesGuards(t *testing.T) {
 			}
 		})
 		if err == nil || !strings.Contains(err.Error(), "1359") {
-			t.Errorf("over another run's guard: %v", err)
+			t.Errorf("switch with another run's guard: error %v, want 1359", err)
 		}
 		if here, there := countGuards(t, first), countGuards(t, other); here != 0 || there != 1 {
-			t.Errorf("guards that stand: %d of its own, %d of the other run", here, there)
+			t.Errorf("guards = %d of the failed run, %d of the other run, want 0 and 1", here, there)
 		}
 	})
 }
@@ -148,14 +148,14 @@ func TestMigrateKnowsPrograms(t *testing.T) {
 			refused := mustRun(t, exitProblems, args("-do", "switch", "orders", table)...)
 			for _, out := range []string{plan, refused} {
 				if !strings.Contains(out, "warning: "+want) || !strings.Contains(out, "Fix: ") || !strings.Contains(out, "-ignore-programs") {
-					t.Errorf("%s: %s is missing in\n%s", table, want, out)
+					t.Errorf("%s: output = %s\nwant the warning %q with its fix", table, out, want)
 				}
 			}
 			if n := countGuards(t, db); n != 0 {
-				t.Fatalf("%s: %d guards stand", table, n)
+				t.Fatalf("%s: guards = %d, want 0", table, n)
 			}
 			if all := runJSON[[]tagStatus](t, exitProblems, args("-do", "switch", table)...); len(all) != 1 || len(all[0].Findings) != 1 || all[0].Next != migrate.Switch {
-				t.Errorf("%s: %+v", table, all)
+				t.Errorf("%s: status = %+v, want one finding and the next step %s", table, all, migrate.Switch)
 			}
 		}
 		mustRun(t, exitOK, args("-do", "switch", "orders")...)
@@ -163,7 +163,7 @@ func TestMigrateKnowsPrograms(t *testing.T) {
 		exec(t, db, "INSERT INTO noted VALUES (-100, 1)", "DELETE FROM noted") // rows with a key are allowed
 		_, err := db.Exec("INSERT INTO orders VALUES (100, 1)")
 		if !servererr.Is(err, refusedByGuard) || !strings.Contains(err.Error(), "leafsql: noted: ") || !strings.Contains(err.Error(), "a trigger") {
-			t.Errorf("the guard says %v", err)
+			t.Errorf("INSERT: error %v, want the guard's with the noted trigger", err)
 		}
 		mustRun(t, exitProblems, args("-do", "drop", "noted")...) // the trigger still exists
 		exec(t, db, "DROP TRIGGER note")
@@ -216,7 +216,7 @@ func TestGuardMessageHasRoomForNames(t *testing.T) {
 			_, err := db.Exec("INSERT INTO " + quote.Name(table) + " VALUES ()")
 			name := []rune(table)
 			if !servererr.Is(err, refusedByGuard) || !strings.Contains(err.Error(), "leafsql: "+string(name[:min(len(name), 25)])) || !strings.HasSuffix(err.Error(), "see leafsql check") {
-				t.Errorf("%s: %v", table, err)
+				t.Errorf("%s: INSERT: error %v, want the guard's with the table's name", table, err)
 			}
 		}
 	})
@@ -259,7 +259,7 @@ func TestGuardByHandIsRecognized(t *testing.T) {
 			guard := quote.Name(table + "_needs_id")
 			exec(t, db, "CREATE TRIGGER "+guard+" before  insert\nON "+on+" FOR EACH ROW\nIF COALESCE(NEW.id, 0) = 0 THEN SIGNAL SQLSTATE '45000'; END IF")
 			if all := runJSON[[]tagStatus](t, exitProblems, "migrate", "-dsn", dsn, table); len(all) != 1 || all[0].Next != migrate.Unguard {
-				t.Errorf("on %s: %+v", on, all)
+				t.Errorf("guard on %s: status = %+v, want the next step %s", on, all, migrate.Unguard)
 			}
 			exec(t, db, "DROP TRIGGER "+guard)
 		}
@@ -277,7 +277,7 @@ func TestPlanShowsEffectsOfGuard(t *testing.T) {
 			mustRun(t, exitOK, "migrate", "-dsn", dsn, step, "orders")
 			_, err := openLeaf(t, dsn+"?leafTables=orders").Exec("INSERT INTO orders (id) SELECT NULL FROM source")
 			if refused := err != nil; strings.Contains(plan, "(MDEV-36026)") != bug || refused != (bug && step == "-do=drop") {
-				t.Errorf("%s: %v\n%s", step, err, plan)
+				t.Errorf("%s: INSERT: error %v, want one after the drop on servers with the bug alone (here: %t); plan:\n%s", step, err, bug, plan)
 			}
 		}
 	})

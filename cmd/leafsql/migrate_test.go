@@ -67,7 +67,7 @@ func (w *writers) waitUntil(t *testing.T, told, refused int) {
 		enough, failed := len(w.ids) >= told && w.refused >= refused, w.err
 		w.mu.Unlock()
 		if failed != nil {
-			t.Fatal(failed)
+			t.Fatalf("writer failed: %v", failed)
 		}
 		if enough {
 			return
@@ -109,14 +109,14 @@ func TestMigrateLosesNoRowUnderLoad(t *testing.T) {
 		next := func(want string, status int, args []string) {
 			t.Helper()
 			if out := mustRun(t, status, args...); !strings.Contains(out, want) {
-				t.Fatalf("%v\n%s", args, out)
+				t.Fatalf("leafsql %v = %s\nwant %q", args, out, want)
 			}
 		}
 		old := startWriters(first, other)
 		old.waitUntil(t, 20, 0)
 		next("next is -do widen", exitProblems, args())
 		if status, _, errs := runLeafsql(t.Context(), args("-do", "drop")...); status != exitFailure || !strings.Contains(errs, `"widen"`) {
-			t.Fatalf("a step too early: %d %s", status, errs)
+			t.Fatalf("drop before widen: status %d, error %q, want %d and \"widen\"", status, errs, exitFailure)
 		}
 		next("next is -do switch", exitOK, args("-do", "widen"))
 		next("next is -do drop", exitOK, args("-do", "switch"))
@@ -148,23 +148,23 @@ func TestMigrateLosesNoRowUnderLoad(t *testing.T) {
 
 		slices.Sort(ids)
 		if n := len(ids); len(slices.Compact(ids)) != n || n == 0 {
-			t.Errorf("%d ids of leaf_alloc, and some of them twice", n)
+			t.Errorf("ids of leaf_alloc = %d with duplicates or none at all, want some, each once", n)
 		}
 		rows := queryNumber(t, first, "SELECT COUNT(*) FROM orders") + queryNumber(t, other, "SELECT COUNT(*) FROM orders")
 		if want := int64(len(told) + len(ids) + 1); rows != want {
-			t.Errorf("%d rows, %d were told", rows, want)
+			t.Errorf("rows = %d, want the %d acknowledged ones", rows, want)
 		}
 		if _, err := first.Exec("INSERT INTO orders (n) VALUES (1)"); !servererr.Is(err, 1364) {
-			t.Errorf("a forgotten writer: %v", err)
+			t.Errorf("INSERT without leafsql: error %v, want 1364", err)
 		}
 		var typ, extra, comment string
 		if err := first.QueryRow("SELECT column_type, extra, column_comment FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name = 'orders' AND column_name = 'id'").Scan(&typ, &extra, &comment); err != nil ||
 			!strings.HasPrefix(typ, "bigint") || !strings.Contains(typ, "unsigned") || extra != "" || comment != "it's" {
-			t.Errorf("the key is %s %s %q, %v", typ, extra, comment, err)
+			t.Errorf("key column = %s %s %q, %v, want an unsigned bigint without AUTO_INCREMENT and with its comment", typ, extra, comment, err)
 		}
 		mustRun(t, exitOK, "check", "-dsn", leaf, "-shard", second)
 		if status, _, errs := runLeafsql(t.Context(), args("-back")...); status != exitFailure || !strings.Contains(errs, "AUTO_INCREMENT") {
-			t.Errorf("back after the last step: %d %s", status, errs)
+			t.Errorf("-back after the last step: status %d, error %q, want %d and AUTO_INCREMENT", status, errs, exitFailure)
 		}
 	})
 }
@@ -220,11 +220,11 @@ func TestMigrateResumes(t *testing.T) {
 			}
 		}
 		if interruptions < 8 {
-			t.Errorf("%d interruptions", interruptions)
+			t.Errorf("interruptions = %d, want at least 8", interruptions)
 		}
 		highest := max(queryNumber(t, first, "SELECT MAX(id) FROM orders"), queryNumber(t, other, "SELECT MAX(id) FROM orders"))
 		if next := queryNumber(t, first, "SELECT max_id FROM leaf_alloc"); next <= highest {
-			t.Errorf("the next id is %d, and there is a key %d", next, highest)
+			t.Errorf("next id = %d, want one above the key %d", next, highest)
 		}
 		mustRun(t, exitOK, "check", "-dsn", dsn+"?leafTables=orders", "-shard", second)
 	})
@@ -246,7 +246,7 @@ func TestMigrateKeepsJavaLeafsRow(t *testing.T) {
 		}
 		insert(15)
 		if status, _, errs := runLeafsql(t.Context(), "migrate", "-dsn", dsn, "orders"); status != exitFailure || !strings.Contains(errs, "segment(TAG)") {
-			t.Errorf("without its tag: %d %s", status, errs)
+			t.Errorf("migrate without the tag: status %d, error %q, want %d and segment(TAG)", status, errs, exitFailure)
 		}
 		rule := "orders::segment(shop-order)"
 		if out := mustRun(t, exitOK, "migrate", "-dsn", dsn, rule); !strings.Contains(out, "Java Leaf") {
@@ -258,7 +258,7 @@ func TestMigrateKeepsJavaLeafsRow(t *testing.T) {
 			insert(3)
 		}
 		if n := queryNumber(t, db, "SELECT COUNT(*) FROM orders"); n != 115 {
-			t.Errorf("%d rows", n)
+			t.Errorf("rows = %d, want 115", n)
 		}
 	})
 }
@@ -271,7 +271,7 @@ func TestMigrateWaitsForTransactions(t *testing.T) {
 		goOn := startWaitingSwitch(t, db, dsn, "INSERT INTO orders (n) VALUES (1), (1), (1)")
 		goOn()
 		if n := queryNumber(t, db, "SELECT max_id FROM leaf_alloc"); n != 4 {
-			t.Errorf("the next id is %d", n)
+			t.Errorf("next id = %d, want 4", n)
 		}
 	})
 }
@@ -287,7 +287,7 @@ func TestMigrateAllowsReferencedKeys(t *testing.T) {
 		}
 		mustRun(t, exitOK, "migrate", "-dsn", dsn, "-do=unguard", "orders")
 		if _, err := db.Exec("INSERT INTO parts VALUES (2, 2)"); err == nil {
-			t.Error("the foreign key is gone")
+			t.Error("INSERT without its parent row succeeded, want the foreign key's error")
 		}
 	})
 }
@@ -307,14 +307,14 @@ func TestMigrateRefuses(t *testing.T) {
 	} {
 		status, out, errs := runLeafsql(t.Context(), append([]string{"migrate", "-dsn", dsn}, strings.Fields(args)...)...)
 		if status != exitFailure || !strings.Contains(errs, want) || !strings.HasPrefix(errs, "leafsql: ") {
-			t.Errorf("%q: %d\n%s%s", args, status, errs, out)
+			t.Errorf("migrate %q: status %d, want %d and the error %q\n%s%s", args, status, exitFailure, want, errs, out)
 		}
 	}
 	if out := mustRun(t, exitOK, "migrate", "-dsn", dsn, "-do", "widen", "orders"); strings.Contains(out, "ALTER") || !strings.Contains(out, "next is -do switch") {
-		t.Errorf("a step that is not needed: %s", out)
+		t.Errorf("widen that is not needed: output = %s\nwant no ALTER, and switch as the next step", out)
 	}
 	if out := mustRun(t, exitOK, "migrate", "-dsn", dsn, "-back", "orders"); strings.Contains(out, "TRIGGER ") && strings.Contains(out, "DROP") || !strings.Contains(out, "next is -do switch") {
-		t.Errorf("a way back of what has not begun: %s", out)
+		t.Errorf("-back of a migration that has not begun: output = %s\nwant no DROP TRIGGER, and switch as the next step", out)
 	}
 	if out := mustRun(t, exitProblems, "migrate", "-keep-type", "-dsn", dsn, "narrow"); !strings.Contains(out, "next is -do switch") {
 		t.Error(out)
@@ -330,7 +330,7 @@ func TestMigrateBackResumes(t *testing.T) {
 	for range 2 {
 		mustRun(t, exitOK, "migrate", "-dsn", dsn, "-back", "orders", "users")
 		if n := queryNumber(t, db, "SELECT COUNT(*) FROM information_schema.triggers WHERE trigger_schema = DATABASE()"); n != 0 {
-			t.Errorf("%d guards are left", n)
+			t.Errorf("guards = %d, want 0", n)
 		}
 	}
 }
@@ -344,14 +344,14 @@ func TestPlanNamesShardsOfInterruptedStep(t *testing.T) {
 	both := []string{"migrate", "-dsn", dsn, "-shard", second}
 	for _, step := range []string{"-do=widen", "-do=switch", "-do=drop", "-back", "-back", "-do=switch", "-do=drop", "-do=unguard"} {
 		if plan := mustRun(t, exitProblems, append(both, "orders")...); strings.Contains(plan, "is incomplete") {
-			t.Errorf("before %s\n%s", step, plan)
+			t.Errorf("plan before %s = %s\nwant it complete", step, plan)
 		}
 		if plan := mustRun(t, exitOK, append([]string{"migrate", "-dsn", second, step}, "orders")...); step != "-do=unguard" && !strings.Contains(plan, "next is") {
-			t.Fatal(plan)
+			t.Fatalf("output of %s = %s\nwant the next step", step, plan)
 		}
 		plan := mustRun(t, exitProblems, append(both, "orders")...)
 		if back := step == "-back"; !strings.Contains(plan, "is incomplete") || strings.Contains(plan, databaseName(second)+": "+databaseName(second)+".orders.") == back || strings.Contains(plan, databaseName(dsn)+": "+databaseName(dsn)+".orders.") != back {
-			t.Errorf("after %s on one shard\n%s", step, plan)
+			t.Errorf("plan after %s on one shard = %s\nwant it incomplete, with that shard's name", step, plan)
 		}
 		mustRun(t, exitOK, append(both, step, "orders")...)
 	}
@@ -372,15 +372,15 @@ func TestMigrateBackShowsFinishedTables(t *testing.T) {
 	mustRun(t, exitOK, args("-do", "drop", "a", "c")...)
 	out := mustRun(t, exitOK, args("-do", "unguard", "a", "c")...)
 	if strings.Contains(out, "Java Leaf") || strings.Count(out, "The way back: ") != 1 {
-		t.Errorf("from AUTO_INCREMENT:\n%s", out)
+		t.Errorf("output after AUTO_INCREMENT = %s\nwant the way back once, without Java Leaf", out)
 	}
 	out = mustRun(t, exitOK, args("a", "c")...)
 	if strings.Count(out, "If Java Leaf") != 1 || strings.Count(out, "MODIFY COLUMN `id` bigint") != 4 {
-		t.Errorf("not known from what:\n%s", out)
+		t.Errorf("output for an unknown origin = %s\nwant Java Leaf once, and the ALTERs of four tables", out)
 	}
 	status, out, errs := runLeafsql(t.Context(), args("-back", "a", "b", "c")...)
 	if status != exitFailure || strings.Count(errs, "leafsql: ") != 2 || strings.Count(out, "NOT NULL AUTO_INCREMENT") != 4 || !strings.Contains(out, databaseName(second)+": ALTER TABLE") {
-		t.Errorf("%d %s", status, errs)
+		t.Errorf("-back: status %d, error %q, want %d, two errors and the statements of the way back", status, errs, exitFailure)
 	}
 	if strings.Count(out, "DROP TRIGGER") != 2 || !strings.Contains(out, "b: next is -do switch") {
 		t.Error(out)

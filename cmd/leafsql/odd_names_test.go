@@ -16,15 +16,15 @@ func TestCommandsReadTablesWithColumnsWithAlias(t *testing.T) {
 		leaf := dsn + "?columnsWithAlias=true&leafTables=orders"
 		mustRun(t, exitOK, "init", "-dsn", leaf)
 		if out := mustRun(t, exitOK, "tags", "-dsn", leaf); !strings.Contains(out, "orders") {
-			t.Errorf("tags shows\n%s", out)
+			t.Errorf("output of tags = %s\nwant orders", out)
 		}
 		if out := mustRun(t, exitProblems, "check", "-dsn", leaf); strings.Contains(out, "check that the server runs") {
-			t.Errorf("check shows\n%s", out)
+			t.Errorf("output of check = %s\nwant no finding on the server or leaf_alloc", out)
 		}
 		mustRun(t, exitOK, "migrate", "-dsn", leaf, "-do", "switch", "orders")
 		mustRun(t, exitOK, "migrate", "-dsn", leaf, "-do", "drop", "orders")
 		if n := queryNumber(t, db, "SELECT COUNT(*) FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name = 'orders' AND extra LIKE '%auto_increment%'"); n != 0 {
-			t.Error("AUTO_INCREMENT is still there")
+			t.Errorf("columns with AUTO_INCREMENT = %d, want 0", n)
 		}
 		mustRun(t, exitOK, "bench", "-dsn", leaf, "-for", "100ms")
 	})
@@ -42,7 +42,7 @@ func TestCommandsWorkInDatabaseWithDots(t *testing.T) {
 		for _, leaf := range []string{dsn + "?leafTables=orders", other + "?leafTables=" + name + ".orders&leafAllocTable=" + name + ".leaf_alloc"} {
 			mustRun(t, exitOK, "init", "-dsn", leaf)
 			if out := mustRun(t, exitProblems, "check", "-dsn", leaf); strings.Contains(out, "leafsql init") {
-				t.Errorf("check shows\n%s", out)
+				t.Errorf("output of check = %s\nwant no finding on the server or leaf_alloc", out)
 			}
 			mustRun(t, exitOK, "tags", "-dsn", leaf)
 		}
@@ -50,10 +50,10 @@ func TestCommandsWorkInDatabaseWithDots(t *testing.T) {
 		mustRun(t, exitOK, "migrate", "-dsn", leaf, "-do", "switch", "orders")
 		mustRun(t, exitOK, "migrate", "-dsn", leaf, "-do", "drop", "orders")
 		if n := queryNumber(t, db, "SELECT max_id FROM leaf_alloc WHERE biz_tag = 'orders'"); n < 8 {
-			t.Errorf("max_id is %d", n)
+			t.Errorf("max_id = %d, want at least 8", n)
 		}
 		if n := queryNumber(t, root, "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE()"); n != 0 {
-			t.Errorf("%d tables in the other database", n)
+			t.Errorf("tables in the other database = %d, want 0", n)
 		}
 	})
 }

@@ -21,7 +21,7 @@ func TestPlanShowsEffectsOncePerRelease(t *testing.T) {
 	(&plan{screen: &screen.Screen{Out: &out}}).printRefusedSelects([]*migrate.Tag{{Tag: &tag}})
 	for text, want := range map[string]int{"MDEV-36026": 2, "MariaDB 11.4.5 ": 1, "to 11.4.6 before switch": 1, "MariaDB 10.11.11 ": 1, "to 10.11.12 before switch": 1} {
 		if got := strings.Count(out.String(), text); got != want {
-			t.Errorf("%q is there %d times, want %d\n%s", text, got, want, &out)
+			t.Errorf("occurrences of %q = %d, want %d in\n%s", text, got, want, &out)
 		}
 	}
 }

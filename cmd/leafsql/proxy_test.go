@@ -59,7 +59,7 @@ func startProxy(t *testing.T, n int, args ...string) *proxyProcess {
 	}
 	if len(p.addresses) < n {
 		p.Wait()
-		t.Fatalf("it ended:\n%s", p.output.String())
+		t.Fatalf("proxy ended after %d of %d addresses:\n%s", len(p.addresses), n, p.output.String())
 	}
 	return p
 }
@@ -80,7 +80,7 @@ func (p *proxyProcess) wait(t *testing.T) {
 		p.output.WriteString(p.log.Text() + "\n")
 	}
 	if err := p.Wait(); err != nil {
-		t.Errorf("%v\n%s", err, p.output.String())
+		t.Errorf("end of the proxy: %v, want nil\n%s", err, p.output.String())
 	}
 }
 
@@ -119,14 +119,14 @@ func TestProxyFillsAndEndsCleanly(t *testing.T) {
 		idle := open(t, withAddress(dsn, "tcp", p.addresses[0]), "INSERT INTO orders (name) VALUES ('tcp')")
 		busy := open(t, withAddress(dsn, "unix", socket), "INSERT INTO orders (name) VALUES ('unix')")
 		if ids := queryNumber(t, direct, "SELECT SUM(id) FROM orders"); ids != 2001 {
-			t.Errorf("the ids are %d together", ids)
+			t.Errorf("sum of the ids = %d, want 2001", ids)
 		}
 		for path, want := range map[string]string{
 			"/healthz": "ok", "/readyz": "ready", "/": "Statements filled",
 			"/metrics": `leafsql_proxy_statements_filled_total{db_name="proxy"} 2`,
 		} {
 			if status, body := getPage(t, p.metrics+path); status != 200 || !strings.Contains(body, want) {
-				t.Errorf("%s: %d\n%s", path, status, body)
+				t.Errorf("%s: status %d, want 200 and %q\n%s", path, status, want, body)
 			}
 		}
 
@@ -145,7 +145,7 @@ func TestProxyFillsAndEndsCleanly(t *testing.T) {
 		for idle.Ping() == nil { // until it accepts no more clients
 		}
 		if status, _ := getPage(t, p.metrics+"/readyz"); status != 503 {
-			t.Errorf("it is ready while it ends: %d", status)
+			t.Errorf("/readyz during the shutdown: status %d, want 503", status)
 		}
 		if _, err := tx.Exec("INSERT INTO orders (name) VALUES ('very last')"); err != nil {
 			t.Error(err)
@@ -155,7 +155,7 @@ func TestProxyFillsAndEndsCleanly(t *testing.T) {
 		}
 		p.wait(t)
 		if n := queryNumber(t, direct, "SELECT COUNT(*) FROM orders"); n != 4 {
-			t.Errorf("%d rows", n)
+			t.Errorf("rows = %d, want 4", n)
 		}
 	})
 }
@@ -208,10 +208,10 @@ func TestProxyReportsMissingRightsAtStart(t *testing.T) {
 	defer client.Close()
 	var told *mysql.MySQLError
 	if err := client.Ping(); !errors.As(err, &told) || told.Number != 2003 || strings.Contains(told.Message, away) {
-		t.Errorf("a client whose server is away is told %v", err)
+		t.Errorf("Ping() without a server: error %v, want 2003 without the address", err)
 	}
 	if status, text := getPage(t, p.metrics+"/readyz"); status != 503 {
-		t.Errorf("it is ready to take clients to a server that is away: %d %s", status, text)
+		t.Errorf("/readyz without a server: status %d %s, want 503", status, text)
 	}
 	p.end(t)
 	if said := p.output.String(); !strings.Contains(said, away) || !strings.Contains(said, "the address of -server") || strings.Contains(said, "s3cret") {
@@ -225,11 +225,11 @@ func TestProxyReportsMissingRightsAtStart(t *testing.T) {
 		server := strings.Replace(cfg.Addr, "127.0.0.1", "localhost", 1)
 		p = startProxy(t, 1, "-dsn", of, "-listen", "127.0.0.1:0", "-metrics", "127.0.0.1:0", "-server", server)
 		if status, text := getPage(t, p.metrics+"/readyz"); status != 200 {
-			t.Errorf("%s: %d %s", target.Name, status, text)
+			t.Errorf("%s: /readyz: status %d %s, want 200", target.Name, status, text)
 		}
 		p.end(t)
 		if said := p.output.String(); strings.Contains(said, "does not answer") {
-			t.Errorf("%s\n%s", target.Name, said)
+			t.Errorf("%s: log = %s\nwant none of \"does not answer\"", target.Name, said)
 		}
 	}
 	p = startProxy(t, 1, "-dsn", withAddress(of, "tcp", away), "-listen", "127.0.0.1:0")
@@ -320,7 +320,7 @@ func TestProxyProtocolFlagsDecideHeaders(t *testing.T) {
 	const header, junk = "PROXY TCP4 10.0.0.1 10.0.0.2 5 6\r\n", "GET / HTTP/1.1\r\n"
 	p := startProxy(t, 1, "-dsn", dsn, "-listen", "127.0.0.1:0", "-proxy-protocol", "10.0.0.0/8, 127.0.0.1", "-server-proxy-protocol")
 	if got := answer(p.addresses[0], junk); !strings.Contains(got, "no PROXY header came from 127.0.0.1") {
-		t.Errorf("without a header: %q", got)
+		t.Errorf("answer without a header = %q, want that no PROXY header came", got)
 	}
 	cfg, err := mysql.ParseDSN(withAddress(dsn, "tcp", p.addresses[0]))
 	if err != nil {
@@ -341,12 +341,12 @@ func TestProxyProtocolFlagsDecideHeaders(t *testing.T) {
 	client := sql.OpenDB(connector)
 	defer client.Close()
 	if client.Ping() == nil { // the server refuses it and disconnects, possibly before its error is read
-		t.Error("a server that expects no header takes one, or gets none")
+		t.Error("Ping() error = nil, want one, because the server expects no PROXY header")
 	}
 	p.end(t)
 	p = startProxy(t, 1, "-dsn", dsn, "-listen", "127.0.0.1:0", "-proxy-protocol", "10.0.0.0/8")
 	if got := answer(p.addresses[0], header); !strings.Contains(got, "a PROXY header came from 127.0.0.1") {
-		t.Errorf("from elsewhere: %q", got)
+		t.Errorf("answer to a header from another address = %q, want that a PROXY header came", got)
 	}
 	p.end(t)
 }

@@ -42,24 +42,24 @@ func TestInitStartsTheWaitOfARegistry(t *testing.T) {
 				exec(t, db, stmt)
 			}
 			if out := mustRun(t, exitProblems, "init", "-dsn", leaf, "-dry-run"); !strings.HasSuffix(out, documents+"\n") {
-				t.Errorf("a dry run: %s", out)
+				t.Errorf("output of a dry run = %s\nwant it to end with %q", out, documents)
 			}
 		}
 		if n := queryNumber(t, db, "SELECT COUNT(*) FROM leaf_worker"); n != 0 {
-			t.Errorf("a dry run wrote %d rows", n)
+			t.Errorf("rows after a dry run = %d, want 0", n)
 		}
 		out := mustRun(t, exitOK, "init", "-dsn", leaf)
 		if !strings.Contains(out, documents+"\n-- ids are safe from ") || strings.Contains(out, "nothing to do") {
 			t.Error(out)
 		}
 		if n := queryNumber(t, db, "SELECT COUNT(*) FROM leaf_worker"); n != 1025 {
-			t.Errorf("%d rows", n)
+			t.Errorf("rows = %d, want 1025", n)
 		}
 		if n := queryNumber(t, db, "SELECT MIN(hw) DIV 1000 - UNIX_TIMESTAMP() FROM leaf_worker WHERE worker_id >= 0"); n < 90 || n > 120 {
 			t.Errorf("the wait is %d s", n)
 		}
 		if err := insert(); err == nil || !strings.Contains(err.Error(), "its ids are safe from") {
-			t.Errorf("right after init: %v", err)
+			t.Errorf("INSERT right after init: error %v, want \"its ids are safe from\"", err)
 		}
 		for _, dry := range []string{"-dry-run=false", "-dry-run"} {
 			if out := mustRun(t, exitOK, "init", "-dsn", leaf, dry); !strings.Contains(out, "nothing to do") || strings.Contains(out, "worker ids") {
@@ -67,11 +67,11 @@ func TestInitStartsTheWaitOfARegistry(t *testing.T) {
 			}
 			status, out, errs := runLeafsql(t.Context(), "init", "-dsn", leaf, "-new-registry", dry)
 			if status != exitProblems || !strings.Contains(errs, "leave out -new-registry") || out != "" {
-				t.Errorf("in use: %d, %s%s", status, out, errs)
+				t.Errorf("-new-registry for a registry in use: status %d, want %d and a hint to leave it out\n%s%s", status, exitProblems, out, errs)
 			}
 		}
 		if status, _, errs := runLeafsql(t.Context(), "init", "-dsn", leaf+"&leafLease=30s"); status != exitFailure || strings.Count(errs, "leafsql: ") != 1 {
-			t.Errorf("another lease: %d, %s", status, errs)
+			t.Errorf("another lease: status %d, error %q, want %d and one error", status, errs, exitFailure)
 		}
 
 		// The registry's own document was deleted, as described on the page about changing the lease.
@@ -94,7 +94,7 @@ func TestInitStartsTheWaitOfARegistry(t *testing.T) {
 			t.Error(out)
 		}
 		if n := queryNumber(t, db, "SELECT COUNT(*) FROM leaf_worker WHERE registry = 'another'"); n != 1025 {
-			t.Errorf("a dry run left %d rows as they were", n)
+			t.Errorf("rows that a dry run left unchanged = %d, want 1025", n)
 		}
 		if out := mustRun(t, exitOK, "init", "-dsn", changed); !strings.Contains(out, renewed+"-- ids are safe from ") {
 			t.Error(out)
@@ -108,7 +108,7 @@ func TestInitStartsTheWaitOfARegistry(t *testing.T) {
 			t.Error(out)
 		}
 		if err := insert(); err != nil {
-			t.Errorf("after it was declared new: %v", err)
+			t.Errorf("INSERT after -new-registry: error %v, want nil", err)
 		}
 	})
 }
@@ -124,12 +124,12 @@ func TestInitWritesToAnySource(t *testing.T) {
 	for tables, made := range map[string]bool{"none": true, "orders::snowflake": true, "orders": false} {
 		out := mustRun(t, exitProblems, "init", "-dry-run", "-dsn", dsn+"?leafTables="+tables+"&leafWorker=redis("+s.Addr+")")
 		if strings.HasSuffix(out, documents) != made {
-			t.Errorf("leafTables=%s: %s", tables, out)
+			t.Errorf("output with leafTables=%s = %s\nends with the documents: %t, want %t", tables, out, !made, made)
 		}
 	}
 	for _, fixed := range []string{"static(7)", "env(LEAFSQL_NOT_SET)", "ordinal()"} {
 		if out := mustRun(t, exitProblems, "init", "-dry-run", "-dsn", dsn+"?leafTables=orders,users::snowflake&leafWorker="+fixed); strings.Contains(out, "worker ids") {
-			t.Errorf("%s: %s", fixed, out)
+			t.Errorf("output with %s = %s\nwant nothing about worker ids", fixed, out)
 		}
 	}
 }

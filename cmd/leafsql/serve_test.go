@@ -84,14 +84,14 @@ func TestServeEndsCleanly(t *testing.T) {
 	body, err := io.ReadAll(res.Body)
 	res.Body.Close()
 	if err != nil || string(body) != "1000" {
-		t.Errorf("%v, %d %s", err, res.StatusCode, body)
+		t.Errorf("answer = %d %q, %v, want 1000", res.StatusCode, body, err)
 	}
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	rest, _ := io.ReadAll(log)
 	if err := cmd.Wait(); err != nil || strings.Contains(string(rest), cfg.Passwd) && cfg.Passwd != "" {
-		t.Errorf("%v\n%s", err, rest)
+		t.Errorf("end of serve: %v, want nil and a log without the password:\n%s", err, rest)
 	}
 }
 
@@ -129,21 +129,21 @@ func TestJSONLogsAreObjects(t *testing.T) {
 		for lines := bufio.NewScanner(log); lines.Scan(); {
 			line = entry{}
 			if err := json.Unmarshal(lines.Bytes(), &line); err != nil || line.Time == "" || line.Level == "" || line.Msg == "" {
-				t.Errorf("%v: %s", err, lines.Text())
+				t.Errorf("log line = %s, %v, want an object with time, level and msg", lines.Text(), err)
 			}
 			if line.Msg == c.last {
 				last = line
 			}
 			if line.Msg == "leafsql: "+c.listens {
 				if line.Address == "" || line.Version == "" {
-					t.Error(lines.Text())
+					t.Errorf("log line = %s, want an address and a version", lines.Text())
 				}
 				cmd.Process.Signal(syscall.SIGTERM)
 			}
 		}
 		cmd.Wait()
 		if code := cmd.ProcessState.ExitCode(); code != c.code || last.Msg != c.last || (last.Err != "") != (code != 0) {
-			t.Errorf("%s: exit code %d after %+v, last %+v", c.command, code, last, line)
+			t.Errorf("%s: exit code = %d, last lines %+v and %+v, want %d and %q", c.command, code, last, line, c.code, c.last)
 		}
 	}
 }
@@ -170,18 +170,18 @@ func TestServeLowersLimitWithFewFiles(t *testing.T) {
 		}
 	}
 	if !told {
-		t.Error("the log does not say it")
+		t.Error("log has no line about the lower limit, want one")
 	}
 	for i := range 600 {
 		c, err := net.DialTimeout("tcp", address, 20*time.Second)
 		if err != nil {
-			t.Fatal(i, err)
+			t.Fatalf("connection %d: %v", i, err)
 		}
 		defer c.Close()
 		c.SetDeadline(time.Now().Add(20 * time.Second))
 		io.WriteString(c, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
 		if line, err := bufio.NewReader(c).ReadString('\n'); !strings.HasPrefix(line, "HTTP/1.1 200") {
-			t.Fatal(i, line, err)
+			t.Fatalf("connection %d: answer = %q, %v, want 200", i, line, err)
 		}
 	}
 }

@@ -44,11 +44,11 @@ func TestDecodePrintsTheParts(t *testing.T) {
 		err = json.Unmarshal(piped, &got)
 	}
 	if err != nil || !slices.Equal(got, want) {
-		t.Errorf("from standard input: %v\n%s", err, piped)
+		t.Errorf("decode of the standard input: %v, want %+v in\n%s", err, want, piped)
 	}
 	for _, bad := range []string{"", "x", "0", "-layout 1-2-3 7", "4096 -- -json", "-- 4096 -json", "9223372036854775808"} {
 		if status, _, errs := runLeafsql(t.Context(), append([]string{"decode"}, strings.Fields(bad)...)...); status != exitFailure || !strings.HasPrefix(errs, "leafsql: ") {
-			t.Errorf("%q: %d %s", bad, status, errs)
+			t.Errorf("decode %q: status %d, error %q, want %d and an error of leafsql", bad, status, errs, exitFailure)
 		}
 	}
 }
@@ -60,7 +60,7 @@ func TestVersionIsPrinted(t *testing.T) {
 	}
 	for _, flag := range []string{"-version", "--version"} {
 		if again := mustRun(t, exitOK, flag); again != out {
-			t.Error(flag, again)
+			t.Errorf("leafsql %s = %q, want %q", flag, again, out)
 		}
 	}
 	if got := runJSON[struct{ Version string }](t, exitOK, "version", "-json"); got.Version != version.Current() {
@@ -90,7 +90,7 @@ func TestTagsWatchShowsMovingRows(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(tags) != 2 || tags[1].Rate != nil {
-			t.Fatalf("%+v", tags)
+			t.Fatalf("tags = %+v, want two, the second without a rate", tags)
 		}
 		moved = tags[0].Rate != nil && *tags[0].Rate > 0
 		exec(t, db, "UPDATE leaf_alloc SET max_id = max_id + 1000 WHERE biz_tag = 'orders'")
@@ -98,7 +98,7 @@ func TestTagsWatchShowsMovingRows(t *testing.T) {
 	interrupt()
 	go io.Copy(io.Discard, r)
 	if status := <-ended; status != exitOK {
-		t.Errorf("an interrupted watch ends with %d", status)
+		t.Errorf("status of an interrupted watch = %d, want %d", status, exitOK)
 	}
 }
 
@@ -108,20 +108,20 @@ func TestBenchRemovesItsTables(t *testing.T) {
 		db := open(t, dsn, allocTable, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 1, 10)")
 		figures := runJSON[[]benchResult](t, exitOK, "bench", "-for", "50ms", "-clients", "2", "-dsn", dsn)
 		if len(figures) != 2 || figures[0].Rows == 0 || figures[1].Rows == 0 || figures[1].Keys != "leaf_alloc" {
-			t.Errorf("%+v", figures)
+			t.Errorf("results of bench = %+v, want two with rows, the second with keys of leaf_alloc", figures)
 		}
 		if n := queryNumber(t, db, "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE()"); n != 1 {
-			t.Errorf("%d tables are left", n)
+			t.Errorf("tables after bench = %d, want those before it", n)
 		}
 		if n := queryNumber(t, db, "SELECT MAX(max_id) FROM leaf_alloc"); n != 1 {
-			t.Errorf("max_id is %d", n)
+			t.Errorf("max_id = %d, want 1", n)
 		}
 		exec(t, db, "CREATE TABLE "+benchCounted+" (n INT)")
 		if status, _, errs := runLeafsql(t.Context(), "bench", "-dsn", dsn); status != exitFailure || !strings.Contains(errs, "already exists") || !strings.Contains(errs, "DROP TABLE IF EXISTS "+benchFilled+", "+benchCounted+", "+benchAlloc) {
-			t.Errorf("over a table of that name: %d %s", status, errs)
+			t.Errorf("bench with a table of that name: status %d, error %q, want %d and the DROP TABLE", status, errs, exitFailure)
 		}
 		if n := queryNumber(t, db, "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE()"); n != 2 {
-			t.Errorf("%d tables are left", n)
+			t.Errorf("tables after bench = %d, want those before it", n)
 		}
 	})
 }
@@ -146,7 +146,7 @@ func TestLostOutputIsAnError(t *testing.T) {
 		}
 		status := run(t.Context(), &screen.Screen{Out: fullDisk{}, Err: &errs}, words)
 		if words[0] != "help" && (status != exitFailure || !strings.HasPrefix(errs.String(), "leafsql: "+words[0]+": write the output: ")) {
-			t.Errorf("%s: %d %s", args, status, errs.String())
+			t.Errorf("leafsql %s: status %d, error %q, want %d and \"write the output\"", args, status, errs.String(), exitFailure)
 		}
 	}
 }
@@ -155,7 +155,7 @@ func TestLostOutputIsAnError(t *testing.T) {
 func TestMistypedStepListsSteps(t *testing.T) {
 	status, _, errs := runLeafsql(t.Context(), "migrate", "orders", "-dsn", "app@tcp(127.0.0.1:1)/shop", "-do", "swich")
 	if status != exitFailure || !strings.Contains(errs, `unknown step "swich"; the steps are widen, switch, drop and unguard`) {
-		t.Error(status, errs)
+		t.Errorf("unknown step: status %d, error %q, want %d and the list of steps", status, errs, exitFailure)
 	}
 }
 
@@ -168,7 +168,7 @@ func TestSameShardTwiceIsRefused(t *testing.T) {
 			words = append(words, "orders")
 		}
 		if status, _, errs := runLeafsql(t.Context(), words...); status != exitFailure || !strings.Contains(errs, "name each database once") {
-			t.Errorf("%s: %d %s", args, status, errs)
+			t.Errorf("leafsql %s: status %d, error %q, want %d and \"name each database once\"", args, status, errs, exitFailure)
 		}
 	}
 }

@@ -28,7 +28,7 @@ func TestWorkersShowsHolder(t *testing.T) {
 	}
 	args := []string{"workers", "-dsn", "app@tcp(127.0.0.1:3306)/shop?leafWorker=" + source + "&leafSnowflake=41-5-12"}
 	if got := runJSON[[]holder](t, exitOK, args...); len(got) != 0 {
-		t.Errorf("of an empty registry %+v", got)
+		t.Errorf("holders of an empty registry = %+v, want none", got)
 	}
 	keeper, err := worker.Keep(open, worker.Config{Workers: 32, NewRegistry: true, Owner: "shop-3:4711"})
 	if err != nil {
@@ -41,7 +41,7 @@ func TestWorkersShowsHolder(t *testing.T) {
 	}
 	got := runJSON[[]holder](t, exitOK, args...)
 	if len(got) != 1 || got[0].Worker != status.Worker || got[0].Owner != "shop-3:4711" || got[0].Expired || time.Until(got[0].Until) > 2*time.Minute {
-		t.Errorf("%+v, and worker id %d is held", got, status.Worker)
+		t.Errorf("holders = %+v, want shop-3:4711 with the worker id %d", got, status.Worker)
 	}
 	if out := mustRun(t, exitOK, args...); !strings.Contains(out, "shop-3:4711") || !strings.Contains(out, "31 of 32 worker ids are free") {
 		t.Error(out)
@@ -50,11 +50,11 @@ func TestWorkersShowsHolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := runJSON[[]holder](t, exitOK, args...); len(got) != 0 {
-		t.Errorf("given back, it is still of %+v", got)
+		t.Errorf("holders after the release = %+v, want none", got)
 	}
 	s.Kill9()
 	if status, _, errs := runLeafsql(t.Context(), args...); status != exitFailure || !strings.Contains(errs, "cannot be listed") && !strings.HasPrefix(errs, "leafsql: ") {
-		t.Errorf("without the registry: %d %s", status, errs)
+		t.Errorf("workers without the registry: status %d, error %q, want %d and an error of leafsql", status, errs, exitFailure)
 	}
 }
 
@@ -65,32 +65,32 @@ func TestLeafWorkerIsHandledLikeLeafAlloc(t *testing.T) {
 		db := open(t, dsn, "CREATE TABLE events (id BIGINT PRIMARY KEY, a INT)")
 		leaf := dsn + "?leafTables=events:id:snowflake"
 		if status, _, errs := runLeafsql(t.Context(), "workers", "-dsn", leaf); status != exitFailure || !strings.Contains(errs, "create it with leafsql init") {
-			t.Errorf("without the table: %d %s", status, errs)
+			t.Errorf("workers without the table: status %d, error %q, want %d and leafsql init", status, errs, exitFailure)
 		}
 		if got := listFindings(runJSON[check.Report](t, exitProblems, "check", "-dsn", leaf)); !slices.Equal(got, []string{"leases-missing leaf_worker"}) {
-			t.Errorf("without the table check finds %v", got)
+			t.Errorf("findings without the table = %v, want leases-missing leaf_worker", got)
 		}
 		if got := listFindings(runJSON[check.Report](t, exitOK, "check", "-dsn", leaf+"&leafCreate=true")); !slices.Equal(got, []string{"leases-missing leaf_worker"}) {
-			t.Errorf("with leafCreate check finds %v", got)
+			t.Errorf("findings with leafCreate = %v, want leases-missing leaf_worker", got)
 		}
 		planned := mustRun(t, exitProblems, "init", "-dsn", leaf, "-dry-run")
 		if strings.Count(planned, "CREATE TABLE") != 1 || !strings.Contains(planned, "`leaf_worker`") {
-			t.Errorf("planned is\n%s", planned)
+			t.Errorf("plan = %s\nwant one CREATE TABLE of leaf_worker", planned)
 		}
 		if n := queryNumber(t, db, "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE()"); n != 1 {
-			t.Fatalf("a dry run left %d tables", n)
+			t.Fatalf("tables after a dry run = %d, want 1", n)
 		}
 		if done := mustRun(t, exitOK, "init", "-dsn", leaf); !strings.HasPrefix(done, planned) {
-			t.Errorf("planned\n%sdone\n%s", planned, done)
+			t.Errorf("output = %s\nwant it to begin with the plan:\n%s", done, planned)
 		}
 		if out := mustRun(t, exitOK, "init", "-dsn", leaf); !strings.Contains(out, "nothing to do") {
 			t.Error(out)
 		}
 		if got := listFindings(runJSON[check.Report](t, exitOK, "check", "-dsn", leaf)); len(got) > 0 {
-			t.Errorf("after init check finds %v", got)
+			t.Errorf("findings after init = %v, want none", got)
 		}
 		if got := runJSON[[]holder](t, exitOK, "workers", "-dsn", leaf); len(got) != 0 {
-			t.Errorf("of an empty table %+v", got)
+			t.Errorf("holders in an empty table = %+v, want none", got)
 		}
 
 		exec(t, db, "UPDATE leaf_worker SET hw = 1 WHERE worker_id >= 0") // as if the wait after init were over
@@ -104,7 +104,7 @@ func TestLeafWorkerIsHandledLikeLeafAlloc(t *testing.T) {
 		for _, dsn := range []string{leaf, dsn, dsn + "?leafWorker=mysql()", dsn + "?leafStore=" + url.QueryEscape(dsn)} {
 			got := runJSON[[]holder](t, exitOK, "workers", "-dsn", dsn)
 			if len(got) != 1 || int64(got[0].Worker) != id>>12&1023 || got[0].Expired || !strings.Contains(got[0].Owner, strconv.Itoa(os.Getpid())) || time.Until(got[0].Until) > 2*time.Minute {
-				t.Errorf("%s: %+v for the id %d", dsn, got, id)
+				t.Errorf("%s: holders = %+v, want this process with the worker id %d", dsn, got, id>>12&1023)
 			}
 		}
 		if out := mustRun(t, exitOK, "workers", "-dsn", leaf); !strings.Contains(out, "1023 of 1024 worker ids are free") || !strings.Contains(out, "leaf_worker") {
@@ -112,7 +112,7 @@ func TestLeafWorkerIsHandledLikeLeafAlloc(t *testing.T) {
 		}
 		filled.Close()
 		if got := runJSON[[]holder](t, exitOK, "workers", "-dsn", leaf); len(got) != 0 {
-			t.Errorf("given back, it is still of %+v", got)
+			t.Errorf("holders after the release = %+v, want none", got)
 		}
 	})
 }
@@ -132,11 +132,11 @@ func TestCheckFindsMissingRightsOnLeafWorker(t *testing.T) {
 			report := runJSON[check.Report](t, exitProblems, "check", "-dsn", leaf)
 			f := report.Findings[0]
 			if f.Code != "rights" || !strings.Contains(f.Message, want) {
-				t.Fatalf("%+v", report.Findings)
+				t.Fatalf("findings = %+v, want rights with %q", report.Findings, want)
 			}
 			exec(t, db, f.SQL...)
 			if got := listFindings(runJSON[check.Report](t, exitFailure, "check", "-dsn", leaf)); !slices.Equal(got, []string{"hidden"}) {
-				t.Errorf("with the rights there is %v", got)
+				t.Errorf("findings with the rights = %v, want hidden", got)
 			}
 		}
 		mended("SELECT and INSERT and UPDATE on leaf_worker")
@@ -160,7 +160,7 @@ func TestWorkersRefuses(t *testing.T) {
 	} {
 		status, out, errs := runLeafsql(t.Context(), "workers", "-dsn", "app@tcp(127.0.0.1:3306)/shop?"+parameters)
 		if status != exitFailure || !strings.Contains(errs, want) {
-			t.Errorf("%q: %d\n%s%s", parameters, status, errs, out)
+			t.Errorf("workers with %q: status %d, want %d and the error %q\n%s%s", parameters, status, exitFailure, want, errs, out)
 		}
 	}
 }

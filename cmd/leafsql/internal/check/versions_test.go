@@ -36,12 +36,12 @@ func TestOldServerIsAFinding(t *testing.T) {
 			continue
 		}
 		if len(found) != 1 || found[0].Code != tt.code || found[0].Server != "db/shop" {
-			t.Errorf("%d: %+v, want %s", tt.version, found, tt.code)
+			t.Errorf("findings for version %d = %+v, want %s", tt.version, found, tt.code)
 			continue
 		}
 		for _, want := range tt.says {
 			if text := found[0].Message + " " + found[0].Fix; !strings.Contains(text, want) {
-				t.Errorf("%d: %q does not say %q", tt.version, text, want)
+				t.Errorf("text for version %d = %q, want %q in it", tt.version, text, want)
 			}
 		}
 	}

@@ -43,7 +43,7 @@ func TestAlterChangesOnlyRequestedAttributes(t *testing.T) {
 				want = regexp.MustCompile("(?m)^(  `"+regexp.QuoteMeta(name)+"` )(tiny|small|medium|big)?int(\\(\\d+\\))?").ReplaceAllString(want, "${1}bigint")
 				exec(t, db, col.Widen().WithoutAutoIncrement().Alter("t"))
 				if got := showCreate(t, db); withoutDisplayWidths(got) != withoutDisplayWidths(want) {
-					t.Errorf("%s\nbecame\n%s\nwant\n%s", before, got, want)
+					t.Errorf("after ALTER of\n%s\ntable =\n%s\nwant\n%s", before, got, want)
 				}
 				// And back.
 				col, err = column.FromCreateTable(showCreate(t, db), strings.ReplaceAll(name, "``", "`"))
@@ -51,11 +51,11 @@ func TestAlterChangesOnlyRequestedAttributes(t *testing.T) {
 					t.Fatal(err)
 				}
 				if col.AutoIncrement() {
-					t.Errorf("%s: still AUTO_INCREMENT", def)
+					t.Errorf("%s: AutoIncrement() = true after the ALTER, want false", def)
 				}
 				exec(t, db, col.WithAutoIncrement().Alter("t"))
 				if got := showCreate(t, db); !strings.Contains(got, " AUTO_INCREMENT") {
-					t.Errorf("no AUTO_INCREMENT again: %s", got)
+					t.Errorf("table = %s, want AUTO_INCREMENT again", got)
 				}
 			}
 		})
@@ -85,6 +85,6 @@ func showCreate(t *testing.T, db *sql.DB) string {
 
 func TestNoSuchColumnIsAnError(t *testing.T) {
 	if _, err := column.FromCreateTable("CREATE TABLE `t` (\n  `a` int\n)", "id"); err == nil {
-		t.Error("no error")
+		t.Error("FromCreateTable() error = nil, want one for a missing column")
 	}
 }

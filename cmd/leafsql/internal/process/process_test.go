@@ -17,7 +17,7 @@ func TestTooFewOpenFilesAreAWarning(t *testing.T) {
 	}{{100, "level=WARN"}, {math.MaxInt, "level=INFO"}} {
 		var log bytes.Buffer
 		if n := LimitConnections(math.MaxInt, c.usual, 2, slog.New(slog.NewTextHandler(&log, nil))); n == math.MaxInt || !strings.Contains(log.String(), c.want) {
-			t.Errorf("usual %d: %d connections\n%s", c.usual, n, &log)
+			t.Errorf("LimitConnections() with the usual number %d = %d, log %q, want a limit and %q", c.usual, n, &log, c.want)
 		}
 	}
 }

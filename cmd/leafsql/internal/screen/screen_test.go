@@ -14,7 +14,7 @@ func TestTableAlignsColumns(t *testing.T) {
 		"or?de?rs  12,001\n" +
 		"a         -123,456\n"
 	if out.String() != want {
-		t.Errorf("\n%swant\n%s", &out, want)
+		t.Errorf("table =\n%swant\n%s", &out, want)
 	}
 }
 
@@ -26,13 +26,13 @@ func TestProgressIsShownAfterASecond(t *testing.T) {
 		time.Sleep(progressDelay - 1)
 		done()
 		if out.Len() > 0 {
-			t.Errorf("shown early: %q", &out)
+			t.Errorf("output within a second = %q, want none", &out)
 		}
 		done = s.Progress(func() string { return "2 of 3" })
 		time.Sleep(progressDelay + 1)
 		done()
 		if out.String() != "\r\x1b[K2 of 3\r\x1b[K" {
-			t.Errorf("%q", &out)
+			t.Errorf("output = %q, want the progress once, and then an empty line", &out)
 		}
 	})
 }

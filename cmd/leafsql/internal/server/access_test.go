@@ -30,7 +30,7 @@ func TestPathsRequireTheToken(t *testing.T) {
 		}
 		for _, header := range []string{"Bearer t0ken", "bearer t0ken", "BEARER t0ken", "Basic eDp0MGtlbg==", "basic eDp0MGtlbg=="} { // x:t0ken
 			if a := get(t, server+path, "Authorization", header); a.code == 401 {
-				t.Errorf("%s with %s: %+v", path, header, a)
+				t.Errorf("%s with %s: answer = %+v, want another status than 401", path, header, a)
 			}
 		}
 	}
@@ -52,7 +52,7 @@ func TestTLSOffersHTTP2(t *testing.T) {
 		t.Errorf("%+v", res)
 	}
 	if a := get(t, strings.Replace(server, "https", "http", 1)+"/healthz"); a.code != 400 {
-		t.Errorf("plain text: %+v", a)
+		t.Errorf("answer in plain text = %+v, want 400", a)
 	}
 }
 
@@ -82,7 +82,7 @@ func TestOpenAddressIsLogged(t *testing.T) {
 		s, _ := startServer(t, Config{DSN: unreachableDSN, Token: "t0ken", Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		s.warnOpen(address)
 		if strings.Contains(log.String(), "WARN") != warned || strings.Contains(log.String(), "t0ken") {
-			t.Errorf("%s: %s", address, log.String())
+			t.Errorf("log for %s = %s\nwarns: %t, want %t and no token", address, log.String(), !warned, warned)
 		}
 	}
 }
@@ -191,6 +191,6 @@ func TestIdleConnectionsLockOutNobody(t *testing.T) {
 		t.Error(err)
 	}
 	if n := s.connections.open.Load(); n != 0 || len(s.connections.byClient) != 0 {
-		t.Errorf("%d connections of %v after the end", n, s.connections.byClient)
+		t.Errorf("connections after the end = %d of %v, want none", n, s.connections.byClient)
 	}
 }

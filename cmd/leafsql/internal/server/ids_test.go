@@ -40,7 +40,7 @@ func TestServerAnswersSnowflakeRequests(t *testing.T) {
 		a := get(t, server+"/api/snowflake/get/any")
 		id, err := strconv.ParseInt(a.body, 10, 64)
 		if p, bad := snowflake.Leaf.Decompose(id); a.code != 200 || err != nil || bad != nil || p.Worker != 7 || id <= last {
-			t.Fatalf("%d %s after %d: %+v", a.code, a.body, last, p)
+			t.Fatalf("answer = %d %s, parts %+v, want a snowflake of worker 7 above %d", a.code, a.body, p, last)
 		}
 		last = id
 	}
@@ -106,7 +106,7 @@ func TestBadRequestsGetProblems(t *testing.T) {
 	r, _ := http.NewRequest("GET", server+"/api/segment/get/orders", strings.NewReader("body"))
 	res, err := http.DefaultClient.Do(r)
 	if err != nil || res.StatusCode != 413 {
-		t.Errorf("a body: %v, %v", res.StatusCode, err)
+		t.Errorf("request with a body: status %v, %v, want 413", res.StatusCode, err)
 	}
 	res.Body.Close()
 	if a := get(t, server+"/api/segment/get/orders", "Sec-Fetch-Site", "cross-site"); a.code != 403 {
@@ -154,7 +154,7 @@ func TestColdTagServesConcurrentClients(t *testing.T) {
 				a, err := sendRequest(context.Background(), "GET", server+"/api/segment/get/orders")
 				id, bad := strconv.ParseInt(a.body, 10, 64)
 				if err != nil || a.code != 200 || bad != nil {
-					t.Errorf("%v, %d %s", err, a.code, a.body)
+					t.Errorf("answer = %d %s, %v, want an id", a.code, a.body, err)
 					return
 				}
 				r.Add(id, 1)
@@ -163,7 +163,7 @@ func TestColdTagServesConcurrentClients(t *testing.T) {
 	}
 	wg.Wait()
 	if got := ids.Verify(t); got.Issued != 64*50 {
-		t.Errorf("%+v", got)
+		t.Errorf("report = %+v, want %d ids", got, 64*50)
 	}
 }
 
@@ -179,7 +179,7 @@ func TestLoweredRowIssuesNoIDTwice(t *testing.T) {
 		}
 		if i == 500 {
 			if id, _ := strconv.ParseInt(seen[len(seen)-1], 10, 64); id < 1<<36 {
-				t.Errorf("the row was lowered, and the next ids are like %d", id)
+				t.Errorf("id after the row was lowered = %d, want one a margin higher", id)
 			}
 			exec(t, db, "UPDATE leaf_alloc SET max_id = 1, description = 'leafsql@off'")
 		}
@@ -192,9 +192,9 @@ func TestLoweredRowIssuesNoIDTwice(t *testing.T) {
 			return
 		}
 		if slices.Contains(seen, a.body) {
-			t.Fatalf("%s a second time", a.body)
+			t.Fatalf("id %s was issued twice, want it once", a.body)
 		}
 		seen = append(seen, a.body)
 	}
-	t.Error("never refused")
+	t.Error("requests were never refused, want an error after the row was lowered")
 }

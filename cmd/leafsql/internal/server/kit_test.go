@@ -129,7 +129,7 @@ func get(t testing.TB, url string, header ...string) answer {
 func (a answer) wantBody(t testing.TB, text string) {
 	t.Helper()
 	if a.code != 200 || a.body != text {
-		t.Errorf("%d %q, want %q", a.code, a.body, text)
+		t.Errorf("answer = %d %q, want 200 %q", a.code, a.body, text)
 	}
 }
 
@@ -141,14 +141,14 @@ func (a answer) wantProblem(t testing.TB, code int, kind string) {
 		Status              int
 	}
 	if err := json.Unmarshal([]byte(a.body), &p); err != nil || a.header.Get("Content-Type") != "application/problem+json" {
-		t.Errorf("%d %s %q is no problem", a.code, a.header.Get("Content-Type"), a.body)
+		t.Errorf("answer = %d %s %q, want application/problem+json", a.code, a.header.Get("Content-Type"), a.body)
 		return
 	}
 	if a.code != code || p.Status != code || p.Type != "urn:leafsql:problem:"+kind || p.Title != http.StatusText(code) || p.Detail == "" {
-		t.Errorf("%d %+v, want %d %s", a.code, p, code, kind)
+		t.Errorf("problem = %d %+v, want %d %s", a.code, p, code, kind)
 	}
 	if retry := a.header.Get("Retry-After"); (retry != "") != (code == 503) {
-		t.Errorf("%d with Retry-After %q", a.code, retry)
+		t.Errorf("Retry-After of status %d = %q, want one with 503 alone", a.code, retry)
 	}
 }
 
@@ -157,7 +157,7 @@ func waitFor(t testing.TB, what string, there func() bool) {
 	t.Helper()
 	for end := time.Now().Add(30 * time.Second); !there(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatal("in vain: " + what)
+			t.Fatalf("waited for %s for 30s, want it earlier", what)
 		}
 	}
 }

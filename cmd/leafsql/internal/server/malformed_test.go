@@ -123,7 +123,7 @@ func TestMalformedRequestsLeakNothing(t *testing.T) {
 		codes[code]++
 		mu.Unlock()
 		if code[0] == '5' && code != "503" {
-			t.Errorf("%q is answered %q", text, answer)
+			t.Errorf("answer to %q = %q, want no 5xx but 503", text, answer)
 		}
 	}
 	flood := func(n int) (heap uint64, goroutines int) {
@@ -149,12 +149,12 @@ func TestMalformedRequestsLeakNothing(t *testing.T) {
 	after, still := flood(*malformed)
 	t.Logf("%d requests: answers %v; heap %d KiB before and %d KiB after, goroutines %d and %d", *malformed, codes, before>>10, after>>10, running, still)
 	if after > before+1<<20 {
-		t.Error("memory grew")
+		t.Errorf("heap after the requests = %d KiB, want at most 1 MiB above %d KiB", after>>10, before>>10)
 	}
 	get(t, server+"/readyz").wantBody(t, "ready\n")
 	for _, code := range []string{"200", "400", "404", "405", "413", "431"} {
 		if codes[code] == 0 {
-			t.Errorf("no request was answered %s", code)
+			t.Errorf("answers with %s = 0, want at least one", code)
 		}
 	}
 }

@@ -66,7 +66,7 @@ func (s *Server) serveFromMemory(t *testing.T, server string, begin func() error
 	}
 	for range s.tagStats("orders").Remaining {
 		if a := get(t, orders); a.code != 200 {
-			t.Fatalf("with ids in memory: %d %s", a.code, a.body)
+			t.Fatalf("answer with ids in memory = %d %s, want 200", a.code, a.body)
 		}
 	}
 }
@@ -144,7 +144,7 @@ func TestDrainAnswersRequestsInProgress(t *testing.T) {
 	waitFor(t, "nobody listens", func() bool { _, err := sendRequest(t.Context(), "GET", server+"/healthz"); return err != nil })
 	close(closed)
 	if a := <-slow; a.code != 200 || a.body != "1000" {
-		t.Errorf("the request under way: %+v", a)
+		t.Errorf("answer to the request in progress = %+v, want 200 1000", a)
 	}
 	if err := <-ended; err != nil {
 		t.Error(err)
@@ -162,13 +162,13 @@ func TestServerIsReadyDespiteOneTag(t *testing.T) {
 	s, server := startServer(t, Config{DSN: dsn, Timeout: 200 * time.Millisecond})
 	ask := func(tag string) int { return get(t, server+"/api/segment/get/"+tag).code }
 	if ask("deleted") != 200 {
-		t.Fatal("no id of deleted")
+		t.Fatal("id of the tag deleted: status is not 200, want 200")
 	}
 	exec(t, db, "DELETE FROM leaf_alloc WHERE biz_tag = 'deleted'")
 	waitFor(t, "an end of deleted", func() bool { return ask("deleted") == 404 })
 	waitFor(t, "an end of used up", func() bool { return ask("used%20up") == 500 })
 	if code := ask("bad%20step"); code != 500 {
-		t.Error(code)
+		t.Errorf("status of bad step = %d, want 500", code)
 	}
 	for range 20 {
 		ask("orders")
@@ -179,7 +179,7 @@ func TestServerIsReadyDespiteOneTag(t *testing.T) {
 	for range 3 {
 		for _, tag := range []string{"bad%20step", "used%20up", "deleted"} {
 			if ask(tag) == 200 {
-				t.Error(tag)
+				t.Errorf("status of %s = 200, want an error", tag)
 			}
 		}
 		time.Sleep(probeInterval)

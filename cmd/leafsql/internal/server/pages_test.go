@@ -31,7 +31,7 @@ func TestMetricsCount(t *testing.T) {
 		`leafsql_http_request_duration_seconds_count{endpoint="segment"} 2`,
 	} {
 		if !strings.Contains(a.body, line+"\n") {
-			t.Errorf("there is no %s in\n%s", line, a.body)
+			t.Errorf("metrics = %s\nwant the line %s", a.body, line)
 		}
 	}
 	promtooltest.Run(t, strings.NewReader(a.body), "check", "metrics")
@@ -57,10 +57,10 @@ func TestPageShowsDatabaseWithTokenOnly(t *testing.T) {
 			}
 			for _, link := range []string{"cache", "db", "metrics"} {
 				if !strings.Contains(a.body, `<a href="`+link+`">`) {
-					t.Errorf("no link to %s", link)
+					t.Errorf("page has no link to %s, want one:\n%s", link, a.body)
 				}
 				if a := get(t, server+"/"+link, "Authorization", "Bearer "+token); a.code == 404 {
-					t.Errorf("%s: %+v", link, a)
+					t.Errorf("%s: answer = %+v, want another status than 404", link, a)
 				}
 			}
 		}
@@ -85,7 +85,7 @@ func TestPageWorksInABrowser(t *testing.T) {
 		t.Helper()
 		seen := chromiumtest.OpenPage(t, server+"/?id=1234567890123456789", w)
 		if len(seen.Console) > 0 || !strings.Contains(seen.DOM, "order_items") || strings.Contains(seen.DOM, "@tcp") {
-			t.Errorf("%s: the browser says %q of\n%s", name, seen.Console, seen.DOM)
+			t.Errorf("%s: console = %q, want it empty, and order_items but no address in the page:\n%s", name, seen.Console, seen.DOM)
 		}
 		if *pictures != "" {
 			if err := os.WriteFile(filepath.Join(*pictures, name+".png"), seen.PNG, 0o644); err != nil {

@@ -50,18 +50,18 @@ log-format: json
 		Timeout: time.Second, MaxBlock: 20, MaxRequests: 300, MaxConnections: 4, Drain: 50 * time.Second, LogJSON: true,
 	}
 	if err != nil || got != want {
-		t.Errorf("%v\n%+v, want\n%+v", err, got, want)
+		t.Errorf("ReadConfig() = %+v, %v, want\n%+v", got, err, want)
 	}
 	for _, name := range []string{"CONFIG", "MAX_BLOCK", "MAX_REQUESTS"} {
 		t.Setenv("LEAFSQL_"+name, "")
 	}
 	t.Setenv("OTHER", dsn)
 	if got, err := ReadConfig([]string{"-dsn", "env:OTHER"}, nil, nil); err != nil || got.DSN != dsn || got.Listen != "127.0.0.1:8080" || got.MaxBlock != 10_000 {
-		t.Errorf("the rest is the defaults: %+v, %v", got, err)
+		t.Errorf("ReadConfig() = %+v, %v, want the DSN and the defaults", got, err)
 	}
 	var help bytes.Buffer
 	if _, err := ReadConfig([]string{"-h"}, &help, nil); !errors.Is(err, flag.ErrHelp) || !strings.Contains(help.String(), "-max-block") {
-		t.Error(err, help.String())
+		t.Errorf("ReadConfig(-h) error = %v, want flag.ErrHelp and a help text with -max-block:\n%s", err, help.String())
 	}
 }
 
@@ -88,7 +88,7 @@ func TestBadSettingsAreErrorsWithHints(t *testing.T) {
 		"no properties":       {"-config", writeFile(t, "leaf.properties", `leaf.jdbc.password=s3cret\u00`)},
 	} {
 		if _, err := ReadConfig(args, nil, nil); err == nil || !strings.HasPrefix(err.Error(), "leafsql: serve") || strings.Contains(err.Error(), "s3cret") {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: error %v, want one without the password", name, err)
 		}
 	}
 	for name, cfg := range map[string]Config{
@@ -105,7 +105,7 @@ func TestBadSettingsAreErrorsWithHints(t *testing.T) {
 			s.Close()
 		}
 		if err == nil || strings.Contains(err.Error(), "s3cret") {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: error %v, want one without the password", name, err)
 		}
 	}
 }

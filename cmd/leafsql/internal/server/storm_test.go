@@ -41,7 +41,7 @@ func TestStormDatabaseAway(t *testing.T) {
 							longest.Store(took.Nanoseconds())
 						}
 						if err != nil || a.code == 200 && !over.Load() {
-							t.Errorf("%v, %d %s", err, a.code, a.body)
+							t.Errorf("answer = %d %s, %v, want 503 during the outage", a.code, a.body, err)
 						}
 						if a.code == 503 {
 							refused.Add(1)
@@ -61,7 +61,7 @@ func TestStormDatabaseAway(t *testing.T) {
 			wg.Wait()
 			t.Logf("away for %v: %d answers 503, the longest after %v (limit %v); ids again after %v", *away, refused.Load(), time.Duration(longest.Load()), limit, again)
 			if refused.Load() == 0 || time.Duration(longest.Load()) > limit+5*time.Second || again > 8*time.Second {
-				t.Error("that is not in time")
+				t.Errorf("refused = %d, longest answer %v, ids again after %v, want some refused, at most %v and 8s", refused.Load(), time.Duration(longest.Load()), again, limit+5*time.Second)
 			}
 		})
 	}

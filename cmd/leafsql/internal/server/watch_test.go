@@ -76,23 +76,23 @@ func TestWrongPasswordIsLoggedOnce(t *testing.T) {
 		for path, code := range map[string]int{"/readyz": 503, "/db": 503, "/api/segment/get/orders": 503, "/api/snowflake/get/x": 503, "/": 200, "/cache": 200, "/metrics": 200} {
 			a := get(t, server+path)
 			if a.code != code {
-				t.Errorf("%s: %d %s", path, a.code, a.body)
+				t.Errorf("%s: answer = %d %s, want %d", path, a.code, a.body, code)
 			}
 			for _, secret := range []string{user, host, "word", "denied", cfg.DBName} {
 				if strings.Contains(a.body, secret) {
-					t.Errorf("%s shows %s: %s", path, secret, a.body)
+					t.Errorf("%s: answer contains %s, want none of it: %s", path, secret, a.body)
 				}
 			}
 		}
 	}
 	if log.count("WARN", away) != 1 || log.count("WARN", away, user) != 1 || log.count("WARN", "no worker id") != 1 || log.count("word=") != 0 || strings.Contains(log.String(), "9.word") {
-		t.Errorf("the log is\n%s", log.String())
+		t.Errorf("log = %s\nwant each failure once, and each recovery once", log.String())
 	}
 	exec(t, db, "ALTER USER "+user+"@'%' IDENTIFIED BY 'Wrong-9.word'") // the server's password
 	waitFor(t, "readiness", func() bool { return get(t, server+"/readyz").code == 200 })
 	get(t, server+"/api/segment/get/orders").wantBody(t, "1000")
 	if log.count("INFO", "leaf_alloc is available again") != 1 || log.count("WARN", away) != 1 {
-		t.Errorf("the log is\n%s", log.String())
+		t.Errorf("log = %s\nwant each failure once, and each recovery once", log.String())
 	}
 	if err := stop(); err != nil {
 		t.Error(err)
@@ -112,12 +112,12 @@ func TestRefusedTagIsLoggedOnce(t *testing.T) {
 	}
 	waitFor(t, "a warning", func() bool { return log.count("WARN", user) > 0 })
 	if log.count("WARN", user) != 1 {
-		t.Errorf("the log is\n%s", log.String())
+		t.Errorf("log = %s\nwant each failure once, and each recovery once", log.String())
 	}
 	exec(t, db, "GRANT UPDATE ON leaf_alloc TO "+user+"@'%'")
 	waitFor(t, "ids", func() bool { return get(t, server+"/api/segment/get/orders").code == 200 })
 	if log.count("INFO", "again") != 1 {
-		t.Errorf("the log is\n%s", log.String())
+		t.Errorf("log = %s\nwant each failure once, and each recovery once", log.String())
 	}
 }
 
@@ -129,7 +129,7 @@ func TestSnowflakesUseDefaultSource(t *testing.T) {
 	var log logBuffer
 	s, server := startServer(t, Config{DSN: dsn + "?leafNewRegistry=true", Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	if rows := s.connector.Worker(); rows.Worker != -1 {
-		t.Errorf("a worker id was taken before anybody asked: %+v", rows)
+		t.Errorf("Worker() before the first request = %+v, want -1", rows)
 	}
 	if a := get(t, server+"/api/snowflake/get/any"); a.code != 200 || len(a.body) < 15 {
 		t.Errorf("%d %s", a.code, a.body)
@@ -139,7 +139,7 @@ func TestSnowflakesUseDefaultSource(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := log.count("WARN", "may lose its last commits"); n != warnings {
-		t.Errorf("%d warnings, want %d: %s", n, warnings, log.String())
+		t.Errorf("warnings = %d, want %d: %s", n, warnings, log.String())
 	}
 	_, server = startServer(t, Config{DSN: dsn, NoSnowflakes: true})
 	get(t, server+"/api/snowflake/get/any").wantProblem(t, 404, "disabled")
@@ -156,7 +156,7 @@ func TestMissingTableSuggestsInit(t *testing.T) {
 		a := get(t, server+path)
 		a.wantProblem(t, 503, "unavailable")
 		if path != "/db" && !strings.Contains(a.body, "leaf_alloc does not exist; create it with leafsql init") {
-			t.Errorf("%s: %s", path, a.body)
+			t.Errorf("%s: answer = %s, want the hint leafsql init", path, a.body)
 		}
 	}
 	if log.count("CREATE") != 0 {
@@ -173,7 +173,7 @@ func TestLeafCreateMakesTables(t *testing.T) {
 	get(t, server+"/api/segment/get/orders").wantProblem(t, 404, "unknown-tag")
 	created, n := connect(t, dsn), -1
 	if err := created.QueryRow("SELECT COUNT(*) FROM leaf_alloc").Scan(&n); err != nil || n != 0 {
-		t.Errorf("%d rows, %v", n, err)
+		t.Errorf("rows of leaf_alloc = %d, %v, want 0", n, err)
 	}
 	addTag(t, created, "orders", 1000, 10)
 	get(t, server+"/api/segment/get/orders").wantBody(t, "1000")
