@@ -32,7 +32,7 @@ func TestCheckReportsServersThatLoseCommits(t *testing.T) {
 	for i, message := range []string{"innodb_flush_log_at_trx_commit is 2: when the machine loses power, the range", "sync_binlog is 0: when the machine loses power, the range",
 		"innodb_flush_log_at_trx_commit is 2: a crash", "sync_binlog is 0: a crash"} {
 		if f := report.Findings[i]; f.Severity != check.Warning || !strings.HasPrefix(f.Message, message) {
-			t.Errorf("%+v", f)
+			t.Errorf("finding = %+v, want the warning for this setting or view", f)
 		}
 	}
 	const group = "--loose-group-replication-group-name=6c656166-7371-11ef-8000-000000000000"
@@ -50,7 +50,7 @@ func TestCheckReportsServersThatLoseCommits(t *testing.T) {
 	}
 	exec(t, db, "SET GLOBAL innodb_flush_log_at_trx_commit = 0")
 	if f := runJSON[check.Report](t, exitProblems, "check", "-dsn", leaf+both).Findings[0]; !strings.Contains(f.Message, " is 0: when the server crashes, the range") {
-		t.Errorf("%+v", f)
+		t.Errorf("finding = %+v, want the warning for this setting or view", f)
 	}
 	for _, f := range report.Findings {
 		exec(t, db, f.SQL...)
@@ -85,7 +85,7 @@ func TestCheckReportsTablesThatLoseRows(t *testing.T) {
 		}
 		for _, f := range report.Findings {
 			if f.Severity != check.Warning || !strings.HasPrefix(f.Message, "It is a view: ") || len(f.SQL) > 0 {
-				t.Errorf("%+v", f)
+				t.Errorf("finding = %+v, want the warning for this setting or view", f)
 			}
 		}
 	})

@@ -27,9 +27,9 @@ func TestBadInputIsRefused(t *testing.T) {
 		}
 	}
 	if out := mustRun(t, exitOK, "help"); !strings.Contains(out, "check") {
-		t.Error(out)
+		t.Errorf("help = %s\nwant the subcommands and flags", out)
 	}
 	if out := mustRun(t, exitOK, "check", "-h"); !strings.Contains(out, "-shard") {
-		t.Error(out)
+		t.Errorf("help = %s\nwant the subcommands and flags", out)
 	}
 }

@@ -69,13 +69,13 @@ func TestMigrateRunsOneAtATime(t *testing.T) {
 		for _, more := range []string{"-do=switch", "-back"} {
 			status, out, errs := runLeafsql(t.Context(), "migrate", "-dsn", dsn, more, "orders")
 			if status != exitFailure || !strings.Contains(errs, "another leafsql migrate is changing ") || strings.Contains(out, "TRIGGER `") && more == "-do=switch" {
-				t.Errorf("%s: %d %s%s", more, status, errs, out)
+				t.Errorf("migrate %s: status %d, want %d and the reason in the error\n%s%s", more, status, exitFailure, errs, out)
 			}
 		}
 		mustRun(t, exitOK, "migrate", "-dsn", dsn, "-do", "switch", "users")
 		goOn()
 		if n := countGuards(t, db); n != 2 {
-			t.Errorf("%d guards stand", n)
+			t.Errorf("guards = %d, want those that the command did not change", n)
 		}
 	})
 }
@@ -234,11 +234,11 @@ func TestMigrateSuspectsHiddenGuards(t *testing.T) {
 			for _, more := range []string{"-json", "-do=unguard", "-back"} {
 				status, out, errs := runLeafsql(t.Context(), "migrate", "-dsn", dsn, "-ignore-programs", more, "orders")
 				if status != exitFailure || !strings.Contains(errs, want) || !strings.Contains(errs, ".orders") || out != "" {
-					t.Errorf("%s: %d %s%s", more, status, errs, out)
+					t.Errorf("migrate %s: status %d, want %d and the reason in the error\n%s%s", more, status, exitFailure, errs, out)
 				}
 			}
 			if n := countGuards(t, db); n != 1 {
-				t.Errorf("%d guards stand", n)
+				t.Errorf("guards = %d, want those that the command did not change", n)
 			}
 		}
 		mustRun(t, exitOK, "migrate", "-dsn", dsn, "-do", "switch", "orders")

@@ -215,7 +215,7 @@ func TestProxyReportsMissingRightsAtStart(t *testing.T) {
 	}
 	p.end(t)
 	if said := p.output.String(); !strings.Contains(said, away) || !strings.Contains(said, "the address of -server") || strings.Contains(said, "s3cret") {
-		t.Error(said)
+		t.Errorf("log = %s\nwant the server's failure, without the password", said)
 	}
 	for _, target := range mysqltest.Targets(t) { // the account does not exist on one of them
 		cfg, err := mysql.ParseDSN(target.DSN())
@@ -234,7 +234,7 @@ func TestProxyReportsMissingRightsAtStart(t *testing.T) {
 	}
 	p = startProxy(t, 1, "-dsn", withAddress(of, "tcp", away), "-listen", "127.0.0.1:0")
 	if said := p.output.String(); !strings.Contains(said, "does not answer leafsql's account") || strings.Contains(said, "s3cret") {
-		t.Error(said)
+		t.Errorf("log = %s\nwant the server's failure, without the password", said)
 	}
 	p.end(t)
 }
@@ -270,7 +270,7 @@ func TestProxyLogsInAfterBrokenLogins(t *testing.T) {
 			p.output.WriteString(p.log.Text() + "\n")
 		}
 		if said := p.output.String(); !strings.Contains(said, "Access denied for user 'proxy_guard'@'127.0.0.1'") {
-			t.Error(said)
+			t.Errorf("log = %s\nwant the server's failure, without the password", said)
 		}
 		p.end(t)
 	})

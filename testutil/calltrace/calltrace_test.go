@@ -51,7 +51,7 @@ func TestRecordCallsListsFunctionsOfTheGoroutine(t *testing.T) {
 	}, "ready")
 	ask()
 	if want := []string{"ask", "answer"}; !slices.Equal(got, want) {
-		t.Errorf("passed %v, want %v", got, want)
+		t.Errorf("RecordCalls() = %v, want %v", got, want)
 	}
 	if got := RecordCalls(ready); !slices.Equal(got, []string{"ready", "answer"}) {
 		t.Errorf("passed %v", got)

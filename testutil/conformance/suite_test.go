@@ -65,7 +65,7 @@ func TestDifferencesOmitExclusions(t *testing.T) {
 	got := outcomes{"TestA": "PASS", "TestB": "FAIL", "TestC": "FAIL", "TestD": "SKIP", "TestF": "SKIP"}
 	skip := map[string]string{"TestE": "a reason"}
 	if d := findDifferences(bare, got, skip); !slices.Equal(d, []string{"TestB", "TestF"}) {
-		t.Error(d)
+		t.Errorf("findDifferences() = %v, want [TestB TestF]", d)
 	}
 }
 

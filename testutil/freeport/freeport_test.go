@@ -18,10 +18,10 @@ func TestFindReturnsFreePorts(t *testing.T) {
 	}
 	defer l.Close()
 	if isFree(p, []int{0, 10}) {
-		t.Errorf("%d is said to be free while somebody listens on %d", p, p+10)
+		t.Errorf("isFree(%d) = true while port %d is in use, want false", p, p+10)
 	}
 	if !isFree(p, []int{0, 11}) {
-		t.Errorf("%d is said to be taken", p)
+		t.Errorf("isFree(%d) = false, want true", p)
 	}
 }
 
@@ -34,12 +34,12 @@ func TestTakenPortsAreReservedOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	if reservePort(p, []int{0}) {
-		t.Errorf("%d is found twice", p)
+		t.Errorf("reservePort(%d) = true a second time, want false", p)
 	}
 	if reservePort(p-1, []int{0, 1}) {
-		t.Errorf("%d is found again beside another", p)
+		t.Errorf("reservePort(%d) with a reserved neighbour = true, want false", p-1)
 	}
 	if !reservePort(p-1, []int{0}) {
-		t.Errorf("%d stays taken though it was not found", p-1)
+		t.Errorf("reservePort(%d) = false, want true", p-1)
 	}
 }

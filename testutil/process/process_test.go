@@ -56,7 +56,7 @@ func TestProcessStartsFreezesAndEnds(t *testing.T) {
 		return string(text)
 	}
 	if p.Freeze() == nil {
-		t.Error("what does not run is frozen")
+		t.Error("Freeze() before the start = nil, want an error")
 	}
 	do(t, p.Start, p.Freeze, p.Thaw)
 	if p.Start() == nil {
@@ -93,10 +93,10 @@ func TestEndWhileStartingIsAnError(t *testing.T) {
 	p := sleeper(t, "echo no such option; exit 1")
 	began := time.Now()
 	if err := p.Start(); err == nil || !strings.Contains(err.Error(), "no such option") {
-		t.Errorf("the error does not show the output: %v", err)
+		t.Errorf("Start() error = %v, want one with the output", err)
 	}
 	if p.Running() || time.Since(began) > startTime/2 {
-		t.Errorf("running: %t, after %v", p.Running(), time.Since(began))
+		t.Errorf("Running() = %t after %v, want false within %v", p.Running(), time.Since(began), startTime/2)
 	}
 }
 

@@ -20,7 +20,7 @@ func TestDecodeAnswersLikeJavaLeaf(t *testing.T) {
 		"timestamp": fmt.Sprintf("%d(%s)", at.UnixMilli(), at.Local().Format("2006-01-02 15:04:05.000")), "workerId": "1023", "sequenceId": "4095",
 	}
 	if err != nil || !maps.Equal(got, want) || a.header.Get("Content-Type") != "application/json" {
-		t.Errorf("%v: %s", err, a.body)
+		t.Errorf("answer = %s, %v, want %v", a.body, err, want)
 	}
 	if a := get(t, server+"/decodeSnowflakeId?snowflakeId=x"); !strings.Contains(a.body, `"errorMsg":"snowflake Id反解析发生异常!"`) {
 		t.Error(a.body)
@@ -38,7 +38,7 @@ func TestListsShowJavaLeafsTables(t *testing.T) {
 	st := s.tagStats("orders")
 	if a := get(t, server+"/cache"); a.code != 200 || !strings.Contains(a.body, "<td>orders<td>true<td>") ||
 		!strings.Contains(a.body, "<td>"+formatNumber(st.Current.End-st.Left)+"<td>"+formatNumber(st.Current.End)+"<td>") {
-		t.Errorf("%+v\n%s", st, a.body)
+		t.Errorf("page /cache = %s\nwant the numbers of %+v", a.body, st)
 	}
 	a := get(t, server+"/db")
 	if a.code != 200 || !strings.Contains(a.body, "<td>&lt;b&gt;&amp;<td>1,000<td>2,000</tr>") || !strings.Contains(a.header.Get("Content-Security-Policy"), "default-src 'none'") {
@@ -48,7 +48,7 @@ func TestListsShowJavaLeafsTables(t *testing.T) {
 	waitFor(t, "read again", func() bool { return get(t, server+"/db").code == 503 })
 	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", -1: "-1", -1000: "-1,000", 1234567: "1,234,567"} {
 		if got := formatNumber(n); got != want {
-			t.Error(got, want)
+			t.Errorf("formatNumber(%d) = %s, want %s", n, got, want)
 		}
 	}
 }
