@@ -29,7 +29,7 @@ const Name = "mysql-leaf"
 
 func init() {
 	sql.Register(Name, sqlDriver{})
-	inspect.Server = inspectServer
+	inspect.Server, inspect.Tags, inspect.Tag = inspectServer, queryTags, queryTag
 }
 
 var _ driver.DriverContext = sqlDriver{}

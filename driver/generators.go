@@ -17,9 +17,9 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/rules"
 	"github.com/leafsql/leafsql/driver/internal/tables"
 	"github.com/leafsql/leafsql/idgen"
-	"github.com/leafsql/leafsql/idgen/segment"
 	"github.com/leafsql/leafsql/idgen/snowflake"
 	"github.com/leafsql/leafsql/idgen/worker"
+	"github.com/leafsql/leafsql/internal/control"
 	"github.com/leafsql/leafsql/internal/errprefix"
 	"github.com/leafsql/leafsql/internal/quote"
 	"github.com/leafsql/leafsql/internal/spec"
@@ -125,12 +125,9 @@ func openSnowflakes(cfg *Config, store *ids.Store) (*ids.Snowflakes, error) {
 	return s, nil
 }
 
-// Tags queries all rows of leaf_alloc, ordered by tag. With Config.SegmentStore it returns
-// a *ConfigError. Other errors are the server's.
-func (c *Connector) Tags(ctx context.Context) ([]segment.Row, error) {
-	if c = c.current(); c.store.Alloc == nil {
-		return nil, errNoAlloc
-	}
+// queryTags implements inspect.Tags.
+func queryTags(ctx context.Context, connector driver.Connector) ([]control.Row, error) {
+	c := connector.(*Connector).current()
 	rows, err := c.store.Alloc.Tags(ctx)
 	if err != nil {
 		return nil, publicError(c.tables.AllocError(c.store.Table, "reading its tags", err))
@@ -138,24 +135,16 @@ func (c *Connector) Tags(ctx context.Context) ([]segment.Row, error) {
 	return rows, nil
 }
 
-// Tag queries one row of leaf_alloc, without drawing an id. It returns a
-// *segment.UnknownTagError if the tag has no row, a *ConfigError with
-// Config.SegmentStore, or an error that wraps the server's. Names are compared with the table's collation, so the name in
-// the row may differ in letter case.
-func (c *Connector) Tag(ctx context.Context, tag string) (segment.Row, error) {
-	if c = c.current(); c.store.Alloc == nil {
-		return segment.Row{}, errNoAlloc
-	}
-	return c.store.Alloc.Row(ctx, tag)
+// queryTag implements inspect.Tag.
+func queryTag(ctx context.Context, connector driver.Connector, tag string) (control.Row, error) {
+	return connector.(*Connector).current().store.Alloc.Row(ctx, tag)
 }
-
-var errNoAlloc = configError("Config.SegmentStore", "it replaces leaf_alloc, so there are no rows of leaf_alloc to read", "query the store")
 
 // Segment returns the generator of a tag, for ids without an INSERT. Tables with
 // this tag use the same generator. It is closed with the Connector. Nothing is
 // queried before the first id; Next then fails with *segment.UnknownTagError if the tag
-// has no row. Each name is kept in memory, so check names from untrusted sources with
-// [Connector.Tag] first.
+// has no row. Each name is kept in memory, so check names from untrusted sources against
+// leaf_alloc first.
 func (c *Connector) Segment(tag string) idgen.Generator {
 	return c.current().store.Counter(ids.Tag{Name: tag}).Generator
 }

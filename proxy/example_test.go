@@ -59,6 +59,6 @@ func ExampleConfig_proxyProtocol() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(p.Describe())
-	// Output: tcp(db:3306)
+	fmt.Println(p.Stats().Connections, "connections")
+	// Output: 0 connections
 }

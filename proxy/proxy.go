@@ -288,6 +288,3 @@ func (s *Server) Close() error {
 	s.ownDB.Close() // this error only means that the server ended a connection before
 	return s.closeWatch()
 }
-
-// Describe returns the network and address of the server, for people.
-func (s *Server) Describe() string { return s.network + "(" + s.cfg.Server + ")" }

@@ -73,7 +73,7 @@ func convertStores(ctx context.Context, f *flags, dsns string, dry bool) (execut
 	if err := run(target.Server, schema.LeafAlloc(target.QuotedName())); err != nil {
 		return executed, err
 	}
-	mark, _, err := survey.AllocStore(target).NewMark(ctx)
+	mark, _, err := survey.AllocRows(target).NewMark(ctx)
 	if err != nil {
 		return executed, err
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/screen"
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/survey"
-	"github.com/leafsql/leafsql/idgen/segment"
+	"github.com/leafsql/leafsql/internal/control"
 	"github.com/leafsql/leafsql/internal/servererr"
 )
 
@@ -32,7 +32,7 @@ func runTags(ctx context.Context, s *screen.Screen, args []string) (int, error) 
 	for at := time.Now(); ; {
 		now := time.Now()
 		rows, err := readTags(ctx, set.Store)
-		var marks segment.Marks
+		var marks control.Marks
 		if err == nil {
 			marks, err = survey.ReadMarks(ctx, set.Store)
 		}

@@ -111,7 +111,7 @@ func TestSequenceWithSegmentStoreIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg.SegmentStore = new(segmenttest.Memory).Put(segment.Row{Tag: "t", MaxID: 1, Step: 1})
+	cfg.SegmentStore = new(segmenttest.Memory).Put(segmenttest.Row{Tag: "t", MaxID: 1, Step: 1})
 	if _, err := driver.NewConnector(cfg); err == nil || !strings.Contains(err.Error(), "sequences are rows") {
 		t.Errorf("NewConnector(): error %v, want one with \"sequences are rows\"", err)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/leafsql/leafsql/idgen/segment/internal/tagtable"
+	"github.com/leafsql/leafsql/internal/control"
 	"github.com/leafsql/leafsql/internal/quote"
 	"github.com/leafsql/leafsql/internal/schema"
 )
@@ -19,7 +20,7 @@ import (
 // fetch moves it up.
 //
 // The description of a row ends with a mark of the server on which ids were last drawn from it. A fetch on
-// another server, which may lack the last fetches, moves the row up by a margin first: see [Margin].
+// another server, which may lack the last fetches, moves the row up by a margin first.
 type AllocStore struct {
 	Logger *slog.Logger // logs moves by a margin, and why rows get no mark; nil means slog.Default()
 	counter
@@ -102,26 +103,21 @@ func (s *AllocStore) Ensure(ctx context.Context, tag string, maxID, step int64) 
 	return s.ensure(ctx, tag, maxID, step, maxEnd-1)
 }
 
-// EnsureWithin is like Ensure, for a tag whose ids go to columns of which the smallest holds none above
-// highest.
-func (s *AllocStore) EnsureWithin(ctx context.Context, tag string, maxID, step, highest int64) error {
+func (s allocRows) EnsureWithin(ctx context.Context, tag string, maxID, step, highest int64) error {
 	return s.ensure(ctx, tag, maxID, step, highest)
 }
 
-// Tags returns all rows, ordered by tag. Errors wrap the database's, and are not retried.
-func (s *AllocStore) Tags(ctx context.Context) ([]Row, error) {
-	var rows []Row
+func (s allocRows) Tags(ctx context.Context) ([]control.Row, error) {
+	var rows []control.Row
 	err := s.eachRow(ctx, "biz_tag, max_id, step", func(scan func(...any) error) error {
-		rows = append(rows, Row{})
+		rows = append(rows, control.Row{})
 		r := &rows[len(rows)-1]
 		return scan(&r.Tag, &r.MaxID, &r.Step)
 	})
 	return rows, s.rows.WrapError("read", err)
 }
 
-// Row returns the tag's row without moving it, or *UnknownTagError. Other errors wrap the database's. Transient
-// ones are retried, as by Fetch: on Galera a CREATE TABLE of another node aborts concurrent reads of the table.
-func (s *AllocStore) Row(ctx context.Context, tag string) (row Row, err error) {
+func (s allocRows) Row(ctx context.Context, tag string) (row control.Row, err error) {
 	err = s.retry(ctx, tag, func(c *sql.Conn) error {
 		err := c.QueryRowContext(ctx, "SELECT biz_tag, max_id, step FROM "+s.rows.Table+" WHERE biz_tag = "+quote.Literal(tag)).Scan(&row.Tag, &row.MaxID, &row.Step)
 		if errors.Is(err, sql.ErrNoRows) {

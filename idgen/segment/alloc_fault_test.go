@@ -12,6 +12,7 @@ import (
 
 	"github.com/leafsql/leafsql/idgen"
 	"github.com/leafsql/leafsql/idgen/segment"
+	"github.com/leafsql/leafsql/idgen/segment/segmenttest"
 )
 
 // script lists the queries that a database expects, in order, and its answers.
@@ -277,7 +278,7 @@ func TestAllocStoreRetriesReadingARow(t *testing.T) {
 				c.script(mock)
 				r, err := segment.NewAllocStore(sqlx.NewDb(db, "mysql"), "shop.leaf_alloc").Row(t.Context(), "a")
 				switch _, unknown := errors.AsType[*segment.UnknownTagError](err); {
-				case c.want == "" && (err != nil || r != segment.Row{Tag: "a", MaxID: 100, Step: 15}):
+				case c.want == "" && (err != nil || r != segmenttest.Row{Tag: "a", MaxID: 100, Step: 15}):
 					t.Error(r, err)
 				case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || unknown != (name == "no row")):
 					t.Error(err)

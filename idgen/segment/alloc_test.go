@@ -13,6 +13,7 @@ import (
 
 	"github.com/leafsql/leafsql/idgen"
 	"github.com/leafsql/leafsql/idgen/segment"
+	"github.com/leafsql/leafsql/idgen/segment/segmenttest"
 	"github.com/leafsql/leafsql/testutil/idcheck"
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 	"github.com/leafsql/leafsql/testutil/netfault"
@@ -248,15 +249,15 @@ func TestAllocStoreReadsAndAddsRows(t *testing.T) {
 			if err := s.Ensure(ctx, strings.Repeat("é", 128), 1, 1); err != nil {
 				t.Fatal(err)
 			}
-			if row, err := s.Row(ctx, "a"); err != nil || row != (segment.Row{Tag: "a", MaxID: 500, Step: 1000}) {
-				t.Fatalf("Row(\"a\") = %+v, %v, want segment.Row{Tag: \"a\", MaxID: 500, Step: 1000} and no error", row, err)
+			if row, err := s.Row(ctx, "a"); err != nil || row != (segmenttest.Row{Tag: "a", MaxID: 500, Step: 1000}) {
+				t.Fatalf("Row(\"a\") = %+v, %v, want segmenttest.Row{Tag: \"a\", MaxID: 500, Step: 1000} and no error", row, err)
 			}
 			if r := fetch(t, s, segment.Request{Tag: "a", N: 1000}); r != (segment.Range{Start: 500, End: 1500, Step: 1000}) {
 				t.Fatalf("fetch(s, segment.Request{Tag: \"a\", N: 1000}) = %+v, want segment.Range{Start: 500, End: 1500, Step: 1000}", r)
 			}
 			rows, err := s.Tags(ctx)
-			if err != nil || len(rows) != 2 || rows[0] != (segment.Row{Tag: "a", MaxID: 1500, Step: 1000}) {
-				t.Fatalf("Tags() = %+v, %v, want len(rows) == 2, rows[0] == segment.Row{Tag: \"a\", MaxID: 1500, Step: 1000} and no error", rows, err)
+			if err != nil || len(rows) != 2 || rows[0] != (segmenttest.Row{Tag: "a", MaxID: 1500, Step: 1000}) {
+				t.Fatalf("Tags() = %+v, %v, want len(rows) == 2, rows[0] == segmenttest.Row{Tag: \"a\", MaxID: 1500, Step: 1000} and no error", rows, err)
 			}
 			var stamped bool
 			if err := db.Get(&stamped, "SELECT update_time > '2000-01-01' AND description LIKE 'leafsql@________________ 0 0' FROM `odd ``table``` WHERE biz_tag='a'"); err != nil || !stamped {

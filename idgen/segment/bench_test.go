@@ -42,7 +42,7 @@ func BenchmarkNext(b *testing.B) {
 		}
 	})
 	b.Run("segment/serial", func(b *testing.B) {
-		g := segment.New(new(segmenttest.Memory).Put(segment.Row{Tag: "a", MaxID: 1, Step: 1 << 30}), "a", nil)
+		g := segment.New(new(segmenttest.Memory).Put(segmenttest.Row{Tag: "a", MaxID: 1, Step: 1 << 30}), "a", nil)
 		defer g.Close()
 		b.ReportAllocs()
 		for b.Loop() {
@@ -52,7 +52,7 @@ func BenchmarkNext(b *testing.B) {
 		}
 	})
 	b.Run("segment as idgen.Generator/serial", func(b *testing.B) {
-		var g idgen.Generator = segment.New(new(segmenttest.Memory).Put(segment.Row{Tag: "a", MaxID: 1, Step: 1 << 30}), "a", nil)
+		var g idgen.Generator = segment.New(new(segmenttest.Memory).Put(segmenttest.Row{Tag: "a", MaxID: 1, Step: 1 << 30}), "a", nil)
 		defer g.(*segment.Generator).Close()
 		b.ReportAllocs()
 		for b.Loop() {
@@ -82,7 +82,7 @@ func BenchmarkNext(b *testing.B) {
 		})
 	})
 	b.Run("segment/parallel", func(b *testing.B) {
-		g := segment.New(new(segmenttest.Memory).Put(segment.Row{Tag: "a", MaxID: 1, Step: 1 << 30}), "a", nil)
+		g := segment.New(new(segmenttest.Memory).Put(segmenttest.Row{Tag: "a", MaxID: 1, Step: 1 << 30}), "a", nil)
 		defer g.Close()
 		b.ReportAllocs()
 		b.RunParallel(func(pb *testing.PB) {
@@ -97,7 +97,7 @@ func BenchmarkNext(b *testing.B) {
 
 // Rows with their own keys below the row's known next id.
 func BenchmarkSkip(b *testing.B) {
-	g := segment.New(new(segmenttest.Memory).Put(segment.Row{Tag: "a", MaxID: 1 << 60, Step: 1000}), "a", nil)
+	g := segment.New(new(segmenttest.Memory).Put(segmenttest.Row{Tag: "a", MaxID: 1 << 60, Step: 1000}), "a", nil)
 	defer g.Close()
 	ctx := b.Context()
 	b.ReportAllocs()
@@ -132,7 +132,7 @@ func BenchmarkSwitch(b *testing.B) {
 			name = fmt.Sprintf("an id every %v", every)
 		}
 		b.Run(name, func(b *testing.B) {
-			m := new(segmenttest.Memory).Put(segment.Row{Tag: "a", MaxID: 1, Step: 1000})
+			m := new(segmenttest.Memory).Put(segmenttest.Row{Tag: "a", MaxID: 1, Step: 1000})
 			m.Delay(5 * time.Millisecond)
 			g := segment.New(m, "a", nil)
 			defer g.Close()

@@ -6,7 +6,7 @@
 //	defer orders.Close()
 //	id, err := orders.Next(ctx, 1)
 //
-// [SequenceStore] does the same on a plain table of sequences, t_sequence.
+// [NewSequenceStore] does the same on a plain table of sequences, t_sequence.
 //
 // A call costs one atomic addition while ids are in memory. The next range is fetched before they run out: when
 // half of them are used, or earlier if the rate of use and the duration of a fetch require it. The first range

@@ -7,6 +7,7 @@ import (
 
 	"github.com/leafsql/leafsql/idgen"
 	"github.com/leafsql/leafsql/idgen/segment/internal/tagtable"
+	"github.com/leafsql/leafsql/internal/control"
 	"github.com/leafsql/leafsql/internal/errprefix"
 	"github.com/leafsql/leafsql/internal/quote"
 )
@@ -55,7 +56,7 @@ func (e *RolledBackError) Error() string {
 	c := cmp.Or(e.columns, tagtable.LeafAlloc)
 	return fmt.Sprintf("leafsql: tag %q in %s went back to %d after ids below %d were fetched; raise it above every id that any process may hold: "+
 		"UPDATE %[2]s SET %[5]s = GREATEST(%[5]s, %[4]d, <highest id in all tables and shards of this tag>) + %[8]d WHERE %[6]s = %[7]s",
-		e.Tag, tableOrDefault(e.Table), e.Start, e.Seen, c.Next, c.Tag, quote.String(e.Tag), Margin(cmp.Or(e.highest, maxEnd)-e.Seen))
+		e.Tag, tableOrDefault(e.Table), e.Start, e.Seen, c.Next, c.Tag, quote.String(e.Tag), control.Margin(cmp.Or(e.highest, maxEnd)-e.Seen))
 }
 
 // FullError means that the key columns for the ids, which package driver names, have no room for N more.

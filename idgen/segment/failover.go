@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/leafsql/leafsql/idgen/segment/internal/tagtable"
+	"github.com/leafsql/leafsql/internal/control"
 	"github.com/leafsql/leafsql/internal/quote"
 	"github.com/leafsql/leafsql/internal/serverid"
 )
@@ -134,9 +135,9 @@ func (t *counter) guardMove(q Request, r row, m *tagtable.Move) (tagtable.Mark, 
 
 func (t *counter) margin(left int64) int64 {
 	if t.random != nil {
-		return margin(left, t.random)
+		return control.MarginBy(left, t.random)
 	}
-	return Margin(left)
+	return control.Margin(left)
 }
 
 // repeatedJumpError returns the error of a row that jumps repeatedly: two servers take writes, or the same

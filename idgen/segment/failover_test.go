@@ -11,6 +11,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/leafsql/leafsql/idgen/segment"
+	"github.com/leafsql/leafsql/internal/control"
 	"github.com/leafsql/leafsql/internal/serverid"
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
@@ -240,7 +241,7 @@ func TestRestartChangesIdentityUnlessFlushed(t *testing.T) {
 func TestMarginIsInRange(t *testing.T) {
 	for left, want := range map[int64]int64{math.MaxInt64: 1 << 36, math.MaxInt32: math.MaxInt32 / 64, math.MaxInt16: math.MaxInt16 / 8, 127: 15, 7: 0, 0: 0, -5: 0} {
 		for range 100 {
-			if m := segment.Margin(left); m < want || m > max(2*want-1, 0) || m > max(left/4, 0) {
+			if m := control.Margin(left); m < want || m > max(2*want-1, 0) || m > max(left/4, 0) {
 				t.Errorf("Margin(%d) = %d, want %d to %d", left, m, want, 2*want-1)
 			}
 		}

@@ -266,11 +266,11 @@ func TestAnswersAreNotOutages(t *testing.T) {
 				t.Fatalf("Next(1) = %v, %v, want a *segment.UnknownTagError and not a *segment.UnavailableError", id, err)
 			}
 		}
-		m.Put(segment.Row{Tag: "a", MaxID: 1, Step: -1})
+		m.Put(segmenttest.Row{Tag: "a", MaxID: 1, Step: -1})
 		if id, err := g.Next(t.Context(), 1); !isError[*segment.RowError](err) {
 			t.Fatalf("Next(1) = %v, %v, want a *segment.RowError", id, err)
 		}
-		m.Put(segment.Row{Tag: "a", MaxID: 1, Step: 10})
+		m.Put(segmenttest.Row{Tag: "a", MaxID: 1, Step: 10})
 		wantNext(t, g, 1, 1)
 		if time.Since(begin) != 0 {
 			t.Fatalf("an answer was waited for %v, want 0", time.Since(begin))
@@ -285,9 +285,9 @@ func TestAnswersAreNotOutages(t *testing.T) {
 
 func TestRolledBackRowFailsNext(t *testing.T) {
 	for name, change := range map[string]func(*segmenttest.Memory){
-		"lowered":   func(m *segmenttest.Memory) { m.Put(segment.Row{Tag: "a", MaxID: 1, Step: 10}) },
-		"recreated": func(m *segmenttest.Memory) { m.Delete("a"); m.Put(segment.Row{Tag: "a", MaxID: 0, Step: 10}) },
-		"restored":  func(m *segmenttest.Memory) { m.Put(segment.Row{Tag: "a", MaxID: 129, Step: 10}) },
+		"lowered":   func(m *segmenttest.Memory) { m.Put(segmenttest.Row{Tag: "a", MaxID: 1, Step: 10}) },
+		"recreated": func(m *segmenttest.Memory) { m.Delete("a"); m.Put(segmenttest.Row{Tag: "a", MaxID: 0, Step: 10}) },
+		"restored":  func(m *segmenttest.Memory) { m.Put(segmenttest.Row{Tag: "a", MaxID: 129, Step: 10}) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newMemory(100, 20)
@@ -305,7 +305,7 @@ func TestRolledBackRowFailsNext(t *testing.T) {
 						t.Fatalf("id = %v, err = %v, want ok == true, e.Tag == \"a\", e.Seen == 136 and e.Start < 136", id, err)
 					}
 				}
-				m.Put(segment.Row{Tag: "a", MaxID: 136, Step: 10})
+				m.Put(segmenttest.Row{Tag: "a", MaxID: 136, Step: 10})
 				wantNext(t, g, 1, 136)
 			})
 		})

@@ -31,7 +31,7 @@ func (s thriftyStore) Fetch(ctx context.Context, q segment.Request) (segment.Ran
 // Processes that end after a few ids each, and then processes that continue, use most of a small column, and no
 // id beyond it.
 func TestFitUsesSmallColumnAcrossRestarts(t *testing.T) {
-	m := thriftyStore{new(segmenttest.Memory).Put(segment.Row{Tag: "a", MaxID: 1, Step: 1000}), t, 255, 1}
+	m := thriftyStore{new(segmenttest.Memory).Put(segmenttest.Row{Tag: "a", MaxID: 1, Step: 1000}), t, 255, 1}
 	ids, processes := 0, 0
 	for last := int64(0); last < 255; processes++ {
 		g := segment.New(m, "a", nil)
@@ -57,7 +57,7 @@ func TestFitUsesSmallColumnAcrossRestarts(t *testing.T) {
 // larger columns.
 func TestFitUsesColumnToItsLastID(t *testing.T) {
 	for _, n := range []int{1, 2, 3} {
-		m := thriftyStore{new(segmenttest.Memory).Put(segment.Row{Tag: "a", MaxID: 1, Step: 1000}), t, 255, int64(8 * n)}
+		m := thriftyStore{new(segmenttest.Memory).Put(segmenttest.Row{Tag: "a", MaxID: 1, Step: 1000}), t, 255, int64(8 * n)}
 		var (
 			wg   sync.WaitGroup
 			mu   sync.Mutex
@@ -101,7 +101,7 @@ func TestFitUsesColumnToItsLastID(t *testing.T) {
 
 // The smallest column with room limits the ranges, and calls fail if the largest column has none.
 func TestFitUsesSmallestColumnWithRoom(t *testing.T) {
-	m := new(segmenttest.Memory).Put(segment.Row{Tag: "a", MaxID: 250, Step: 1000})
+	m := new(segmenttest.Memory).Put(segmenttest.Row{Tag: "a", MaxID: 250, Step: 1000})
 	g := segment.New(m, "a", nil)
 	defer g.Close()
 	for _, highest := range []int64{65535, 255, 65535} {
@@ -141,7 +141,7 @@ func TestFitUsesSmallestColumnWithRoom(t *testing.T) {
 
 // The store determines where ids end, and a row far above a small column does not stop the generator.
 func TestFitFollowsTheStoresEnd(t *testing.T) {
-	m := new(segmenttest.Memory).Put(segment.Row{Tag: "a", MaxID: math.MaxInt64 - 3, Step: 1000})
+	m := new(segmenttest.Memory).Put(segmenttest.Row{Tag: "a", MaxID: math.MaxInt64 - 3, Step: 1000})
 	for _, highest := range []int64{255, math.MaxInt64} {
 		g := segment.New(m, "a", nil)
 		defer g.Close()

@@ -20,7 +20,7 @@ import (
 var _ idgen.Generator = (*segment.Generator)(nil)
 
 func newMemory(maxID, step int64) *segmenttest.Memory {
-	return new(segmenttest.Memory).Put(segment.Row{Tag: "a", MaxID: maxID, Step: step})
+	return new(segmenttest.Memory).Put(segmenttest.Row{Tag: "a", MaxID: maxID, Step: step})
 }
 
 // runInBubble runs a test with a fake clock and a generator for tag a.
@@ -66,7 +66,7 @@ func fetchSizes(m *segmenttest.Memory) (ns []int64) {
 func countReads(m *segmenttest.Memory) int { return len(m.Requests()) - len(fetchSizes(m)) }
 
 func TestZeroIsNeverIssued(t *testing.T) {
-	for _, row := range []segment.Row{{MaxID: 0, Step: 1}, {MaxID: 1, Step: 1}, {MaxID: 0, Step: 10}, {MaxID: 0, Step: 1000}} {
+	for _, row := range []segmenttest.Row{{MaxID: 0, Step: 1}, {MaxID: 1, Step: 1}, {MaxID: 0, Step: 10}, {MaxID: 0, Step: 1000}} {
 		runInBubble(t, newMemory(row.MaxID, row.Step), func(t *testing.T, g *segment.Generator) {
 			for want := int64(1); want < 50; want++ {
 				wantNext(t, g, 1, want)
@@ -107,7 +107,7 @@ func TestNextReturnsErrExhausted(t *testing.T) {
 				t.Fatalf("Next(1) = %v, %v, want idgen.ErrExhausted", id, err)
 			}
 		}
-		m.Put(segment.Row{Tag: "a", MaxID: math.MaxInt64 - 5, Step: 5})
+		m.Put(segmenttest.Row{Tag: "a", MaxID: math.MaxInt64 - 5, Step: 5})
 		for want := int64(math.MaxInt64 - 5); want < math.MaxInt64-1; want++ {
 			wantNext(t, g, 1, want)
 		}
@@ -134,7 +134,7 @@ func TestBlocksAreConsecutive(t *testing.T) {
 		m := newMemory(1, 10)
 		runInBubble(t, m, func(t *testing.T, g *segment.Generator) {
 			wantNext(t, g, 4, 1)
-			m.Put(segment.Row{Tag: "a", MaxID: 1000, Step: 10})
+			m.Put(segmenttest.Row{Tag: "a", MaxID: 1000, Step: 10})
 			wantNext(t, g, 8, 1000) // 5 … 10 are discarded
 			wantNext(t, g, 2, 1008)
 			if s := g.Stats(); s.Dropped != 6 {
@@ -173,7 +173,7 @@ func TestStepFollowsLeaf(t *testing.T) {
 		wantNext(t, g, 1, 116)
 		wantFetches(t, m, 16, 20, 40, 40, 20)
 
-		m.Put(segment.Row{Tag: "a", MaxID: 137, Step: 500}) // raised in the row: noticed, and nothing is fetched with the lower step
+		m.Put(segmenttest.Row{Tag: "a", MaxID: 137, Step: 500}) // raised in the row: noticed, and nothing is fetched with the lower step
 		wantNext(t, g, 20, 117)
 		wantFetches(t, m, 16, 20, 40, 40, 20, 40, 500)
 		wantNext(t, g, 1, 137)
@@ -181,7 +181,7 @@ func TestStepFollowsLeaf(t *testing.T) {
 			t.Fatalf("Stats() = %+v, want Step == 500 and Remaining == 499", s)
 		}
 
-		m.Put(segment.Row{Tag: "a", MaxID: 637, Step: 5}) // lowered: noticed after half an hour
+		m.Put(segmenttest.Row{Tag: "a", MaxID: 637, Step: 5}) // lowered: noticed after half an hour
 		wantNext(t, g, 499, 138)
 		wantFetches(t, m, 16, 20, 40, 40, 20, 40, 500, 1000)
 		before := countReads(m)
@@ -297,7 +297,7 @@ func TestNobodyWaitsAtASwitch(t *testing.T) {
 // 64 goroutines use several tags: each id is issued once, and no call fails, though the step is small and the
 // store slow.
 func TestConcurrentCallsGetUniqueIDs(t *testing.T) {
-	m := new(segmenttest.Memory).Put(segment.Row{Tag: "a", Step: 10}, segment.Row{Tag: "b", MaxID: 5, Step: 1}, segment.Row{Tag: "c", MaxID: 1, Step: 1000})
+	m := new(segmenttest.Memory).Put(segmenttest.Row{Tag: "a", Step: 10}, segmenttest.Row{Tag: "b", MaxID: 5, Step: 1}, segmenttest.Row{Tag: "c", MaxID: 1, Step: 1000})
 	m.Delay(100 * time.Microsecond)
 	for _, tag := range []string{"a", "b", "c"} {
 		var ids idcheck.Collector

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leafsql/leafsql/idgen/segment"
+	"github.com/leafsql/leafsql/idgen/segment/segmenttest"
 )
 
 // tableKeys are the keys of a table, ascending.
@@ -38,7 +39,7 @@ func TestDropInUseKeepsFreeIDs(t *testing.T) {
 		mustDropInUse(t, g, tableKeys{7}) // a new generator has no ids
 		wantNext(t, g, 8, 1)              // from [1, 17)
 		synctest.Wait()
-		m.Put(segment.Row{Tag: "a", MaxID: 100, Step: 20})
+		m.Put(segmenttest.Row{Tag: "a", MaxID: 100, Step: 20})
 		wantNext(t, g, 10, 9) // from [9, 37)
 		wantNext(t, g, 4, 19)
 		synctest.Wait() // [100, 140) is queued
@@ -73,7 +74,7 @@ func TestDropInUseTrimsAFetchInProgress(t *testing.T) {
 		wantNext(t, g, 1, 31)
 		synctest.Wait()
 		m.Delay(0)
-		m.Put(segment.Row{Tag: "a", MaxID: 200, Step: 20})
+		m.Put(segmenttest.Row{Tag: "a", MaxID: 200, Step: 20})
 		wantNext(t, g, 5, 32)
 		wantNext(t, g, 1, 200)
 	})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/leafsql/leafsql/idgen"
 	"github.com/leafsql/leafsql/idgen/segment"
+	"github.com/leafsql/leafsql/idgen/segment/segmenttest"
 )
 
 // Look returns the row, and the first fetch does not read it again.
@@ -38,7 +39,7 @@ func TestFetchNoticesAnOldLook(t *testing.T) {
 		if _, err := g.Look(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		m.Put(segment.Row{Tag: "a", MaxID: 500, Step: 2000})
+		m.Put(segmenttest.Row{Tag: "a", MaxID: 500, Step: 2000})
 		wantNext(t, g, 9, 500)
 		synctest.Wait()
 		if s := g.Stats(); s.Step != 2000 {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/leafsql/leafsql/internal/control"
 	"github.com/leafsql/leafsql/internal/serverid"
 )
 
@@ -40,7 +41,7 @@ type modelServer struct {
 }
 
 type modelRow struct {
-	Row
+	control.Row
 	description string
 }
 
@@ -68,7 +69,7 @@ func (w *world) setUpServers() {
 		s := &modelServer{index: n}
 		if !w.create {
 			// The row is marked before anything can be lost: see "What a fail-over may still cost".
-			s.row = &modelRow{Row{MaxID: 1, Step: modelStep}, fmt.Sprintf("leafsql@%s 0 0", (&modelServer{}).hash())}
+			s.row = &modelRow{control.Row{MaxID: 1, Step: modelStep}, fmt.Sprintf("leafsql@%s 0 0", (&modelServer{}).hash())}
 		}
 		if w.foreignRow && n > 0 {
 			s.foreignRows = 1

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/leafsql/leafsql/idgen/segment/internal/tagtable"
+	"github.com/leafsql/leafsql/internal/control"
 )
 
 // statement is a statement on its way to the server, or its answer on the way back.
@@ -41,7 +42,7 @@ func (w *world) execute(s *statement) {
 	}
 	if m := ensureText.FindStringSubmatch(text); m != nil {
 		if server.row == nil {
-			server.row = &modelRow{Row: Row{MaxID: number(m[1]), Step: number(m[2])}, description: m[3]}
+			server.row = &modelRow{Row: control.Row{MaxID: number(m[1]), Step: number(m[2])}, description: m[3]}
 		}
 		return
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/leafsql/leafsql/idgen/segment"
+	"github.com/leafsql/leafsql/idgen/segment/segmenttest"
 	"github.com/leafsql/leafsql/testutil/idcheck"
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
@@ -221,7 +222,7 @@ func javaLeaf(t *testing.T, db *sqlx.DB, tag string, r *idcheck.Recorder, stop c
 			t.Error(err)
 			return
 		}
-		var row segment.Row
+		var row segmenttest.Row
 		_, err = tx.Exec("UPDATE leaf_alloc SET max_id = max_id + step WHERE biz_tag = ?", tag)
 		if err == nil {
 			err = tx.Get(&row, "SELECT biz_tag, max_id, step FROM leaf_alloc WHERE biz_tag = ?", tag)

@@ -35,7 +35,7 @@ func TestRestartForgetsRanges(t *testing.T) {
 		synctest.Wait()
 		m.Delete("a")
 		g.Restart()
-		m.Put(segment.Row{Tag: "a", MaxID: 1, Step: 20})
+		m.Put(segmenttest.Row{Tag: "a", MaxID: 1, Step: 20})
 		if err := <-looked; !isError[*segment.UnavailableError](err) {
 			t.Error(err)
 		}
@@ -82,7 +82,7 @@ func TestRestartDiscardsAFetchInProgress(t *testing.T) {
 		synctest.Wait()
 		m.Delete("a")
 		g.Restart()
-		m.Put(segment.Row{Tag: "a", MaxID: 1, Step: 20})
+		m.Put(segmenttest.Row{Tag: "a", MaxID: 1, Step: 20})
 		close(m.release)
 		if id := <-got; id != 1 {
 			t.Errorf("id = %v, want 1", id)

@@ -11,11 +11,16 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/leafsql/leafsql/idgen/segment/internal/tagtable"
+	"github.com/leafsql/leafsql/internal/control"
 	"github.com/leafsql/leafsql/internal/quote"
 	"github.com/leafsql/leafsql/internal/schema"
 )
 
-// SequenceStore is a Store on a plain table of sequences, t_sequence, with one row for each sequence. The table
+// sequenceStore is a Store on a table of sequences. It implements control.Rows.
+type sequenceStore struct{ counter }
+
+// NewSequenceStore returns a store on a plain table of sequences, with one row for each sequence. table is a name or
+// db.name, unquoted; the usual name is t_sequence. For the requirements on the pool see [NewAllocStore]. The table
 // has the layout of most schemas with such a table:
 //
 //	name           name of the sequence
@@ -30,17 +35,13 @@ import (
 // names.
 //
 // Sequences that descend are refused.
-type SequenceStore struct{ counter }
-
-// NewSequenceStore returns a store on table, a name or db.name, unquoted; the usual name is t_sequence. For the
-// requirements on the pool see [NewAllocStore].
-func NewSequenceStore(db *sqlx.DB, table string) *SequenceStore {
-	s := &SequenceStore{counter{rows: tagtable.Rows{DB: db, Table: quote.Table(table), Columns: tagtable.Columns{Tag: "`name`", Next: "`current_value`", Step: "`increment`", Last: 1}}}}
+func NewSequenceStore(db *sqlx.DB, table string) Store {
+	s := &sequenceStore{counter{rows: tagtable.Rows{DB: db, Table: quote.Table(table), Columns: tagtable.Columns{Tag: "`name`", Next: "`current_value`", Step: "`increment`", Last: 1}}}}
 	s.loadRow, s.log = s.readSequence, slog.Default
 	return s
 }
 
-func (s *SequenceStore) readSequence(ctx context.Context, c *sql.Conn, name string) (r row, autocommit bool, err error) {
+func (s *sequenceStore) readSequence(ctx context.Context, c *sql.Conn, name string) (r row, autocommit bool, err error) {
 	all, err := s.rows.Read(ctx, c, name, "*")
 	if err != nil {
 		return r, false, err
@@ -88,30 +89,20 @@ func (s *SequenceStore) readSequence(ctx context.Context, c *sql.Conn, name stri
 	return r, all.Autocommit(), err
 }
 
-// Create creates the table if it does not exist. It queries the table first, and returns errors, like
-// [AllocStore.Create].
-func (s *SequenceStore) Create(ctx context.Context) error {
+func (s *sequenceStore) Create(ctx context.Context) error {
 	return s.rows.Create(ctx, schema.Sequences(s.rows.Table))
 }
 
-// Ensure adds a row for the sequence unless it has one; an existing row is not changed. next is the first id to
-// be issued: highest id in use + 1. increment is the number of ids per fetch. Errors are those of
-// [AllocStore.Ensure].
-func (s *SequenceStore) Ensure(ctx context.Context, name string, next, increment int64) error {
+// EnsureWithin ignores highest, since rows of sequences get no mark.
+func (s *sequenceStore) EnsureWithin(ctx context.Context, name string, next, increment, _ int64) error {
 	return s.ensure(ctx, name, next, increment, maxEnd-1)
 }
 
-// EnsureWithin is like Ensure. It ignores highest, since rows of sequences get no mark.
-func (s *SequenceStore) EnsureWithin(ctx context.Context, name string, next, increment, _ int64) error {
-	return s.Ensure(ctx, name, next, increment)
-}
-
-// Row returns the sequence's row without moving it, *UnknownTagError, or an error as from [AllocStore.Row]. MaxID
-// is current_value + 1, or min_value if that is higher.
-func (s *SequenceStore) Row(ctx context.Context, name string) (r Row, err error) {
+// Row returns current_value + 1 as MaxID, or min_value if that is higher.
+func (s *sequenceStore) Row(ctx context.Context, name string) (r control.Row, err error) {
 	err = s.retry(ctx, name, func(c *sql.Conn) error {
 		found, autocommit, err := s.readSequence(ctx, c, name)
-		r = Row{Tag: name, MaxID: max(found.next, found.lowest), Step: found.step}
+		r = control.Row{Tag: name, MaxID: max(found.next, found.lowest), Step: found.step}
 		return s.rows.Unlock(ctx, c, autocommit, err)
 	})
 	return r, err

@@ -38,13 +38,13 @@ func TestSequenceStore(t *testing.T) {
 					if c.table != "" {
 						db.MustExec(c.table)
 						least, columns = "", "name, current_value, increment"
-					} else if err := segment.NewSequenceStore(db, "t_sequence").Create(t.Context()); err != nil {
+					} else if err := segment.OpenSequences(db, "t_sequence").Create(t.Context()); err != nil {
 						t.Fatal(err)
 					}
 					return segmenttest.Fixture{
 						Moves: true,
-						Open:  func() segment.Store { return segment.NewSequenceStore(pool(t, dsn, c.params), "t_sequence") },
-						Put: func(row segment.Row) error {
+						Open:  func() segment.Store { return segment.OpenSequences(pool(t, dsn, c.params), "t_sequence") },
+						Put: func(row segmenttest.Row) error {
 							_, err := db.Exec("REPLACE INTO t_sequence ("+columns+") VALUES (?, ?, ?"+least+")", row.Tag, max(row.MaxID, math.MinInt64+1)-1, row.Step)
 							return err
 						},
@@ -60,10 +60,10 @@ func TestSequenceStore(t *testing.T) {
 }
 
 // sequences creates the table with one row. values are its min_value, max_value and cycle.
-func sequences(t *testing.T, dsn string, current, increment int64, values string) (*sqlx.DB, *segment.SequenceStore) {
+func sequences(t *testing.T, dsn string, current, increment int64, values string) (*sqlx.DB, *segment.Sequences) {
 	t.Helper()
 	db := pool(t, dsn, "")
-	s := segment.NewSequenceStore(db, "t_sequence")
+	s := segment.OpenSequences(db, "t_sequence")
 	if err := s.Create(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func TestSequenceStoreRefusesUnsafeTables(t *testing.T) {
 				if c.values != "" {
 					db.MustExec("UPDATE t_sequence SET " + c.values)
 				}
-				s := segment.NewSequenceStore(db, "t_sequence")
+				s := segment.OpenSequences(db, "t_sequence")
 				for i := range int64(2) {
 					r, err := s.Fetch(t.Context(), segment.Request{Tag: "a", N: 10, Step: 10, Floor: 1})
 					switch {
@@ -128,7 +128,7 @@ func TestSequenceStoreReadsAView(t *testing.T) {
 		db.MustExec("CREATE TABLE tb_sequence (seq_name varchar(50) PRIMARY KEY, current_val bigint, increment_val int)")
 		db.MustExec("INSERT INTO tb_sequence VALUES ('a', 41, 10)")
 		db.MustExec("CREATE VIEW t_sequence AS SELECT seq_name AS name, current_val AS current_value, increment_val AS increment FROM tb_sequence")
-		s := segment.NewSequenceStore(db, "t_sequence")
+		s := segment.OpenSequences(db, "t_sequence")
 		for i := range int64(3) {
 			if r := fetch(t, s, segment.Request{Tag: "a", N: 10}); r.Start != 42+10*i || r.Step != 10 {
 				t.Fatalf("%v: fetch(s, segment.Request{Tag: \"a\", N: 10}) = %+v, want Start == %v and Step == 10", server.Name, r, 42+10*i)
@@ -195,8 +195,8 @@ func TestSequenceFitsASmallColumn(t *testing.T) {
 // error.
 func TestSequenceKeepsItsLimits(t *testing.T) {
 	db, s := sequences(t, mysqltest.Database(t), 0, 1, "1000, 1040, 0")
-	if row, err := s.Row(t.Context(), "a"); err != nil || row != (segment.Row{Tag: "a", MaxID: 1000, Step: 1}) {
-		t.Fatalf("Row(\"a\") = %+v, %v, want segment.Row{Tag: \"a\", MaxID: 1000, Step: 1} and no error", row, err)
+	if row, err := s.Row(t.Context(), "a"); err != nil || row != (segmenttest.Row{Tag: "a", MaxID: 1000, Step: 1}) {
+		t.Fatalf("Row(\"a\") = %+v, %v, want segmenttest.Row{Tag: \"a\", MaxID: 1000, Step: 1} and no error", row, err)
 	}
 	g := segment.New(s, "a", nil)
 	defer g.Close()
@@ -235,7 +235,7 @@ func TestSequenceStoreReadsAndAddsRows(t *testing.T) {
 	ctx := t.Context()
 	for _, server := range mysqltest.Targets(t) {
 		db := pool(t, server.Database(t), "")
-		s := segment.NewSequenceStore(db, "t_sequence")
+		s := segment.OpenSequences(db, "t_sequence")
 		for range 2 {
 			if err := s.Create(ctx); err != nil {
 				t.Fatal(err)
@@ -246,8 +246,8 @@ func TestSequenceStoreReadsAndAddsRows(t *testing.T) {
 			t.Fatal(err)
 		}
 		db.MustExec(strings.ReplaceAll(statement.FindString(err.Error()), "<highest id>", "4711"))
-		if row, err := s.Row(ctx, "it's"); err != nil || row != (segment.Row{Tag: "it's", MaxID: 4712, Step: 1000}) {
-			t.Fatalf("Row(\"it's\") = %+v, %v, want segment.Row{Tag: \"it's\", MaxID: 4712, Step: 1000} and no error", row, err)
+		if row, err := s.Row(ctx, "it's"); err != nil || row != (segmenttest.Row{Tag: "it's", MaxID: 4712, Step: 1000}) {
+			t.Fatalf("Row(\"it's\") = %+v, %v, want segmenttest.Row{Tag: \"it's\", MaxID: 4712, Step: 1000} and no error", row, err)
 		}
 		for _, next := range []int64{500, 1, 9999} { // only the first call has an effect
 			if err := s.Ensure(ctx, "a", next, 10); err != nil {
@@ -258,7 +258,7 @@ func TestSequenceStoreReadsAndAddsRows(t *testing.T) {
 			t.Fatalf("fetch(s, segment.Request{Tag: \"a\", N: 10}) = %+v, want Start == 500", r)
 		}
 		db.MustExec("UPDATE t_sequence SET current_value = 7 WHERE name = 'a'")
-		again := segment.NewSequenceStore(db, "t_sequence") // has fetched nothing, so it cannot detect that a node is behind
+		again := segment.OpenSequences(db, "t_sequence") // has fetched nothing, so it cannot detect that a node is behind
 		_, err = again.Fetch(ctx, segment.Request{Tag: "a", N: 10, Seen: 510})
 		if !isError[*segment.RolledBackError](err) {
 			t.Fatal(err)

@@ -82,7 +82,7 @@ func TestSkipDiscardsIDsInMemory(t *testing.T) {
 		wantNext(t, g, 8, 1) // from [1, 17); [17, 37) is queued
 		mustSkip(t, g, 10)
 		wantNext(t, g, 1, 11)
-		m.Put(segment.Row{Tag: "a", MaxID: 100, Step: 20})
+		m.Put(segmenttest.Row{Tag: "a", MaxID: 100, Step: 20})
 		mustSkip(t, g, 20) // past the first span, into the second
 		wantNext(t, g, 10, 21)
 		wantNext(t, g, 2, 31) // [100, 140) is queued
@@ -258,7 +258,7 @@ func TestFailedSkipChangesNothing(t *testing.T) {
 		mustSkip(t, g, 500)
 		wantNext(t, g, 1, 501)
 
-		m.Put(segment.Row{Tag: "a", MaxID: 3, Step: 1000})
+		m.Put(segmenttest.Row{Tag: "a", MaxID: 3, Step: 1000})
 		if err := g.Skip(t.Context(), 5000); !isError[*segment.RolledBackError](err) {
 			t.Fatal(err)
 		}
@@ -279,7 +279,7 @@ func TestSkipNoticesTheStep(t *testing.T) {
 	m := newMemory(1, 10)
 	runInBubble(t, m, func(t *testing.T, g *segment.Generator) {
 		mustSkip(t, g, 5)
-		m.Put(segment.Row{Tag: "a", MaxID: 16, Step: 500})
+		m.Put(segmenttest.Row{Tag: "a", MaxID: 16, Step: 500})
 		mustSkip(t, g, 20)
 		wantFetches(t, m, 10, 10, 500)
 		wantNext(t, g, 1, 21)
@@ -289,7 +289,7 @@ func TestSkipNoticesTheStep(t *testing.T) {
 // With any concurrent calls, an id that is requested after Skip has returned is above its key, and no id is
 // issued twice.
 func TestSkipIsSafeConcurrently(t *testing.T) {
-	m := new(segmenttest.Memory).Put(segment.Row{Tag: "a", Step: 7})
+	m := new(segmenttest.Memory).Put(segmenttest.Row{Tag: "a", Step: 7})
 	m.Delay(50 * time.Microsecond)
 	var ids idcheck.Collector
 	for range 2 { // number of processes

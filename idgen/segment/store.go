@@ -62,10 +62,3 @@ type Store interface {
 	// taken; no process issues them. Fetch returns soon after ctx ends.
 	Fetch(ctx context.Context, q Request) (Range, error)
 }
-
-// Row has the columns of a tag's row.
-type Row struct {
-	Tag   string `db:"biz_tag"`
-	MaxID int64  `db:"max_id"` // the next unused id
-	Step  int64  `db:"step"`   // ids per fetch
-}

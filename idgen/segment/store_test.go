@@ -18,7 +18,7 @@ func TestMemoryPassesTheKit(t *testing.T) {
 		m := new(segmenttest.Memory)
 		return segmenttest.Fixture{
 			Open:   func() segment.Store { return m },
-			Put:    func(row segment.Row) error { m.Put(row); return nil },
+			Put:    func(row segmenttest.Row) error { m.Put(row); return nil },
 			Delete: func(tag string) error { m.Delete(tag); return nil },
 		}
 	})
@@ -89,7 +89,7 @@ func testAllocStore(t *testing.T, dsn, params string) {
 		allocStore(t, db, "leaf_alloc")
 		return segmenttest.Fixture{
 			Open: func() segment.Store { return segment.NewAllocStore(pool(t, dsn, params), "leaf_alloc") },
-			Put: func(row segment.Row) error {
+			Put: func(row segmenttest.Row) error {
 				_, err := db.Exec("REPLACE INTO leaf_alloc (biz_tag, max_id, step) VALUES (?, ?, ?)", row.Tag, row.MaxID, row.Step)
 				return err
 			},
@@ -202,16 +202,16 @@ func TestStoresWorkWithColumnAliases(t *testing.T) {
 			t.Errorf("%s: Start = %d, want 7", server.Name, r.Start)
 		}
 		tags, err := s.Tags(ctx)
-		if want := (segment.Row{Tag: "a", MaxID: 17, Step: 10}); err != nil || len(tags) != 1 || tags[0] != want {
+		if want := (segmenttest.Row{Tag: "a", MaxID: 17, Step: 10}); err != nil || len(tags) != 1 || tags[0] != want {
 			t.Errorf("%s: Tags() = %v, %v, want %v", server.Name, tags, err, want)
 		}
 		if _, err := db.Exec("UPDATE leaf_alloc SET description = 'leafsql: store 1 of 2'"); err != nil {
 			t.Fatal(err)
 		}
-		if m, err := s.Marks(ctx); err != nil || len(m.Broken) != 1 || m.Broken[0].Tag != "a" {
+		if m, err := s.Marks(ctx); err != nil || len(m.Broken) != 1 || m.Broken[0].(*segment.RowError).Tag != "a" {
 			t.Errorf("%s: Marks() = %+v, %v, want one broken row, of tag a", server.Name, m, err)
 		}
-		sequences := segment.NewSequenceStore(db, "t_sequence")
+		sequences := segment.OpenSequences(db, "t_sequence")
 		if err := sequences.Create(ctx); err != nil {
 			t.Fatal(err)
 		}

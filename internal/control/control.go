@@ -1,8 +1,9 @@
-// Package control gives package driver access to methods of package segment's generators that are not
-// for applications.
+// Package control gives leafsql's own packages access to methods of package segment's generators and stores
+// that are not for applications.
 //
 //	c := control.Of(generator)
 //	c.Fit(highest)
+//	rows, err := control.AllocRowsOf(store).Tags(ctx)
 package control
 
 import (

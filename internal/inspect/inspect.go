@@ -5,14 +5,27 @@
 //	shard, err := inspect.Server(ctx, dsn, tags)
 //	for _, t := range shard.Tables { … }
 //
-// It has no logic: the program must import package driver, which sets Server.
+// It has no logic: the program must import package driver, which sets its functions.
 package inspect
 
-import "context"
+import (
+	"context"
+	"database/sql/driver"
+
+	"github.com/leafsql/leafsql/internal/control"
+)
 
 // Server reports how the leaf parameters of a DSN apply to its server. Under
 // leafTables=auto, tags are the biz_tags of leaf_alloc. Package driver sets it.
 var Server func(ctx context.Context, dsn string, tags []string) (*Inspection, error)
+
+// Tags queries all rows of leaf_alloc, ordered by tag, through a *driver.Connector without a Config.SegmentStore. Errors
+// are the server's. Package driver sets it.
+var Tags func(ctx context.Context, connector driver.Connector) ([]control.Row, error)
+
+// Tag is like Tags for one row. It returns a *segment.UnknownTagError if the tag has no row. Names are compared with
+// the table's collation, so the name in the row may differ in letter case. Package driver sets it.
+var Tag func(ctx context.Context, connector driver.Connector, tag string) (control.Row, error)
 
 // An Inspection describes how a configuration applies to its server.
 type Inspection struct {

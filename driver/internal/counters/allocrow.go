@@ -11,6 +11,7 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/insert"
 	"github.com/leafsql/leafsql/driver/internal/rules"
 	"github.com/leafsql/leafsql/idgen/segment"
+	"github.com/leafsql/leafsql/internal/control"
 	"github.com/leafsql/leafsql/internal/quote"
 	"github.com/leafsql/leafsql/internal/servererr"
 )
@@ -38,7 +39,7 @@ func (t *Table) compareWithKeys(ctx context.Context, s insert.Querier) error {
 	if err != nil {
 		return err
 	}
-	var row segment.Row
+	var row control.Row
 	if t.shared.Config.Create {
 		row, given, err = t.readOrCreateRow(ctx, s, max(stored, given), known)
 	} else {
@@ -89,7 +90,7 @@ func (t *Table) compareWithKeys(ctx context.Context, s insert.Querier) error {
 // readOrCreateRow returns the counter's row under leafCreate, and adds it if it is missing. One connection of the
 // process does this at a time. highest is the table's highest key. After adding a row, after is the highest key of
 // all tables of the tag, otherwise it is highest.
-func (t *Table) readOrCreateRow(ctx context.Context, s insert.Querier, highest int64, known bool) (row segment.Row, after int64, err error) {
+func (t *Table) readOrCreateRow(ctx context.Context, s insert.Querier, highest int64, known bool) (row control.Row, after int64, err error) {
 	if err := t.counter.RowLock.Acquire(ctx, 1); err != nil {
 		return row, 0, err
 	}
@@ -241,15 +242,15 @@ func (t *Table) insertRowText() string {
 
 // safeFloor returns the key above which to move a row that is too low. A row without fetches starts right above the
 // highest key. A row with fetches must have gone back, and processes may hold ranges above the highest key.
-func (t *Table) safeFloor(row segment.Row, highest int64) int64 {
+func (t *Table) safeFloor(row control.Row, highest int64) int64 {
 	if row.MaxID > 1 {
-		highest += segment.Margin(t.Highest - highest)
+		highest += control.Margin(t.Highest - highest)
 	}
 	return highest
 }
 
 // moveAbove raises the row above highest: the highest key or the highest value that AUTO_INCREMENT has generated.
-func (t *Table) moveAbove(ctx context.Context, row segment.Row, highest int64) error {
+func (t *Table) moveAbove(ctx context.Context, row control.Row, highest int64) error {
 	floor := t.safeFloor(row, highest)
 	if err := t.counter.Skip(ctx, floor); err != nil {
 		return &FillError{Table: t.Name.String(), Key: floor, Err: err}
@@ -262,7 +263,7 @@ func (t *Table) moveAbove(ctx context.Context, row segment.Row, highest int64) e
 
 // raiseRow raises the row above the stored keys under leafCreate. Without leafCreate it returns a refusal that contains the
 // UPDATE for it.
-func (t *Table) raiseRow(ctx context.Context, row segment.Row, highest int64) error {
+func (t *Table) raiseRow(ctx context.Context, row control.Row, highest int64) error {
 	if t.shared.Config.Create {
 		return t.moveAbove(ctx, row, highest)
 	}

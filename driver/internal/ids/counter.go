@@ -24,7 +24,7 @@ type Counter struct {
 	Tag
 	*segment.Generator
 	control.Control                     // internal methods of the generator
-	Rows            Rows                // table of the counter's row, nil if a replacement has no rows
+	Rows            control.Rows        // table of the counter's row, nil if a replacement has no rows
 	RowLock         *semaphore.Weighted // weight 1, held while the row is looked up and added
 
 	store     *Store
@@ -40,7 +40,7 @@ func (s *Store) Counter(tag Tag) *Counter {
 		from := s.segments
 		switch {
 		case tag.Sequence:
-			from, c.Rows = s.sequences, s.sequences
+			from, c.Rows = s.sequences, control.SequenceRowsOf(s.sequences)
 		case s.Alloc != nil:
 			c.Rows = s.Alloc
 		}
@@ -80,12 +80,12 @@ func (c *Counter) Table() string {
 // Row returns the counter's row for a caller that is about to draw ids from it. For leaf_alloc it also is
 // the read that the generator needs before its first fetch. Without a row, the error is a
 // *segment.UnknownTagError.
-func (c *Counter) Row(ctx context.Context) (segment.Row, error) {
+func (c *Counter) Row(ctx context.Context) (control.Row, error) {
 	if c.Sequence {
 		return c.Rows.Row(ctx, c.Name)
 	}
 	maxID, step, err := c.ReadRow(ctx)
-	return segment.Row{Tag: c.Name, MaxID: maxID, Step: step}, err
+	return control.Row{Tag: c.Name, MaxID: maxID, Step: step}, err
 }
 
 // AddDatabase notes that the counter's ids fill a table in a database of a server.

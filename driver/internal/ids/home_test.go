@@ -3,7 +3,6 @@ package ids
 import (
 	"testing"
 
-	"github.com/leafsql/leafsql/idgen/segment"
 	"github.com/leafsql/leafsql/idgen/segment/segmenttest"
 )
 
@@ -27,7 +26,7 @@ func TestDropMakesStoresReadRowsAgain(t *testing.T) {
 		{"s", "shop", "", true, true, true},
 		{"s", "crm", "", true, false, false},
 	} {
-		memory := new(segmenttest.Memory).Put(segment.Row{Tag: one, MaxID: 1, Step: 10}, segment.Row{Tag: both, MaxID: 1, Step: 10})
+		memory := new(segmenttest.Memory).Put(segmenttest.Row{Tag: one, MaxID: 1, Step: 10}, segmenttest.Row{Tag: both, MaxID: 1, Step: 10})
 		s := open(t, StoreConfig{Replacement: memory, Home: Home{Server: "s", DB: "shop", Table: "leaf_alloc"}})
 		s.Counter(Tag{Name: one}).AddDatabase("s", "shop")
 		s.Counter(Tag{Name: both}).AddDatabase("s", "shop")
@@ -36,7 +35,7 @@ func TestDropMakesStoresReadRowsAgain(t *testing.T) {
 			if _, err := s.Counter(Tag{Name: tag}).Next(t.Context(), 7); err != nil {
 				t.Fatal(err)
 			}
-			memory.Put(segment.Row{Tag: tag, MaxID: 1000, Step: 10})
+			memory.Put(segmenttest.Row{Tag: tag, MaxID: 1000, Step: 10})
 		}
 		before := s.Epoch.Load()
 		NoteDropped(tt.server, tt.db, tt.table, tt.dropped)
@@ -60,7 +59,7 @@ func TestFirstUnfetchedIncludesOtherStores(t *testing.T) {
 	away.Server = "other"
 	var all []*Store
 	for i, h := range []Home{home, home, away, {}} {
-		s := open(t, StoreConfig{Replacement: new(segmenttest.Memory).Put(segment.Row{Tag: "t", MaxID: int64(1000 * (i + 1)), Step: 10}), Home: h})
+		s := open(t, StoreConfig{Replacement: new(segmenttest.Memory).Put(segmenttest.Row{Tag: "t", MaxID: int64(1000 * (i + 1)), Step: 10}), Home: h})
 		defer s.Close()
 		if _, err := s.Counter(Tag{Name: "t"}).Next(t.Context(), 1); err != nil {
 			t.Fatal(err)

@@ -25,6 +25,7 @@ import (
 	"github.com/leafsql/leafsql/idgen/segment"
 	"github.com/leafsql/leafsql/idgen/worker"
 	workermysql "github.com/leafsql/leafsql/idgen/worker/mysql"
+	"github.com/leafsql/leafsql/internal/control"
 	"github.com/leafsql/leafsql/internal/quote"
 )
 
@@ -52,16 +53,16 @@ type StoreConfig struct {
 // for each pool, ranges would be wasted. Leases of worker ids in the same database
 // share the store's connections. A Store is safe for concurrent use.
 type Store struct {
-	Name  string              // name of the database, for messages
-	Table string              // leaf_alloc's name in SQL on any connection
-	Alloc *segment.AllocStore // nil if there is a replacement
-	Epoch atomic.Int64        // changes when rows that were read may be gone
+	Name  string            // name of the database, for messages
+	Table string            // leaf_alloc's name in SQL on any connection
+	Alloc control.AllocRows // nil if there is a replacement
+	Epoch atomic.Int64      // changes when rows that were read may be gone
 
 	key       storeKey
 	home      Home
 	db        *sql.DB
-	sequences *segment.SequenceStore // nil if there is a replacement
-	segments  segment.Store          // Alloc, or the replacement
+	sequences segment.Store // nil if there is a replacement
+	segments  segment.Store // leaf_alloc, or the replacement
 	log       *slog.Logger
 	warned    bool // guarded by telling
 
@@ -73,14 +74,6 @@ type Store struct {
 type storeKey struct {
 	database string
 	own      *StoreConfig // identity of a store that is not shared
-}
-
-// Rows reads and changes the rows of leaf_alloc or of t_sequence.
-type Rows interface {
-	segment.Store
-	Create(ctx context.Context) error
-	EnsureWithin(ctx context.Context, tag string, next, step, highest int64) error
-	Row(ctx context.Context, tag string) (segment.Row, error)
 }
 
 var stores = shared[storeKey, *Store]{close: (*Store).closeAll}
@@ -102,8 +95,9 @@ func newStore(key storeKey, cfg StoreConfig) *Store {
 	s.db = pool.Open(cfg.Connector, storeConns)
 	if s.segments = cfg.Replacement; s.segments == nil {
 		db := sqlx.NewDb(s.db, "mysql")
-		s.Alloc, s.sequences = segment.NewAllocStore(db, s.Table), segment.NewSequenceStore(db, SequenceTable)
-		s.Alloc.Logger, s.segments = s.log, s.Alloc
+		alloc := segment.NewAllocStore(db, s.Table)
+		alloc.Logger = s.log
+		s.segments, s.sequences, s.Alloc = alloc, segment.NewSequenceStore(db, SequenceTable), control.AllocRowsOf(alloc)
 	}
 	return s
 }

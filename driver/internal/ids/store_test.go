@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/leafsql/leafsql/idgen"
-	"github.com/leafsql/leafsql/idgen/segment"
 	"github.com/leafsql/leafsql/idgen/segment/segmenttest"
 )
 
@@ -58,7 +57,7 @@ func TestStoresAreShared(t *testing.T) {
 
 // TestGeneratorIsUsableWhileStoreHasUsers: a counter has one generator, which is usable while its store has users.
 func TestGeneratorIsUsableWhileStoreHasUsers(t *testing.T) {
-	memory := new(segmenttest.Memory).Put(segment.Row{Tag: "t", MaxID: 100, Step: 10})
+	memory := new(segmenttest.Memory).Put(segmenttest.Row{Tag: "t", MaxID: 100, Step: 10})
 	s := open(t, StoreConfig{Replacement: memory})
 	c := s.Counter(Tag{Name: "t"})
 	if s.Alloc != nil || c.Rows != nil {

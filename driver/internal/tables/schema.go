@@ -15,7 +15,7 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/catalog"
 	"github.com/leafsql/leafsql/driver/internal/insert"
 	"github.com/leafsql/leafsql/driver/internal/rules"
-	"github.com/leafsql/leafsql/idgen/segment"
+	"github.com/leafsql/leafsql/internal/control"
 	"github.com/leafsql/leafsql/internal/versions"
 )
 
@@ -267,5 +267,5 @@ func (set *Set) refreshPeriodically() {
 // readTags returns leaf_alloc's tags by the names of tables that they may mean.
 func (set *Set) readTags(ctx context.Context) (map[string]string, error) {
 	rows, err := set.Store.Alloc.Tags(ctx)
-	return lo.SliceToMap(rows, func(r segment.Row) (name, tag string) { return set.NormalizeName("", r.Tag).Table, r.Tag }), err
+	return lo.SliceToMap(rows, func(r control.Row) (name, tag string) { return set.NormalizeName("", r.Tag).Table, r.Tag }), err
 }

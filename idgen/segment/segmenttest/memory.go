@@ -10,24 +10,28 @@ import (
 
 	"github.com/leafsql/leafsql/idgen"
 	"github.com/leafsql/leafsql/idgen/segment"
+	"github.com/leafsql/leafsql/internal/control"
 )
+
+// Row has the columns of a tag's row.
+type Row = control.Row
 
 // Memory is a segment.Store in memory, for tests without a database. It keeps the contract of segment.Store,
 // and can be slow or fail on demand. The zero value has no rows. It is safe for concurrent use.
 type Memory struct {
 	mu       sync.Mutex
-	rows     map[string]segment.Row
+	rows     map[string]Row
 	delay    time.Duration
 	fault    error
 	requests []segment.Request
 }
 
 // Put adds rows, or replaces rows with the same tags, and returns m.
-func (m *Memory) Put(rows ...segment.Row) *Memory {
+func (m *Memory) Put(rows ...Row) *Memory {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.rows == nil {
-		m.rows = make(map[string]segment.Row)
+		m.rows = make(map[string]Row)
 	}
 	for _, r := range rows {
 		m.rows[r.Tag] = r
@@ -36,7 +40,7 @@ func (m *Memory) Put(rows ...segment.Row) *Memory {
 }
 
 // Row returns the tag's row, or a zero Row if the tag has none.
-func (m *Memory) Row(tag string) segment.Row {
+func (m *Memory) Row(tag string) Row {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.rows[tag]

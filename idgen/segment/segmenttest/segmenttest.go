@@ -23,8 +23,8 @@ import (
 
 // Fixture is a table without rows, with functions to change its rows.
 type Fixture struct {
-	Open   func() segment.Store        // opens a store on the table, as another process would
-	Put    func(row segment.Row) error // adds a row, or replaces the tag's row
+	Open   func() segment.Store // opens a store on the table, as another process would
+	Put    func(row Row) error  // adds a row, or replaces the tag's row
 	Delete func(tag string) error
 	Moves  bool // the store moves a row that went back far above the old ids, and refuses none
 }
@@ -62,7 +62,7 @@ type kit struct {
 
 func (k *kit) put(tag string, maxID, step int64) {
 	k.Helper()
-	if err := k.Put(segment.Row{Tag: tag, MaxID: maxID, Step: step}); err != nil {
+	if err := k.Put(Row{Tag: tag, MaxID: maxID, Step: step}); err != nil {
 		k.Fatal(err)
 	}
 }

@@ -2,11 +2,13 @@ package check
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/survey"
+	"github.com/leafsql/leafsql/idgen/segment"
 	"github.com/leafsql/leafsql/internal/servererr"
 )
 
@@ -41,7 +43,8 @@ func (c *checker) checkDescriptions(store *databases.Store) {
 	here := func(severity Severity, code, tag, message, fix string) {
 		c.add(Finding{Code: code, Severity: severity, Server: store.Label, Tag: tag, Message: message, Fix: fix})
 	}
-	for _, e := range c.Marks.Broken {
+	for _, err := range c.Marks.Broken {
+		e, _ := errors.AsType[*segment.RowError](err)
 		severity := Warning
 		if slices.ContainsFunc(c.Tags, func(t *survey.Tag) bool { return t.Broken == e }) {
 			severity = Error

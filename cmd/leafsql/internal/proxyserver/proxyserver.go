@@ -28,6 +28,7 @@ import (
 	"github.com/leafsql/leafsql/driver"
 	"github.com/leafsql/leafsql/idgen/segment"
 	"github.com/leafsql/leafsql/internal/errprefix"
+	"github.com/leafsql/leafsql/internal/inspect"
 	"github.com/leafsql/leafsql/internal/servererr"
 	"github.com/leafsql/leafsql/internal/version"
 	"github.com/leafsql/leafsql/proxy"
@@ -238,7 +239,7 @@ func (s *Server) checkAccount(ctx context.Context) error {
 	if !s.readsAlloc() {
 		return nil
 	}
-	_, err := s.connector.Tag(ctx, "")
+	_, err := inspect.Tag(ctx, s.connector, "")
 	if s.driver.Create && servererr.Is(err, servererr.NoSuchTable) { // the first filled statement creates it
 		return nil
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/leafsql/leafsql/idgen/segment"
 	"github.com/leafsql/leafsql/idgen/snowflake"
+	"github.com/leafsql/leafsql/internal/inspect"
 )
 
 // serveHealth answers that the process runs, even if its database is unreachable.
@@ -81,7 +82,7 @@ var canceledContext = func() context.Context {
 
 // pingStore returns nil if leaf_alloc can be read.
 func (s *Server) pingStore(ctx context.Context) error {
-	_, err := s.connector.Tag(ctx, "")
+	_, err := inspect.Tag(ctx, s.connector, "")
 	if _, missing := errors.AsType[*segment.UnknownTagError](err); missing { // the table can be read
 		return nil
 	}

@@ -12,7 +12,8 @@ import (
 	"time"
 
 	"github.com/leafsql/leafsql/driver"
-	"github.com/leafsql/leafsql/idgen/segment"
+	"github.com/leafsql/leafsql/internal/control"
+	"github.com/leafsql/leafsql/internal/inspect"
 )
 
 // serveDecode answers with the parts of a snowflake in Java Leaf's JSON: every value is a string, and the time
@@ -75,7 +76,7 @@ func (s *Server) serveCache(w http.ResponseWriter, r *http.Request) error {
 func (s *Server) serveRows(w http.ResponseWriter, r *http.Request) error {
 	ctx, cancel := context.WithTimeout(r.Context(), s.cfg.Timeout)
 	defer cancel()
-	list, err := s.rows.read(ctx, s.connector.Tags)
+	list, err := s.rows.read(ctx, s.connector)
 	if err != nil {
 		return err
 	}
@@ -97,16 +98,16 @@ func writeList(w http.ResponseWriter, name string, list any) error {
 type rowCache struct {
 	mu   sync.Mutex
 	at   time.Time
-	list []segment.Row
+	list []control.Row
 }
 
-func (c *rowCache) read(ctx context.Context, from func(context.Context) ([]segment.Row, error)) ([]segment.Row, error) {
+func (c *rowCache) read(ctx context.Context, from *driver.Connector) ([]control.Row, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if time.Since(c.at) < time.Second {
 		return c.list, nil
 	}
-	list, err := from(ctx)
+	list, err := inspect.Tags(ctx, from)
 	if err == nil {
 		c.list, c.at = list, time.Now()
 	}

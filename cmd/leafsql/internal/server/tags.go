@@ -8,8 +8,10 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/leafsql/leafsql/driver"
 	"github.com/leafsql/leafsql/idgen"
 	"github.com/leafsql/leafsql/idgen/segment"
+	"github.com/leafsql/leafsql/internal/inspect"
 )
 
 // Look-ups of tags that were not requested before: a scan of unknown names must not keep the database busy, but
@@ -21,22 +23,16 @@ const (
 	maxTagLength = 128                  // longest tag in leaf_alloc's column, in characters
 )
 
-// source is the part of a Connector that tags uses.
-type source interface {
-	Tag(ctx context.Context, tag string) (segment.Row, error)
-	Segment(tag string) idgen.Generator
-}
-
 // tagCache are the tags with a row. Tags without a row are not cached: a new tag is found by the first request
 // after it was added, and memory contains no more tags than leaf_alloc.
 type tagCache struct {
-	from    source
+	from    *driver.Connector
 	byName  sync.Map // string -> idgen.Generator
 	lookups chan struct{}
 	queue   chan struct{}
 }
 
-func newTagCache(from source) *tagCache {
+func newTagCache(from *driver.Connector) *tagCache {
 	return &tagCache{from: from, lookups: make(chan struct{}, maxLookups), queue: make(chan struct{}, maxQueued)}
 }
 
@@ -70,7 +66,7 @@ func (t *tagCache) find(ctx context.Context, tag string) (idgen.Generator, error
 		done()
 		return gen, nil
 	}
-	row, err := t.from.Tag(ctx, tag)
+	row, err := inspect.Tag(ctx, t.from, tag)
 	_, missing := errors.AsType[*segment.UnknownTagError](err)
 	if missing || err == nil && row.Tag != tag {
 		time.AfterFunc(missPause, done)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
 	"github.com/leafsql/leafsql/idgen/segment"
+	"github.com/leafsql/leafsql/internal/control"
 	"github.com/leafsql/leafsql/internal/servererr"
 )
 
@@ -133,15 +134,15 @@ func ReadRows(ctx context.Context, store *databases.Store, updated string) ([]Ro
 	return rows, nil
 }
 
-// AllocStore returns the segment store of a leaf_alloc. It shares the connections of store.
-func AllocStore(store *databases.Store) *segment.AllocStore {
-	return segment.NewAllocStore(sqlx.NewDb(store.DB, "mysql"), store.PlainName())
+// AllocRows returns the rows of a leaf_alloc. They share the connections of store.
+func AllocRows(store *databases.Store) control.AllocRows {
+	return control.AllocRowsOf(segment.NewAllocStore(sqlx.NewDb(store.DB, "mysql"), store.PlainName()))
 }
 
 // ReadMarks returns the rows of leaf_alloc that have no mark, or that give no ids because of their description.
 // A leaf_alloc without the column has no marks, which is not an error.
-func ReadMarks(ctx context.Context, store *databases.Store) (segment.Marks, error) {
-	marks, err := AllocStore(store).Marks(ctx)
+func ReadMarks(ctx context.Context, store *databases.Store) (control.Marks, error) {
+	marks, err := AllocRows(store).Marks(ctx)
 	if err != nil && !servererr.Is(err, servererr.UnknownColumn) { // a missing column is reported by check
 		return marks, readError(store, err)
 	}

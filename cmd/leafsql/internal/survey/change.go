@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
-	"github.com/leafsql/leafsql/idgen/segment"
+	"github.com/leafsql/leafsql/internal/control"
 	"github.com/leafsql/leafsql/internal/quote"
 	"github.com/leafsql/leafsql/internal/schema"
 )
@@ -39,7 +39,7 @@ func (l *Leases) Create() Change {
 // added. On a server that may lack rows, this row may be missing too, so the new row starts a margin higher.
 func (s *Survey) AddRow(tag *Tag, maxID int64) Change {
 	if s.MayLackRows {
-		maxID += segment.Margin(tag.MaxID() - maxID + 1)
+		maxID += control.Margin(tag.MaxID() - maxID + 1)
 	}
 	columns, mark := "", ""
 	if s.NewMark != "" {

@@ -3,14 +3,14 @@ package survey
 import (
 	"fmt"
 
-	"github.com/leafsql/leafsql/idgen/segment"
+	"github.com/leafsql/leafsql/internal/control"
 )
 
 // DefaultStep is the step of rows that are added: the ids of one fetch.
 const DefaultStep = 1000
 
 // StartID returns the max_id that puts the tag's row above all keys. A row that is new, or from which nothing
-// was fetched yet, starts directly above them. Another row starts higher by segment.Margin, since processes may
+// was fetched yet, starts directly above them. Another row starts higher by control.Margin, since processes may
 // hold ranges. So does the row of a table with AUTO_INCREMENT, since the server generates keys as well. It fails
 // if the key column is full, a table cannot be filled, a highest key is unknown, or the row is broken.
 func (t *Tag) StartID() (int64, error) {
@@ -39,7 +39,7 @@ func (t *Tag) StartID() (int64, error) {
 		return 0, fmt.Errorf("leafsql: tag %s: the highest key is %d, and the highest value of the column is %d; make it BIGINT first", t.Name, highest, room)
 	}
 	if t.Row != nil && t.Row.MaxID > 1 || t.HasAutoIncrement() {
-		highest += segment.Margin(room - highest)
+		highest += control.Margin(room - highest)
 	}
 	return highest + 1, nil
 }

@@ -13,6 +13,7 @@ package survey
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"sync"
 
@@ -20,6 +21,7 @@ import (
 
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
 	"github.com/leafsql/leafsql/idgen/segment"
+	"github.com/leafsql/leafsql/internal/control"
 	"github.com/leafsql/leafsql/internal/inspect"
 )
 
@@ -31,7 +33,7 @@ type Survey struct {
 	Rows   []Row   // sorted by tag
 	Tags   []*Tag  // tags from which configured tables take ids, sorted by name
 	Leases *Leases // nil: worker ids come from another source
-	Marks  segment.Marks
+	Marks  control.Marks
 
 	NewMark     string // the mark of rows that are added; "": no mark
 	MayLackRows bool   // the server may lack rows
@@ -196,8 +198,8 @@ func (s *Survey) groupTags(ctx context.Context) error {
 		if tag.Row, err = s.readRow(ctx, tag.Name); err != nil {
 			return err
 		}
-		for _, broken := range s.Marks.Broken {
-			if tag.Row != nil && tag.Row.Tag == broken.Tag {
+		for _, err := range s.Marks.Broken {
+			if broken, ok := errors.AsType[*segment.RowError](err); ok && tag.Row != nil && tag.Row.Tag == broken.Tag {
 				tag.Broken = broken
 			}
 		}
@@ -211,7 +213,7 @@ func (s *Survey) readMarks(ctx context.Context) (err error) {
 	if s.Alloc.Denied {
 		return nil
 	}
-	if s.NewMark, s.MayLackRows, err = AllocStore(store).NewMark(ctx); err != nil {
+	if s.NewMark, s.MayLackRows, err = AllocRows(store).NewMark(ctx); err != nil {
 		return readError(store, err)
 	}
 	if !s.Alloc.Exists {

@@ -1,4 +1,4 @@
-package segment
+package control
 
 import "math/rand/v2"
 
@@ -9,9 +9,10 @@ const maxMargin = 1 << 36
 // fail-over that lost the last fetches. left is the number of ids that the smallest key column has left. The
 // result is random, so that two moves from the same id, of which one was lost, do not lead to the same id. It
 // is at most a quarter of left, and 0 if left is below 8.
-func Margin(left int64) int64 { return margin(left, rand.Int64N) }
+func Margin(left int64) int64 { return MarginBy(left, rand.Int64N) }
 
-func margin(left int64, random func(int64) int64) int64 {
+// MarginBy is Margin with another source of random numbers, for simulations.
+func MarginBy(left int64, random func(int64) int64) int64 {
 	m := min(maxMargin, max(left/64, min(left/8, 4_000_000)))
 	if m < 1 {
 		return 0
