@@ -130,7 +130,7 @@ func TestStagedStatementsRefused(t *testing.T) {
 		leaf.SetMaxOpenConns(1)
 		for _, tt := range []struct{ text, want string }{
 			{"INSERT INTO t (a) SELECT a FROM src ON DUPLICATE KEY UPDATE b = src.b", "not among the selected columns"},
-			{"INSERT INTO t (a) SELECT (@r := a) FROM src ON DUPLICATE KEY UPDATE b = @r", "use @r, and"},
+			{"INSERT INTO t (a) SELECT (@r := a) FROM src ON DUPLICATE KEY UPDATE b = @r", "use @r, but"},
 			{"INSERT INTO t (a) SELECT a + ROW_COUNT() FROM src", "store it in a user variable first"},
 			{"INSERT INTO t (a) SELECT a + FOUND_ROWS() FROM src", "store it in a user variable first"},
 			{"INSERT INTO t (a) SELECT a + @@warning_count FROM src", "store it in a user variable first"},
