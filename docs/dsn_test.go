@@ -74,7 +74,7 @@ func TestSourceOptionsAreDocumented(t *testing.T) {
 		sources = append(sources, name)
 		_, err := worker.Lookup(name+"(127.0.0.1)", worker.Options{"NoSuchOption": "x"})
 		if err == nil {
-			t.Fatalf("%s takes any option", name)
+			t.Fatalf("Lookup(%s) with an unknown option: error = nil, want one", name)
 		}
 		_, list, _ := strings.Cut(err.Error(), "known are ")
 		if list == "" {
@@ -132,11 +132,11 @@ func optionsInError(t *testing.T, params string) []string {
 	t.Helper()
 	_, err := driver.ParseDSN(base + params)
 	if err == nil {
-		t.Fatalf("%s is read", params)
+		t.Fatalf("ParseDSN() with %s: error = nil, want one", params)
 	}
 	_, list, found := strings.Cut(err.Error(), "known are ")
 	if !found {
-		t.Fatalf("no list in %v", err)
+		t.Fatalf("error = %v, want a list of the known options", err)
 	}
 	list, _, _ = strings.Cut(list, ", and ")
 	return strings.Split(list, ", ")

@@ -196,16 +196,16 @@ func (o *oneToTwoRun) verify() {
 		rows, twice, on1 := figure("SELECT COUNT(*)"+where), figure("SELECT COUNT(*) - COUNT(DISTINCT id)"+where), figure("SELECT COUNT(*)"+where+" AND db = 'db1'")
 		t.Logf("%s: %d rows, %d of them on db1, %d ids twice", tab, rows, on1, twice)
 		if twice != 0 || rows != o.log.expectedRows(tab) {
-			t.Errorf("%s: %d ids are there twice; %d rows, and the program was told %d", tab, twice, rows, o.log.expectedRows(tab))
+			t.Errorf("%s: duplicate ids = %d, rows = %d, want 0 and the %d acknowledged rows", tab, twice, rows, o.log.expectedRows(tab))
 		}
 	}
 	if n := figure("SELECT COUNT(*) FROM counted.ids AS part LEFT JOIN counted.ids AS whole ON whole.tab = 'orders' AND whole.id = part.of_order AND whole.db = part.db WHERE whole.id IS NULL"); n != 0 {
-		t.Errorf("%d rows are on another database than their order", n)
+		t.Errorf("rows on another database than their order = %d, want 0", n)
 	}
 	must("CREATE TABLE counted.told (id BIGINT PRIMARY KEY)")
 	must("INSERT INTO counted.told VALUES " + o.log.orderValues())
 	if n := figure("SELECT COUNT(*) FROM counted.told WHERE id NOT IN (SELECT id FROM counted.ids WHERE tab = 'orders')"); n != 0 {
-		t.Errorf("%d orders are lost", n)
+		t.Errorf("lost orders = %d, want 0", n)
 	}
 }
 

@@ -78,7 +78,7 @@ BenchmarkX/a     1   8 ns/op
 		}
 	}
 	if len(all) != 3 {
-		t.Error(all)
+		t.Errorf("figures = %v, want 3", all)
 	}
 	for f, want := range map[float64]string{0.84: "0.8", 7: "7.0", 36.4: "36", 189: "189", 27123: "27,100", 1234567: "1,230,000"} {
 		if got := formatNumber(f); got != want {

@@ -28,7 +28,7 @@ func TestShop(t *testing.T) {
 
 		ann := shop.Customer{Email: "ann@x", Name: "Ann's ?"}
 		if err := shop.Add(ctx, db, &ann); err != nil || ann.ID != shopdb.FirstCustomer {
-			t.Fatalf("%+v, %v", ann, err)
+			t.Fatalf("Add() = %v with %+v, want nil and the id %d", err, ann, shopdb.FirstCustomer)
 		}
 		batch := []shop.Customer{{Email: "bob@x", Name: `B\'ob`}, {Email: "cy@x"}, {Email: "di@x"}}
 		if err := shop.AddAll(ctx, db, &batch); err != nil {
@@ -38,7 +38,7 @@ func TestShop(t *testing.T) {
 
 		own := []shop.Customer{{ID: 7, Email: "own7"}, {ID: 8, Email: "own8"}}
 		if err := shop.AddAll(ctx, db, &own); err != nil || own[0].ID != 7 || own[1].ID != 8 {
-			t.Error(own, err)
+			t.Errorf("AddAll() = %v with %+v, want nil and the keys 7 and 8", err, own)
 		}
 		stored(own...)
 		// Without RETURNING bun counts up from LastInsertId over all rows,
@@ -63,11 +63,11 @@ func TestShop(t *testing.T) {
 
 		taken := shop.Customer{Email: "eve@x", Name: "Other"}
 		if added, err := shop.AddNew(ctx, db, &taken); err != nil || added || taken.ID != 0 {
-			t.Error(added, err, taken)
+			t.Errorf("AddNew() of an existing email = %t, %v with %+v, want false, nil and no id", added, err, taken)
 		}
 		free := shop.Customer{Email: "free@x", Name: "Free"}
 		if added, err := shop.AddNew(ctx, db, &free); err != nil || !added {
-			t.Error(added, err)
+			t.Errorf("AddNew() of a new email = %t, %v, want true, nil", added, err)
 		}
 		stored(eve, free)
 

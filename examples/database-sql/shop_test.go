@@ -34,7 +34,7 @@ func run(t *testing.T, dsn, params string) {
 	}
 	first := ann.ID // later runs continue in the same range
 	if first < shopdb.FirstCustomer {
-		t.Fatalf("id %d, leaf_alloc starts at %d", first, shopdb.FirstCustomer)
+		t.Fatalf("id = %d, want at least %d", first, shopdb.FirstCustomer)
 	}
 	shopdb.WantRows(t, dsn, "SELECT id = "+str(first)+", email FROM customers", "1 ann@x")
 
@@ -44,7 +44,7 @@ func run(t *testing.T, dsn, params string) {
 	}
 	for i, c := range batch {
 		if c.ID != first+1+int64(i) {
-			t.Errorf("row %d of the batch: id %d after %d", i, c.ID, first)
+			t.Errorf("id of row %d of the batch = %d, want %d", i, c.ID, first+1+int64(i))
 		}
 		shopdb.WantRows(t, dsn, "SELECT email FROM customers WHERE id = "+str(c.ID), c.Email)
 	}
@@ -66,7 +66,7 @@ func run(t *testing.T, dsn, params string) {
 		t.Fatal(err)
 	}
 	if own[1].ID != 7 || own[2].ID != own[0].ID+1 {
-		t.Errorf("import: %+v", own)
+		t.Errorf("imported rows = %+v, want the key 7 kept, and consecutive ids around it", own)
 	}
 	for _, c := range own {
 		shopdb.WantRows(t, dsn, "SELECT email FROM customers WHERE id = "+str(c.ID), c.Email)
@@ -75,7 +75,7 @@ func run(t *testing.T, dsn, params string) {
 	ivy := shop.Customer{Email: "ivy@x", Name: "Ivy"}
 	orders, err := shop.AddWithOrders(ctx, db, &ivy, 10, 20, 30)
 	if err != nil || len(orders) != 3 {
-		t.Fatal(orders, err)
+		t.Fatalf("AddWithOrders() = %v, %v, want 3 orders", orders, err)
 	}
 	shopdb.WantRows(t, dsn, "SELECT id, total, customer_id = "+str(ivy.ID)+" FROM orders ORDER BY total",
 		str(orders[0].First)+" 10 1", str(orders[1].First)+" 20 1", str(orders[2].First)+" 30 1")

@@ -35,7 +35,7 @@ func TestShop(t *testing.T) {
 		ann, err := shop.Add(ctx, db, "ann@x", "Ann")
 		check(err)
 		if ann.ID != shopdb.FirstCustomer {
-			t.Errorf("id %d", ann.ID)
+			t.Errorf("id = %d, want %d", ann.ID, shopdb.FirstCustomer)
 		}
 		batch, err := shop.AddAll(ctx, db, "bob@x", "cy@x", "di@x")
 		check(err)
@@ -74,7 +74,7 @@ func TestShop(t *testing.T) {
 		last, err := shop.Add(ctx, db, "last@x", "Last")
 		check(err)
 		if last.ID <= gone.ID {
-			t.Errorf("id %d after %d", last.ID, gone.ID)
+			t.Errorf("id = %d, want one above %d", last.ID, gone.ID)
 		}
 		stored(last)
 	})

@@ -43,7 +43,7 @@ func TestWritesGoToThePrimary(t *testing.T) {
 		}
 		for _, c := range all {
 			if c.ID < shopdb.FirstCustomer {
-				t.Errorf("id %d", c.ID)
+				t.Errorf("id = %d, want at least %d", c.ID, shopdb.FirstCustomer)
 			}
 			shopdb.WantRows(t, primary, fmt.Sprintf("SELECT email FROM customers WHERE id = %d", c.ID), c.Email)
 		}
@@ -51,10 +51,10 @@ func TestWritesGoToThePrimary(t *testing.T) {
 			t.Error(err)
 		}
 		if c, err := shop.FindNow(db, "ann@x"); err != nil || c.ID != all[0].ID || c.Name != "Anna" {
-			t.Errorf("%+v, %v", c, err)
+			t.Errorf("FindNow() = %+v, %v, want Anna with the id %d", c, err, all[0].ID)
 		}
 		if c, err := shop.Find(db, "ann@x"); !errors.Is(err, gorm.ErrRecordNotFound) {
-			t.Errorf("the replica has %+v, %v", c, err)
+			t.Errorf("Find() on the replica = %+v, %v, want gorm.ErrRecordNotFound", c, err)
 		}
 		if err := db.Exec("INSERT INTO customers (email, name) SELECT 'copy', name FROM customers WHERE id = ?", all[0].ID).Error; err != nil {
 			t.Error(err)
@@ -78,7 +78,7 @@ func TestTextsThatGoToTheReplica(t *testing.T) {
 		} {
 			var n int
 			if err := db.Raw(text).Scan(&n).Error; err != nil || n != want {
-				t.Errorf("%s: %d, %v", text, n, err)
+				t.Errorf("%s = %d, %v, want %d", text, n, err, want)
 			}
 		}
 	})

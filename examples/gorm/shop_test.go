@@ -64,7 +64,7 @@ func TestCreateSetsIDs(t *testing.T) {
 		ann := shop.Customer{Email: "ann@x", Name: "Ann"}
 		check(t, shop.Add(db, &ann))
 		if ann.ID < shopdb.FirstCustomer {
-			t.Errorf("id %d, leaf_alloc starts at %d", ann.ID, shopdb.FirstCustomer)
+			t.Errorf("id = %d, want at least %d", ann.ID, shopdb.FirstCustomer)
 		}
 		own := shop.Customer{ID: 7, Email: "own@x", Name: "Own"}
 		check(t, shop.Add(db, &own))
@@ -72,7 +72,7 @@ func TestCreateSetsIDs(t *testing.T) {
 		cs := []shop.Customer{{Email: "1"}, {Email: "2"}, {Email: "3"}, {Email: "4"}, {ID: 8, Email: "5"}, {Email: "6"}, {Email: "7"}}
 		check(t, shop.AddAll(db, cs, 3))
 		if cs[4].ID != 8 || cs[5].ID != cs[3].ID+1 {
-			t.Errorf("mixed batch: %+v", cs)
+			t.Errorf("mixed batch = %+v, want the key 8 kept, and consecutive ids around it", cs)
 		}
 		checkStored(t, dsn, append(cs, ann, own)...)
 
@@ -168,7 +168,7 @@ func TestUpsertKeepsIDs(t *testing.T) {
 		taken := shop.Customer{Email: "ann@x", Name: "Other"}
 		check(t, shop.AddNew(db, &taken))
 		if taken.ID != 0 && taken.ID != ann.ID {
-			t.Errorf("DoNothing: id %d, the row's is %d", taken.ID, ann.ID)
+			t.Errorf("DoNothing: id = %d, want 0 or the row's %d", taken.ID, ann.ID)
 		}
 		free := shop.Customer{Email: "free@x", Name: "Free"}
 		check(t, shop.AddNew(db, &free))
@@ -207,7 +207,7 @@ func TestSoftDeleteKeepsRows(t *testing.T) {
 		check(t, shop.Add(db, &ann))
 		check(t, db.Delete(&ann).Error)
 		if err := db.First(&shop.Customer{}, ann.ID).Error; !errors.Is(err, gorm.ErrRecordNotFound) {
-			t.Errorf("a deleted customer is found: %v", err)
+			t.Errorf("First() of a deleted customer: error %v, want gorm.ErrRecordNotFound", err)
 		}
 		checkStored(t, dsn, ann)
 		back := shop.Customer{Email: "ann@x", Name: "Back"}
@@ -243,7 +243,7 @@ func TestTransactionsRollBackOnErrors(t *testing.T) {
 		translating := db.Session(&gorm.Session{})
 		translating.TranslateError = true
 		if err := shop.Add(translating, &shop.Customer{Email: "ann@x"}); !errors.Is(err, gorm.ErrDuplicatedKey) {
-			t.Errorf("duplicate: %v", err)
+			t.Errorf("duplicate email: error %v, want gorm.ErrDuplicatedKey", err)
 		}
 	})
 }

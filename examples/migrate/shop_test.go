@@ -30,7 +30,7 @@ func TestShop(t *testing.T) {
 		}
 		id, err := res.LastInsertId()
 		if err != nil || id <= 1003 {
-			t.Errorf("id %d, %v", id, err)
+			t.Errorf("id = %d, %v, want one above 1003", id, err)
 		}
 		shopdb.WantRows(t, dsn, "SELECT country, email FROM customers WHERE id > 1003", "fr di@x")
 		if err := shop.Down(dsn); err != nil {

@@ -57,20 +57,20 @@ func run(t *testing.T, dsn string, db *sql.DB) {
 	defer func() {
 		stats, err := leaf.StatsOf(db)
 		if err != nil || len(stats.Tags) == 0 {
-			t.Errorf("StatsOf: %+v, %v", stats, err)
+			t.Errorf("StatsOf() = %+v, %v, want at least one tag", stats, err)
 		}
 	}()
 	const one = "INSERT INTO customers (email, name) VALUES (?, ?)"
 	ann := id(db.ExecContext(ctx, one, "ann", "Ann"))
 	if ann != shopdb.FirstCustomer {
-		t.Errorf("id %d", ann)
+		t.Errorf("id = %d, want %d", ann, shopdb.FirstCustomer)
 	}
 	if batch := id(db.ExecContext(ctx, one+", (?, ?)", "bob", "Bob", "cy", "Cy")); batch != ann+1 {
-		t.Errorf("batch: id %d", batch)
+		t.Errorf("id of a batch = %d, want %d", batch, ann+1)
 	}
 	for range 2 {
 		if got := id(db.ExecContext(ctx, one+" ON DUPLICATE KEY UPDATE name = VALUES(name)", "bob", "Bobby")); got != ann+1 {
-			t.Errorf("upsert of an existing row: id %d", got)
+			t.Errorf("id of an upsert of an existing row = %d, want %d", got, ann+1)
 		}
 	}
 	next := id(db.ExecContext(ctx, "INSERT INTO customers SET email = 'di', name = 'Di'"))
@@ -80,7 +80,7 @@ func run(t *testing.T, dsn string, db *sql.DB) {
 	}
 	defer st.Close()
 	if got := id(st.ExecContext(ctx, nil, "eve", "Eve")); got != next+1 {
-		t.Errorf("prepared: id %d after %d", got, next)
+		t.Errorf("id of a prepared INSERT = %d, want %d", got, next+1)
 	}
 	id(st.ExecContext(ctx, 7, "own", "Own"))
 	tx, err := db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
@@ -108,7 +108,7 @@ func run(t *testing.T, dsn string, db *sql.DB) {
 			return err
 		}
 		if ids := res.(mysql.Result).AllLastInsertIds(); !slices.Equal(ids, []int64{last + 1}) {
-			t.Errorf("AllLastInsertIds: %v after %d", ids, last)
+			t.Errorf("AllLastInsertIds() = %v, want [%d]", ids, last+1)
 		}
 		return nil
 	})

@@ -52,7 +52,7 @@ func run(t *testing.T, q *shopsql.Queries, round int) {
 	}
 	ann := must(q.AddCustomer(ctx, shopsql.AddCustomerParams{Email: at("ann"), Name: "Ann"}))
 	if ann < shopdb.FirstCustomer {
-		t.Errorf("id %d", ann)
+		t.Errorf("id = %d, want at least %d", ann, shopdb.FirstCustomer)
 	}
 	want(ann, at("ann"), "Ann")
 	first := must(q.AddTwoCustomers(ctx, shopsql.AddTwoCustomersParams{Email1: at("bob"), Name1: "Bob", Email2: at("cy"), Name2: "Cy"}))

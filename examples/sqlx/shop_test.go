@@ -19,7 +19,7 @@ func TestShop(t *testing.T) {
 
 		ann := shop.Customer{Email: "ann@x", Name: "Ann"}
 		if err := shop.Add(ctx, db, &ann); err != nil || ann.ID != shopdb.FirstCustomer {
-			t.Fatalf("%+v, %v", ann, err)
+			t.Fatalf("Add() = %v with %+v, want nil and the id %d", err, ann, shopdb.FirstCustomer)
 		}
 		batch := []shop.Customer{{Email: "bob@x", Name: "Bob"}, {Email: "cy@x", Name: "Cy"}, {Email: "di@x", Name: "Di"}}
 		if err := shop.AddAll(ctx, db, batch); err != nil {
@@ -55,7 +55,7 @@ func TestShop(t *testing.T) {
 		defer tx.Rollback()
 		next, err := tx.MustExecContext(ctx, tx.Rebind("INSERT INTO customers (email, name) VALUES (?, ?)"), "h@x", "H").LastInsertId()
 		if err != nil || next != id+1 {
-			t.Errorf("id %d after %d, %v", next, id, err)
+			t.Errorf("id = %d, %v, want %d", next, err, id+1)
 		}
 		var sqlID int64
 		if err := tx.GetContext(ctx, &sqlID, "SELECT LAST_INSERT_ID()"); err != nil || sqlID != next {

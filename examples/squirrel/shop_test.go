@@ -35,7 +35,7 @@ func TestShop(t *testing.T) {
 			}
 			ann := must(shop.Add(ctx, db, at("ann"), "Ann"))
 			if ann < shopdb.FirstCustomer {
-				t.Errorf("id %d", ann)
+				t.Errorf("id = %d, want at least %d", ann, shopdb.FirstCustomer)
 			}
 			want(ann, at("ann"), "Ann")
 			want(must(shop.AddMap(ctx, db, map[string]any{"email": at("map"), "name": "Map"})), at("map"), "Map")

@@ -33,7 +33,7 @@ func TestShop(t *testing.T) {
 
 		ann := shop.Customer{Email: "ann@x", Name: "Ann"}
 		if check(shop.Add(db, &ann)); ann.ID != shopdb.FirstCustomer {
-			t.Errorf("id %d", ann.ID)
+			t.Errorf("id = %d, want %d", ann.ID, shopdb.FirstCustomer)
 		}
 		own := shop.Customer{ID: 7, Email: "own@x", Name: "Own"}
 		check(shop.Add(db, &own))
@@ -47,7 +47,7 @@ func TestShop(t *testing.T) {
 		ctx := driver.WithGeneratedIDs(t.Context(), &ids)
 		check(shop.AddAll(db.Context(ctx), []shop.Customer{{Email: "f"}, {Email: "g"}}))
 		if len(ids) != 1 || ids[0].N != 2 {
-			t.Fatal(ids)
+			t.Fatalf("ids = %v, want one event with 2 rows", ids)
 		}
 		stored(shop.Customer{ID: ids[0].First, Email: "f"}, shop.Customer{ID: ids[0].First + 1, Email: "g"})
 

@@ -83,7 +83,7 @@ func TestReplicaHasTheRow(t *testing.T) {
 					}
 					p.AwaitReplica(t)
 					if here, there := p.Query(t, p.Primary, text), p.Query(t, p.Replica, text); here != there {
-						t.Errorf("the row is %q, and %q on the replica", here, there)
+						t.Errorf("row on the replica = %q, want %q as on the primary", there, here)
 					}
 				}
 			})
@@ -106,7 +106,7 @@ func (h *history) fetch(store *segment.AllocStore, seen int64) segment.Range {
 	}
 	for _, o := range h.ranges {
 		if r.Start < o.End && o.Start < r.End {
-			h.Errorf("Fetch() = %+v after %+v", r, o)
+			h.Errorf("Fetch() = %+v, want no overlap with the earlier range %+v", r, o)
 		}
 	}
 	h.ranges = append(h.ranges, r)
@@ -118,7 +118,7 @@ func (h *history) fetchJump(store *segment.AllocStore, seen int64) segment.Range
 	h.Helper()
 	r := h.fetch(store, seen)
 	if r.Jumped == 0 {
-		h.Errorf("Fetch() = %+v, which does not jump", r)
+		h.Errorf("Fetch() = %+v, want a range above a margin", r)
 	}
 	return r
 }
@@ -156,7 +156,7 @@ func TestFailBackIssuesNoIDTwice(t *testing.T) {
 			lost := h.fetch(two, 0)
 			p.FailOver(t)
 			if back := h.fetchJump(one, r.End); back.Start < lost.End {
-				t.Errorf("Fetch() = %+v after %+v", back, lost)
+				t.Errorf("Fetch() = %+v, want a range above the lost one %+v", back, lost)
 			}
 			h.fetch(openStore(t, p.Primary.Addr()), 0)
 		})

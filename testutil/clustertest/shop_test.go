@@ -76,7 +76,7 @@ func (s *shop) insert(t testing.TB, db *sql.DB, node int, patience time.Duration
 	began := s.clock()
 	_, err := db.ExecContext(ctx, fmt.Sprintf("INSERT INTO t%d (app) VALUES (?)", node), s.apps.Load())
 	if took := s.clock() - began; took > patience+insertTolerance {
-		t.Errorf("an INSERT on node %d took %v, with a context of %v: %v", node, took, patience, err)
+		t.Errorf("INSERT on node %d took %v (error %v), want at most %v", node, took, err, patience+insertTolerance)
 	}
 	if err == nil {
 		s.acknowledged.Add(1)
@@ -99,7 +99,7 @@ func (s *shop) closeApp(t testing.TB, db *sql.DB) {
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
-	t.Error("Close has not returned after 5 s")
+	t.Error("Close() has not returned after 5s, want it earlier")
 }
 
 // insertSome runs one application, which inserts up to 50 rows until end, at least one.
@@ -137,7 +137,7 @@ func (s *shop) verify(t testing.TB) {
 	defer cancel()
 	var top int64
 	if err := db.QueryRowContext(ctx, "SELECT MAX(max_id) FROM leaf_alloc").Scan(&top); err != nil || top > 1<<36 { // all nodes are one server
-		t.Errorf("a row of leaf_alloc is at %d, %v", top, err)
+		t.Errorf("highest max_id = %d, %v, want at most %d", top, err, int64(1)<<36)
 	}
 	const count = "SELECT COUNT(*), COUNT(DISTINCT id) FROM (SELECT id FROM t0 UNION ALL SELECT id FROM t1 UNION ALL SELECT id FROM t2) t"
 	var rows, ids int64
@@ -151,12 +151,12 @@ func (s *shop) verify(t testing.TB) {
 		select {
 		case <-time.After(20 * time.Millisecond):
 		case <-ctx.Done():
-			t.Fatalf("%d rows, but %d were acknowledged", rows, s.acknowledged.Load())
+			t.Fatalf("rows = %d, want the %d acknowledged ones", rows, s.acknowledged.Load())
 		}
 	}
 	t.Logf("%d rows, %d acknowledged, %d duplicates, %d errors", rows, s.acknowledged.Load(), rows-ids, s.failures.count())
 	if rows != ids {
-		t.Errorf("%d rows have %d ids", rows, ids)
+		t.Errorf("distinct ids = %d, want %d, one for each row", ids, rows)
 	}
 	s.failures.report(t)
 }

@@ -47,6 +47,6 @@ func TestFreezeStopsAProcess(t *testing.T) {
 	}
 	cmd.Wait()
 	if Freeze(cmd.Process.Pid) == nil {
-		t.Error("a process that has ended is frozen")
+		t.Error("Freeze() of a process that has ended = nil, want an error")
 	}
 }

@@ -68,11 +68,11 @@ func TestReportMatchesPlainCounting(t *testing.T) {
 			t.Fatalf("issued %d, duplicates %d, want %d and %d", rep.Issued, rep.Duplicates, issued, issued-int64(len(times)))
 		}
 		if issued > 0 && rep.Missing != rep.Max-rep.Min+1-int64(len(times)) {
-			t.Fatalf("missing %d with %d different ids in %d … %d", rep.Missing, len(times), rep.Min, rep.Max)
+			t.Fatalf("Missing = %d, want %d for %d different ids in %d … %d", rep.Missing, rep.Max-rep.Min+1-int64(len(times)), len(times), rep.Min, rep.Max)
 		}
 		for _, id := range rep.Examples {
 			if times[id] < 2 {
-				t.Fatalf("example %d was issued %d times", id, times[id])
+				t.Fatalf("example %d was issued %d times, want at least 2", id, times[id])
 			}
 		}
 	}
@@ -88,7 +88,7 @@ func TestAddLinesLeavesOutTheUnfinishedOne(t *testing.T) {
 	}
 	for _, bad := range []string{"x\n", "\n", "1 2 3\n", "1 0\n", "9223372036854775807 2\n"} {
 		if err := c.Recorder().AddLines(strings.NewReader(bad)); err == nil {
-			t.Errorf("line %q is accepted", bad)
+			t.Errorf("AddLines(%q) = nil, want an error", bad)
 		}
 	}
 }
@@ -106,7 +106,7 @@ func TestConcurrentRecordersLoseNothing(t *testing.T) {
 	}
 	wg.Wait()
 	if rep := c.Verify(t); rep.Issued != 160_000 || rep.Missing != 0 {
-		t.Errorf("%+v", rep)
+		t.Errorf("Verify() = %+v, want 160,000 ids and none missing", rep)
 	}
 }
 

@@ -64,6 +64,6 @@ func TestSegmentsMoveTheRow(t *testing.T) {
 	}
 	row(60) // the other process has moved it to 50; the next range is half as long as the one of 20
 	if _, err := s.Next(t.Context(), "unknown"); err == nil {
-		t.Error("a tag without a row has ids")
+		t.Error("Next() of a tag without a row: error = nil, want one")
 	}
 }

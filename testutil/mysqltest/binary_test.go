@@ -37,13 +37,13 @@ func TestServerIsFoundByName(t *testing.T) {
 	}
 	for _, kind := range []Kind{"", MariaDB} {
 		if b, err := findBinary(kind, nil); err != nil || b.path != program || b.kind != MariaDB {
-			t.Errorf("kind %q: %+v, %v", kind, b, err)
+			t.Errorf("findBinary(%q) = %+v, %v, want %s of MariaDB", kind, b, err, program)
 		}
 	}
 	if b, err := findBinary(MySQL, nil); err == nil {
-		t.Errorf("%s stands in for a MySQL", b.path)
+		t.Errorf("findBinary(MySQL) = %s, want an error", b.path)
 	}
 	if kinds := Kinds(); len(kinds) != 1 || kinds[0] != MariaDB {
-		t.Errorf("kinds %q", kinds)
+		t.Errorf("Kinds() = %q, want MariaDB alone", kinds)
 	}
 }

@@ -61,7 +61,7 @@ func TestDatabaseIsFreshAndDropped(t *testing.T) {
 			for _, name := range names {
 				var found int
 				if err := db.QueryRow("SELECT COUNT(*) FROM information_schema.schemata WHERE schema_name = ?", name).Scan(&found); err != nil || found != 0 {
-					t.Errorf("database %s: found %d after the test that made it, %v", name, found, err)
+					t.Errorf("databases %s after the test that created it = %d, %v, want 0", name, found, err)
 				}
 			}
 		})
@@ -75,7 +75,7 @@ func TestTargetsAreWhatTheirNamesSay(t *testing.T) {
 			t.Fatal(err)
 		}
 		if isMaria := strings.Contains(version, "MariaDB"); isMaria != (target.Name == "mariadb") {
-			t.Errorf("target %s runs %s", target.Name, version)
+			t.Errorf("version of target %s = %s, want one of that server", target.Name, version)
 		}
 	}
 }
@@ -93,7 +93,7 @@ func TestServerRestartsAfterAKill(t *testing.T) {
 				t.Fatal(err)
 			}
 			if err := db.Ping(); err == nil {
-				t.Fatal("the server answers after Kill9")
+				t.Fatal("Ping() after Kill9 = nil, want an error")
 			}
 			for range 2 { // once when stopped, once when running
 				if err := server.Restart(); err != nil {
@@ -118,10 +118,10 @@ func TestPreparedServerStartsAtLaunch(t *testing.T) {
 	}
 	defer server.Stop()
 	if help, err := server.RunToEnd("--verbose", "--help"); err != nil || !strings.Contains(help, "max-connections") {
-		t.Errorf("the server's help: %v, %.100s", err, help)
+		t.Errorf("help of the server = %.100s, %v, want max-connections in it", help, err)
 	}
 	if server.Running() || server.Freeze() == nil {
-		t.Error("the server runs, or is frozen, before Launch")
+		t.Errorf("Running() before Launch = %t, want false and no success of Freeze()", server.Running())
 	}
 	db := open(t, server.DSN(""))
 	for _, c := range []struct {

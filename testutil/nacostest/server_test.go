@@ -24,10 +24,10 @@ func TestStopLeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(s.home); !os.IsNotExist(err) {
-		t.Errorf("the home is still there: %v", err)
+		t.Errorf("Stat() of the home after Stop: error %v, want os.ErrNotExist", err)
 	}
 	if _, err := os.Stat(fmt.Sprintf("/proc/%d", pid)); !os.IsNotExist(err) {
-		t.Errorf("the process is still there: %v", err)
+		t.Errorf("Stat() of the process after Stop: error %v, want os.ErrNotExist", err)
 	}
 }
 
@@ -66,10 +66,10 @@ func TestStartEndsWithItsContext(t *testing.T) {
 		}()
 		_, err := Launch(ctx, V1, Options{})
 		if took := clock() - ended; !errors.Is(err, enough) || took > 2*time.Second {
-			t.Errorf("%v after the end of the context: %v", took, err)
+			t.Errorf("Launch() = %v, %v after the end of the context, want %v within 2s", err, took, enough)
 		}
 		if left, err := os.ReadDir(os.TempDir()); err != nil || len(left) > 0 {
-			t.Errorf("left behind: %v, %v", left, err)
+			t.Errorf("files after the test = %v, %v, want none", left, err)
 		}
 	}
 	unlock, err := lockFile(t.Context(), "boot.lock")

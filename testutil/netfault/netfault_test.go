@@ -87,7 +87,7 @@ func TestForwardsLargeDataAndHalfClose(t *testing.T) {
 	}()
 	got, err := io.ReadAll(conn)
 	if err != nil || !bytes.Equal(got, sent) {
-		t.Fatalf("%d bytes came back of %d, %v", len(got), len(sent), err)
+		t.Fatalf("echoed %d bytes, %v, want the %d bytes sent", len(got), err, len(sent))
 	}
 }
 
@@ -119,7 +119,7 @@ func TestDownRefusesUntilUpOnTheSamePort(t *testing.T) {
 		t.Fatal(err)
 	}
 	if p.Addr() != before {
-		t.Fatalf("address %s became %s", before, p.Addr())
+		t.Fatalf("Addr() = %s, want %s", p.Addr(), before)
 	}
 	if err := ask(dial(t, before), "again", long); err != nil {
 		t.Fatal(err)
@@ -219,10 +219,10 @@ func TestDropIsSilentPerDirectionAndHealCuts(t *testing.T) {
 		}
 		p.Heal()
 		if err := ask(lossy, "dead", long); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Errorf("direction %d: a connection with a hole lives after Heal: %v", dir, err)
+			t.Errorf("direction %d: connection that lost bytes: error %v after Heal, want its end", dir, err)
 		}
 		if err := ask(whole, "fine", long); err != nil {
-			t.Errorf("direction %d: a connection that lost nothing died: %v", dir, err)
+			t.Errorf("direction %d: connection that lost nothing: error %v after Heal, want nil", dir, err)
 		}
 	}
 }
@@ -284,7 +284,7 @@ func TestDropSwallowsTheGoodbye(t *testing.T) {
 	p.Heal()
 	for deadline := time.Now().Add(long); p.Conns() != 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("the connection outlives Heal")
+			t.Fatalf("connections %v after Heal = %d, want 0", long, p.Conns())
 		}
 	}
 }
@@ -301,21 +301,21 @@ func TestCutAfterDeliversWhatComesBefore(t *testing.T) {
 		p.CutAfter(netfault.ToServer, n)
 		conn.Write([]byte("123456"))
 		if _, err := io.Copy(io.Discard, conn); err == nil {
-			t.Fatal("the connection was not reset")
+			t.Fatal("Copy() error = nil, want a reset of the connection")
 		}
 		for begin := time.Now(); got.Load()-before < int64(n); time.Sleep(time.Millisecond) {
 			if time.Since(begin) > long {
-				t.Fatalf("%d bytes arrived, not %d", got.Load()-before, n)
+				t.Fatalf("received bytes = %d, want %d", got.Load()-before, n)
 			}
 		}
 		if more := got.Load() - before; more != int64(n) {
-			t.Fatalf("%d bytes arrived, not %d", more, n)
+			t.Fatalf("received bytes = %d, want %d", more, n)
 		}
 		p.CutAfter(netfault.ToClient, n)
 		conn = dial(t, p.Addr())
 		conn.Write([]byte("123456"))
 		if echoed, err := io.ReadAll(conn); err == nil || string(echoed) != "123456"[:n] {
-			t.Fatalf("%q, %v, not %d bytes and a reset", echoed, err, n)
+			t.Fatalf("echoed %q, %v, want %d bytes and a reset", echoed, err, n)
 		}
 		if err := ask(dial(t, p.Addr()), "once", long); err != nil {
 			t.Fatal(err)
@@ -336,7 +336,7 @@ func TestSwitchKeepsOpenConnections(t *testing.T) {
 		t.Fatal(err)
 	}
 	if gotFirst.Load() != 2 || gotSecond.Load() != 1 {
-		t.Fatal(gotFirst.Load(), gotSecond.Load())
+		t.Fatalf("requests = %d at the first server, %d at the second, want 2 and 1", gotFirst.Load(), gotSecond.Load())
 	}
 }
 
@@ -351,13 +351,13 @@ func TestSilenceIsOfTheNextConnections(t *testing.T) {
 	silent := []net.Conn{dial(t, p.Addr()), dial(t, p.Addr())}
 	for _, conn := range silent {
 		if err := ask(conn, "silent", 100*time.Millisecond); !errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Errorf("on a silent connection: %v", err)
+			t.Errorf("request on a silent connection: error %v, want os.ErrDeadlineExceeded", err)
 		}
 	}
 	if err := errors.Join(ask(before, "before", long), ask(dial(t, p.Addr()), "after", long)); err != nil {
 		t.Error(err)
 	}
 	if n := got.Load(); n != 17 {
-		t.Errorf("the server has %d bytes", n)
+		t.Errorf("received bytes = %d, want 17", n)
 	}
 }

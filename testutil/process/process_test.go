@@ -60,16 +60,16 @@ func TestProcessStartsFreezesAndEnds(t *testing.T) {
 	}
 	do(t, p.Start, p.Freeze, p.Thaw)
 	if p.Start() == nil {
-		t.Error("what runs is started")
+		t.Error("Start() of a running process = nil, want an error")
 	}
 	if p.Wipe() == nil {
-		t.Error("what runs is wiped")
+		t.Error("Wipe() of a running process = nil, want an error")
 	}
 	pid := p.cmd.Process.Pid
 	copied := filepath.Join(t.TempDir(), "copy")
 	do(t, func() error { return p.Snapshot(copied) }, p.Kill9, p.Kill9)
 	if _, err := os.Stat(fmt.Sprintf("/proc/%d", pid)); err == nil || p.Running() {
-		t.Error("what was killed runs")
+		t.Errorf("process %d runs after Kill9(), Running() = %t, want an end", pid, p.Running())
 	}
 	do(t, p.Start)
 	if got := strings.Count(p.Tail(), "started"); got != 2 {
@@ -77,15 +77,15 @@ func TestProcessStartsFreezesAndEnds(t *testing.T) {
 	}
 	do(t, p.Restart, p.Kill9, func() error { return p.Restore(copied) })
 	if got := content(); got != "x\n" {
-		t.Errorf("after Restore it has stored %q", got)
+		t.Errorf("content after Restore = %q, want one line", got)
 	}
 	do(t, p.Wipe, p.Start)
 	if got := content(); got != "x\n" {
-		t.Errorf("after Wipe and a start it has stored %q", got)
+		t.Errorf("content after Wipe and a start = %q, want one line", got)
 	}
 	do(t, p.Stop)
 	if _, err := os.Stat(p.Dir()); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the folder is still there: %v", err)
+		t.Errorf("Stat() of the folder after Stop: error %v, want os.ErrNotExist", err)
 	}
 }
 

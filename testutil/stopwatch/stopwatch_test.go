@@ -54,7 +54,7 @@ func TestStopwatchOmitsFrozenTime(t *testing.T) {
 	text, ok := strings.CutPrefix(lines.Text(), "took ")
 	theirs, err := time.ParseDuration(text)
 	if !ok || err != nil || theirs >= took() || theirs > pause/2 {
-		t.Errorf("it says %q after a pause of %v, %v", lines.Text(), pause, err)
+		t.Errorf("stopwatch = %q, %v, want at most half of the pause of %v", lines.Text(), err, pause)
 	}
 }
 
@@ -69,6 +69,6 @@ func TestStopwatchCountsWaits(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	if passed := time.Since(began); passed < time.Second-50*time.Millisecond {
-		t.Errorf("a second after %v", passed)
+		t.Errorf("stopwatch counted a second after %v, want 950ms or more", passed)
 	}
 }
