@@ -18,7 +18,7 @@ func TestCompletionWorksInEveryShell(t *testing.T) {
 		got = append(got, word)
 	}
 	if got := strings.Join(got, " "); !strings.HasPrefix(got, "check -shard -since bash fish zsh /etc/host") {
-		t.Errorf("fish: %s", out)
+		t.Errorf("completions of fish = %s, want check, -shard, -since, the shells and a file", out)
 	}
 	// An interactive zsh, to which somebody types.
 	out = run(t, `zmodload zsh/zpty
@@ -31,6 +31,6 @@ print -r -- $out
 zpty -d z
 `, "timeout", "120", "zsh", "-f", "-s", filepath.Join(scripts, "_leafsql"))
 	if !strings.Contains(out, "ran migrate -keep-type -do drop") {
-		t.Errorf("zsh: %q", out)
+		t.Errorf("output of zsh = %q, want \"ran migrate -keep-type -do drop\"", out)
 	}
 }

@@ -92,10 +92,10 @@ func TestImage(t *testing.T) {
 		return err
 	})
 	if !slices.Equal(files, []string{"/etc/ssl/certs/ca-certificates.crt", "/leafsql"}) {
-		t.Errorf("it holds %v", files)
+		t.Errorf("files in the image = %v, want the certificates and /leafsql", files)
 	}
 	if string(read(t, filepath.Join(root, "leafsql"))) != string(read(t, filepath.Join(archive, "leafsql"))) {
-		t.Error("its program is not that of the release")
+		t.Error("program in the image differs from that of the release, want the same bytes")
 	}
 	var image struct {
 		OCIv1 struct {
@@ -110,7 +110,7 @@ func TestImage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if c := image.OCIv1.Config; c.User != "65532:65532" || fmt.Sprint(c.Entrypoint, c.Cmd) != "[/leafsql] [help]" || c.ExposedPorts["8080/tcp"] == nil {
-		t.Errorf("%+v", c)
+		t.Errorf("config = %+v, want user 65532, the entrypoint /leafsql and port 8080", c)
 	}
 	if out, err := commandInImage(t, root, "/leafsql", "version").CombinedOutput(); err != nil || !strings.HasPrefix(string(out), "leafsql "+version) {
 		t.Errorf("%v %s", err, out)

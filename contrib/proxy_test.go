@@ -47,7 +47,7 @@ func checkProxy(t *testing.T, cmd *exec.Cmd, parameters string) {
 		t.Fatalf("%v\n%s", err, d.output.String())
 	}
 	if id, err := res.LastInsertId(); id != 1 || err != nil {
-		t.Errorf("the row got %d %v", id, err)
+		t.Errorf("LastInsertId() = %d, %v, want 1", id, err)
 	}
 	db.Close()
 	client := http.Client{Timeout: time.Minute}
@@ -123,7 +123,7 @@ func TestProxyManifestsMatchTheChart(t *testing.T) {
 	checkRestricted(t, pod)
 	side := pod.Spec.InitContainers[0]
 	if *side.RestartPolicy != core.ContainerRestartPolicyAlways {
-		t.Error("it is no sidecar")
+		t.Errorf("restart policy = %s, want %s", *side.RestartPolicy, core.ContainerRestartPolicyAlways)
 	}
 	port := side.Args[slices.Index(side.Args, "-listen")+1]
 	if env := pod.Spec.Containers[0].Env; env[0].Value+":"+env[1].Value != port {

@@ -27,13 +27,13 @@ func TestReleaseIsStaticAndComplete(t *testing.T) {
 		want = append(want, name+"/"+file)
 	}
 	if !slices.Equal(inside, want) {
-		t.Errorf("it holds %v", inside)
+		t.Errorf("files in the archive = %v, want %v", inside, want)
 	}
 	if out := run(t, "", filepath.Join(dir, "leafsql"), "version"); !strings.HasPrefix(out, "leafsql "+version+", go") {
 		t.Error(out)
 	}
 	if program, err := elf.Open(filepath.Join(dir, "leafsql")); err != nil || program.Section(".interp") != nil {
-		t.Error("it is not static", err)
+		t.Errorf("program is not static (error %v), want no section .interp", err)
 	}
 	for _, file := range []string{archive, name + ".cdx.json"} {
 		if line := fmt.Sprintf("%x  %s\n", sha256.Sum256(read(t, filepath.Join(dir, file))), file); !strings.Contains(string(read(t, filepath.Join(dir, "SHA256SUMS"))), line) {
@@ -83,7 +83,7 @@ func TestReleaseIsReproducible(t *testing.T) {
 	}
 	for _, e := range entries {
 		if string(read(t, filepath.Join(again, e.Name()))) != string(read(t, filepath.Join(first, e.Name()))) {
-			t.Errorf("%s is another one", e.Name())
+			t.Errorf("%s differs between two builds, want the same bytes", e.Name())
 		}
 	}
 }

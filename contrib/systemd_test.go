@@ -23,7 +23,7 @@ func verifyUnit(t *testing.T, name string) {
 	text := string(read(t, "systemd/"+name))
 	const program = "/usr/local/bin/leafsql"
 	if strings.Count(text, "="+program+" ") != 1 {
-		t.Fatal("it starts no " + program)
+		t.Fatalf("unit = %s\nwant one start of %s", text, program)
 	}
 	// systemd requires the program.
 	unit := writeTemp(t, name, strings.Replace(text, "="+program+" ", "="+filepath.Join(release(t), "leafsql")+" ", 1))

@@ -178,19 +178,19 @@ func TestMigrateKnowsTheStore(t *testing.T) {
 		"INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 1, 0)")
 	args := []string{"migrate", "-dsn", dsn, "-ignore-programs", "-do", "switch"}
 	if out := mustRun(t, exitProblems, append(args, "orders", "users")...); !strings.Contains(out, "error: row-broken: ") {
-		t.Error(out)
+		t.Errorf("output = %s\nwant %q", out, "error: row-broken: ")
 	}
 	mustRun(t, exitOK, append(args, "users")...)
 	exec(t, db, "UPDATE leaf_alloc SET step = 10", "ALTER TABLE leaf_alloc ENGINE = MyISAM")
 	if out := mustRun(t, exitProblems, append(args, "orders")...); !strings.Contains(out, "error: alloc-engine: ") {
-		t.Error(out)
+		t.Errorf("output = %s\nwant %q", out, "error: alloc-engine: ")
 	}
 	exec(t, db, "ALTER TABLE leaf_alloc ENGINE = InnoDB")
 	mustRun(t, exitOK, append(args, "orders")...)
 	exec(t, db, "CREATE TABLE 订单 (id BIGINT AUTO_INCREMENT PRIMARY KEY)", "CREATE TABLE items (id BIGINT AUTO_INCREMENT PRIMARY KEY)", "ALTER TABLE leaf_alloc CONVERT TO CHARACTER SET latin1")
 	out := mustRun(t, exitProblems, append(args, "订单", "items")...)
 	if !strings.Contains(out, "error: alloc-column: ") || !strings.Contains(out, "cannot hold the tag 订单") || !strings.Contains(out, "switch is refused for 订单, and") {
-		t.Error(out)
+		t.Errorf("output = %s\nwant %q", out, "error: alloc-column: ")
 	}
 	mustRun(t, exitOK, append(args, "items")...)
 }
@@ -202,7 +202,7 @@ func TestMigrateSuspectsHiddenPrograms(t *testing.T) {
 		db := open(t, dsn, "CREATE TABLE orders (id BIGINT AUTO_INCREMENT PRIMARY KEY)", "CREATE USER "+name+"@'%' IDENTIFIED BY 'Secret-9.word'", "GRANT SELECT, INSERT, UPDATE, CREATE, ALTER ON "+name+".* TO "+name+"@'%'")
 		t.Cleanup(func() { db.Exec("DROP USER " + name + "@'%'") })
 		if out := mustRun(t, exitProblems, "migrate", "-dsn", withUser(dsn, name, "Secret-9.word"), "-do", "switch", "orders"); !strings.Contains(out, "unknown: hidden: ") {
-			t.Error(out)
+			t.Errorf("output = %s\nwant %q", out, "unknown: hidden: ")
 		}
 	})
 }

@@ -250,7 +250,7 @@ func TestMigrateKeepsJavaLeafsRow(t *testing.T) {
 		}
 		rule := "orders::segment(shop-order)"
 		if out := mustRun(t, exitOK, "migrate", "-dsn", dsn, rule); !strings.Contains(out, "Java Leaf") {
-			t.Error(out)
+			t.Errorf("output = %s\nwant %q", out, "Java Leaf")
 		}
 		leaf := openLeaf(t, dsn+"?leafTables="+rule)
 		for range 20 {
@@ -317,7 +317,7 @@ func TestMigrateRefuses(t *testing.T) {
 		t.Errorf("-back of a migration that has not begun: output = %s\nwant no DROP TRIGGER, and switch as the next step", out)
 	}
 	if out := mustRun(t, exitProblems, "migrate", "-keep-type", "-dsn", dsn, "narrow"); !strings.Contains(out, "next is -do switch") {
-		t.Error(out)
+		t.Errorf("output = %s\nwant %q", out, "next is -do switch")
 	}
 }
 
@@ -383,6 +383,6 @@ func TestMigrateBackShowsFinishedTables(t *testing.T) {
 		t.Errorf("-back: status %d, error %q, want %d, two errors and the statements of the way back", status, errs, exitFailure)
 	}
 	if strings.Count(out, "DROP TRIGGER") != 2 || !strings.Contains(out, "b: next is -do switch") {
-		t.Error(out)
+		t.Errorf("output = %s\nwant %q", out, "b: next is -do switch")
 	}
 }

@@ -50,7 +50,7 @@ func TestInitStartsTheWaitOfARegistry(t *testing.T) {
 		}
 		out := mustRun(t, exitOK, "init", "-dsn", leaf)
 		if !strings.Contains(out, documents+"\n-- ids are safe from ") || strings.Contains(out, "nothing to do") {
-			t.Error(out)
+			t.Errorf("output = %s\nwant %q", out, documents+"\n-- ids are safe from ")
 		}
 		if n := queryNumber(t, db, "SELECT COUNT(*) FROM leaf_worker"); n != 1025 {
 			t.Errorf("rows = %d, want 1025", n)
@@ -63,7 +63,7 @@ func TestInitStartsTheWaitOfARegistry(t *testing.T) {
 		}
 		for _, dry := range []string{"-dry-run=false", "-dry-run"} {
 			if out := mustRun(t, exitOK, "init", "-dsn", leaf, dry); !strings.Contains(out, "nothing to do") || strings.Contains(out, "worker ids") {
-				t.Error(out)
+				t.Errorf("output = %s\nwant %q", out, "nothing to do")
 			}
 			status, out, errs := runLeafsql(t.Context(), "init", "-dsn", leaf, "-new-registry", dry)
 			if status != exitProblems || !strings.Contains(errs, "leave out -new-registry") || out != "" {
@@ -78,10 +78,10 @@ func TestInitStartsTheWaitOfARegistry(t *testing.T) {
 		exec(t, db, "DELETE FROM leaf_worker WHERE worker_id = -1", "UPDATE leaf_worker SET hw = 1, nonce = CONCAT(REPEAT('a', 28), 1000 + worker_id)")
 		changed := leaf + "&leafLease=30s"
 		if out := mustRun(t, exitProblems, "init", "-dsn", changed, "-dry-run"); !strings.HasSuffix(out, ": write the registry's own document\n") {
-			t.Error(out)
+			t.Errorf("output = %s\nwant %q", out, ": write the registry's own document\n")
 		}
 		if out := mustRun(t, exitOK, "init", "-dsn", changed); !strings.Contains(out, ": write the registry's own document\n-- ids are safe from ") {
-			t.Error(out)
+			t.Errorf("output = %s\nwant %q", out, ": write the registry's own document\n-- ids are safe from ")
 		}
 		if n := queryNumber(t, db, "SELECT MIN(hw) DIV 1000 - UNIX_TIMESTAMP() FROM leaf_worker WHERE worker_id >= 0"); n < 60 || n > 90 {
 			t.Errorf("the wait is %d s", n)
@@ -91,21 +91,21 @@ func TestInitStartsTheWaitOfARegistry(t *testing.T) {
 		exec(t, db, "UPDATE leaf_worker SET registry = 'another'", "UPDATE leaf_worker SET free = 0 WHERE worker_id IN (3, 4)")
 		const renewed = ": renew what is known of 1022 worker ids\n"
 		if out := mustRun(t, exitProblems, "init", "-dsn", changed, "-dry-run"); !strings.HasSuffix(out, renewed) {
-			t.Error(out)
+			t.Errorf("output = %s\nwant %q", out, renewed)
 		}
 		if n := queryNumber(t, db, "SELECT COUNT(*) FROM leaf_worker WHERE registry = 'another'"); n != 1025 {
 			t.Errorf("rows that a dry run left unchanged = %d, want 1025", n)
 		}
 		if out := mustRun(t, exitOK, "init", "-dsn", changed); !strings.Contains(out, renewed+"-- ids are safe from ") {
-			t.Error(out)
+			t.Errorf("output = %s\nwant %q", out, renewed+"-- ids are safe from ")
 		}
 		if out := mustRun(t, exitOK, "init", "-dsn", changed, "-dry-run"); !strings.Contains(out, "nothing to do") {
-			t.Error(out)
+			t.Errorf("output = %s\nwant %q", out, "nothing to do")
 		}
 		exec(t, db, "DROP TABLE leaf_worker")
 		out = mustRun(t, exitOK, "init", "-dsn", leaf, "-new-registry")
 		if !strings.Contains(out, documents+"\n") {
-			t.Error(out)
+			t.Errorf("output = %s\nwant %q", out, documents+"\n")
 		}
 		if err := insert(); err != nil {
 			t.Errorf("INSERT after -new-registry: error %v, want nil", err)

@@ -44,7 +44,7 @@ func TestWorkersShowsHolder(t *testing.T) {
 		t.Errorf("holders = %+v, want shop-3:4711 with the worker id %d", got, status.Worker)
 	}
 	if out := mustRun(t, exitOK, args...); !strings.Contains(out, "shop-3:4711") || !strings.Contains(out, "31 of 32 worker ids are free") {
-		t.Error(out)
+		t.Errorf("output = %s\nwant %q", out, "shop-3:4711")
 	}
 	if err := keeper.Close(); err != nil {
 		t.Fatal(err)
@@ -84,7 +84,7 @@ func TestLeafWorkerIsHandledLikeLeafAlloc(t *testing.T) {
 			t.Errorf("output = %s\nwant it to begin with the plan:\n%s", done, planned)
 		}
 		if out := mustRun(t, exitOK, "init", "-dsn", leaf); !strings.Contains(out, "nothing to do") {
-			t.Error(out)
+			t.Errorf("output = %s\nwant %q", out, "nothing to do")
 		}
 		if got := listFindings(runJSON[check.Report](t, exitOK, "check", "-dsn", leaf)); len(got) > 0 {
 			t.Errorf("findings after init = %v, want none", got)
@@ -108,7 +108,7 @@ func TestLeafWorkerIsHandledLikeLeafAlloc(t *testing.T) {
 			}
 		}
 		if out := mustRun(t, exitOK, "workers", "-dsn", leaf); !strings.Contains(out, "1023 of 1024 worker ids are free") || !strings.Contains(out, "leaf_worker") {
-			t.Error(out)
+			t.Errorf("output = %s\nwant %q", out, "1023 of 1024 worker ids are free")
 		}
 		filled.Close()
 		if got := runJSON[[]holder](t, exitOK, "workers", "-dsn", leaf); len(got) != 0 {

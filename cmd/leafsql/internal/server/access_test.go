@@ -25,7 +25,7 @@ func TestPathsRequireTheToken(t *testing.T) {
 			a := get(t, server+path, "Authorization", header)
 			a.wantProblem(t, 401, "unauthorized")
 			if a.header.Get("WWW-Authenticate") == "" {
-				t.Error(a.header)
+				t.Errorf("header = %v, want WWW-Authenticate", a.header)
 			}
 		}
 		for _, header := range []string{"Bearer t0ken", "bearer t0ken", "BEARER t0ken", "Basic eDp0MGtlbg==", "basic eDp0MGtlbg=="} { // x:t0ken
@@ -114,12 +114,12 @@ func TestRequestsAboveLimitsAreRefusedOrWait(t *testing.T) {
 	first, second := dial(t, server), dial(t, server)
 	second.SetReadDeadline(time.Now().Add(200 * time.Millisecond))
 	if got := healthz(second); got != "" {
-		t.Error(got)
+		t.Errorf("answer on the second connection = %q, want none yet", got)
 	}
 	first.Close()
 	second.SetReadDeadline(time.Now().Add(30 * time.Second))
 	if got := healthz(second); !strings.HasPrefix(got, "HTTP/1.1 200") {
-		t.Error(got)
+		t.Errorf("answer on the second connection = %q, want 200", got)
 	}
 }
 
@@ -161,7 +161,7 @@ func TestIdleConnectionsLockOutNobody(t *testing.T) {
 		idle = append(idle, c)
 	}
 	if a := get(t, server+"/healthz"); a.code != 200 {
-		t.Error(a)
+		t.Errorf("answer = %+v, want 200", a)
 	}
 	waitFor(t, "the gauges", func() bool { // the connections that were closed last may still be counted
 		a := get(t, server+"/metrics")

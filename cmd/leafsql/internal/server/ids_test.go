@@ -22,7 +22,7 @@ func TestServerAnswersSegmentRequests(t *testing.T) {
 	a := get(t, server+"/api/segment/get/orders")
 	a.wantBody(t, "1000")
 	if ct := a.header.Get("Content-Type"); ct != "text/plain; charset=utf-8" || a.header.Get("Cache-Control") != "no-store" {
-		t.Error(a.header)
+		t.Errorf("header = %v, want text/plain and no-store", a.header)
 	}
 	get(t, server+"/api/segment/get/orders?n=5").wantBody(t, "1001,5")
 	get(t, server+"/api/segment/get/orders?n=1").wantBody(t, "1006,1")
@@ -45,11 +45,11 @@ func TestServerAnswersSnowflakeRequests(t *testing.T) {
 		last = id
 	}
 	if a := get(t, server+"/api/snowflake/get/any?n=4096"); a.code != 200 || !strings.HasSuffix(a.body, ",4096") {
-		t.Error(a)
+		t.Errorf("answer = %+v, want 200 and a block of 4096", a)
 	}
 	get(t, server+"/api/snowflake/get/any?n=4097").wantProblem(t, 400, "count")
 	if a := get(t, server+"/decodeSnowflakeId?snowflakeId="+strconv.FormatInt(last, 10)); !strings.Contains(a.body, `"workerId":"7"`) {
-		t.Error(a.body)
+		t.Errorf("answer = %s, want the worker id 7", a.body)
 	}
 }
 
@@ -96,7 +96,7 @@ func TestBadRequestsGetProblems(t *testing.T) {
 			a := do(t, tt.method, server+tt.path)
 			if tt.kind == "" {
 				if a.code != tt.code {
-					t.Error(a.code)
+					t.Errorf("status = %d, want %d", a.code, tt.code)
 				}
 				return
 			}
@@ -110,7 +110,7 @@ func TestBadRequestsGetProblems(t *testing.T) {
 	}
 	res.Body.Close()
 	if a := get(t, server+"/api/segment/get/orders", "Sec-Fetch-Site", "cross-site"); a.code != 403 {
-		t.Error(a)
+		t.Errorf("answer to a cross-site request = %+v, want 403", a)
 	}
 	get(t, server+"/api/segment/get/orders", "Sec-Fetch-Site", "none").wantBody(t, "1000") // no other request used up an id
 
@@ -187,7 +187,7 @@ func TestLoweredRowIssuesNoIDTwice(t *testing.T) {
 		if a.code != 200 {
 			a.wantProblem(t, 500, "row")
 			if i < 500 || !strings.Contains(a.body, "went back") {
-				t.Error(a.body)
+				t.Errorf("error of request %d = %s, want \"went back\" and none of the first 500", i, a.body)
 			}
 			return
 		}

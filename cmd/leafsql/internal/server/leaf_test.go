@@ -23,7 +23,7 @@ func TestDecodeAnswersLikeJavaLeaf(t *testing.T) {
 		t.Errorf("answer = %s, %v, want %v", a.body, err, want)
 	}
 	if a := get(t, server+"/decodeSnowflakeId?snowflakeId=x"); !strings.Contains(a.body, `"errorMsg":"snowflake Id反解析发生异常!"`) {
-		t.Error(a.body)
+		t.Errorf("answer = %s, want the errorMsg of Java Leaf", a.body)
 	}
 }
 
@@ -42,7 +42,7 @@ func TestListsShowJavaLeafsTables(t *testing.T) {
 	}
 	a := get(t, server+"/db")
 	if a.code != 200 || !strings.Contains(a.body, "<td>&lt;b&gt;&amp;<td>1,000<td>2,000</tr>") || !strings.Contains(a.header.Get("Content-Security-Policy"), "default-src 'none'") {
-		t.Error(a.body)
+		t.Errorf("page /db = %s\nwant the escaped tag with its numbers", a.body)
 	}
 	exec(t, db, "DROP TABLE leaf_alloc")
 	waitFor(t, "read again", func() bool { return get(t, server+"/db").code == 503 })

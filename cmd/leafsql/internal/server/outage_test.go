@@ -96,7 +96,7 @@ func TestServerListensBeforeItsDatabase(t *testing.T) {
 	get(t, server+"/api/segment/get/orders").wantProblem(t, 503, "unavailable")
 	get(t, server+"/db").wantProblem(t, 503, "unavailable")
 	if a := get(t, server+"/"); a.code != 200 || !strings.Contains(a.body, "No id has been asked for yet") {
-		t.Error(a)
+		t.Errorf("page = %+v, want 200 and that no id was requested yet", a)
 	}
 	if err := db.Launch(); err != nil {
 		t.Fatal(err)
@@ -228,7 +228,7 @@ func TestServerIsReadyWithAWorkerID(t *testing.T) {
 		waitFor(t, "a worker id", func() bool { return get(t, url+"/readyz/snowflake").code == 200 })
 		get(t, url+"/readyz").wantBody(t, "ready\n")
 		if a := get(t, url+"/api/snowflake/get/x"); a.code != 200 {
-			t.Error(a)
+			t.Errorf("answer = %+v, want 200", a)
 		}
 	}
 }

@@ -49,11 +49,11 @@ func TestPageShowsDatabaseWithTokenOnly(t *testing.T) {
 			_, server := startServer(t, Config{DSN: c.dsn, Token: token})
 			a := get(t, server+"/", "Authorization", "Bearer "+token, "Accept-Encoding", "gzip")
 			if a.header.Get("Content-Encoding") != "gzip" {
-				t.Error(a.header)
+				t.Errorf("header = %v, want gzip", a.header)
 			}
 			a = get(t, server+"/", "Authorization", "Bearer "+token, "Accept-Encoding", "identity")
 			if strings.Contains(a.body, c.place) != (token != "") || strings.Contains(a.body, "s3cret") || !strings.Contains(a.body, "leafsql "+version.Current()+", up for 0 s") {
-				t.Error(a.body)
+				t.Errorf("page = %s\nwant the version, the database only with a token, and no secret", a.body)
 			}
 			for _, link := range []string{"cache", "db", "metrics"} {
 				if !strings.Contains(a.body, `<a href="`+link+`">`) {

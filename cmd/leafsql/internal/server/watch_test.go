@@ -178,7 +178,7 @@ func TestLeafCreateMakesTables(t *testing.T) {
 	addTag(t, created, "orders", 1000, 10)
 	get(t, server+"/api/segment/get/orders").wantBody(t, "1000")
 	if a := get(t, server+"/api/snowflake/get/x"); a.code != 200 {
-		t.Error(a)
+		t.Errorf("answer = %+v, want 200", a)
 	}
 	db, cfg := createUser(t, "SELECT, UPDATE")
 	exec(t, db, "DROP TABLE leaf_alloc")
