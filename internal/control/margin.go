@@ -11,7 +11,7 @@ const maxMargin = 1 << 36
 // is at most a quarter of left, and 0 if left is below 8.
 func Margin(left int64) int64 { return MarginBy(left, rand.Int64N) }
 
-// MarginBy is Margin with another source of random numbers, for simulations.
+// MarginBy returns a margin from another source of random numbers than Margin, for simulations.
 func MarginBy(left int64, random func(int64) int64) int64 {
 	m := min(maxMargin, max(left/64, min(left/8, 4_000_000)))
 	if m < 1 {
