@@ -2,8 +2,8 @@ package lex
 
 import "strings"
 
-// atDashComment reports whether two dashes are at the position and begin a comment:
-// 29--1 is 30.
+// atDashComment reports whether two dashes are at the position and begin a comment.
+// Only a blank, a control character or the end of the text may follow: 29--1 is 30.
 func (s *Scanner) atDashComment() bool {
 	rest := s.Text[s.pos:]
 	if len(rest) < 2 || rest[1] != '-' {
@@ -28,8 +28,8 @@ func (s *Scanner) skipLine() {
 }
 
 // comment skips the comment at the position, or only the beginning of a
-// version comment that is code. It reports whether the comment is complete;
-// a version comment that is code is checked by Next.
+// version comment that is code. It reports whether the comment ends; for a
+// version comment that is code it returns true, and Next checks the end.
 func (s *Scanner) comment() bool {
 	s.Seen |= SeenComment
 	rest := s.Text[s.pos+2:]
@@ -80,7 +80,7 @@ func (s *Scanner) isCode(mariaOnly bool, version, digits int) bool {
 	return version <= s.Version && !mariaOnly
 }
 
-// skipComment skips a comment without nested comments. It reports whether the comment ends.
+// skipComment skips a comment that cannot contain other comments. It reports whether the comment ends.
 func (s *Scanner) skipComment(begin int) bool {
 	end := strings.Index(s.Text[s.pos+begin:], "*/")
 	if end < 0 {
@@ -91,7 +91,7 @@ func (s *Scanner) skipComment(begin int) bool {
 }
 
 // skipVersionComment skips a version comment that is not code. It may contain comments, which do
-// not nest further. discard reports whether the comment ends.
+// not nest further. skipVersionComment reports whether the comment ends.
 func (s *Scanner) skipVersionComment(begin int) bool {
 	text := s.Text
 	for i := s.pos + begin; i+1 < len(text); i++ {

@@ -25,7 +25,7 @@ const (
 	BitString      // b'01'
 	Number         // 1, 1.5e3, 0x4F, 0b01
 	Param          // ?
-	Var            // @x, @@x; of @'x' and @`x` only the @
+	Var            // @x, @@x; only the @ in @'x' and @`x`
 	Assign         // :=
 	NullN          // \N, MariaDB's NULL
 	Bad            // the rest of the text: a quote or a comment that does not end
@@ -37,8 +37,8 @@ type Token struct {
 	Pos, End int // the bytes Text[Pos:End]
 }
 
-// A Seen is the set of constructs found in a text that depend on the session's or the
-// server's settings, or that are comments.
+// A Seen is a set of constructs found in a text: comments, and constructs whose meaning
+// depends on the settings of the session or the server.
 type Seen uint8
 
 const (
@@ -53,13 +53,13 @@ const (
 // under the default sql_mode of MySQL. It is not safe for concurrent use.
 type Scanner struct {
 	Text string
-	Seen Seen // grows as the text is read
+	Seen Seen // constructs found so far
 
 	NoBackslashEscapes bool // \ is an ordinary character in strings
 	ANSIQuotes         bool // "x" is a name
 
-	// The server decides which version comments are code. Version comments with six digits, which
-	// MySQL servers read in two ways, are read as code.
+	// The server decides which version comments are code. For MySQL, a version comment with six
+	// digits is always read as code, although MySQL servers read it in two ways.
 	MariaDB bool
 	TiDB    bool // runs version comments of any version, and /*T! … */
 	Version int  // as version comments write it: 101119, 90704
@@ -206,10 +206,10 @@ func (s *Scanner) token(kind Kind, start, end int) Token {
 // bad returns the rest of the text as a Bad token.
 func (s *Scanner) bad(start int) Token { return s.token(Bad, start, len(s.Text)) }
 
-// introducers maps the letters that a string may begin with to the kind of the string.
+// introducers maps a letter in front of a quote to the kind of the string.
 var introducers = map[byte]Kind{'n': String, 'x': HexString, 'b': BitString}
 
-// word reads an unquoted name, or a string with an introducer.
+// word reads an unquoted name, or a string that begins with a letter of introducers.
 func (s *Scanner) word(start int) Token {
 	text := s.Text
 	i := s.nameEnd(start + 1)
@@ -229,7 +229,7 @@ func (s *Scanner) word(start int) Token {
 // quoted reads a string or a quoted name. The opening quote q is at open.
 func (s *Scanner) quoted(kind Kind, start, open int, q byte) Token {
 	text := s.Text
-	end := open // the first quote from i on
+	end := open // offset of the first q at or after i
 	for i := open + 1; ; {
 		if end < i {
 			n := strings.IndexByte(text[min(i, len(text)):], q)

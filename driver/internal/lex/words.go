@@ -2,10 +2,10 @@ package lex
 
 import "strings"
 
-// This file has the words, functions and variables of the servers.
+// The keywords, built-in functions and system variables of the servers.
 
 // SystemVariable returns the name, in lower case, of the system variable that begins with the token t,
-// as in @@session.identity. It returns "" for a user variable. The position of s is after t.
+// as in @@session.identity. It returns "" for a user variable. t must be the token that s read last.
 func (s Scanner) SystemVariable(t Token) string {
 	name, ok := strings.CutPrefix(s.Text[t.Pos:t.End], "@@")
 	switch name = strings.ToLower(name); {
@@ -18,12 +18,12 @@ func (s Scanner) SystemVariable(t Token) string {
 	return name
 }
 
-// Is reports whether a token is the given unquoted word, which is in lower case.
+// Is reports whether a token is the given unquoted word, ignoring case. word must be in lower case.
 func (s *Scanner) Is(t Token, word string) bool {
 	return t.Kind == Word && Is(s.Text[t.Pos:t.End], word)
 }
 
-// IsIDVariable reports whether a system variable, in lower case, is another name for LAST_INSERT_ID().
+// IsIDVariable reports whether a system variable, in lower case, holds the value of LAST_INSERT_ID().
 func IsIDVariable(name string) bool { return name == "identity" || name == IDFunction }
 
 // IDFunction is the name of the function that reads the session's last insert id or, with an argument, sets it.
@@ -57,7 +57,7 @@ func IsKeyword(word string) bool { return keywords[word] }
 
 // builtIn holds the built-in functions of MySQL and MariaDB that may be used for
 // a key, and the other words that may be in front of a parenthesis. A call of any
-// other name runs a stored or a loadable function, which is not in the text.
+// other name runs a stored or a loadable function, whose body is not in the text.
 var builtIn = WordSet(keywordList + `
 	bit check declare do enum returns row signed text until
 	abs acos adddate addtime aes_decrypt aes_encrypt any_value ascii asin atan atan2 avg bin bin_to_uuid bit_and bit_count bit_length
@@ -79,21 +79,21 @@ var builtIn = WordSet(keywordList + `
 	user utc_date utc_time utc_timestamp uuid uuid_short uuid_to_bin value var_pop var_samp variance version week weekday weekofyear
 	weight_string year yearweek`)
 
-// onlyMariaDB and onlyMySQL hold the built-in functions that only one of the servers has: on the other
-// one a call of such a name runs a stored function.
+// onlyMariaDB and onlyMySQL hold the built-in functions that only one of the servers has. On the other
+// server, a call with the same name runs a stored function.
 var (
 	onlyMariaDB = WordSet("chr crc32c json_exists json_query lastval lengthb nextval nvl nvl2 setval to_char value")
 	onlyMySQL   = WordSet("any_value bin_to_uuid grouping is_uuid regexp_like uuid_to_bin")
 )
 
-// noSpaceAllowed holds the functions that are built-in only if the parenthesis follows at once:
+// noSpaceAllowed holds the functions that are built-in only if the parenthesis follows without a space.
 // COUNT (1) runs a stored function, unless sql_mode has IGNORE_SPACE.
 var noSpaceAllowed = WordSet(`
 	adddate bit_and bit_or bit_xor cast count curdate curtime date_add date_sub extract group_concat json_arrayagg json_objectagg max mid min
 	now position session_user std stddev stddev_pop stddev_samp subdate substr substring sum sysdate system_user trim var_pop var_samp variance`)
 
-// IsBuiltIn reports whether the token name and the parenthesis open after it call a built-in function, if
-// no dot is in front of name. A quoted name never does.
+// IsBuiltIn reports whether the token name and the parenthesis open after it call a built-in function. A
+// quoted name never does. The caller must check that no dot is in front of name.
 func (s *Scanner) IsBuiltIn(name, open Token) bool {
 	if name.Kind != Word {
 		return false
