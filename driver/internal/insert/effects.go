@@ -11,8 +11,8 @@ import (
 type Effects struct {
 	Kinds        Effect
 	PreviousCall string      // a call that reports on the previous statement or on the transaction, such as ROW_COUNT() or @@autocommit; "" if there is none
-	Calls        []TableName // routines that are not the server's own functions
-	Tables       []TableName // names of tables, and perhaps of columns written in the same places
+	Calls        []TableName // routines that are not built-in functions
+	Tables       []TableName // names of tables, and perhaps of columns
 	Vars         []string    // user variables, with their @, in lower case
 	SetColumns   []string    // columns of NEW that a trigger may set, in lower case
 }
@@ -23,26 +23,27 @@ type Effect uint8
 const (
 	ReadsID        Effect = 1 << iota // it reads the session's id
 	SetsID                            // it sets the session's id, by a call with an argument
-	ReadsClock                        // it returns the statement's time
+	ReadsClock                        // it reads the statement's time
 	Assigns                           // it may set a user variable
 	Writes                            // it may write a table
 	MakesTemporary                    // it may create or drop a temporary table
 	Hidden                            // this user may not see all of it
 )
 
-// HasAny reports whether e has at least one effect of a set.
+// HasAny reports whether e has at least one of the effects in of.
 func (e Effect) HasAny(of Effect) bool { return e&of != 0 }
 
-// Add adds the effects of another piece that runs as well.
+// Add adds the effects of another piece of SQL.
 func (e *Effects) Add(o Effects) {
 	e.Kinds, e.PreviousCall = e.Kinds|o.Kinds, cmp.Or(e.PreviousCall, o.PreviousCall)
 	e.Calls, e.Tables = append(e.Calls, o.Calls...), append(e.Tables, o.Tables...)
 	e.Vars, e.SetColumns = append(e.Vars, o.Vars...), append(e.SetColumns, o.SetColumns...)
 }
 
-// FindConflict returns a table that both name and one writes, or a variable that both name and one sets; ""
-// if there is none. If they share such a name, their order changes their effects. Tables
-// compare without their databases, since the database of an unqualified name is not known here.
+// FindConflict returns a table that e and o both name, if either of them may write a table, or a variable
+// that both name, if either may set one. It returns "" if there is none. The result of two pieces in
+// conflict depends on their order. Tables are compared without their databases, since the database of an
+// unqualified name is not known here.
 func (e *Effects) FindConflict(o *Effects) string {
 	does := e.Kinds | o.Kinds
 	for _, t := range e.Tables {

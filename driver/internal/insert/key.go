@@ -14,14 +14,14 @@ const (
 	KeyBySession KeyMeaning = iota // a 0: a key under NO_AUTO_VALUE_ON_ZERO, otherwise a key must be generated
 	KeyGiven                       // a key
 	KeyWanted                      // a key must be generated
-	KeyUnclear                     // depends on the server's settings and the column: refused
+	KeyUnclear                     // depends on the server's settings and the column; the statement is refused
 )
 
-// KeyMeaning returns the meaning that a value would have in an AUTO_INCREMENT column: for NULL a key
-// must be generated, and a value that is stored as 0 has the meaning t.ZeroKey. All literals and
-// arguments are judged here; an uncertain value is KeyUnclear. floor is a given key above 0, rounded up
-// and at most math.MaxInt64, or 0 if the counter does not follow the key. exact reports whether floor
-// is the key of an integer column.
+// KeyMeaning returns the meaning that a value would have in an AUTO_INCREMENT column. For NULL a key
+// must be generated, and a value that is stored as 0 has the meaning t.ZeroKey. The meaning is
+// KeyUnclear if it is uncertain. If the value is a key above 0, floor is that key, rounded up and at
+// most math.MaxInt64; floor is 0 if the counter need not pass the key. exact reports whether floor is
+// exactly the key of an integer column.
 func (t *Table) KeyMeaning(v any) (m KeyMeaning, floor int64, exact bool) {
 	switch v := v.(type) {
 	case nil:
@@ -71,8 +71,8 @@ func (t *Table) zeroMeaning() (KeyMeaning, int64, bool) {
 	return t.ZeroKey, 0, false
 }
 
-// ZeroMeaningIn returns the meaning of a 0 in a session. kept reports whether the session's sql_mode has
-// NO_AUTO_VALUE_ON_ZERO.
+// ZeroMeaningIn returns the meaning of a 0 in a session, and calls OnReplacedZero if a key must be
+// generated. kept reports whether the session's sql_mode has NO_AUTO_VALUE_ON_ZERO.
 func (t *Table) ZeroMeaningIn(kept bool) KeyMeaning {
 	if kept {
 		return KeyGiven
@@ -83,7 +83,7 @@ func (t *Table) ZeroMeaningIn(kept bool) KeyMeaning {
 	return KeyWanted
 }
 
-// stringMeaning returns the meaning of a string. In a key that is not an integer, "00" is a key.
+// stringMeaning returns the meaning of a string. In a column that is not an integer, "00" is a key.
 func (t *Table) stringMeaning(s string) (KeyMeaning, int64, bool) {
 	switch {
 	case t.IntegerKey:
@@ -96,7 +96,7 @@ func (t *Table) stringMeaning(s string) (KeyMeaning, int64, bool) {
 	s = strings.Trim(s, " ")
 	_, floor, _ := t.numberMeaning(s)
 	if floor == 0 {
-		if f, err := strconv.ParseFloat(s, 64); err == nil { // a DECIMAL stores it as a number
+		if f, err := strconv.ParseFloat(s, 64); err == nil { // a DECIMAL column stores the string as a number
 			floor = ceilToKey(f)
 		}
 	}
@@ -114,8 +114,8 @@ func ceilToKey(f float64) int64 {
 	return int64(math.Ceil(f))
 }
 
-// numberMeaning returns the meaning of digits with an optional sign. A fraction is KeyUnclear, since the
-// rounding depends on the server.
+// numberMeaning returns the meaning of digits with an optional sign. For a fraction it returns
+// KeyUnclear, since the rounding depends on the server.
 func (t *Table) numberMeaning(s string) (m KeyMeaning, floor int64, exact bool) {
 	n, err := strconv.ParseInt(s, 10, 64)
 	switch {
@@ -127,8 +127,8 @@ func (t *Table) numberMeaning(s string) (m KeyMeaning, floor int64, exact bool) 
 	return KeyUnclear, 0, false
 }
 
-// LiteralMeaning returns the meaning of a number that is written in the query. The results are those of
-// KeyMeaning.
+// LiteralMeaning returns the meaning of a number that is written in the query. See KeyMeaning for the
+// results.
 func (t *Table) LiteralMeaning(s string) (m KeyMeaning, floor int64, exact bool) {
 	m, floor, exact = t.numberMeaning(s)
 	if m == KeyUnclear && !t.IntegerKey {

@@ -5,21 +5,21 @@ import (
 	"strconv"
 )
 
-// The id that a statement returns to the application: LastInsertId, and SQL's LAST_INSERT_ID().
+// The id that a statement returns to the application, as LastInsertId and by SQL's LAST_INSERT_ID().
 
 // An IDPlan states how a statement's id reaches the session and the result. The reader makes the plan,
 // and the executor carries it out.
 type IDPlan struct {
-	Way    IDWay    // if the statement is executed once
-	InBulk IDWay    // if one execution stores many rows
-	Update IDUpdate // for an upsert
+	Way    IDWay    // way of a statement that is executed once
+	InBulk IDWay    // way of a statement whose execution stores many rows
+	Update IDUpdate // effect of the update list of an upsert
 
 	// KeepsKey reports whether a row with an explicit key still has that key afterwards, even if it was
 	// a duplicate and the upsert updated it.
 	KeepsKey bool
 
 	// KeyArg, unless 0, is the number of the placeholder, counted from 1, that the update list assigns
-	// to the key: KeepsKey holds if the row's key is the same argument.
+	// to the key. KeepsKey then holds only if its argument equals the row's key.
 	KeyArg int
 }
 
@@ -30,17 +30,17 @@ const (
 	NoID IDWay = iota // the server sets the session's id
 
 	// IDInText: if the statement is filled, it carries the marker LAST_INSERT_ID(first). The marker is
-	// in the last filled row, with the distance from the first id added. In an upsert it is in the
-	// first filled row, so that a result other than first shows that a later row was a duplicate.
+	// in the last filled row, plus the distance of that row's id from the first id. In an upsert the
+	// marker is in the first filled row: if the server returns another id, a row was a duplicate.
 	IDInText
 
 	// IDSetBefore: the session's id is set before the statement runs, since no single row can carry the
-	// marker for all.
+	// marker for all rows.
 	IDSetBefore
 
 	// IDSetAfter: the session's id is set after the statement has run, because a call of LAST_INSERT_ID()
-	// in the statement or in a trigger would read the marker too early, or because a row sets the id
-	// that it returns. The query is this one statement.
+	// in the statement or in a trigger would read the marker, or because the statement itself sets the
+	// session's id. The query consists of this one statement.
 	IDSetAfter
 )
 
@@ -55,7 +55,7 @@ const (
 	RowUpdate
 
 	// AlwaysUpdate: to the key of the row that was updated, even if the only row has an explicit key.
-	// The previous value is restored after the statement. The query is this one statement.
+	// The previous value is restored after the statement. The query consists of this one statement.
 	AlwaysUpdate
 )
 
@@ -70,7 +70,7 @@ func UpsertMarker(column string) string {
 	return "IF(" + markerOpen + column + "), " + column + ", " + column + ")"
 }
 
-// The session's id as SQL reads and sets it. SaveID and RestoreID keep the id in a user variable.
+// SQL expressions for the session's id. SaveID and RestoreID keep the id in a user variable.
 const (
 	SessionID = markerOpen + ")"
 	SaveID    = "@leafsql_l = " + SessionID
@@ -107,18 +107,18 @@ func (in *Insert) CheckReturning() error {
 }
 
 // explicitKeyID returns the LastInsertId of an INSERT if all rows have explicit keys. For one row it
-// is that key if the key is certain, as for AUTO_INCREMENT:
+// is the row's key if that is certain, as with AUTO_INCREMENT:
 //
 //	INSERT, REPLACE                              the row's key, if it was stored
 //	upsert that inserted the row                 the row's key
 //	upsert that does not change the key          the row's key, also if the row was updated and
 //	                                             no other column is unique
-//	the same, and other columns are unique       the key of the row that was updated, by
+//	the same, but another column is unique       the key of the row that was updated, by
 //	                                             a marker
 //	upsert with a marker in the user's query     the server's id, if it is not 0
 //
-// For several rows it is the server's id, because libraries count on from that id. It is also the
-// server's id if a trigger may set the key, or if an upsert left the row unchanged.
+// For several rows it is the server's id, because libraries count up from the LastInsertId. It is also
+// the server's id if a trigger may set the key, or if an upsert left the row unchanged.
 func (in *Insert) explicitKeyID(b *Block, affected, server int64, foundRows bool) int64 {
 	switch {
 	case in.Update == AlwaysUpdate && server != 0 && affected < 2: // an update counts 2, or 3 in a system-versioned table
@@ -138,8 +138,9 @@ func (in *Insert) explicitKeyID(b *Block, affected, server int64, foundRows bool
 //	INSERT IGNORE                                   the first id if every row was stored, else 0
 //	upsert of one row, with the markers             the server's id: the row's key, updated or not
 //	upsert of several rows, with the markers        the first id if the server returns it, else 0
-//	upsert of one row without our marker            the first id if one row was certainly inserted, else 0
-//	upsert of several rows without our marker       0
+//	other upsert of one row                         the id that its update list set, else the first id if
+//	                                                the row was certainly inserted, else 0
+//	other upsert of several rows                    0
 //	keys that are UUIDs                             the server's id
 //	keys that a trigger may set                     the server's id for one row, else 0
 //	select without a table that gave no row         the server's id; 0 under IGNORE
@@ -157,9 +158,9 @@ func (in *Insert) ResultID(b *Block, affected, server int64, foundRows bool) (id
 	case in.Duplicates < Update:
 		return 0, false
 	case in.Update >= RowUpdate && in.Way == IDInText:
-		// Each row that was updated or left unchanged put its key into LAST_INSERT_ID() after the first
-		// filled row had put the first id there. The first id is still there only if neither that row
-		// nor a later one was a duplicate.
+		// The first filled row sets LAST_INSERT_ID() to the first id. Each duplicate, whether it is
+		// updated or left unchanged, sets it to its key. So LAST_INSERT_ID() is the first id only if
+		// neither the first filled row nor a later one was a duplicate.
 		switch {
 		case server == 0 && affected > 0:
 			return 0, true
@@ -169,9 +170,9 @@ func (in *Insert) ResultID(b *Block, affected, server int64, foundRows bool) (id
 			return b.First, false
 		}
 	case in.Rows == 1:
-		// With a marker, the server's id is the key of the row that was updated. Without one, an
-		// affected count of 1 means "inserted", except under clientFoundRows: there an unchanged row
-		// counts 1 as well.
+		// If the update list sets the id, the server's id is the key of the row that was updated.
+		// Otherwise an affected count of 1 means "inserted", except under clientFoundRows, since an
+		// unchanged row then counts 1 as well.
 		switch {
 		case in.Update != NoUpdate && server != 0:
 			return server, false

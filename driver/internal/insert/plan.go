@@ -9,9 +9,9 @@
 //	settings.go            how a session reads a query
 //	plan.go                the contents of a plan: Table and its Keys, Plan, Insert, Block, Refusal
 //	privilege.go           which privileges a filled statement needs
-//	effects.go             what a piece of SQL reads and changes apart from its row
+//	effects.go             other effects of a piece of SQL: variables, tables, the session's id
 //	key.go                 the meaning of a value in the key column
-//	render.go              a plan and ids as a query, with literals or with arguments
+//	render.go              the changed query, with the ids as literals or as arguments
 //	staging.go             the parts of a statement if only the server can see its rows
 //	lastid.go              which id a statement returns to the application
 package insert
@@ -44,14 +44,14 @@ type Table struct {
 	Floors         bool       // explicit keys move the counter
 	Keyless        bool       // a session's temporary table with neither AUTO_INCREMENT nor ids for its key
 
-	// IDWay is IDInText, except if the session's id is left unchanged, or a trigger or a column's default
-	// reads it. UpdatesID reports whether the update list of an upsert may set the session's id as
-	// well.
+	// IDWay is NoID if the server alone sets the session's id, IDSetAfter if a trigger or a column's
+	// default reads that id, and IDInText otherwise. UpdatesID reports whether leafsql may set the id in
+	// the update list of an upsert.
 	IDWay     IDWay
 	UpdatesID bool
 
-	// SetsKey reports whether a trigger that runs before an INSERT may set the key, and UpdatesSetKey
-	// whether one that runs before an UPDATE may. The row's key is unknown then.
+	// SetsKey reports whether a trigger that runs before an INSERT may set the key, so that the key is
+	// unknown. UpdatesSetKey reports the same for triggers that run before an UPDATE.
 	SetsKey, UpdatesSetKey bool
 
 	AutoIncrement bool // the key is still AUTO_INCREMENT
@@ -97,17 +97,18 @@ type Findings struct {
 	Inserts []Insert
 
 	// Cut, unless 0, is the offset at which the query has to be cut: run the part in front of it, and
-	// then plan the rest as a separate query, which has all placeholders but the first CutInput. In
-	// that case only Ends and NumInput are valid as well.
+	// then plan the rest as a separate query. The first CutInput placeholders belong to the first part.
+	// If Cut is set, Ends and NumInput are the only other valid fields.
 	Cut, CutInput int
 
 	// Ends are the offsets at which the query can be cut to run each statement by itself: after each
-	// semicolon that is followed by a statement or by a comment. Under Settings.Single a comment does
-	// not count. If Cut is set, Ends go up to Cut.
+	// semicolon that is followed by a statement or by a comment. If Settings.SingleStatement is set, a
+	// comment does not count. If Cut is set, it is the last of Ends.
 	Ends []int
 
-	// Results is the number of statements in the query. Each returns one result, except CALL, EXECUTE
-	// and MariaDB's compound statements.
+	// Results is the number of statements in the query, plus 1 if a comment after the last one returns
+	// a result. Each statement returns one result, except CALL, EXECUTE and MariaDB's compound
+	// statements.
 	Results int
 
 	// NumInput is the number of placeholders in the query.
@@ -126,12 +127,12 @@ type Findings struct {
 	// Changes are the changes of tables, views and stored programs that the query makes.
 	Changes []Change
 
-	// Opaque reports whether the query runs statements that are not written in it (CALL, EXECUTE): they
-	// may change tables and the database in use.
+	// Opaque reports whether the query runs statements that the reader cannot see (CALL, EXECUTE, compound
+	// statements). They may change tables and the database in use.
 	Opaque bool
 
 	// RunsPrograms reports whether the query may run stored programs: by a call, through a view that it selects
-	// from, or as triggers of tables that are not configured.
+	// from, or by a table's triggers. It is set only if the session has temporary tables.
 	RunsPrograms bool
 
 	Edits []Edit
@@ -181,18 +182,18 @@ type Change struct {
 	Drop      bool      // drops or renames the table, perhaps a temporary one
 	Truncate  bool      // empties the table
 	Database  bool      // drops the whole database TableName.DB
-	Program   bool      // names no table: defines a routine, a trigger or a view, which any statement may run
+	Program   bool      // defines a routine, a trigger or a view, which any statement may run; TableName is empty
 }
 
 // An Insert is one INSERT, REPLACE or LOAD DATA statement that writes a
 // configured table.
 type Insert struct {
 	Table          *Table
-	Statement      int // index of its result among the results of the query
+	Statement      int // index of the statement's result among the results of the query
 	Rows           int // rows of VALUES; 1 for SET and for a select without a table; 0 if unknown
-	RowsWithoutKey int // rows that need a generated key for any arguments
+	RowsWithoutKey int // rows that need a generated key whatever the arguments are
 
-	// ArgKeys are the placeholders, counted from 0 in the query, that are keys of rows. The argument
+	// ArgKeys are the placeholders, counted from 0 in the query, in place of a row's key. The argument
 	// decides whether the row already has a key.
 	ArgKeys []int
 
@@ -203,7 +204,7 @@ type Insert struct {
 	// ExplicitKey is the key of the only row if it is written as an integer above 0; else 0.
 	ExplicitKey int64
 
-	// WritesZero reports whether the query writes a 0 as a key. Settings.KeepsZero decided its meaning.
+	// WritesZero reports whether the query writes a 0 as a key whose meaning Settings.KeepsZero decided.
 	WritesZero bool
 
 	Duplicates Duplicates
@@ -219,20 +220,20 @@ type Insert struct {
 	// that values keep the columns that they were planned for.
 	Positional bool
 
-	// Diagnostics reports whether the query reads the number of errors or warnings of the previous
-	// statement.
+	// Diagnostics reports whether the statement reads the number of errors or warnings of the previous
+	// one.
 	Diagnostics bool
 
-	// Staging is set if only the server can see the rows. The query is then this one statement, and the
-	// fields about rows are unset.
+	// Staging is set if only the server can see the rows. The query then consists of this one statement,
+	// and the fields about rows are unset.
 	Staging *Staging
 
-	// Written is the text of the statement up to its rows, or up to the last column of SET, and Updates
+	// Written is the text of the statement up to its rows, or up to the last assignment of SET. Updates
 	// is its update list. Together they decide which privileges the statement needs on its table.
 	Written, Updates string
 	Columns          []string // columns to which a SELECT or a file gives values; nil for VALUES and SET
 
-	EditFrom, EditTo int // range of its edits in Plan.Edits
+	EditFrom, EditTo int // range of the statement's edits in Plan.Edits
 
 	fullMarkedEdit int // index of the edit that carries the marker if every possible row gets a key, or -1
 }
@@ -264,21 +265,21 @@ type Block struct {
 	// column; else 0.
 	ExplicitKey int64
 
-	// KeepZero reports whether a 0 of a staged row is its key.
+	// KeepZero reports whether a 0 in the key column of a staged row is a key.
 	KeepZero bool
 
-	// KeyMoved reports whether the update list, by KeyArg, gives the row a key other than ExplicitKey.
+	// KeyMoved reports whether the argument of Insert.KeyArg differs from ExplicitKey.
 	KeyMoved bool
 
-	// PendingSkip is a key that the counter passes after the statement has run, or 0.
+	// PendingSkip, unless 0, is a key that the counter has to pass after the statement has run.
 	PendingSkip int64
 
-	// Explicit has an entry for each of Insert.ArgKeys, true if the argument is already a key; nil
-	// means that none is. It is empty for statements without ArgKeys.
+	// Explicit has an entry for each of Insert.ArgKeys, which is true if the argument is a key. It is nil
+	// if no argument is.
 	Explicit []bool
 }
 
-// ErrRefused is matched by every refusal, with errors.Is.
+// ErrRefused is the target for errors.Is that every refusal matches.
 var ErrRefused = errors.New("leafsql: refused")
 
 // A Refusal is the error for a statement that would write a configured table and cannot be filled.
@@ -288,10 +289,10 @@ type Refusal struct {
 	Reason string    // the part of the statement that cannot be filled
 	Fix    string    // hint, such as another form of the statement
 
-	Statement string // the refused statement in a query of several; "" if it is the whole query, or if its text is unknown
+	Statement string // text of the refused statement in a query of several statements; "" if the text is the whole query or unknown
 
 	Unreadable bool // the statement cannot be read; it may be invalid on every server
-	Transient  bool // transient: some facts could not be read from the server; do not cache
+	Transient  bool // some facts could not be read from the server; do not cache the refusal
 }
 
 // Refuse returns a *Refusal of a statement that writes the table.
@@ -316,23 +317,24 @@ func (r *Refusal) Error() string {
 	return errprefix.Format(what, r.Reason, r.Fix)
 }
 
-// Keys draw the ids of a table's rows, and keep the counter above the keys that rows bring. They are
-// safe for concurrent use.
+// Keys draws the ids of a table's rows, and keeps the counter above the explicit keys of rows. It is safe
+// for concurrent use.
 type Keys interface {
-	// Draw draws b.N ids and sets the first one in b. The error is a *Refusal, or one that names the
-	// table or the configuration.
+	// Draw draws b.N ids and sets the first one in b. The error is a *Refusal, or an error that names
+	// the table or the configuration.
 	Draw(ctx context.Context, s Querier, b *Block) error
 
-	// Skip moves the counter above a key that a row brings. late is the block of a statement that draws
-	// no ids, or nil. A key that would take more than half of the ids left in the column is only noted
-	// in late.PendingSkip, for SkipAfter; so is the key that late.PendingSkip already has.
+	// Skip moves the counter above a row's explicit key. late is the block of a statement that draws no
+	// ids, or nil. If the key would use more than half of the ids that remain in the column, or is
+	// late.PendingSkip already, Skip does not move the counter: it sets late.PendingSkip to the key, and
+	// the caller calls SkipAfter once the statement has run.
 	Skip(ctx context.Context, s Querier, key int64, late *Block) error
 
 	// SkipAfter moves the counter above a key after its statement has run and returned err. A key of 0
 	// is ignored.
 	SkipAfter(ctx context.Context, key int64, err error)
 
-	// SkipDuplicate moves the counter above all keys if an id of the block was in use.
+	// SkipDuplicate moves the counter above all keys of the table if an id of the block was already in use.
 	SkipDuplicate(ctx context.Context, b *Block)
 }
 

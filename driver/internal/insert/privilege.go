@@ -7,9 +7,10 @@ import (
 	"github.com/leafsql/leafsql/internal/quote"
 )
 
-// ProbeText returns an INSERT with VALUES that needs the privileges that a statement with Columns needs on
-// its table, including those on the key if filled is set. Servers check these privileges when they
-// prepare the INSERT. For a SELECT, MariaDB checks the columns only when the statement runs.
+// ProbeText returns an INSERT with VALUES that needs the same privileges on the table as the statement,
+// which must have Columns. If filled is set, the INSERT also needs the privileges on the key. Servers
+// check them when they prepare the INSERT. With a SELECT instead of VALUES, MariaDB would check the
+// columns only when the statement runs.
 func (in *Insert) ProbeText(filled bool) string {
 	columns, verb, updates := in.Columns, "INSERT", ""
 	if filled && !slices.ContainsFunc(columns, func(c string) bool { return strings.EqualFold(c, in.Table.Key) }) {
@@ -28,8 +29,8 @@ func (in *Insert) ProbeText(filled bool) string {
 		strings.Join(slices.Repeat([]string{"DEFAULT"}, len(columns)), ", ") + ") " + updates
 }
 
-// RefuseKey returns the *Refusal of a statement that its account may run, but not with the key column
-// added. denial is the server's message.
+// RefuseKey returns the *Refusal of a statement that the account may run as it is written, but not with
+// the key column added. denial is the server's message.
 func (in *Insert) RefuseKey(denial string) error {
 	key := quote.Name(in.Table.Key)
 	grant := "GRANT INSERT (" + key + ")"

@@ -26,7 +26,7 @@ const (
 	EditUpdated                  // a fixed text, if the statement is filled or Insert.Update is AlwaysUpdate
 	EditKey                      // a key
 	EditCommaKey                 // a key after a comma
-	EditArgument                 // a placeholder that may be a key
+	EditArgument                 // a user's placeholder in place of a key; its argument may be a key
 )
 
 // Text returns the query with the ids as literals, for queries that are executed without arguments.
@@ -55,17 +55,18 @@ type Template struct {
 	Literal bool
 
 	places      []place
-	markedEdits []int // for each of Plan.Inserts the index of the edit that carries the marker, -1 if none does, or notFilled
+	markedEdits []int // result of findMarkedEdit for each of Plan.Inserts
 
 	older      *Template // next older cached template
 	olderCount int       // number of older templates
 }
 
-// A place is a position at which a value of the plan is added to the user's arguments, or replaces one.
+// A place is a position at which a value of the plan is inserted into the user's arguments, or replaces
+// one of them.
 type place struct {
-	at     int32 // index of the user's argument that it precedes or replaces
+	at     int32 // index of the user's argument that the value precedes or replaces
 	insert int32 // index in Plan.Inserts
-	ref    int32 // index in Insert.ArgKeys of the argument that it replaces if that is no key; -1 if it replaces none
+	ref    int32 // index in Insert.ArgKeys of the argument that the value replaces unless that is a key; -1 if it replaces none
 	value  placeValue
 }
 
@@ -94,7 +95,7 @@ next:
 				mark = in.findMarkedEdit(p.Edits, b)
 			}
 			if t.markedEdits[i] != mark {
-				continue next // its markers are elsewhere
+				continue next // its markers are in other places
 			}
 		}
 		return t
@@ -131,7 +132,7 @@ func (p *Plan) makeTemplate(blocks []Block, literal bool) *Template {
 }
 
 // AppendArgs appends the arguments of a template to dst: args, the user's arguments, with the ids of
-// blocks at their places. blocks are those that the template was made for. id returns the k-th id of a
+// blocks at their places. t must be the result of Plan.Template for blocks. id returns the k-th id of a
 // block as an argument, and number returns an integer as an argument. Only the growth of dst allocates.
 func AppendArgs[T any](dst, args []T, t *Template, blocks []Block, id func(insert int, b *Block, k int) T, number func(int64) T) []T {
 	var used, insert int32
@@ -145,7 +146,7 @@ func AppendArgs[T any](dst, args []T, t *Template, blocks []Block, id func(inser
 		b := &blocks[p.insert]
 		if p.ref >= 0 {
 			if b.Explicit != nil && b.Explicit[p.ref] {
-				continue // copied with the arguments after it
+				continue // the argument is copied with the next ones
 			}
 			used++
 		}
@@ -164,8 +165,8 @@ func AppendArgs[T any](dst, args []T, t *Template, blocks []Block, id func(inser
 }
 
 // render returns the query with its keys. If t is not nil, it records the places of the arguments in t.
-// The keys are placeholders if t is set and not Literal, and literals otherwise. A placeholder of the
-// user's query stays one.
+// The keys are placeholders if t is set and not Literal, and literals otherwise. The placeholders of the
+// user's query remain placeholders.
 func (p *Plan) render(blocks []Block, t *Template) string {
 	size := p.size
 	for i := range blocks {
@@ -195,7 +196,7 @@ func (p *Plan) render(blocks []Block, t *Template) string {
 			switch {
 			case b.N == 0 && e.Kind != EditAlways && !(e.Kind == EditUpdated && in.Update == AlwaysUpdate):
 				continue
-			case e.Kind == EditArgument && j != marked: // stays a placeholder for any value
+			case e.Kind == EditArgument && j != marked: // remains a placeholder
 				if t != nil {
 					t.addPlace(at, i, ref, v)
 				}
@@ -244,7 +245,7 @@ func (in *Insert) appendDistance(text []byte, b *Block, at, i int, ref int32, t 
 	switch {
 	case len(in.ArgKeys) > 0 && t != nil && !t.Literal: // the distance depends on arguments
 		if ref >= 0 {
-			at++ // after the argument that the marker took
+			at++ // after the argument in the marker
 		}
 		text = append(text, "+?"...)
 		t.addPlace(at, i, -1, distance)
@@ -297,11 +298,12 @@ func (b *Block) UUIDAt(k int) [16]byte {
 	return id
 }
 
-// notFilled is no edit index: the statement gets no ids.
+// notFilled is the value of a marked edit's index if the statement gets no ids.
 const notFilled = -2
 
-// findMarkedEdit returns the index of the statement's edit that carries the marker, -1 if none does, or
-// notFilled. If every possible row gets a key, it is fullMarkedEdit.
+// findMarkedEdit returns the index, among the statement's edits, of the edit that carries the marker. It
+// returns -1 if none does, and notFilled if the statement gets no ids. For a block that fills every
+// possible row, it returns fullMarkedEdit.
 func (in *Insert) findMarkedEdit(edits []Edit, b *Block) int {
 	switch {
 	case b.N == 0:

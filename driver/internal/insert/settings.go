@@ -13,9 +13,9 @@ type Settings struct {
 	TiDB    bool
 	Version int // as version comments write it: 101119, 90704
 
-	// SessionKnown reports whether the fields below were read from the session. They are read only if a
-	// query depends on them; the zero values hold for most sessions. BackslashKnown reports the same
-	// for NoBackslashEscapes alone.
+	// SessionKnown reports whether the fields from NoBackslashEscapes to Charset were read from the
+	// session. They are read only if a query depends on them; the zero values are right for most
+	// sessions. BackslashKnown reports the same for NoBackslashEscapes alone.
 	SessionKnown       bool
 	BackslashKnown     bool
 	NoBackslashEscapes bool   // sql_mode: \ is an ordinary character in strings
@@ -43,8 +43,8 @@ func (s Settings) Scanner(text string) lex.Scanner {
 	}
 }
 
-// WithSQLMode returns the settings by which the server reads a stored program that was defined under an
-// sql_mode.
+// WithSQLMode returns the settings with which the server reads a stored program that was defined under
+// an sql_mode.
 func (s Settings) WithSQLMode(mode string) Settings {
 	s.SetSession(mode, "utf8mb4")
 	return s

@@ -1,8 +1,8 @@
 package insert
 
-// A Staging states how to run a statement if only the server can see its rows: the rows are written to a
-// temporary table, the stage, and copied from there with their keys. The reader finds the parts, and
-// package staged runs them.
+// A Staging states how to run a statement if only the server can see its rows. The rows are written to a
+// temporary table, the stage, and copied from there with their keys. Package read sets the fields, and
+// package staged runs the statement.
 type Staging struct {
 	Source  Source
 	Columns []string // columns that the statement writes, in the user's spelling
@@ -10,8 +10,8 @@ type Staging struct {
 	Needs   Need
 
 	FillArgs   int       // number of the query's placeholders in Fill; the rest are in the copy
-	Fill       [3]string // verb of the statement that fills the stage, up to the stage's name, and the text after the name
-	Head       [2]string // the same for the copy: INSERT, … INTO t PARTITION (…)
+	Fill       [3]string // statement that fills the stage: its verb, the text up to the stage's name, and the text after the name
+	Head       [2]string // start of the copy: its verb, and the text up to the end of the target (INTO t PARTITION (…))
 	Alias      string    // the source's name in an update list
 	Names      []string  // names of the source's columns in an update list, in the order of Columns; "" for a column without a name
 	Clash      Clash
@@ -39,14 +39,14 @@ const (
 	NeedTryNames
 
 	// NeedIDBefore: the copy may read the session's id, in its update list, in RETURNING or in a trigger.
-	// The copy then carries no marker, and must find the value from before the statement.
+	// It must then read the id that the session had before the statement, so it carries no marker.
 	NeedIDBefore
 )
 
-// HasAny reports whether n has at least one step of a set.
+// HasAny reports whether n has at least one of the steps in of.
 func (n Need) HasAny(of Need) bool { return n&of != 0 }
 
-// A Clash is a reason why the server would read an update list differently from the user.
+// A Clash is a reason why an update list would not have the intended meaning in the copy.
 type Clash uint8
 
 const (

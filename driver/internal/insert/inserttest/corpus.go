@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Corpus returns the queries of the golden files in a folder. It ends the test if there are none.
+// Corpus returns the queries of the golden files in a folder. It ends the test if there are no such files.
 func Corpus(t testing.TB, folder string) []string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(folder, "*.txt"))

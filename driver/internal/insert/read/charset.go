@@ -6,11 +6,11 @@ import (
 	"unsafe"
 )
 
-// The character sets in which a query may have tokens other than those that were read.
+// Character sets in which a query may have other tokens than in UTF-8.
 
 // indexAmbiguous returns the first offset from which the query may have other tokens in another character
-// set, or its length if there is none. In a two-byte character set a character may end in a backslash
-// or a backtick; in a single-byte one 0xA0 or 0xFF may be white space.
+// set, or len(text) if there is none. In a two-byte character set a character may end in a backslash or a
+// backtick. In a single-byte character set 0xA0 or 0xFF may be white space.
 func indexAmbiguous(text string) int {
 	for i := 0; ; i++ {
 		i += asciiPrefix(text[i:])
@@ -27,7 +27,7 @@ func indexAmbiguous(text string) int {
 	}
 }
 
-// asciiPrefix returns the length of the ASCII text in front of the first other byte.
+// asciiPrefix returns the length of the text in front of the first byte that is not ASCII.
 func asciiPrefix(s string) int {
 	b := unsafe.Slice(unsafe.StringData(s), len(s))
 	i := 0
@@ -42,8 +42,8 @@ func asciiPrefix(s string) int {
 	return i
 }
 
-// unsafeCharsets are the character sets in which such bytes have another meaning. (A client cannot use
-// those in which all characters have several bytes.)
+// unsafeCharsets are the character sets in which the bytes that indexAmbiguous finds have another meaning.
+// Clients cannot use character sets without single-byte characters, such as utf16.
 var unsafeCharsets = []string{
 	"gbk", "gb18030", "big5", "sjis", "cp932",
 	"armscii8", "cp1250", "dec8", "geostd8", "greek", "hebrew", "latin1", "latin2", "latin5", "latin7", "cp852", "cp866", "keybcs2",

@@ -11,7 +11,7 @@ import (
 
 // The columns that an INSERT lists, or implies if it has no list.
 
-// A form is the way in which an INSERT gives the columns of its values.
+// A form is the way in which an INSERT names the columns of its values.
 type form uint8
 
 const (
@@ -39,7 +39,7 @@ func (w *insertReader) columnList() error {
 		return w.unreadable(w.Table)
 	}
 	if w.keyColumn < 0 {
-		column := "" // for (), set when the first row is read
+		column := "" // for (), listColumns sets the text when the first row is read
 		if w.form == listed {
 			column = ", " + quote.Name(w.Table.Key)
 		}
@@ -50,7 +50,7 @@ func (w *insertReader) columnList() error {
 	return nil
 }
 
-// isKey reports whether a name, as written, is the key's.
+// isKey reports whether a column's name, as written, is the key's name.
 func (w *insertReader) isKey(name string) bool {
 	return strings.EqualFold(lex.Unquote(name), w.Table.Key)
 }
@@ -92,7 +92,7 @@ func (w *insertReader) columnNames() []string {
 	return names
 }
 
-// restartRows discards the rows that were read, to read them in another way.
+// restartRows discards the rows that were read and returns to the cursor at, to read them in another way.
 func (w *insertReader) restartRows(at cursor) {
 	w.cursor = at
 	w.Edits = w.Edits[:w.firstEdit+w.listEdits]
@@ -100,9 +100,8 @@ func (w *insertReader) restartRows(at cursor) {
 }
 
 // listColumns adds a column list to a statement without one: the key alone for rows without values,
-// otherwise all columns. All are listed even if every row has its key: after an ALTER TABLE that moves
-// columns, another value would be the key, and might even request a generated one. at is the offset of
-// the rows.
+// otherwise all columns. All columns are listed even if every row has its key: without the list, another
+// value would be the key after an ALTER TABLE that moves columns. at is the offset of the rows.
 func (w *insertReader) listColumns(at int, noValues bool) {
 	list, kind := quote.Name(w.Table.Key), insert.EditFilled
 	w.form = empty
@@ -117,8 +116,8 @@ func (w *insertReader) listColumns(at int, noValues bool) {
 	}
 }
 
-// needUTF8 returns an error if names, which are in UTF-8 here, cannot be written in the query, which is
-// in the client's character set.
+// needUTF8 returns an error if names, which are in UTF-8, cannot be written in the client's character set,
+// in which the query is sent.
 func (w *insertReader) needUTF8(names ...string) error {
 	for _, name := range names {
 		if asciiPrefix(name) == len(name) {

@@ -11,8 +11,8 @@ import (
 // Changes of tables (CREATE, ALTER, DROP, RENAME, TRUNCATE), and the end of a stored program's
 // definition.
 
-// ddl reads one of these statements. CREATE TABLE … SELECT fills a new table: its rows keep the keys
-// that the select gives them.
+// ddl reads a statement that begins with the given verb. CREATE TABLE … SELECT fills a new table: its
+// rows keep the keys that the select gives them.
 func (r *reader) ddl(verb string) error {
 	c := insert.Change{Drop: verb == "drop", Truncate: verb == "truncate"}
 	for r.next(); !r.atEnd(); r.next() {
@@ -42,7 +42,7 @@ func (r *reader) ddl(verb string) error {
 				return r.storedProgram()
 			}
 			return nil
-		case r.is("index"): // ON a table: another column may become unique
+		case r.is("index"): // CREATE UNIQUE INDEX … ON a table makes another column unique
 			for !r.atEnd() && !r.accept("on") {
 				r.next()
 			}
@@ -55,7 +55,7 @@ func (r *reader) ddl(verb string) error {
 	return nil
 }
 
-// recordChanges records the table at the cursor and those that may follow: in the list of DROP, and
+// recordChanges records the table at the cursor and the tables that may follow: in the list of DROP, and
 // after RENAME TO and EXCHANGE PARTITION … WITH TABLE.
 func (r *reader) recordChanges(c insert.Change, create bool) {
 	runs := r.RunsPrograms
@@ -73,7 +73,7 @@ func (r *reader) recordChanges(c insert.Change, create bool) {
 	case create:
 		r.skipToEnd()
 		if !containsAny(r.text[r.statementStart.tok.Pos:r.prevEnd], "select", "values") {
-			r.RunsPrograms = runs // its parenthesized lists are not calls
+			r.RunsPrograms = runs // the statement's parenthesized lists are not calls
 		}
 	}
 	for !r.atEnd() {
@@ -115,13 +115,13 @@ func (r *reader) hasChanged(n insert.TableName) bool {
 }
 
 // storedProgram skips a definition such as CREATE PROCEDURE, in which semicolons do not end the
-// statement. The body runs later, on the server, where it cannot be seen; only its end matters. If the
-// end is assumed at an earlier semicolon, the part in front of it is not valid SQL on any server. If no
-// end is found and the definition names a configured table, it is refused.
+// statement. Only the end of the body matters, since the server runs the body later. If storedProgram
+// assumes the end at too early a semicolon, the text in front of that is not valid SQL on any server. A
+// definition without a recognizable end is refused if a configured table is named after an INSERT in it.
 func (r *reader) storedProgram() error {
 	start := r.cursor
 	var open []byte // first letters of the words that opened the blocks
-	conditions := 0 // WHEN and ELSEIF without their THEN so far
+	conditions := 0 // number of WHEN and ELSEIF whose THEN has not been read yet
 	for prev := (lex.Token{}); !r.atQueryEnd(); r.next() {
 		if r.tok.Kind == ';' {
 			if len(open) == 0 {
@@ -161,8 +161,8 @@ func (r *reader) storedProgram() error {
 	return nil
 }
 
-// opensBlock reports whether the word opens a block that END closes. IF is not counted, because a
-// function has that name as well; its THEN counts instead.
+// opensBlock reports whether the word opens a block that END closes. IF does not count, because a
+// function has that name as well: storedProgram counts the THEN of the IF instead.
 func (r *reader) opensBlock(prev lex.Token, before string) bool {
 	switch {
 	case r.is("begin"):
@@ -178,14 +178,14 @@ func (r *reader) opensBlock(prev lex.Token, before string) bool {
 	return r.isAny("case", "loop", "while")
 }
 
-// endsBlock reports whether END after the token prev ends a block. It does at the start of a statement,
-// and also if it ends a CASE expression or REPEAT … UNTIL.
+// endsBlock reports whether END after the token prev ends a block: at the start of a statement, or as the
+// end of a CASE expression or of REPEAT … UNTIL.
 func endsBlock(block byte, prev lex.Token, before string) bool {
 	return prev.Kind == ';' || lex.Is(before, "begin") || (block == 'c' || block == 'r') && !isOperand(prev, before)
 }
 
-// isOperand reports whether a word after the token prev is a name in an expression: BEGIN and END are
-// not reserved words.
+// isOperand reports whether a word after the token prev is a name in an expression. BEGIN and END may be
+// names, since they are not reserved words.
 func isOperand(prev lex.Token, before string) bool {
 	if prev.Kind != lex.Word {
 		return strings.IndexByte(",=<>+-*/%&|^!~(", byte(prev.Kind)) >= 0

@@ -7,7 +7,7 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/lex"
 )
 
-// Recording an INSERT in the plan.
+// The edits of an INSERT, and the finished plan.
 
 // A smallPlan is a plan with room for the contents of most plans of one INSERT, in one allocation.
 type smallPlan struct {
@@ -17,7 +17,7 @@ type smallPlan struct {
 	texts   [1]string
 }
 
-// preallocate allocates the plan when it is certain to have an INSERT.
+// preallocate allocates the plan. It is called when the plan is certain to have an INSERT.
 func (r *reader) preallocate() {
 	if r.Edits == nil {
 		p := &smallPlan{}
@@ -66,7 +66,7 @@ func (w *insertReader) separateWord() {
 	}
 }
 
-// addKeyEdit records a row without a key, and that the key replaces text[pos:end].
+// addKeyEdit records a row without a key. The generated key will replace text[pos:end].
 func (w *insertReader) addKeyEdit(kind insert.EditKind, pos, end int) {
 	w.edit(kind, pos, end, w.params)
 	w.RowsWithoutKey++

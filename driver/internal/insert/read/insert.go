@@ -24,23 +24,23 @@ type insertReader struct {
 	form      form
 	columns   cursor // the token in front of the first listed column
 	width     int    // number of columns listed or, without a list, of the table's columns
-	keyColumn int    // index of the key in them; -1 if it is not listed and has to be appended
+	keyColumn int    // index of the key among the columns; -1 if it is not listed and has to be appended
 
-	queryAt     cursor // the first token of its SELECT
+	queryAt     cursor // the first token of the SELECT
 	source      span   // the bytes of VALUES …, SET …, the SELECT, or the text after LOAD DATA's table
 	sourceInput int    // placeholders up to the end of the source
-	firstEdit   int    // index of its first edit
-	firstText   int    // index of its first text
+	firstEdit   int    // index of the statement's first edit
+	firstText   int    // index of the statement's first text
 	listEdits   int    // edits made in the column list
 	tailEdit    int    // index of the first edit after the source
 
-	rowCalls idCalls // calls in the rows; after the rows, cursor.calls has those of the tail
+	rowCalls idCalls // calls in the rows; once the rows are read, cursor.calls has the calls in the tail
 
 	nameErr     error    // set if a column name of the table cannot be written in the query's character set
 	staged      bool     // only the server can see the rows
 	namesSource bool     // the update list may name columns of other tables outside of VALUES()
 	sources     []string // the table qualifiers of such columns, as written
-	namesTarget bool     // the update list has the table's name in front of a column
+	namesTarget bool     // the update list has the target's name in front of a column
 	loadColumns []string // columns that LOAD DATA writes
 }
 
@@ -72,7 +72,7 @@ func (r *reader) insert() error {
 	return w.complete(w.statement())
 }
 
-// load reads LOAD DATA. Only the server can see its rows.
+// load reads LOAD DATA, whose rows only the server can see.
 func (r *reader) load() error {
 	w := r.newInsert()
 	w.staged = true
@@ -151,7 +151,7 @@ func (w *insertReader) readTarget() (bool, error) {
 	return true, nil
 }
 
-// complete completes the statement after its parts were read. err is their error.
+// complete completes the statement after its parts were read. err is the error of reading them.
 func (w *insertReader) complete(err error) error {
 	w.selects = false
 	err = cmp.Or(err, w.nameErr)
@@ -241,7 +241,7 @@ func (w *insertReader) tail() error {
 
 // rowAlias reads MySQL's row alias, which lists either no columns or all of them.
 func (w *insertReader) rowAlias() error {
-	if !w.atName() || w.form == empty { // for rows without values the alias would have to list all columns of the table, which the statement does not list
+	if !w.atName() || w.form == empty { // for a row without values, the alias would have to list all columns of the table, but the statement lists none
 		return w.unreadable(w.Table)
 	}
 	name := w.tokenText()
@@ -258,8 +258,8 @@ func (w *insertReader) rowAlias() error {
 	case columns:
 		w.insertText(insert.EditFilled, w.prevEnd-len(")"), ", "+w.newName())
 	default:
-		// The alias would get a column with the key's name, and the bare name of the key in the update
-		// list would become ambiguous.
+		// Without a list of columns, the alias would get a column with the key's name. The bare name of
+		// the key in the update list would then be ambiguous.
 		w.insertText(insert.EditFilled, w.prevEnd, "("+quote.Names(w.columnNames())+", "+w.newName()+")")
 	}
 	return nil
@@ -299,7 +299,7 @@ func (w *insertReader) finish() error {
 	return nil
 }
 
-// planID decides how the id reaches the session.
+// planID decides how the statement's id reaches the session.
 func (w *insertReader) planID() error {
 	fits, err := w.Table.IDWay == insert.IDInText, error(nil)
 	if fits {
@@ -316,8 +316,9 @@ func (w *insertReader) planID() error {
 	return err
 }
 
-// markerFits reports whether the marker can be placed. It cannot if a later call would read it, or
-// set the session's id. In a select without a table, calls in its own text that only read the id do not count.
+// markerFits reports whether the statement can carry the marker. It cannot if a later call would read the
+// marker, or set the session's id. In a select without a table, LAST_INSERT_ID() without an argument does
+// not count, except in a stored program.
 func (w *insertReader) markerFits() (bool, error) {
 	place := w.markerPlace()
 	called := w.rowCalls.sets
@@ -331,8 +332,8 @@ func (w *insertReader) markerFits() (bool, error) {
 	return !reads, err
 }
 
-// markerPlace returns the first possible offset of the marker. Which row is the last filled one may
-// depend on arguments.
+// markerPlace returns the first possible offset of the marker. There may be several, since arguments may
+// decide which row is the last filled one.
 func (w *insertReader) markerPlace() int {
 	place := -1
 	for _, e := range w.Edits[w.firstEdit:] {

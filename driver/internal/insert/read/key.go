@@ -5,8 +5,8 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/lex"
 )
 
-// maxKeyTokens is the maximum number of tokens in a key's value that is examined. Longer values are
-// expressions.
+// maxKeyTokens is the maximum number of tokens of a key's value that are examined. Longer values are
+// treated as expressions.
 const maxKeyTokens = 12
 
 // keyValue reads the key's value in a row and records the edits for it.
@@ -25,8 +25,8 @@ func (w *insertReader) keyValue(follows func() bool) error {
 	return nil
 }
 
-// noteKey records the effect of a key's value, which has n tokens and was read, on its row. It reports
-// whether the value's meaning is known.
+// noteKey records what a key's value means for its row, and reports whether the meaning is known. The value
+// was just read and has n tokens; params placeholders are in front of it.
 func (w *insertReader) noteKey(tokens []lex.Token, n, params int) bool {
 	w.ExplicitKey = 0
 	if n > len(tokens) {
@@ -34,7 +34,7 @@ func (w *insertReader) noteKey(tokens []lex.Token, n, params int) bool {
 	}
 	value := tokens[:n]
 	for len(value) > 2 && value[0].Kind == '(' && value[len(value)-1].Kind == ')' {
-		value = value[1 : len(value)-1] // the rest of (1)+(2) has no meaning
+		value = value[1 : len(value)-1] // (1)+(2) becomes 1)+(2, whose meaning is unclear
 	}
 	if len(value) == 1 && n > 1 && value[0].Kind == lex.Word && lex.Is(w.text[value[0].Pos:value[0].End], "default") {
 		w.invalid = true // DEFAULT in parentheses is not a value
@@ -84,9 +84,9 @@ func (w *insertReader) tokensMeaning(t []lex.Token) (m insert.KeyMeaning, floor 
 	return insert.KeyUnclear, 0, false
 }
 
-// isComputed reports whether a value is bytes or is computed, so that its result is the key if the key
-// is not an integer. The value of a name, DEFAULT(…) or a string in parts may still require a generated
-// key.
+// isComputed reports whether a value is bytes or computed by an expression. If the key column is not an
+// integer, such a value is a key. It returns false for names, DEFAULT(…) and strings in several parts,
+// since their values may still require a generated key.
 func (w *insertReader) isComputed(t []lex.Token) bool {
 	first := w.text[t[0].Pos:t[0].End]
 	switch t[0].Kind {

@@ -5,20 +5,20 @@
 // It is pure: no I/O, no generators, no database/sql. It does not parse SQL: it finds the places of the
 // keys among the tokens, and refuses a statement that would write a configured table in a form it
 // cannot read. A statement with rows that only the server can see (INSERT … SELECT, LOAD DATA) gets a
-// Staging, by which package staged writes the rows to a temporary table first.
+// Staging, with which package staged writes the rows to a temporary table first.
 //
 // The files, in the order in which they read a query:
 //
 //	schema.go                the functions that the reader calls for facts about names
 //	parse.go                 Parse, and when the session's settings have to be read first
 //	charset.go               character sets in which a query may have other tokens
-//	statement.go, ddl.go     which statement begins; those that are not INSERTs
+//	statement.go, ddl.go     the statements of a query, and those that are not INSERTs
 //	insert.go                one INSERT, REPLACE or LOAD DATA from its first word to its end
-//	columns.go, values.go    its columns; rows in the text
-//	source.go, selection.go  rows from a SELECT or a file, and how they are staged; the names that a SELECT has for them
+//	columns.go, values.go    its column list; its rows in VALUES or SET
+//	source.go, selection.go  its rows from a SELECT or a file, and their staging; the names in a SELECT
 //	key.go                   the key of a row
-//	upsert.go                its update list
-//	edits.go                 recording it in the plan
+//	upsert.go                the update list of an upsert
+//	edits.go                 the edits of a statement in the plan
 //	targets.go               which tables a stored program inserts into
 //	reader.go                tokens, names and expressions
 //
@@ -34,11 +34,11 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/lex"
 )
 
-// Parse returns the plan of a query. If the query has another meaning under other settings of the
-// session, and the settings are not known, there is no plan: unknown is set, and the caller has to read
-// the settings and call Parse again. The error is an *insert.Refusal, or an error of a function of
-// schema. Parse reports no SQL errors: a query that is invalid on every server gets a plan without
-// changes. It is safe for concurrent use if the functions of schema are.
+// Parse returns the plan of a query. If the meaning of the query depends on the session's settings, and
+// these are not known, there is no plan: unknown is set, and the caller has to read the settings and
+// call Parse again. The error is an *insert.Refusal, or an error of a function in schema. Parse reports
+// no SQL errors: a query that is invalid on every server gets a plan without changes. It is safe for
+// concurrent use if the functions in schema are.
 func Parse(text string, settings insert.Settings, schema Schema) (plan *insert.Plan, unknown bool, err error) {
 	if len(text) > math.MaxInt32 {
 		plan = new(insert.Plan)
@@ -64,7 +64,7 @@ func Parse(text string, settings insert.Settings, schema Schema) (plan *insert.P
 	return plan, false, nil
 }
 
-// readers are unused readers, all zero.
+// readers holds unused readers, which are all zero.
 var readers = sync.Pool{New: func() any { return new(reader) }}
 
 // checkAmbiguity checks whether the query may have a meaning other than the one that was read. It reports

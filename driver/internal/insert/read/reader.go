@@ -16,16 +16,16 @@ type cursor struct {
 	s       lex.Scanner
 	tok     lex.Token // the token at the position
 	prevEnd int       // end of the token before it
-	params  int       // placeholders up to and including it
+	params  int       // placeholders up to and including tok
 
 	calls idCalls // calls read since the last reset
 }
 
-// idCalls are the offsets of the last calls of each kind that involve the session's id, or -1 if there
-// is none.
+// idCalls has, for each kind of call that may involve the session's id, the offset of the last call, or
+// -1 if there is none.
 type idCalls struct {
 	reads  int // without an argument
-	stored int // calls that may read it: a stored function, or a select that may name a view
+	stored int // may read the id: a call of a stored function, or a select that may name a view
 	sets   int // with an argument, which becomes the id
 }
 
@@ -39,7 +39,7 @@ type reader struct {
 	settings      insert.Settings
 	schema        Schema
 	needsSettings bool // the session's settings have to be read first
-	harmlessUpTo  int  // offset at which it is certain that the last statement so far writes no configured table and has no effects
+	harmlessUpTo  int  // end of the text that proves that the last statement so far writes no configured table and has no effects
 
 	insert.Findings // the results; Use is the database of the last USE so far
 	spare           *insert.Plan
@@ -125,10 +125,10 @@ func (r *reader) skip(kind lex.Kind) bool {
 	return false
 }
 
-// atEnd reports whether the statement ends here.
+// atEnd reports whether the statement ends at this token.
 func (r *reader) atEnd() bool { return r.tok.Kind == ';' || r.atQueryEnd() }
 
-// atQueryEnd reports whether the query ends here, or has no valid token here.
+// atQueryEnd reports whether the query ends at this token, or the token is invalid.
 func (r *reader) atQueryEnd() bool { return r.tok.Kind == lex.EOF || r.tok.Kind == lex.Bad }
 
 // skipToEnd skips the rest of the statement without checking it.
@@ -161,8 +161,8 @@ func stringContent(s string) string {
 	return s[1 : len(s)-1]
 }
 
-// tableName reads [db.]table. The first token is a name or MariaDB's dot (in this database). It also
-// returns the name as written.
+// tableName reads [db.]table. The first token is a name or, on MariaDB, a dot in front of a table of the
+// database in use. It also returns the name as written.
 func (r *reader) tableName() (n insert.TableName, written string, ok bool) {
 	n.DB = r.Use
 	if r.skip('.') && !r.atName() {
@@ -216,7 +216,7 @@ func (r *reader) skipParens() bool {
 
 // skipExpr skips an expression, up to the comma, parenthesis or end that closes it. In a list without
 // parentheses (SET, ON DUPLICATE KEY UPDATE), follows reports whether a word such as AS or RETURNING
-// ends it as well. An expression without tokens makes the query invalid. expr returns the number of
+// ends it as well. An expression without tokens makes the query invalid. skipExpr returns the number of
 // tokens, and copies the first ones into first, as many as fit.
 func (r *reader) skipExpr(follows func() bool, first []lex.Token) (n int) {
 	if r.tok.Kind == ',' || r.tok.Kind == ')' {
@@ -250,7 +250,7 @@ func (r *reader) skipExpr(follows func() bool, first []lex.Token) (n int) {
 	}
 }
 
-// closesList reports whether a word ends the assignments of SET or of an update list.
+// closesList reports whether the word ends the assignments of SET or of an update list.
 func (r *reader) closesList() bool {
 	switch r.text[r.tok.Pos] | 0x20 {
 	case 'o':
@@ -283,7 +283,7 @@ func (r *reader) beginsWrite() bool {
 	return r.is("load") || r.isAny("insert", "replace") && r.peek().Kind != '('
 }
 
-// refuseNamed refuses a statement with a reason if the rest of it names a configured table.
+// refuseNamed reads the rest of the statement, and refuses the statement if the rest names a configured table.
 func (r *reader) refuseNamed(reason, fix string) error {
 	var failed error // may come from a word that is not a table
 	for !r.atEnd() {
@@ -304,9 +304,9 @@ func (r *reader) refuseNamed(reason, fix string) error {
 	return failed
 }
 
-// unreadable ends the reading of a statement that continues in an unknown form. If the query ends in
-// the middle of a statement, no server runs it, and the server's error describes it best; anything else
-// is refused.
+// unreadable returns the error for a statement that continues in an unknown form. A statement that ends too
+// early is only marked as invalid: no server runs it, and the server's error describes it best. Any other
+// statement is refused.
 func (r *reader) unreadable(t *insert.Table) error {
 	if r.atEnd() {
 		r.invalid = true
@@ -332,5 +332,5 @@ func (r *reader) quoteToken() string {
 // errInvalid marks a statement that is invalid on every server.
 var errInvalid = errors.New("invalid statement")
 
-// errCut ends the reading of a query that has to be cut in front of this statement.
+// errCut marks a statement in front of which the query has to be cut.
 var errCut = errors.New("the text is cut here")

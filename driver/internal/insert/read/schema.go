@@ -2,26 +2,26 @@ package read
 
 import "github.com/leafsql/leafsql/driver/internal/insert"
 
-// A Schema has functions that resolve the names in a query. Names are passed without quotes, otherwise
+// A Schema has functions that resolve the names in a query. Names are passed without quotes, but otherwise
 // as written. The database of an unqualified name is "" unless a USE precedes it in the same query.
-// Parse returns their errors unchanged.
+// Parse returns the errors of the functions unchanged.
 type Schema struct {
 	// Table returns the configured table that a name refers to, or nil if that table is not configured.
 	Table func(db, name string) (*insert.Table, error)
 
-	// Temporary, unless nil, reports whether a name refers to a temporary table. It is set if the
-	// session has temporary tables; Plan.RunsPrograms is then needed.
+	// Temporary reports whether a name refers to a temporary table. It is nil if the session has no
+	// temporary tables; Plan.RunsPrograms is then not set either.
 	Temporary func(insert.TableName) bool
 
 	// Stager stages statements if only the server can see their rows.
 	Stager Stager
 }
 
-// A Stager decides how stored programs and staging affect a statement; package staged has one. An empty
-// db is the database in use.
+// A Stager decides how stored programs and staging affect a statement. Package staged implements it. An
+// empty db is the database in use.
 type Stager interface {
-	// Stage completes the staging of a statement, or refuses it. source is the text of its source.
-	// Unqualified names in source are in db.
+	// Stage completes the staging of a statement, or refuses the statement. source is the text of its
+	// source, in which unqualified names are in db.
 	Stage(in *insert.Insert, db, source string) error
 
 	// ReadsID reports whether a stored function or a view that text may name reads the session's id.

@@ -9,26 +9,27 @@ import (
 	"github.com/leafsql/leafsql/internal/quote"
 )
 
-// A selection has the columns that a query (a SELECT or VALUES) lists, and its tables: the names by
-// which an update list may refer to the source of an INSERT … SELECT.
+// A selection has the columns that a query (a SELECT or VALUES) lists, and the query's tables. An update
+// list may refer to the source of an INSERT … SELECT by these names.
 //
 //	SELECT k, s.n * 2 FROM shop.s                      s, with the column k
 //	SELECT * FROM (SELECT k, SUM(n) AS n FROM …) AS d  d, with the columns k and n
 //	SELECT * FROM (VALUES ROW(1, 2)) AS v(k, n)        v, with the columns k and n
 //	SELECT a.k, b.n FROM a JOIN b …                    a, with the column k, or b, with the column n
 type selection struct {
-	columns  []string   // names of columns that it lists unchanged; "" for an expression
-	tables   []string   // the table in front of each of these; "" if there is none
-	outputs  []string   // output names: as columns, or the name after AS
-	star     bool       // it lists *
-	alias    string     // alias of its only table, as written; "" if there are several, or if the update list cannot refer to it
+	columns  []string   // names of the listed columns; "" for an expression
+	tables   []string   // the table written in front of each column; "" if there is none
+	outputs  []string   // output names: the column's name, or the name after AS
+	star     bool       // the query lists *
+	alias    string     // alias of the only table, as written; "" if there are several, or if the update list cannot refer to it
 	joined   bool       // there are several tables, and the update list can refer to them
 	visible  []string   // the tables that the update list can refer to
 	openJoin bool       // an ON after the query would be a condition of its last join
-	derived  *selection // the query of the table, if it is a derived table
+	derived  *selection // the query of the only table, if that is a derived table
 }
 
-// nameSource sets the name of the source for the update list, if it has exactly one name there.
+// nameSource sets s.Alias and s.Names, if the update list can refer to the source by exactly one name. If the
+// copy would give the update list another meaning, it sets s.Clash.
 func (w *insertReader) nameSource(s *insert.Staging) {
 	r := insertReader{reader: &reader{text: w.text, cursor: w.queryAt, settings: w.settings}}
 	sel := r.selection()
@@ -53,7 +54,7 @@ func (w *insertReader) nameSource(s *insert.Staging) {
 		}
 	}
 	names := sel.columns
-	for d := sel; d != nil && d.star; { // the columns of other tables may have changed
+	for d := sel; d != nil && d.star; { // the columns of a table in the database are not known
 		names = nil
 		if d = d.derived; d != nil {
 			names = d.outputs
@@ -73,7 +74,7 @@ func (w *insertReader) nameSource(s *insert.Staging) {
 // joinWords are the words that may follow a table and are not its alias.
 var joinWords = []string{"join", "inner", "left", "right", "cross", "natural", "straight_join", "using", "partition", "use", "force", "ignore", "on"}
 
-// parenthesized reads the query in these parentheses. It returns nil if they contain something else.
+// parenthesized reads the query in parentheses at the cursor. It returns nil if they contain something else.
 func (w *insertReader) parenthesized() *selection {
 	s := w.innerReader().selection()
 	w.skipParens()
@@ -102,7 +103,7 @@ func (w *insertReader) columnsAfterName() (names []string) {
 	return names
 }
 
-// selection reads the names in a query. It returns nil if there is no query.
+// selection reads the names in a query. It returns nil if there is no query at the cursor.
 func (w *insertReader) selection() (s *selection) {
 	if w.accept("with") {
 		for !w.atEnd() && !w.isAny("select", "values") {
@@ -199,7 +200,7 @@ func (w *insertReader) joinedTable(s *selection) {
 			s.derived = &selection{outputs: columns}
 		}
 	}
-	for w.isAny("use", "force", "ignore") { // an index
+	for w.isAny("use", "force", "ignore") { // index hints
 		for !w.atEnd() && w.tok.Kind != '(' {
 			w.next()
 		}
@@ -236,12 +237,12 @@ func (s *selection) addItem(w *insertReader, t []lex.Token) {
 	s.columns, s.tables, s.outputs = append(s.columns, column), append(s.tables, table), append(s.outputs, output)
 }
 
-// endsQuery reports whether a word outside parentheses follows the query.
+// endsQuery reports whether the word begins the part of the statement after the query.
 func (w *insertReader) endsQuery() bool {
 	return w.is("on") && w.peekIs("duplicate") || w.settings.MariaDB && w.is("returning") && endsOperand(w.text[w.prevEnd-1])
 }
 
-// endsItem reports whether a word follows an expression of a select.
+// endsItem reports whether the word follows an expression of a select.
 func (w *insertReader) endsItem() bool { return w.isAny(clauseWords...) || w.endsQuery() }
 
 // clauseWords are the words that follow an expression of a select.

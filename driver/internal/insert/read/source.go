@@ -10,8 +10,8 @@ import (
 
 // Sources of an INSERT's rows other than VALUES and SET: a SELECT, or the file of LOAD DATA.
 
-// query reads the source of INSERT … SELECT, … TABLE and similar forms, and the text after it. A select
-// without a table returns at most one row, and the key is added to its list; other sources are staged.
+// query reads the source of INSERT … SELECT, … TABLE and similar forms. A select without a table returns
+// at most one row, and the key is added to its list. Other sources are staged.
 func (w *insertReader) query() error {
 	start := w.cursor
 	w.source.from = w.tok.Pos
@@ -38,8 +38,8 @@ func (w *insertReader) query() error {
 }
 
 // tablelessSelect reads SELECT list [FROM DUAL] [WHERE …] [ORDER BY …] [LIMIT …] with a missing key or
-// a key of known meaning, and records the key's place. It returns false for any other form: grouping
-// may add a row, or return none after the marker was evaluated.
+// a key of known meaning, and records the key's place. It returns false for any other form, such as
+// grouping, which may add a row, or may return no row after the marker was evaluated.
 func (w *insertReader) tablelessSelect() bool {
 	if !w.accept("select") {
 		return false
@@ -90,7 +90,7 @@ func (w *insertReader) tablelessSelect() bool {
 }
 
 // keyItem records the key's value in a select and reports whether its meaning is known. The meaning of
-// an expression is not known, except that it is a key if the key is not an integer.
+// an expression is not known, unless the key column is not an integer: there it is a key.
 func (w *insertReader) keyItem(tokens []lex.Token, n, params int) bool {
 	for _, t := range tokens[:min(n, len(tokens))] {
 		if t.Kind == lex.Name || t.Kind == lex.Word && !lex.Is(w.text[t.Pos:t.End], "null") {
@@ -156,7 +156,7 @@ func (w *insertReader) loadSource() error {
 
 const intoOwnTable = "load the file into a separate table, and insert the rows from there"
 
-// stage records the steps that run instead of a statement if only the server can see its rows.
+// stage records the Staging of a statement whose rows only the server can see.
 func (w *insertReader) stage() error {
 	source := w.text[w.source.from:w.source.to]
 	verb, into, target := w.text[w.head.from:w.verbEnd], w.text[w.verbEnd:w.head.to], w.text[w.head.to:w.targetEnd]
@@ -186,7 +186,7 @@ func (w *insertReader) stage() error {
 		s.Tail = " " + strings.TrimLeft(w.text[w.source.to:w.prevEnd], " ")
 		s.MarkedTail = " " + strings.TrimLeft(w.applyEdits(w.source.to, w.prevEnd, w.Edits[w.tailEdit:]), " ")
 	}
-	w.discardEdits() // the rows are written by staging, not by edits
+	w.discardEdits() // staging writes the rows, so the statement needs no edits
 	in := w.Insert   // a copy, so that w is not allocated on the heap
 	in.Columns, in.Staging = s.Columns, s
 	err := w.schema.Stager.Stage(&in, w.Use, source)
@@ -194,7 +194,7 @@ func (w *insertReader) stage() error {
 	return err
 }
 
-// applyEdits returns a part of the query with the fixed texts of edits inserted.
+// applyEdits returns text[from:to] of the query with the fixed texts of edits inserted.
 func (w *insertReader) applyEdits(from, to int, edits []insert.Edit) string {
 	var b strings.Builder
 	for _, e := range edits {

@@ -8,13 +8,13 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/lex"
 )
 
-// statementFlags are the flags that apply to one statement.
+// statementFlags are the flags of a scanner that are reset for each statement.
 const statementFlags = lex.SeenComment | lex.SeenCode
 
 // statements reads all statements of the query.
 func (r *reader) statements() error {
 	r.next()
-	behind := 0 // end of the semicolon after the last statement: servers accept further semicolons only at the end of the query
+	behind := 0 // end of the first semicolon after the last statement, or 0; servers accept further semicolons only at the end of the query
 	for !r.atQueryEnd() && !r.invalid && r.Cut == 0 {
 		if r.tok.Kind == ';' {
 			if behind == 0 {
@@ -46,12 +46,12 @@ func (r *reader) statements() error {
 		r.Results++
 	}
 	if r.s.Seen&lex.SeenComment != 0 && !r.settings.SingleStatement {
-		r.Results++ // a comment alone returns a result too
+		r.Results++ // a comment by itself returns a result too
 		if behind > 0 && !r.compound {
 			r.Ends = append(r.Ends, behind)
 		}
 	}
-	for r.tok.Kind != lex.EOF { // placeholders count even in an invalid query
+	for r.tok.Kind != lex.EOF { // placeholders are counted even in an invalid query
 		r.next()
 	}
 	return nil
@@ -60,10 +60,10 @@ func (r *reader) statements() error {
 // addStatementText adds the text of the last statement to its error, if that is a refusal.
 func (r *reader) addStatementText(err error) error {
 	refusal, ok := err.(*insert.Refusal)
-	if r.skipToEnd(); !ok || r.Use != "" || r.Results == 0 && r.tok.Kind != ';' { // after a USE the statement's names would mean other tables
+	if r.skipToEnd(); !ok || r.Use != "" || r.Results == 0 && r.tok.Kind != ';' { // without the USE before it, the statement's names may refer to other tables
 		return err
 	}
-	of := *refusal // others may hold the original
+	of := *refusal // a copy, since other callers may hold the original
 	of.Statement = r.text[r.statementStart.tok.Pos:r.tok.Pos]
 	if r.compound && r.settings.MariaDB { // the end of the statement is not known
 		of.Statement = "INSERT INTO " + of.Table.Quoted() + " () VALUES ()"
@@ -71,15 +71,15 @@ func (r *reader) addStatementText(err error) error {
 	return &of
 }
 
-// isolate cuts the query so that a statement is a query by itself.
+// isolate cuts the query so that the last statement so far becomes a query by itself.
 func (r *reader) isolate() {
 	if r.Results > 0 {
 		r.cutAt(r.statementStart.prevEnd, r.statementStart.params)
 		return
 	}
 	at, n := r.cursor, 0
-	// Servers remove semicolons and blanks at the end, and allow one more semicolon in front of
-	// comments and a NUL.
+	// Servers remove semicolons and blanks at the end of the query. In front of comments or a NUL at the
+	// end, they allow one semicolon.
 	last := len(strings.TrimRight(r.text, "; \t\n\v\f\r"))
 	for ; r.tok.Kind == ';'; r.next() {
 		if r.tok.Pos < last {
@@ -99,8 +99,8 @@ func (r *reader) cutAt(pos, params int) {
 	}
 }
 
-// statement reads one statement, up to its end. If the first word is of no interest, the statement is
-// skipped: see skipRest.
+// statement reads one statement, up to its end. A statement with an unknown first word is skipped: see
+// skipRest.
 func (r *reader) statement() error {
 	switch {
 	case r.tok.Kind == '<': // a label in Oracle's syntax
@@ -143,7 +143,7 @@ func (r *reader) statement() error {
 		if r.next(); r.settings.TiDB && r.is("analyze") { // runs the statement
 			return r.skipRest()
 		}
-		return nil // these statements mention other statements without running them
+		return nil // these statements name other statements without running them
 	}
 	if r.peek().Kind == ':' { // a label
 		return r.compoundStatement()
@@ -177,8 +177,8 @@ func (r *reader) set() error {
 }
 
 // setsSession records whether a SET names a setting that decides how queries are read. It also records
-// whether the SET may choose a mode that reads quotes differently: a named one, or any value that is
-// not written as a string.
+// whether the SET may choose an sql_mode that reads quotes differently: if it names such a mode, or if the
+// value is not written as a string.
 func (r *reader) setsSession() {
 	mode, literal := false, false
 	s, t := r.s, r.tok
@@ -198,13 +198,14 @@ func (r *reader) setsSession() {
 }
 
 // compoundStatement reads MariaDB's IF, LOOP, BEGIN NOT ATOMIC and similar statements outside of a
-// stored program. Their end is not read: the rest of the query is treated as part of them.
+// stored program. It does not look for their end: the rest of the query is treated as part of them.
 func (r *reader) compoundStatement() error {
 	r.compound, r.Opaque = true, true
 	return r.skipRest()
 }
 
-// skipRest skips the rest of a statement. An INSERT in it would be at an unknown place.
+// skipRest skips the rest of a statement. It refuses a statement that contains an INSERT in an unknown
+// place and names a configured table after it.
 func (r *reader) skipRest() error {
 	start := r.cursor
 	prev := lex.Token{}
@@ -234,9 +235,9 @@ func (r *reader) skipRest() error {
 	return nil
 }
 
-// dynamicStatement reads PREPARE … FROM and EXECUTE [IMMEDIATE], from the first word, and refuses them if their
-// string contains a statement that writes a configured table. A string in a variable is not seen, and a
-// concatenated one only as far as its literals.
+// dynamicStatement reads PREPARE … FROM or EXECUTE [IMMEDIATE], from the first word. It refuses the statement
+// if its string literals, joined together, contain a statement that writes a configured table. The value of a
+// variable is not known here.
 func (r *reader) dynamicStatement() error {
 	form := "PREPARE"
 	if r.is("execute") {

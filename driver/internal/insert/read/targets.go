@@ -26,7 +26,7 @@ func FindTargets(text, db string, settings insert.Settings) []insert.TableName {
 			executes = executes || r.isAny("execute", "prepare")
 			if r.beginsWrite() && !lex.Is(before, "or") { // CREATE OR REPLACE is not REPLACE
 				at := r.cursor
-				_ = r.statement() // it looks up the target of this statement only
+				_ = r.statement() // looks up the target of this statement only
 				r.cursor = at
 			}
 		}

@@ -25,7 +25,7 @@ func (w *insertReader) onDuplicate() error {
 	} else {
 		w.Duplicates = insert.Update
 	}
-	sets, brought := false, false // the list sets the key, and the last assignment sets it to the row's explicit key
+	sets, brought := false, false // the list sets the key, and the last assignment to the key may set it to the row's explicit key
 	var itself lex.Token          // the value of key = key
 	for more := true; more; more = w.skip(',') {
 		name, ok := w.column()
@@ -64,8 +64,8 @@ func (w *insertReader) onDuplicate() error {
 	column := w.target + "." + quote.Name(w.Table.Key)
 	marker := insert.UpsertMarker(column)
 	if w.keyColumn >= 0 && (w.staged || w.Rows > 1 && w.RowsWithoutKey < w.Rows) {
-		// A row of the batch that finds its explicit key in use must not set the session's id, since
-		// it is not one of the filled rows.
+		// If the explicit key of a row is in use, the row must not set the session's id, since it is
+		// not a filled row.
 		brought := "VALUES(" + quote.Name(w.Table.Key) + ")"
 		if w.rowName != "" { // MySQL warns about VALUES()
 			brought = w.rowName + "." + quote.Name(w.Table.Key)
@@ -83,8 +83,8 @@ func (w *insertReader) onDuplicate() error {
 	return nil
 }
 
-// isRowKey reports whether the value of an assignment, from its first token to this one, is VALUES()
-// of the key, the key of the row's alias, or the row's key repeated.
+// isRowKey reports whether the value of an assignment, from its first token to this one, is the row's key:
+// VALUES() of the key column, the key column of the row's alias, or the row's explicit key again.
 func (w *insertReader) isRowKey(value cursor) bool {
 	v := reader{cursor: value, text: w.text}
 	if v.tok.Kind == lex.Number {
@@ -104,8 +104,8 @@ func (w *insertReader) isRowKey(value cursor) bool {
 	return ok && w.isKey(name) && v.prevEnd == w.prevEnd
 }
 
-// hasUpsertMarkerConflict reports whether a call would read the upsert's marker, or override it. The
-// source's select, and an only row, are evaluated before the update list.
+// hasUpsertMarkerConflict reports whether a call would read the upsert's marker, or override it. Reading calls
+// in a source's select, or in the only row, do not count: they are evaluated before the update list.
 func (w *insertReader) hasUpsertMarkerConflict() (bool, error) {
 	if w.calls.reads >= 0 || w.calls.sets >= 0 || w.rowCalls.sets >= 0 || w.Rows > 1 && w.rowCalls.reads >= 0 {
 		return true, nil
@@ -117,7 +117,7 @@ func (w *insertReader) hasUpsertMarkerConflict() (bool, error) {
 }
 
 // noteSourceColumns records whether the value of an assignment, from its first token to this one, names
-// columns outside of VALUES() that may not be the table's, and the tables in front of these columns.
+// columns outside of VALUES() that may not be the target's. It also records the tables in front of them.
 func (w *insertReader) noteSourceColumns(value cursor) {
 	v := reader{cursor: value, text: w.text}
 	for v.tok.Pos < w.tok.Pos && !v.atQueryEnd() {
@@ -145,7 +145,7 @@ func (w *insertReader) noteSourceColumns(value cursor) {
 }
 
 // isExistingKey reports whether the value of an assignment, from its first token to this one, is the key of
-// the existing row, and not that of the row alias.
+// the existing row, and not the key of the row's alias.
 func (w *insertReader) isExistingKey(value cursor) bool {
 	v := reader{cursor: value, text: w.text}
 	if !v.atName() {

@@ -42,7 +42,7 @@ func (w *insertReader) values() (isQuery bool, err error) {
 func (w *insertReader) row() error {
 	switch noValues := w.tok.Kind == ')'; {
 	case noValues != (w.form == empty):
-		return errInvalid // a row of different length
+		return errInvalid // the rows differ in length
 	case noValues:
 		w.addKeyEdit(insert.EditKey, w.tok.Pos, w.tok.Pos)
 		w.next()
@@ -63,7 +63,7 @@ func (w *insertReader) row() error {
 		return w.unreadable(w.Table)
 	}
 	if n != w.width && w.form != positional {
-		return errInvalid // positional: the server reports error 1136
+		return errInvalid // a positional row is left to the server, which reports error 1136
 	}
 	if w.keyColumn < 0 {
 		w.addKeyEdit(insert.EditCommaKey, w.tok.Pos, w.tok.Pos)
@@ -72,7 +72,7 @@ func (w *insertReader) row() error {
 	return nil
 }
 
-// assignments reads INSERT … SET and the text after it.
+// assignments reads the assignments of INSERT … SET.
 func (w *insertReader) assignments() error {
 	w.source.from = w.tok.Pos
 	w.columns = w.cursor
