@@ -21,20 +21,20 @@ type bulk struct {
 
 	prepared *stmt
 	in       insert.Insert // the statement's INSERT, with Rows multiplied by the number of executions
-	needsID  []bool        // whether an id replaces each remaining argument that may be a key, row by row
+	needsID  []bool        // for each remaining argument that may be a key, row by row: whether an id replaces it
 	blocks   []insert.Block
-	used     int          // number of ids used of the first block
+	used     int          // number of ids already used from the first of blocks
 	allIDs   insert.Block // range from the first id to the last
 }
 
 func (b *bulk) Stmt() driver.Stmt { return b.stmt }
 func (b *bulk) Args() []int       { return b.args }
 
-// maxBulkDraw is the maximum number of consecutive ids that a bulk draws at a time. Snowflakes allow at most
-// 2^sequence consecutive ids, and the ids of a bulk need not be consecutive.
+// maxBulkDraw is the maximum number of ids that a bulk draws at a time. Ids of one draw are consecutive, and the bits
+// of the sequence limit the number of consecutive snowflakes. All ids of a bulk together need not be consecutive.
 const maxBulkDraw = 1024
 
-// StartBulk draws the ids for an execution with the given number of rows.
+// StartBulk implements fill.Prepared: it draws the ids for an execution with the given number of rows.
 func (s *stmt) StartBulk(ctx context.Context, rows, room int, arg func(row, i int) driver.Value) (fill.Bulk, error) {
 	if b, err := s.startBulk(ctx, rows, room, arg); b != nil || err != nil {
 		return b, s.c.connector.countRefusal(err)
@@ -106,8 +106,8 @@ func minTextSize(n int) (bytes int) {
 	return bytes
 }
 
-// draw draws the ids, above the explicit keys of the rows. If possible it sets the session's id now:
-// a SET after the statement would change the statement's counts in the session.
+// draw draws the ids, above the explicit keys of the rows. If possible, it sets the session's id now, because
+// a SET after the statement would change the counts that the session reports for the statement.
 func (b *bulk) draw(ctx context.Context, wanted int, floor int64) error {
 	c, t := b.prepared.c, b.in.Table
 	c.connector.tables.Used.Store(true)

@@ -48,18 +48,18 @@ type Config struct {
 	// package is imported, such as nacos(h1:8848,h2:8848). mysql() keeps leases in
 	// the table leaf_worker next to leaf_alloc. "" is mysql().
 	Worker string
-	// WorkerOptions are the source's parameters, without the prefix of leaf and
-	// the source's name: leafNacosGroup=x is Group: x.
+	// WorkerOptions are the source's parameters. Their names lack the prefix, which
+	// is "leaf" and the source's name: leafNacosGroup=x becomes Group: x.
 	WorkerOptions map[string]string
-	// WorkerSource, if not nil, is used instead of Worker. It opens a source in
-	// Go, such as nacos.Open with the clients of a registered service. It is called
-	// when the first id is drawn, and again after a failure. Each Connector then
-	// has its own worker id. Connectors of a process with equal Worker share one.
+	// WorkerSource, if not nil, opens the source instead of Worker. It may for
+	// example call nacos.Open with the application's Nacos clients. It is called
+	// when the first id is drawn, and again after a failure. Each Connector with a
+	// WorkerSource has its own worker id; Connectors with equal Worker share one.
 	WorkerSource func(context.Context) (worker.Source, error)
 	// NewRegistry declares that the registry of worker ids is new and that no
-	// other process uses it (leafNewRegistry). This start then skips the wait for
-	// unknown earlier leases, 1.25 leases plus 60 s (135 s by default). Set it for
-	// the first rollout only.
+	// other process uses it (leafNewRegistry). The process then does not wait until
+	// unknown earlier leases have expired: 1.25 times the lease plus 60 s (135 s by
+	// default). Set it for the first rollout only.
 	NewRegistry bool
 
 	// AnyClock allows taking a worker id if this machine's clock is more than a
@@ -68,10 +68,10 @@ type Config struct {
 	AnyClock bool
 	// Snowflake is the layout (leafSnowflake). The zero value is snowflake.Leaf.
 	Snowflake snowflake.Layout
-	// State is a directory in which static, env and ordinal guard against a clock
-	// that is set back and a second process on the host (leafState). It must be on a
-	// local disk that is never copied or rolled back. "" disables the guard. Other
-	// sources ignore it.
+	// State is a directory in which static, env and ordinal keep files to detect a
+	// clock that was set back, or a second process on the host (leafState). It must
+	// be on a local disk that is never copied or rolled back. "" disables these
+	// checks. Other sources ignore it.
 	State string
 	// Lease is how long a worker id stays valid without contact to the registry
 	// (leafLease), from 6 s to 1 h. All processes of a registry need the same

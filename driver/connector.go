@@ -109,10 +109,10 @@ func NewConnector(cfg *Config) (*Connector, error) {
 
 // Wrap returns a Connector that fills the connections of inner, such as a
 // go-sql-driver connector with a custom dial function, or one wrapped by a tracing
-// package. Each connection has to implement the interfaces of go-sql-driver's;
+// package. Its connections have to implement the interfaces that go-sql-driver's do;
 // otherwise Connect returns a *ConfigError with the missing methods. The database of
-// inner is unknown, so unless cfg.Store names one, the Connector shares its segments,
-// and its worker id from mysql(), with no other Connector. Errors and closing are as for
+// inner is unknown: unless cfg.Store names one, the Connector shares neither its segments
+// nor a worker id from mysql() with other Connectors. Errors and closing are as for
 // [NewConnector].
 func Wrap(inner driver.Connector, cfg *Config) (*Connector, error) {
 	return wrap(inner, nil, cfg, "")
@@ -128,7 +128,7 @@ func wrap(inner, own driver.Connector, cfg *Config, key string) (*Connector, err
 		return nil, err
 	}
 	if cfg.Auto() && cfg.MySQL != nil && cfg.MySQL.DBName == "" && cfg.Store == "" && !strings.Contains(cfg.AllocTable, ".") {
-		cfg.Tables = []Rule{{Table: "*"}} // without tags, every INSERT that might need ids is refused
+		cfg.Tables = []Rule{{Table: "*"}} // no database has the tags, so every INSERT that might need ids is refused
 	}
 	ours := cmp.Or(own, inner)
 	store, err := openStore(cfg, ours, key)
@@ -153,9 +153,9 @@ func wrap(inner, own driver.Connector, cfg *Config, key string) (*Connector, err
 func (c *Connector) Driver() driver.Driver { return sqlDriver{c} }
 
 // Connect opens a connection. The first call also loads the shared state, such as the
-// tags of leaf_alloc under leafTables=auto, and fails if that fails: with a *ConfigError if
-// the table or a right is missing. Otherwise errors are the inner driver's, or a
-// *ConfigError for a connection that lacks methods.
+// tags of leaf_alloc under leafTables=auto, and returns a *ConfigError if the table or a
+// right is missing. Other errors are the inner driver's, an error of reading the shared state,
+// or a *ConfigError for a connection that lacks methods.
 func (c *Connector) Connect(ctx context.Context) (driver.Conn, error) {
 	dc, err := c.inner.Connect(ctx)
 	if err != nil {
@@ -188,8 +188,8 @@ func (c *Connector) Connect(ctx context.Context) (driver.Conn, error) {
 	return own, nil
 }
 
-// newConn returns a connection that fills statements and sends them to inner. Learn has to
-// run before. db is the database in use.
+// newConn returns a connection that fills statements and sends them to inner. Learn must
+// have run. db is the database in use.
 func (c *Connector) newConn(inner innerConn, db string, foundRows bool) *conn {
 	return &conn{Planner: planner.New(session.New(inner, db, c.tables.Settings), c.tables, &c.plans),
 		connector: c, foundRows: foundRows, stageState: staged.ConnState{Server: &c.stageServer}}
@@ -208,7 +208,7 @@ func (c *Connector) reopen() (_ *Connector, err error) {
 	return c.next, err
 }
 
-// current returns the replacement that open made, or c.
+// current returns the replacement that reopen made, or c.
 func (c *Connector) current() *Connector {
 	c.nextMu.Lock()
 	defer c.nextMu.Unlock()
@@ -217,7 +217,7 @@ func (c *Connector) current() *Connector {
 
 // Close stops prefetching and releases the lease of the worker id, unless another
 // Connector shares them. sql.DB.Close calls it. A second call does nothing. The error
-// is of closing connections or the worker source, and only for logs.
+// comes from closing connections or the worker source, and is useful only in logs.
 func (c *Connector) Close() error {
 	if c.closed.Swap(true) {
 		c.nextMu.Lock()

@@ -94,7 +94,7 @@ func ParseDSN(dsn string) (*Config, error) {
 	return cfg, cfg.readWorkerOptions(own)
 }
 
-// leafParam matches a leaf parameter, such as "leafTables=", in a wrong place.
+// leafParam matches the name of a leaf parameter with its equals sign, such as "leafTables=".
 var leafParam = regexp.MustCompile(`\bleaf[A-Z][A-Za-z]*=`)
 
 // checkSwallowed returns a *ConfigError if a leaf parameter became part of the user,
@@ -230,7 +230,7 @@ func checkWorker(v string) error {
 	return nil
 }
 
-// checkOneOf returns a check that a value is one or other. note describes one.
+// checkOneOf returns a function that accepts only the values one and other. Its error has note after one.
 func checkOneOf(name, one, note, other string) func(string) error {
 	return func(v string) error {
 		if v != one && v != other {
@@ -269,7 +269,7 @@ func textParam(name string, check func(value string) error, field func(*Config) 
 		func(c *Config) string { return *field(c) }}
 }
 
-// choiceParam returns a parameter with the values off, the default, and on.
+// choiceParam returns a parameter with two values: off, which is the default, and on.
 func choiceParam(name, off, on string, field func(*Config) *bool) param {
 	return param{name,
 		func(c *Config, v string) error {

@@ -28,8 +28,8 @@ func (e *RefusedError) Error() string {
 	return r.Error()
 }
 
-// countRefusal converts errors of internal packages to exported errors, and counts the
-// statement as not run. It returns other errors unchanged.
+// countRefusal counts a statement that was not run because of err, and returns err with an
+// internal error converted to the exported one. It returns other errors unchanged.
 func (c *Connector) countRefusal(err error) error {
 	if err != nil {
 		c.tables.Counts.CountRefusal(err)

@@ -88,8 +88,8 @@ func (e *execution) run(ctx context.Context) (err error) {
 		switch {
 		case e.st.Way == planner.PassedThrough:
 			return e.passThrough(ctx)
-		// After ErrSkip, database/sql prepares the query, and reports a wrong number of arguments. It also closes that
-		// statement after the rows, which outlive this call: a statement prepared here would have to stay open as long.
+		// After ErrSkip, database/sql prepares the query, reports a wrong number of arguments, and closes the statement
+		// after its rows. These outlive this call, so a statement prepared here would have to stay open as long.
 		case len(e.args) > 0 && (len(e.args) != e.st.Plan.NumInput || e.wantRows && !c.connector.interpolates):
 			return driver.ErrSkip
 		case e.st.Way == planner.InParts:
@@ -122,7 +122,7 @@ func (e *execution) run(ctx context.Context) (err error) {
 		}
 		if err != nil || e.st.Effects {
 			e.recordOutcome(err)
-			if e.stmt != nil { // MariaDB runs a prepared USE in the database of its Prepare, and may leave that one again
+			if e.stmt != nil { // MariaDB runs a prepared USE in the database of its Prepare, and may switch back afterwards
 				c.DoubtDatabase(e.st)
 			}
 		}
@@ -167,7 +167,6 @@ func (e *execution) recordOutcome(err error) {
 // runStaged runs a statement with rows that only the server has. The statement returns no rows. unproven is set if the
 // account may lack the right to write the rows.
 func (e *execution) runStaged(ctx context.Context, unproven bool) ([]insert.Block, error) {
-	// A separate variable, so that only staged statements allocate a Run.
 	in := &e.st.Plan.Inserts[0]
 	r := staged.Run{ConnState: &e.c.stageState, Session: &e.c.Session, Insert: in, Args: e.args,
 		Prepared: e.stmt != nil, FoundRows: e.c.foundRows, CopySucceeded: &e.st.CopySucceeded, Unproven: unproven}
@@ -221,7 +220,7 @@ func (e *execution) send(ctx context.Context, blocks []insert.Block) (err error)
 	case inner != nil:
 		e.result, err = inner.ExecContext(ctx, args)
 	case e.wantRows:
-		e.rows, err = c.Conn.QueryContext(ctx, text, args) // after ErrSkip, database/sql prepares, and these ids are lost
+		e.rows, err = c.Conn.QueryContext(ctx, text, args) // after ErrSkip, database/sql prepares the query, and these ids are lost
 	case s != nil:
 		e.result, err = c.ExecArgs(ctx, text, args, true)
 	default:
@@ -338,7 +337,7 @@ func (e *execution) reserveIDs(ctx context.Context) ([]insert.Block, error) {
 }
 
 // keyMeaning returns the meaning of an argument in the place of a key. It queries the session's sql_mode if the
-// meaning depends on it. It refuses a value with a meaning that only the server could decide.
+// meaning depends on it. It refuses a value if only the server could decide what it means.
 func (c *conn) keyMeaning(ctx context.Context, in *insert.Insert, text string, v driver.Value) (m insert.KeyMeaning, floor int64, exact bool, err error) {
 	switch m, floor, exact = in.Table.KeyMeaning(v); m {
 	case insert.KeyBySession:
@@ -367,10 +366,9 @@ func idValue(form insert.UUIDForm, b *insert.Block, k int) driver.Value {
 	return b.First + int64(k)
 }
 
-// explainError returns the error to report for a statement that was sent. For a syntax
-// error it returns the server's message for the user's original query, by preparing
-// that. After a duplicate key it moves the counter above keys that were added to the
-// table unseen.
+// explainError returns the error to report for a statement that was sent. After a syntax
+// error it prepares the user's original query, and returns the server's error for that.
+// After a duplicate key it moves the counter above keys that were inserted without leafsql.
 func (c *conn) explainError(ctx context.Context, st *planner.Statement, text string, blocks []insert.Block, err error) error {
 	switch {
 	case servererr.Is(err, servererr.DuplicateKey):

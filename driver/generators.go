@@ -85,8 +85,9 @@ func describeDatabase(cfg *mysql.Config) string {
 // defaultWorker is the source of worker ids if leafWorker is empty.
 const defaultWorker = "mysql()"
 
-// openSnowflakes opens or shares the generator with the source that cfg names, or with
-// the database of store. It returns nil if no snowflakes are configured.
+// openSnowflakes opens or shares the generator of snowflakes. Its worker ids come from the
+// source that cfg names, by default the database of store. It returns nil if no snowflakes
+// are configured.
 func openSnowflakes(cfg *Config, store *ids.Store) (*ids.Snowflakes, error) {
 	if cfg.Worker == "" && cfg.WorkerSource == nil && !slices.ContainsFunc(cfg.Tables, func(r Rule) bool { return r.Kind == Snowflake && r.Generator == nil && !r.Exclude }) {
 		return nil, nil

@@ -78,8 +78,8 @@ func (c *conn) resultsWithIDs(ctx context.Context, p *insert.Plan, blocks []inse
 }
 
 // syncSessionID sets the session's id after a statement that could not set it, and restores it after a statement that
-// changed it for its result. It returns id or, if ask is set, the session's id: a trigger has set the result's id to 0.
-// The rows are stored: an error of leafsql's statement must not be reported as a failed INSERT.
+// changed it for its result. It returns id, or the session's id if ask is set, since a trigger has set the result's id
+// to 0. It returns no errors: the rows are stored, and a failed internal statement must not look like a failed INSERT.
 func (c *conn) syncSessionID(ctx context.Context, in *insert.Insert, b *insert.Block, affected, server, id int64, ask bool) int64 {
 	if b.N == 0 && in.Update == insert.AlwaysUpdate && server != 0 {
 		c.ExecUncancelled(ctx, "SET "+insert.RestoreID)

@@ -15,7 +15,7 @@ import (
 func (e *execution) runInParts(ctx context.Context) error {
 	c, p := e.c, e.st.Plan
 	if len(e.args) > 0 && !c.connector.interpolates {
-		return driver.ErrSkip // the server reports an error when it is prepared
+		return driver.ErrSkip // database/sql then prepares the query, and the server returns an error
 	}
 	if err := c.checkCut(ctx, e.text); err != nil {
 		return err
@@ -49,7 +49,7 @@ func (e *execution) runInParts(ctx context.Context) error {
 }
 
 // checkCut returns nil if a query may be sent in parts, which requires a connection that allows several
-// statements. Otherwise a single-statement connection would run statements that its server rejects.
+// statements. Without this check, a single-statement connection would run statements that its server rejects.
 func (c *conn) checkCut(ctx context.Context, text string) error {
 	if several, err := c.AllowsMultiStatements(ctx, text); several || err != nil {
 		return err
@@ -58,8 +58,8 @@ func (c *conn) checkCut(ctx context.Context, text string) error {
 }
 
 // prepareError returns the server's error for a query with several statements. Preparing
-// such a query always fails, and runs nothing. If the server reads the query as one statement, it is
-// refused.
+// such a query always fails, and runs nothing. If the server reads the query as one statement,
+// prepareError returns a refusal.
 func (c *conn) prepareError(ctx context.Context, text string) error {
 	if err := c.TryPrepare(ctx, text); err != nil {
 		return err

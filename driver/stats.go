@@ -54,8 +54,8 @@ const statsTimeout = 5 * time.Second
 // StatsOf returns the Stats of a pool that uses mysql-leaf, opened by sql.Open, or by
 // sql.OpenDB with a Connector. If another package such as otelsql wraps the driver,
 // StatsOf briefly takes a connection from the pool, and waits at most 5 s for it. It
-// returns an error without a type if the pool does not use mysql-leaf, or the pool's
-// error if it has no connection, such as context.DeadlineExceeded.
+// returns an error if the pool does not use mysql-leaf. If the pool provides no connection,
+// it returns the pool's error, such as context.DeadlineExceeded.
 func StatsOf(db *sql.DB) (Stats, error) {
 	c, err := connectorOf(db)
 	if err != nil {

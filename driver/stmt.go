@@ -15,15 +15,15 @@ var _ session.Stmt = (*stmt)(nil)
 var _ driver.NamedValueChecker = (*stmt)(nil)
 
 // stmt is a prepared statement that may need keys, or that has effects on the session. The
-// place of the marker depends on which arguments are keys, so stmt keeps an inner
-// statement for each variant of the query that was needed. The likely variant is prepared
-// first.
+// text to send depends on which arguments are keys, since the first generated id is in a
+// marker (insert.Marker). stmt therefore keeps an inner statement for each variant of the
+// text that was needed. The likely variant is prepared first.
 type stmt struct {
 	planner.Prepared
 	c *conn
 
 	variants     map[string]session.Stmt
-	lastTemplate *insert.Template // template of the last execution; last is its inner statement
+	lastTemplate *insert.Template // template of the last execution; lastVariant is its inner statement
 	lastVariant  session.Stmt
 }
 
@@ -54,7 +54,7 @@ func (c *conn) prepare(ctx context.Context, st *planner.Statement, text string) 
 	return nil, c.explainError(ctx, st, text, nil, err)
 }
 
-// prepareVariant returns the inner statement for text, and prepares it if the session still gives the user's query the same meaning.
+// prepareVariant returns the inner statement for text. It prepares a new one only if the user's query still has the same meaning in the session.
 func (s *stmt) prepareVariant(ctx context.Context, text string) (session.Stmt, error) {
 	if inner, ok := s.variants[text]; ok {
 		return inner, nil
@@ -78,12 +78,12 @@ func (s *stmt) prepareVariant(ctx context.Context, text string) (session.Stmt, e
 	return inner, nil
 }
 
-// maxVariants is the maximum number of inner statements of one stmt, since the
-// server limits the number of prepared statements of all clients together.
+// maxVariants limits the inner statements of one stmt, because the server limits the
+// number of prepared statements of all clients together.
 const maxVariants = 16
 
-// chooseVariant sets the template's inner statement as the one to send. A text that contains its ids
-// serves only one execution, so it is not prepared.
+// chooseVariant sets lastVariant, the statement to send, to the template's inner statement. A text that
+// contains the ids themselves serves only one execution, so it is not prepared.
 func (s *stmt) chooseVariant(ctx context.Context, t *insert.Template, wantRows bool) (err error) {
 	s.lastTemplate, s.lastVariant = nil, nil
 	switch {
