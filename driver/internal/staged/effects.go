@@ -10,9 +10,9 @@ import (
 // clockWords are the keywords and functions that return the statement's time.
 var clockWords = lex.WordSet("now current_timestamp localtime localtimestamp sysdate unix_timestamp curdate curtime current_date current_time utc_date utc_time utc_timestamp")
 
-// Words after which tables are named, and words that end such a place; words that write a table, and
-// words that may follow them in front of its name; and the server's functions that report on other
-// statements, with or without quotes.
+// Names of tables may follow a word of wordsBeforeTables, up to a word of wordsAfterTables. writeVerbs write a
+// table, and writeModifiers may be between the verb and its name. countFunctions are the server's functions
+// that report on other statements; their names may be quoted.
 var (
 	wordsBeforeTables = lex.WordSet("from join straight_join into update table tables insert replace delete truncate for")
 	wordsAfterTables  = lex.WordSet("select where set values value group order having limit return then else do begin end if when case")
@@ -67,7 +67,7 @@ func findEffects(s lex.Scanner) (e insert.Effects) {
 		case ';':
 			tables, out = false, false
 		case '.':
-			word = before // for t, the word in front of db.t counts
+			word = before // before stays the word in front of db.t
 		case lex.Word, lex.Name:
 			text := lex.Unquote(s.Text[t.Pos:t.End])
 			word = strings.ToLower(text)
@@ -107,9 +107,9 @@ func findEffects(s lex.Scanner) (e insert.Effects) {
 	return e
 }
 
-// addWordEffect adds the effects of a word or a call, and reports whether it has any, in which case it is not
-// a name. before is the word in front of it, argument is set if it is called with one, and counts if
-// ROW_COUNT or FOUND_ROWS without parentheses may be a count, as in GET DIAGNOSTICS.
+// addWordEffect adds the effects of a word or a call, and reports whether it has any. A word with an effect is
+// not a name. before is the word in front of it. argument is set for a call with an argument. counts is set if
+// ROW_COUNT and FOUND_ROWS without parentheses may be counts, as in GET DIAGNOSTICS.
 func addWordEffect(e *insert.Effects, word, before string, call, argument, counts bool) bool {
 	switch {
 	case call && word == lex.IDFunction:
@@ -130,7 +130,7 @@ func addWordEffect(e *insert.Effects, word, before string, call, argument, count
 	return true
 }
 
-// isWriteVerb reports whether word, which is in writeVerbs, is a verb.
+// isWriteVerb reports whether word, which is in writeVerbs, is used as a verb.
 func isWriteVerb(word, before string, call bool) bool {
 	if word == "update" { // UPDATE is not a function
 		return before != "key" && before != "for"

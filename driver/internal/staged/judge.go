@@ -9,9 +9,9 @@ import (
 	"github.com/leafsql/leafsql/internal/versions"
 )
 
-// A Judge decides, while one query is read, which statements may run in several steps: the server runs
-// such a statement as one, so neither the statement nor the programs that it calls may notice the
-// difference. It is the reader's Stager. It is not safe for concurrent use.
+// A Judge decides, while one query is read, which of its statements may run in several steps. The server would
+// run such a statement in one step, and neither the statement nor the programs that it calls may notice the
+// difference. A Judge implements read.Stager. It is not safe for concurrent use.
 type Judge struct {
 	Settings insert.Settings
 
@@ -40,7 +40,7 @@ func (j *Judge) ReadsID(db, text string) (bool, error) {
 	return run.Kinds.HasAny(insert.ReadsID | insert.Hidden), err
 }
 
-// Stage adds the steps that a statement needs, or returns its *insert.Refusal. Another error is a
+// Stage adds the steps that a statement needs, or returns its *insert.Refusal. Any other error is a
 // *catalog.Failure.
 func (j *Judge) Stage(in *insert.Insert, db, source string) error {
 	t, s := in.Table, in.Staging
@@ -70,10 +70,10 @@ func (j *Judge) Stage(in *insert.Insert, db, source string) error {
 	return nil
 }
 
-// CheckNulledKeys returns the *insert.Refusal of a statement with rows from a source on a server with the bug
-// MDEV-36026, and nil on other servers. The bug does not affect AUTO_INCREMENT keys of an INSERT …
-// SELECT, or a LOAD DATA that is not staged. If there may be a trigger that this user cannot see, the
-// statement is refused too.
+// CheckNulledKeys returns an *insert.Refusal for a statement with rows from a source if the bug MDEV-36026 may
+// replace their keys by NULL: the server has the bug, and the table has a trigger that runs before a row is
+// stored, or may have one that this user cannot see. The bug does not affect AUTO_INCREMENT keys of an INSERT …
+// SELECT, or a LOAD DATA that is not staged.
 func CheckNulledKeys(t *insert.Table, settings insert.Settings, source insert.Source) error {
 	fixed, has := versions.HasNullColumnsBug(settings.MariaDB, settings.Version)
 	server := versions.Format(settings.MariaDB, settings.Version)
@@ -88,9 +88,9 @@ func CheckNulledKeys(t *insert.Table, settings insert.Settings, source insert.So
 }
 
 // checkEffects examines the effects and dependencies of the source, and of the code that runs with each row.
-// The source runs to its end before the first row is stored: if anything could notice that, the
-// statement is refused. Called programs are judged coarsely. Calls in triggers are not refused and may
-// notice; this is documented.
+// The source runs to its end before the first row is stored. If anything could notice that, checkEffects returns
+// a refusal. Called programs are judged coarsely. Calls in triggers are not refused, although they may notice
+// it; this is documented.
 func (j *Judge) checkEffects(t *insert.Table, s *insert.Staging, db, text string) error {
 	source, tail := findEffects(j.Settings.Scanner(text)), findEffects(j.Settings.Scanner(s.Tail))
 	called, err := j.programEffects(db, source)

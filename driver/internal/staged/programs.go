@@ -63,7 +63,7 @@ func (p *Programs) TextEffects(db string, text lex.Scanner) insert.Effects {
 // insert.Hidden if this user may not see the text of a routine.
 func (p *Programs) addCalled(ctx context.Context, all *insert.Effects) error {
 	hadCalls, hadTables := make(map[catalog.Name]bool), make(map[catalog.Name]bool)
-	var written []catalog.Name // tables that may be written, if there is a writing effect
+	var written []catalog.Name // tables that may be written if all.Kinds has insert.Writes
 	for {
 		calls, tables := newNames(all.Calls, hadCalls), newNames(all.Tables, hadTables)
 		if len(calls)+len(tables) == 0 {

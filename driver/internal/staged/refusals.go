@@ -8,11 +8,11 @@ import (
 	"github.com/leafsql/leafsql/internal/servererr"
 )
 
-// A refusal is the reason why a staged statement is not run, and a hint, with the names of values in
-// braces.
+// A refusal is the reason why a staged statement is not run, and a hint. Both may contain names of values
+// in braces.
 type refusal struct{ reason, fix string }
 
-// refuse returns the refusal of a statement that writes a table. values are pairs of a name in braces and
+// refuse returns the refusal of a statement that writes t. values are pairs of a name in braces and
 // its value.
 func (r refusal) refuse(t *insert.Table, values ...string) error {
 	fill := strings.NewReplacer(values...)

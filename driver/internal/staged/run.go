@@ -17,7 +17,7 @@
 //	run.go          the steps, and rights that are granted during the session
 //	transaction.go  the transaction, and restoring the session afterwards
 //
-// Package read finds the parts of a statement, which are an insert.Staging.
+// Package read finds the parts of a statement and returns them as an insert.Staging.
 //
 // The design is in docs/design/staging.md.
 package staged
@@ -73,7 +73,7 @@ type Run struct {
 	Args          []driver.NamedValue
 	Prepared      bool         // the user prepared the statement
 	FoundRows     bool         // affected counts include unchanged rows, as with clientFoundRows
-	CopySucceeded *atomic.Bool // whether a copy of the plan ran before, so that the server resolves the names in it
+	CopySucceeded *atomic.Bool // set once a copy of the plan has succeeded, so the server can resolve its names
 	Unproven      bool         // the server has not confirmed that this account may write the rows with their keys
 
 	Result driver.Result
@@ -86,7 +86,7 @@ type Run struct {
 	ownsTransaction  bool   // the transaction is internal
 	startAssignments string // assignments for the SET that opens the transaction
 	hint             string // for MySQL, after each verb: sets the same time for all statements
-	prefix           string // for MariaDB, in front of each statement: the same
+	prefix           string // for MariaDB, in front of each statement: does the same
 
 	rows   int64  // number of rows of the source
 	marked bool   // the copy carried the marker
@@ -98,9 +98,9 @@ const stageTable = "leafsql_stage"
 
 const dropStage = "DROP TEMPORARY TABLE IF EXISTS "
 
-// Do executes the statement. The error is the server's, an *insert.Refusal, or that of insert.Keys' Draw.
-// After an error the statement is rolled back. If the connection failed during the commit, the rows may
-// be stored.
+// Do executes the statement. The error is the server's, an *insert.Refusal, or an error of the Draw method of
+// insert.Keys. After an error the statement is rolled back. If the connection failed during the commit, the
+// rows may be stored nevertheless.
 func (s *Run) Do(ctx context.Context) error {
 	s.name = quote.Qualified(s.Insert.Table.Name.DB, stageTable)
 	s.DropLeftTables(ctx, s.Session)
@@ -113,8 +113,8 @@ func (s *Run) Do(ctx context.Context) error {
 	return s.finish(ctx)
 }
 
-// checkCopy copies the empty stage: once for a plan if only the server can resolve the names in the
-// update list, and before ids are drawn if the account may lack the right to write them.
+// checkCopy copies the empty stage. It does so once for a plan if only the server can resolve the names in the
+// update list, and for each run if the account may lack the right to write the ids, which are drawn later.
 func (s *Run) checkCopy(ctx context.Context) error {
 	if !s.Unproven && (!s.Insert.Staging.Needs.HasAny(insert.NeedTryNames) || s.CopySucceeded.Load()) {
 		return nil
@@ -127,7 +127,8 @@ func (s *Run) checkCopy(ctx context.Context) error {
 	return err
 }
 
-// copyToTarget writes the rows to the target. It copies even if there are none, since an empty copy may fail.
+// copyToTarget writes the rows to the target. It copies the rows of a query even if there are none, since
+// the server may return an error for the empty copy.
 func (s *Run) copyToTarget(ctx context.Context) error {
 	s.Result = driver.RowsAffected(0)
 	if s.rows == 0 && s.Insert.Staging.Source == insert.FromFile {
@@ -146,7 +147,7 @@ func (s *Run) copyToTarget(ctx context.Context) error {
 	if in.Rows = int(s.rows); !s.marked {
 		in.Way = insert.NoID
 	}
-	if in.Update >= insert.RowUpdate && (!s.marked || s.rows != 1) { // each row sets the marker again
+	if in.Update >= insert.RowUpdate && (!s.marked || s.rows != 1) { // the marker of a later row sets the session's id again
 		in.Update = insert.NoUpdate
 	}
 	affected, server := session.ResultCounts(s.Result)
@@ -173,8 +174,8 @@ func (s *Run) copy(ctx context.Context, b insert.Block) (err error) {
 }
 
 // createStage creates the stage with the target's column types. The columns are nullable, since triggers may
-// replace a NULL. The stage of LOAD DATA instead has the target's defaults and only a nullable key,
-// because a file may have too few fields, and SET reads the values that result.
+// replace a NULL. For LOAD DATA, the columns instead have the target's defaults, and only the key is nullable,
+// because a file may have too few fields, and its SET reads the resulting values.
 func (s *Run) createStage(ctx context.Context) error {
 	t := s.Insert.Table
 	target := t.Name.Quoted()
@@ -239,8 +240,8 @@ func (s *Run) fillStage(ctx context.Context) (err error) {
 }
 
 // drawIDs draws ids for the rows without a key, above the highest key of the other rows. If all rows
-// have keys, the counter moves above the highest one after the rows are stored. The counter is compared
-// with the table's keys before that, because the new keys would look like keys that it missed.
+// have keys, the counter moves above the highest one after the rows are stored. It is compared with the
+// table's keys before they are stored: afterwards, the new keys would look like keys that it had missed.
 func (s *Run) drawIDs(ctx context.Context) (err error) {
 	s.Block.N = int(s.rows)
 	if s.rows > 0 && s.Insert.Staging.Key >= 0 {
@@ -277,7 +278,8 @@ func (s *Run) countKeys(ctx context.Context) error {
 	return nil
 }
 
-// hideStageName replaces the stage's name in an error, which the application cannot know, by the target's.
+// hideStageName replaces the stage's name in an error by the target's name, since the application has not
+// named the stage.
 func (s *Run) hideStageName(err error) error {
 	e, ok := err.(*mysql.MySQLError) // an error from a connection of leafsql's account has another type
 	if !ok || !strings.Contains(e.Message, stageTable) {
@@ -288,14 +290,13 @@ func (s *Run) hideStageName(err error) error {
 	return &renamed
 }
 
-// replaceInterval is the minimum time between two connections that a pool replaces because of a missing
-// right.
+// replaceInterval is the minimum time between two connections that are closed because they lack a right.
 const replaceInterval = time.Minute
 
-// retryWithRights calls the server, and calls it again if a right is missing that may have been granted
-// during the session: the session has the rights on its database from its login or its last USE. A
-// connection that still lacks the right is closed when it returns to the pool, since rights on *.* and
-// roles are read at the login.
+// retryWithRights runs call. If a right is missing, it runs USE and then call again, because the right may have
+// been granted during the session: a session has the rights on its database from its login or its last USE.
+// A connection that still lacks the right is closed when it returns to the pool, since rights on *.* and
+// roles are read only at the login.
 func (s *Run) retryWithRights(ctx context.Context, call func() error) error {
 	err := call()
 	if !servererr.Denied(err) {

@@ -42,8 +42,8 @@ func CountQuery(in *insert.Insert, stage string, below int64) string {
 	return "SELECT COALESCE(SUM(" + lacksKey(in.Table, key, false) + "), 0), MAX(" + highest + "), COUNT(" + key + "), FIND_IN_SET('NO_AUTO_VALUE_ON_ZERO', @@sql_mode) FROM " + stage + " LIMIT 1 FOR UPDATE"
 }
 
-// lacksKey returns the condition, on the expression key, that a row has no key. A text key is not compared
-// with a number, since that would be a numeric comparison.
+// lacksKey returns the condition that a row has no key. key is the expression for the row's key. A text key is
+// not compared with a number, since that would be a numeric comparison.
 func lacksKey(t *insert.Table, key string, keepZero bool) string {
 	switch {
 	case keepZero, t.ZeroKey == insert.KeyGiven:
@@ -60,7 +60,8 @@ func lacksKey(t *insert.Table, key string, keepZero bool) string {
 	return "(" + key + " IS NULL OR " + key + " = '0')"
 }
 
-// idExpression returns the expression for the id of a row after k filled rows.
+// idExpression returns the expression for the id of a row. k is the expression for the number of earlier rows
+// that get ids.
 func idExpression(form insert.UUIDForm, b insert.Block, k string, marked bool) string {
 	switch {
 	case marked:

@@ -90,8 +90,8 @@ const savepoint = "leafsql_savepoint"
 // finish commits if the transaction is internal, sets the session's id and drops the stage.
 //
 // SET autocommit = 1 commits, and leaves autocommit off if it cannot: after an error, @@autocommit
-// therefore shows whether the rows are stored. The SET does not end the effect of SET TRANSACTION on
-// one transaction. An empty COMMIT does, and so does setting the session's values again, which saves a
+// therefore shows whether the rows are stored. A SET TRANSACTION for the next transaction stays in effect
+// after it. An empty COMMIT ends that effect. Setting the session's values again ends it too, and saves a
 // round trip on MySQL.
 func (s *Run) finish(ctx context.Context) error {
 	if !s.ownsTransaction {
@@ -118,7 +118,7 @@ func (s *Run) finish(ctx context.Context) error {
 			s.rollBack(ctx, err)
 			return err
 		}
-		s.Session.Restore(ctx, texts...) // runs those that did not run
+		s.Session.Restore(ctx, texts...) // some of them may not have run
 	} else if drop != nil {
 		s.leftTables = slices.DeleteFunc(s.leftTables, func(name string) bool { return name == s.name })
 	}
