@@ -48,8 +48,7 @@ func (p *Planner) RecordEffects(st *Statement, err error) {
 }
 
 // ranNothing reports whether the server denied the query, or could not read it, before it changed
-// anything. A query of several statements, or with statements that are not written in it, may have run
-// in part.
+// anything. A query with several statements, or one that runs unseen statements, may have run in part.
 func ranNothing(plan *insert.Plan, err error) bool {
 	if plan.Results != 1 || plan.Opaque {
 		return false
@@ -81,7 +80,7 @@ func (st *Statement) ResultError(err error) error {
 }
 
 // RecordOpaque records that unseen statements ran: in a routine, or prepared in SQL. They can change the
-// database in use only on MariaDB 10.6.2 and later, as EXECUTE may run a USE there.
+// database in use only on MariaDB 10.6.2 and later, where EXECUTE may run a USE.
 func (p *Planner) RecordOpaque() {
 	p.opaqueRan = true
 	if p.Permitted != nil { // the session's roles may have changed
@@ -96,7 +95,7 @@ func (p *Planner) RecordOpaque() {
 // discardChanged discards the facts about tables that a query changes. A change of a temporary table
 // affects this connection only.
 func (p *Planner) discardChanged(st *Statement, failed bool) {
-	ofOwn, like := false, catalog.Name{} // whether the query has named a temporary table, and the table that this one was created LIKE
+	ofOwn, like := false, catalog.Name{} // whether the query has named a temporary table, and the table that the temporary one was created LIKE
 	for _, change := range st.Plan.Changes {
 		if change.Program { // any statement may run the program
 			p.tables.Forget(func(catalog.Name) bool { return true })
@@ -108,7 +107,7 @@ func (p *Planner) discardChanged(st *Statement, failed bool) {
 			change.Like.DB = cmp.Or(change.Like.DB, st.db)
 		}
 		name := p.resolveName(change.TableName)
-		gone := name // the table may be gone, and with it rows that ids come from
+		gone := name // the table may be gone, and with it the rows of counters
 		if anyDB {
 			gone.DB = ""
 		}
@@ -130,7 +129,7 @@ func (p *Planner) discardChanged(st *Statement, failed bool) {
 	}
 }
 
-// verifyTables reads the tables of a statement again after a routine ran that may have changed their columns,
+// verifyTables reads the tables of a statement again after a routine that may have changed their columns,
 // or created temporary tables with their names.
 func (p *Planner) verifyTables(ctx context.Context, text string, st *Statement) (*Statement, error) {
 	for i := range st.Plan.Inserts {

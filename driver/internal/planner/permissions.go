@@ -12,9 +12,8 @@ import (
 
 // A session with an account other than leafsql's may have fewer privileges than leafsql. Before leafsql
 // does anything for its statement that others can notice, such as drawing ids, the server must have
-// shown that the session may run the statement. Either the server prepares it now, or within
-// permissionTime it prepared one of the same shape on this table, for this session or for another one of
-// the same account.
+// shown that the session may run the statement. Either the server prepares the statement now, or it has
+// prepared one of the same shape, for a session of the same account, within the last permissionTime.
 
 const (
 	permissionTime = time.Minute

@@ -29,8 +29,9 @@ func (p *Planner) Permit(ctx context.Context, st *Statement, text string, rows i
 	if in.Table.Keyless || p.Permitted.has(s) {
 		return false, nil
 	}
-	// The server judges the table that the session sees. A query for it would change the counts that
-	// some statements read. These are judged without the query if their only effect is one id.
+	// The server would judge a temporary table that hides this one, so Permit first queries for such a table.
+	// The query would change the counts that some statements read: it is left out if such a statement only
+	// draws one id.
 	counts := session.MayReadCounts(text)
 	if !counts || in.RowsWithoutKey*rows != 1 || len(in.ArgKeys) > 0 || in.Floor > 0 {
 		hidden, err := p.queryTemporary(ctx, text, in.Table.Name)
@@ -88,8 +89,8 @@ func (p *Planner) ExplainDenial(ctx context.Context, st *Statement, text string,
 }
 
 // JudgeResult records the result of a filled or staged statement and returns its error. If leafsql refused a
-// staged statement that the server has not judged, and the server denies it, that is the server's
-// *mysql.MySQLError. If unproven is set, a successful copy has shown that it may write the key.
+// staged statement that the server has not judged yet, JudgeResult prepares it, and returns the server's error
+// if the server refuses it too. If unproven is set, success has shown that the account may write the key.
 func (p *Planner) JudgeResult(ctx context.Context, st *Statement, text string, unproven bool, err error) error {
 	_, answered := err.(*mysql.MySQLError) // false for an error from a connection of leafsql's account
 	refusal, refused := err.(*insert.Refusal)

@@ -1,5 +1,5 @@
-// Package planner decides how a query is run on a connection, and records the effects of each query on
-// the session for the plan of the next one.
+// Package planner decides how a query is run on a connection. It also records the effects of each query on
+// the session, on which the plans of later queries depend.
 //
 //	p := planner.New(session, set, plans)
 //	st, err := p.Statement(ctx, text) // st.Way: how to run it; st.Plan: the keys that its rows need
@@ -39,9 +39,9 @@ type Planner struct {
 	shared          *Plans
 	schema          *tables.Schema
 	plans           *plancache.Cache[*Statement] // plans for schema and the known state of the session
-	plannedRevision int                          // the session's Changes when plans was chosen
+	plannedRevision int                          // the session's Revision when plans was chosen
 
-	temporary map[catalog.Name]temporaryTable // plans that depend on one are not shared
+	temporary map[catalog.Name]temporaryTable // plans that depend on a temporary table are not shared
 
 	// opaqueRan is set after a routine or a dynamic statement ran, which may have created temporary tables
 	// or changed others. verified are the tables that were read again since.
@@ -49,7 +49,7 @@ type Planner struct {
 	verified  []catalog.Name
 
 	// Permitted are the statements that the server has permitted, or nil if the session has leafsql's
-	// account. The permissions of account apply; if Unshared is set, they are this session's alone.
+	// account. The permissions of account apply. If Unshared is set, no other session has the same account.
 	Permitted *Permissions
 	Unshared  bool
 	account   string
@@ -132,7 +132,8 @@ func (p *Planner) plan(ctx context.Context, text string) (st *Statement, kept bo
 }
 
 // selectPlans selects the plans for the schema, the database in use and the known state of the session. A
-// connection with temporary tables of configured names does not share its plans.
+// connection does not share its plans while it has a temporary table with the name of a configured table, or
+// one that was created LIKE a configured table.
 func (p *Planner) selectPlans() {
 	p.last, p.plannedRevision = nil, p.Revision
 	if p.needsPrivatePlans() {
@@ -149,9 +150,9 @@ func (p *Planner) followSession() {
 	}
 }
 
-// Replan returns the statement for a second attempt, or nil if there is none. It applies if another
-// session changed a table after it was read, and the server reports a missing column or a wrong number
-// of values; it does so before it writes a row.
+// Replan returns the statement for a second attempt, or nil if no attempt is possible. It is possible if
+// another session changed a table after leafsql read it: the server then reports a missing column or a wrong
+// number of values before it writes a row.
 func (p *Planner) Replan(ctx context.Context, st *Statement, text string, err error) *Statement {
 	if err == nil || !servererr.Is(err, servererr.UnknownColumn, servererr.ColumnCount) || !st.isPositional() {
 		return nil

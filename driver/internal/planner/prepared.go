@@ -13,8 +13,8 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/tables"
 )
 
-// A Prepared is a query that was prepared: its meaning was fixed then, and its plan follows changes of
-// the tables. Like its Planner, it is not safe for concurrent use.
+// A Prepared is a query that was prepared. Its meaning was fixed at that time, whereas its plan follows
+// changes of the tables. Like its Planner, it is not safe for concurrent use.
 type Prepared struct {
 	Text      string
 	Statement *Statement
@@ -102,8 +102,8 @@ func (s *Prepared) hasSameMeaning(ctx context.Context) (bool, error) {
 	return now == s.meaning, err
 }
 
-// CheckMeaning returns an *insert.Refusal if a query prepared now would have another meaning than the
-// user's prepared query, or an error as from Prepare.
+// CheckMeaning returns an *insert.Refusal if a query that is prepared now would have another meaning than the
+// user's prepared query. Other errors are the same as from Prepare.
 func (s *Prepared) CheckMeaning(ctx context.Context) error {
 	if s.Fixed {
 		return nil

@@ -18,12 +18,12 @@ type Statement struct {
 	Effects bool // it has effects on the session or on tables, to be passed to RecordEffects
 	MayFill bool // it writes a table that a rule includes, but that has nothing to fill now, such as a temporary table
 
-	CopySucceeded atomic.Bool // the copy of a staged statement ran before: the server resolves the names in it
+	CopySucceeded atomic.Bool // the copy of a staged statement has succeeded, so the server can resolve its names
 
 	db            string          // database in use when planned; names are read in it even if a prepared statement runs in another database
 	mayFillTable  catalog.Name    // name of the table that MayFill refers to
-	needsSettings bool            // no plan: it depends on the session's settings
-	refusal       *insert.Refusal // refusal, without a plan
+	needsSettings bool            // there is no plan until the session's settings are known
+	refusal       *insert.Refusal // the refusal, if there is no plan because of it
 	expires       time.Time       // time at which it must be planned again; zero: valid as long as the schema
 }
 

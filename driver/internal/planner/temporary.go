@@ -12,19 +12,19 @@ import (
 	"github.com/leafsql/leafsql/internal/servererr"
 )
 
-// Temporary tables are left to the server: only one connection sees them, so ids cannot collide. A name
-// that is known to be a temporary table gets no keys.
+// Temporary tables are left to the server: only one connection sees them, so ids cannot collide. Rows of a
+// table that is known to be temporary get no keys.
 
 // A temporaryTable is the known state of one of the connection's temporary tables.
 type temporaryTable struct {
 	// known is false after a statement may have dropped the table unnoticed: the server is queried
 	// before a statement relies on it.
 	known bool
-	like  catalog.Name // table that it was created LIKE, unless it was given AUTO_INCREMENT since; else zero
+	like  catalog.Name // table that it was created LIKE; zero if there is none, or if it has got AUTO_INCREMENT since
 }
 
-// isTemporary reports whether a name refers to a temporary table of this connection that a statement or
-// a look-up has shown. It also returns the table to fill, which is nil for most temporary tables.
+// isTemporary reports whether a name is known to refer to a temporary table of this connection. It also
+// returns the table to fill, which is nil for most temporary tables.
 func (p *Planner) isTemporary(ctx context.Context, text string, name catalog.Name) (bool, *insert.Table, error) {
 	t, ok := p.temporary[name]
 	if !ok {
@@ -128,8 +128,8 @@ func (p *Planner) knowsTemporary(n insert.TableName) bool {
 	return ok
 }
 
-// recordTemporaryChange records the effect of a change on temporary tables, and reports whether no other
-// table is affected. ofOwn is set if the query changes a temporary table, which was created LIKE like.
+// recordTemporaryChange records the effect of a change on temporary tables, and reports whether it affects no
+// other tables. ofOwn is set if the query changes a temporary table; like is the table that it was created LIKE.
 func (p *Planner) recordTemporaryChange(change insert.Change, name catalog.Name, failed, ofOwn bool, like catalog.Name) bool {
 	t, own := p.temporary[name]
 	switch {
