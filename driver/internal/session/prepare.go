@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// A Stmt is a prepared statement of the inner driver. PrepareStmt fails if the driver's statements lack its methods.
+// A Stmt is a prepared statement of the inner driver. PrepareStmt fails if the driver's statements lack these methods.
 type Stmt interface {
 	driver.Stmt
 	driver.StmtExecContext
@@ -15,7 +15,7 @@ type Stmt interface {
 }
 
 // PrepareStmt prepares a text on the server. The caller has to close the statement. The error is the inner
-// driver's, or for people if the driver's statements take no context.
+// driver's, or one with a hint if the driver's statements accept no context.
 func (s *Session) PrepareStmt(ctx context.Context, text string) (Stmt, error) {
 	stmt, err := s.Conn.PrepareContext(ctx, text)
 	if err != nil {
@@ -28,7 +28,7 @@ func (s *Session) PrepareStmt(ctx context.Context, text string) (Stmt, error) {
 	return nil, errors.New("leafsql: the wrapped driver's statements accept no context; wrap a driver whose statements implement driver.StmtExecContext and driver.StmtQueryContext")
 }
 
-// TryPrepare prepares a text, which runs nothing, and returns the server's error for it, nil if there is none.
+// TryPrepare prepares a text, which runs nothing, and returns the server's error for it, or nil.
 func (s *Session) TryPrepare(ctx context.Context, text string) error {
 	stmt, err := s.Conn.PrepareContext(ctx, text)
 	if err == nil {
@@ -37,9 +37,9 @@ func (s *Session) TryPrepare(ctx context.Context, text string) error {
 	return err
 }
 
-// ExecArgs executes a text with arguments. It prepares the text if the user did (prepared), or
-// if the inner driver cannot interpolate the arguments. Returning the inner driver's
-// ErrSkip would make database/sql prepare, which would draw ids again.
+// ExecArgs executes a text with arguments. It prepares the text if prepared is set, as for a
+// statement that the user prepared, or if the inner driver cannot interpolate the arguments.
+// It never returns ErrSkip: database/sql would then prepare the query, and ids would be drawn again.
 func (s *Session) ExecArgs(ctx context.Context, text string, args []driver.NamedValue, prepared bool) (driver.Result, error) {
 	if !prepared || len(args) == 0 {
 		res, err := s.Conn.ExecContext(ctx, text, args)

@@ -15,7 +15,7 @@ const restoreTimeout = 5 * time.Second
 // run in a different session from the one that they expect.
 func (s *Session) Restore(ctx context.Context, texts ...string) bool {
 	for _, text := range texts {
-		// After a deadlock the server has rolled everything back already.
+		// NoSavepoint: after a deadlock the server has already rolled everything back.
 		if err := s.ExecUncancelled(ctx, text); err != nil && !servererr.Is(err, servererr.NoSavepoint) {
 			s.CloseBroken()
 			return false
@@ -30,8 +30,8 @@ func (s *Session) ExecUncancelled(ctx context.Context, text string) error {
 }
 
 // RetryUncancelled runs call even if ctx has ended, and up to three times if the server kills the query.
-// If ctx can end, each call instead has a new context with a time limit of 5 seconds. RetryUncancelled returns
-// the error of the last call.
+// If ctx can end, each call gets a new context with a time limit of 5 seconds in its place. RetryUncancelled
+// returns the error of the last call.
 func RetryUncancelled(ctx context.Context, call func(context.Context) error) (err error) {
 	for range 3 {
 		own, cancel := ctx, context.CancelFunc(func() {})

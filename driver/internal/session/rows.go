@@ -18,8 +18,8 @@ func (s *Session) QueryValue(ctx context.Context, expression string) (string, er
 
 // QueryValue queries the value of an expression, "" for NULL. The query casts it to bytes and has
 // its own LIMIT, so the result does not depend on the session's character_set_results
-// and sql_select_limit. A server that returns no row causes io.ErrUnexpectedEOF. Other errors
-// are those of conn.
+// and sql_select_limit. The error is io.ErrUnexpectedEOF if the server returns no row, and
+// otherwise conn's.
 func QueryValue(ctx context.Context, conn pool.Conn, expression string) (string, error) {
 	_, row, err := QueryRow(ctx, conn, "SELECT CAST("+expression+" AS BINARY) LIMIT 1")
 	switch {
@@ -45,7 +45,7 @@ func textOf(v driver.Value, _ int) string {
 }
 
 // QueryRow runs a query, reads its whole result, and returns the names of its columns and its first row as text, "" for NULL.
-// row is nil if there is no row. Errors are those of conn.
+// row is nil if there is no row. The error is conn's.
 func QueryRow(ctx context.Context, conn pool.Conn, query string) (columns, row []string, err error) {
 	rows, err := conn.QueryContext(ctx, query, nil)
 	if err != nil {

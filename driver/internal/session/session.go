@@ -27,8 +27,8 @@ import (
 )
 
 // A Session is the known state of the session of one connection. Like the connection, it is
-// not safe for concurrent use. Errors of its methods are the inner driver's, except for an
-// *insert.Refusal of the methods that name it.
+// not safe for concurrent use. Its methods return the inner driver's errors. Some of them also
+// return an *insert.Refusal, as their comments state.
 type Session struct {
 	pool.Conn // connection of the inner driver
 
@@ -53,9 +53,9 @@ func New(conn pool.Conn, db string, server insert.Settings) Session {
 	return Session{Conn: conn, DB: db, Settings: server, baseSettings: server}
 }
 
-// SetNoBackslashEscapes notes whether sql_mode has NO_BACKSLASH_ESCAPES, for callers that read
-// it from the status in the server's last answer. If known is false, the mode is unknown and on is
-// ignored.
+// SetNoBackslashEscapes records whether sql_mode has NO_BACKSLASH_ESCAPES, for callers that read
+// the mode from the status in the server's last response. If known is false, the mode is unknown and
+// on is ignored.
 func (s *Session) SetNoBackslashEscapes(on, known bool) {
 	on = on && known
 	if known != s.baseSettings.BackslashKnown || on != s.baseSettings.NoBackslashEscapes {
@@ -65,7 +65,7 @@ func (s *Session) SetNoBackslashEscapes(on, known bool) {
 	}
 }
 
-// SetMultiStatements notes whether the connection accepts texts of several statements.
+// SetMultiStatements records whether the connection accepts texts of several statements.
 func (s *Session) SetMultiStatements(several bool) {
 	s.multiStatements, s.multiStatementsKnown = several, true
 	if s.baseSettings.SingleStatement == several {
@@ -74,10 +74,10 @@ func (s *Session) SetMultiStatements(several bool) {
 	}
 }
 
-// AllowsMultiStatements reports whether the connection accepts texts of several statements, for text to be
-// run. If that is unknown, AllowsMultiStatements sends one such text, which fails on a connection that does
-// not accept it, and caches the result. It fails with an *insert.Refusal if CheckQueryAllowed refuses text or
-// the server's error leaves the answer open, and otherwise with the connection's error.
+// AllowsMultiStatements reports whether the connection accepts texts of several statements. text is the text
+// to be run. If the answer is unknown, AllowsMultiStatements sends a text of two statements, which fails on a
+// connection that does not accept it, and caches the result. The error is an *insert.Refusal if
+// CheckQueryAllowed refuses text or the server's error leaves the answer open, and otherwise the connection's.
 func (s *Session) AllowsMultiStatements(ctx context.Context, text string) (bool, error) {
 	if s.multiStatementsKnown {
 		return s.multiStatements, nil
@@ -97,7 +97,7 @@ func (s *Session) AllowsMultiStatements(ctx context.Context, text string) (bool,
 }
 
 // LoadSettings queries the settings that decide how the session reads texts, unless they are known.
-// text is the text to be read, for which CheckQueryAllowed may return an *insert.Refusal.
+// text is the text to be read. The error is an *insert.Refusal if CheckQueryAllowed refuses text.
 func (s *Session) LoadSettings(ctx context.Context, text string) error {
 	if s.Settings.SessionKnown {
 		return nil
@@ -129,8 +129,8 @@ func (s *Session) ForgetSettings() {
 	}
 }
 
-// LoadDatabase queries the database in use if DBUnknown is set. text is the text to be read, for which
-// CheckQueryAllowed may return an *insert.Refusal.
+// LoadDatabase queries the database in use if DBUnknown is set. text is the text to be read. The error
+// is an *insert.Refusal if CheckQueryAllowed refuses text.
 func (s *Session) LoadDatabase(ctx context.Context, text string) error {
 	if !s.DBUnknown {
 		return nil
@@ -156,7 +156,7 @@ func (s *Session) Use(db string) {
 // row, so it does not begin a snapshot of a transaction. During the query it changes
 // character_set_results and sql_select_limit, so that names are in UTF-8 and no row is cut
 // off. If it cannot restore them, it returns driver.ErrBadConn. text is the text to be
-// read, which CheckQueryAllowed may refuse.
+// read. The error is an *insert.Refusal if CheckQueryAllowed refuses text.
 func (s *Session) VisibleColumns(ctx context.Context, text string, table insert.TableName) ([]string, error) {
 	if err := CheckQueryAllowed(text, "columns", "list them"); err != nil {
 		return nil, err
@@ -175,7 +175,7 @@ func (s *Session) VisibleColumns(ctx context.Context, text string, table insert.
 	if err != nil {
 		return nil, err
 	}
-	return lo.Map(columns, func(name string, _ int) string { return strings.TrimPrefix(name, "leafsql_t.") }), nil // columnsWithAlias
+	return lo.Map(columns, func(name string, _ int) string { return strings.TrimPrefix(name, "leafsql_t.") }), nil // the DSN's columnsWithAlias adds the alias
 }
 
 // MayReadCounts reports whether a text that may write rows seems to call ROW_COUNT() or
@@ -188,7 +188,7 @@ func MayReadCounts(text string) bool {
 	}
 	for _, name := range []string{"row_count", "found_rows"} {
 		for _, after := range strings.Split(text, name)[1:] {
-			if after = strings.TrimLeft(after, "`\" \t\n\v\f\r"); after != "" && strings.IndexByte("(/-#", after[0]) >= 0 { // or a comment
+			if after = strings.TrimLeft(after, "`\" \t\n\v\f\r"); after != "" && strings.IndexByte("(/-#", after[0]) >= 0 { // a parenthesis, or a comment before it
 				return true
 			}
 		}
@@ -197,7 +197,7 @@ func MayReadCounts(text string) bool {
 }
 
 // CheckQueryAllowed returns an *insert.Refusal if MayReadCounts is true for text, and nil otherwise. The caller is about to query
-// a setting of the session, which depends names for the message.
+// a setting of the session; depends is its name in the message.
 func CheckQueryAllowed(text, depends, fix string) error {
 	if !MayReadCounts(text) {
 		return nil
