@@ -4,9 +4,9 @@
 //	connector, err := mysql.NewConnector(pool.AdaptConfig(cfg))
 //	db := pool.Open(connector, 2)
 //
-// Its connections run in autocommit mode regardless of the DSN, and leave the pool when
-// their server turns out to be the wrong one. Except for the SET of a new connection, it sends
-// no statements by itself. It does not depend on tables.
+// Its connections run in autocommit mode regardless of the DSN, and leave the pool if their
+// server turns out not to be writable. Except for a SET on each new connection, the package
+// sends no statements by itself. It does not depend on tables.
 package pool
 
 import (
@@ -47,8 +47,8 @@ type innerStmt interface {
 	driver.NamedValueChecker
 }
 
-// connLifetime bounds the use of an internal connection: through a balancer that keeps
-// sessions, an old connection may lead to a server that was replaced.
+// connLifetime bounds the use of an internal connection: through a load balancer, an old
+// connection may still lead to a server that was replaced.
 const connLifetime = time.Minute
 
 // idleTime bounds how long an unused connection is kept.
@@ -82,9 +82,9 @@ func AdaptConfig(cfg *mysql.Config) *mysql.Config {
 
 // sessionSettings undoes settings of the application's DSN. Results must not come from an old snapshot, be
 // cut short or be in another character set. Writes must not wait for a COMMIT or be cut to fit
-// their column, and a COMMIT must not open another transaction. The short lock wait is for a table
-// that the application's own connection has locked. MySQL 8 caches AUTO_INCREMENT's next value in
-// information_schema, for a day by default.
+// their column, and a COMMIT must not open another transaction. lock_wait_timeout is short because the
+// application's own connection may have locked the table. information_schema_stats_expiry is 0 because
+// MySQL 8 otherwise caches AUTO_INCREMENT's next value, for a day by default.
 const sessionSettings = "SET NAMES utf8mb4, autocommit = 1, completion_type = 0, sql_select_limit = 18446744073709551615, lock_wait_timeout = 1, sql_mode = CONCAT_WS(',', NULLIF(@@sql_mode, ''), 'STRICT_ALL_TABLES') /*!80003 , information_schema_stats_expiry = 0 */"
 
 const (
@@ -98,7 +98,7 @@ const (
 	maxDials = 16 // maximum of pending dials and connections that wait for a request
 )
 
-// errSilentServer is not a context.DeadlineExceeded, which would mean the end of the caller's own context.
+// errSilentServer does not wrap context.DeadlineExceeded, which would mean that the caller's own context ended.
 var errSilentServer = fmt.Errorf("leafsql: the server opened no connection within %v; check that it accepts connections", connectTime)
 
 // connector opens connections for internal pools. A connection that is ready after its request has
@@ -142,7 +142,8 @@ func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	}
 }
 
-// dial opens a connection for the request that reads own, or for a later request during idleTime.
+// dial opens a connection for the request that reads own. If that request has ended (gone is closed), dial
+// offers the connection to later requests for idleTime.
 func (c *connector) dial(own chan<- func() (driver.Conn, error), gone <-chan struct{}) {
 	defer func() { <-c.dials }()
 	ctx, cancel := context.WithTimeoutCause(c.ctx, connectTime, errSilentServer)
@@ -184,8 +185,8 @@ func (c *connector) connect(ctx context.Context) (driver.Conn, error) {
 	return &conn{Conn: ic}, nil
 }
 
-// conn is an internal connection. After an error that another server would not return,
-// it leaves the pool, so that the next attempt dials.
+// conn is an internal connection. It leaves the pool after an error that another server
+// would not return, so that the next attempt dials again.
 type conn struct {
 	Conn
 	unusable bool
