@@ -28,10 +28,10 @@ func (e *engine) compareClocks(ctx context.Context, always bool) {
 	e.noRegistryTime = err != nil
 }
 
-// clockError returns an error if this machine's clock is ahead of the registry's. Such a process must not take
-// a worker id: valid leases look expired to it, and a worker id that it takes is
-// blocked for all others until its clock's time has come. If the registry does not
-// return its time, the result of the last comparison remains.
+// clockError returns an error if this machine's clock is too far ahead of the registry's. Such a process must
+// not take a worker id: valid leases look expired to it, and a worker id that it takes is
+// blocked for all others until their clocks reach its time. If the registry does not
+// return its time, the result of the last comparison is used.
 func (e *engine) clockError(ctx context.Context) error {
 	e.compareClocks(ctx, true)
 	if e.anyClock || e.clockOffset <= e.skew {

@@ -19,26 +19,26 @@ type Config struct {
 	Workers int
 
 	// Lease is the time for which a renewal confirms the worker id, and so
-	// how long the registry may be away: 6 s … 1 h; 0 means 60 s. It is renewed
+	// how long the registry may be away: 6 s … 1 h; 0 means 60 s. The worker id is renewed
 	// after a sixth of this time. All processes of a registry must use the same value;
-	// another one is refused. static, env and ordinal ignore it and use 3 s.
+	// a different one is refused. static, env and ordinal ignore it and use 3 s.
 	Lease time.Duration
 
-	// Layout names the layout of the ids. All processes of a
-	// registry must use the same; another one is refused. snowflake.New sets it.
+	// Layout names the layout of the ids. All processes of a registry must use the
+	// same layout; a different one is refused. snowflake.New sets it.
 	Layout string
 
-	// NewRegistry declares that the registry is new and no process is running, so
-	// that this start does not wait until unknown leases have ended: one and a quarter
-	// leases plus 60 s, or 135 s by default. It is for a first roll-out and for
+	// NewRegistry declares that the registry is new and no process is running. Then
+	// the first id is not delayed until unknown leases have ended, which takes 1.25 times
+	// the lease and 60 s, or 135 s by default. It is for a first roll-out and for
 	// tests, and must not stay set.
 	NewRegistry bool
 
 	// AnyClock allows a worker id to be taken if this machine's clock is more than a
-	// minute ahead of the registry's. Without it, that is an UnusableError. It is
+	// minute ahead of the registry's. Without it, the search fails with an UnusableError. It is
 	// for a registry whose own clock is wrong and can't be set now. If this
-	// machine's clock is wrong instead, AnyClock takes worker ids from processes that hold
-	// them, and blocks them until the clock's time has come.
+	// machine's clock is wrong instead, the process takes worker ids that others hold, and
+	// these worker ids are blocked until the other clocks reach its time.
 	AnyClock bool
 
 	// State is the directory that static, env and ordinal use as their registry; "" means none. It must be on a
@@ -118,14 +118,14 @@ type Status struct {
 	Registry string    // name of the registry, for people; "" until it was opened
 	Since    time.Time // when the worker id was taken
 	Start    time.Time // the first time that may go into an id
-	Limit    time.Time // the last time that may go into an id; zero: no time may
+	Limit    time.Time // the last time that may go into an id; zero: no id may be issued
 
 	// Ahead is how far a burst may run ahead of the Keeper's time without reaching
 	// Limit, which rises in steps.
 	Ahead time.Duration
 
-	// Err is the error of the last search or renewal that failed; nil
-	// if none has failed since the start, or since a worker id was lost.
+	// Err is the error of the last search or renewal that failed. It is nil before the first
+	// failure since the start or the loss of a worker id, and after the next success.
 	Err  error
 	Next time.Time // time of the next search or renewal
 
@@ -160,10 +160,10 @@ const tick = time.Millisecond
 type timing struct {
 	lease       time.Duration // from a renewal to the bound that it confirms
 	renewEvery  time.Duration // from one renewal to the next
-	grace       time.Duration // for which an expired slot is left to its owner; below the skew, nothing is put back
+	grace       time.Duration // time for which an expired slot is left to its owner; if it is below the skew, nothing is put back
 	skew        time.Duration // at least the difference of two machines' clocks plus the life of a message
 	callTimeout time.Duration // timeout of one call to the registry
-	restoreWait time.Duration // for which a starting process does not take slots of unknown history, so that their holders can put them back
+	restoreWait time.Duration // time for which a starting process takes no slot of unknown history, so that holders can put back lost documents
 	maxAhead    time.Duration // how far a burst may run ahead of the clock
 	minPause    time.Duration // least pause between attempts; longer ones are multiples of it
 }

@@ -1,6 +1,7 @@
 // Package worker leases worker ids: small numbers that no two processes use for
 // the same time. A [Keeper] takes a worker id from a registry, renews it, and takes
-// another one if it is lost. A snowflake generator reads from it which times it may issue.
+// another one if it is lost. A snowflake generator reads from the Keeper the times that its
+// ids may have.
 //
 //	open, err := worker.Lookup("static(7)", nil)
 //	if err != nil {
@@ -24,11 +25,11 @@
 //	bound        the end of the confirmed time: no id has a later time
 //	high water   the bound in the document: the latest time that its owner may put into an id
 //	renewal      a confirmed write that raises both; six times per lease
-//	grace        the time for which an expired slot is left to its owner: twice the lease. Safety
-//	             needs it only if lost documents are put back: at least 60 s
-//	unknown      a document without a known history: a new one, or one of a
-//	             registry that was wiped or failed over after the document was written, or one
-//	             that may have been written again when others had the slot
+//	grace        the time for which an expired slot is left to its owner: twice the lease. Lost
+//	             documents are put back only if it is at least 60 s
+//	unknown      a document without a known history: it is new, or its registry was wiped
+//	             or failed over after it was written, or it may have been put back after
+//	             others had the slot
 //	quarantine   the lease and 60 s, after which no owner that is missing in the registry
 //	             can still issue ids
 //	floor        the latest time that may have been used under a slot before it was taken
@@ -37,7 +38,7 @@
 //	acknowledged a write is acknowledged if the registry confirmed it without an error
 //
 // The package does not make ids. It cannot protect ids if a registry is reset
-// to an older copy under the same identity while owners are running: wait two
-// minutes before restoring one. docs/design/leases.md describes the protocol and its
+// to an older copy under the same identity while owners are running: stop them for two
+// minutes before restoring a copy. docs/design/leases.md describes the protocol and its
 // simulation.
 package worker

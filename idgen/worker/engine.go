@@ -37,12 +37,12 @@ type engine struct {
 
 	readings  map[int]reading // readings since the last search of all slots
 	searchPos int             // position among the slots that are searched in turns
-	waitedIn  string          // registry in which this process has waited, since the last take, for holders to put back lost documents
+	waitedIn  string          // the registry in which holders already had time to put back lost documents; "" after a take
 
 	anyClock       bool          // take worker ids even if the clock is ahead of the registry's
 	clockOffset    time.Duration // how far the clock was ahead at the last comparison
-	noRegistryTime bool          // the registry did not return its time then
-	lastDrift      time.Duration // drift of the machine's clocks then
+	noRegistryTime bool          // the registry did not return its time at the last comparison
+	lastDrift      time.Duration // clock.drift at the last comparison
 }
 
 func (e *engine) now() time.Time { return e.clock.now() }
@@ -119,8 +119,8 @@ func (e *engine) put(ctx context.Context, slot int, d Doc, expected Version) (Ve
 // registry is the content of the registry's own document.
 type registry struct {
 	reading
-	id            string // the Registry of documents that are written now
-	preparedSlots int    // number of slots with documents, in their order
+	id            string // Doc.Registry of documents that are written now
+	preparedSlots int    // number of slots that are prepared, from slot 0 on
 }
 
 // readRegistry reads the registry's document, and creates it if it is missing.
@@ -170,8 +170,8 @@ func (e *engine) readRegistry(ctx context.Context) (registry, error) {
 	return reg, nil
 }
 
-// createInitial writes the document of unknown history into a missing slot. It makes no difference
-// if another process wrote it first, or if several did.
+// createInitial writes the document of unknown history into a missing slot, and reads the slot. It
+// makes no difference if another process, or several, wrote the same document first.
 func (e *engine) createInitial(ctx context.Context, slot int) reading {
 	_, _, err := e.put(ctx, slot, initialDoc(), "")
 	r := e.get(ctx, slot)
@@ -185,8 +185,8 @@ func (e *engine) createInitial(ctx context.Context, slot int) reading {
 // document.
 const preparedSeparator = "; slots made: "
 
-// readBatch is the number of slots that a search reads concurrently, after the
-// first one. That one is usually free, or was this process's before.
+// readBatch is the number of slots that a search reads concurrently. It reads the first slot
+// alone, as that slot usually is free, or was this process's before.
 const readBatch = 16
 
 // readAll reads several slots concurrently.
@@ -201,17 +201,17 @@ func shuffledSlots(n int, seed uint64) []int {
 	return rand.New(rand.NewPCG(seed, seed)).Perm(n)
 }
 
-// heldSlot is a slot that this process has, from the take to the end.
+// heldSlot is a slot that this process has taken, until it is released or lost.
 type heldSlot struct {
 	slot            int
-	floor           time.Time // the latest time that may have been issued before
-	start           time.Time // the first time that may be issued now
-	mayHaveIssued   bool      // ids may have been issued
+	floor           time.Time // the latest time that may have been issued before the take
+	start           time.Time // the first time that may be issued after the take
+	mayHaveIssued   bool      // ids may have been issued since the take
 	unknownHistory  bool      // the history of the slot was unknown when it was taken
 	declaredNew     bool      // it was taken in a registry declared new
 	registry        registry  // registry at the take, or when doc was last put back
 	nextPrepare     time.Time // time to create the next missing slots
-	mayHaveRestored bool      // a put since doc was confirmed may have written while doc was missing
+	mayHaveRestored bool      // a put after the last confirmed one may have restored a lost document
 
 	doc              Doc         // the last document that was confirmed
 	confirmedVer     Version     // version of doc
@@ -220,21 +220,20 @@ type heldSlot struct {
 	unconfirmedTimes []time.Time // high waters sent since doc was confirmed, and not refused
 	refusedTimes     []time.Time // high waters that were refused since then
 
-	// bound is the latest time that the last acknowledged put allows: its high water, but at most
-	// a lease after the time at which the put was decided. The high water can be
-	// far above that during a quarantine. A bound as high as that
-	// would outlast the quarantine of the next owner after a wipe.
+	// bound is the latest time that the last acknowledged put allows: a lease after the
+	// put was decided. The high water can be far later during a quarantine. A bound
+	// as late as the high water would outlast the quarantine of the next owner after a wipe.
 	bound time.Time
 }
 
-// owns reports whether a document belongs to this slot, also if the slot was lost. Then
-// no other process has had the slot since.
+// owns reports whether r has a document that this process wrote for h, and that is not free. If so,
+// no other process has had the slot since, even if h was lost.
 func (h *heldSlot) owns(r reading) bool {
 	return h != nil && r.slot == h.slot && !r.doc.Free && h.mayHaveWritten(r.doc)
 }
 
-// mayHaveWritten reports whether a put for this slot can have written d: the document that was
-// confirmed, an older one, or one whose reply was lost. Any other document with its nonce
+// mayHaveWritten reports whether a put for this slot can have written d: the confirmed document,
+// an older one, or one whose put got no reply. Any other document with the same nonce
 // was written by a copy of this process, such as a second virtual machine that was started from a
 // snapshot.
 func (h *heldSlot) mayHaveWritten(d Doc) bool {

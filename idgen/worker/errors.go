@@ -60,7 +60,7 @@ func (e *NotWrittenError) Error() string { return e.Err.Error() }
 func (e *NotWrittenError) Unwrap() error { return e.Err }
 
 // termsError returns the error for a registry that is used with another lease or layout than
-// this process's. With two of them worker ids would not be unique.
+// this process's. With two leases or layouts in a registry, worker ids would not be unique.
 func termsError(registry, theirs, ours string) error {
 	return &UnusableError{fmt.Errorf("leafsql: the registry of worker ids%s is used with %q, but this process is set to %q; give all processes of a table the same leafLease and leafSnowflake; to change them, see \"Changing the lease or the layout\" in docs/operations.md",
 		inParentheses(registry), theirs, ours)}
@@ -94,8 +94,9 @@ func (e *UnavailableError) Error() string { return e.text }
 // Unwrap returns the Cause.
 func (e *UnavailableError) Unwrap() error { return e.Cause }
 
-// takenError returns the error if all worker ids are held. d is the document of the one whose
-// lease ends first: it can be taken over at until, unless it is renewed.
+// takenError returns the error if all worker ids are held; of is their number. worker is the
+// one whose lease ends first, and d is its document. This worker id can be taken over at until,
+// unless its lease is renewed.
 func takenError(of, worker int, d Doc, until time.Time) error {
 	e := &UnavailableError{Reason: "taken", Worker: worker, Owner: d.Owner, Until: until}
 	if of == 1 {
@@ -146,8 +147,8 @@ func refusedError(h *heldSlot, r reading) error {
 	return fmt.Errorf("the registry has a document of %s", ownerOrUnnamed(r.doc.Owner))
 }
 
-// quarantineError returns the error for a worker id that is held, but cannot issue ids yet. Its
-// history is unknown, or it was used up to until.
+// quarantineError returns the error for a held worker id that may not be used before until.
+// unknown means that its history is unknown; otherwise it was used up to until.
 func quarantineError(worker int, until time.Time, unknown bool) error {
 	why := "it was used up to that time"
 	if unknown {

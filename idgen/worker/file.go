@@ -88,8 +88,8 @@ func addFileHint(err error) error {
 	return err
 }
 
-// writeDurably replaces the content of a file. After a crash the file has
-// the old or the new content, and the new one once writeDurably has returned.
+// writeDurably replaces the content of a file. If the machine crashes before writeDurably has
+// returned, the file has the old or the new content; later it has the new content.
 func writeDurably(path string, text []byte) error {
 	tmp := path + ".new"
 	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)

@@ -34,8 +34,8 @@ func registerFixed(name string, number func(address string) (int, error)) {
 
 // fixedSource returns the source of one worker id. The operator must not give this worker id to
 // another process. With Config.State its lease is kept in a file, which
-// protects against a clock that was set back and against a second process on the host. Without it
-// there is only the clock, and ids never run ahead of it.
+// protects against a clock that was set back and against a second process on the host. Without
+// Config.State only the clock protects the ids, so they never run ahead of it.
 func fixedSource(worker int) Source {
 	return Source{Name: fmt.Sprintf("worker id %d, fixed", worker), fixedID: &worker}
 }
@@ -107,8 +107,8 @@ func (e *engine) useLocal(worker int, cfg *Config) error {
 	return nil
 }
 
-// leasedIDs holds the fixed worker ids that this process leases. Leases in two
-// directories would not exclude each other.
+// leasedIDs holds the fixed worker ids that this process leases. Without it, two pools with
+// different directories could lease the same worker id.
 var leasedIDs sync.Map
 
 // memorySlots implements Slots in this process's memory, for a fixed worker id without

@@ -14,7 +14,7 @@ import (
 // it.
 type host interface {
 	wall() time.Time                                  // the machine's clock; it may jump
-	mono() time.Duration                              // since the start of the host; it never jumps
+	mono() time.Duration                              // time since the start of the host; it never jumps
 	sleep(ctx context.Context, d time.Duration) error // returns ctx's error if ctx ends first
 	withTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc)
 	forEach(n int, f func(i int)) // calls f(0) … f(n-1), concurrently if it can

@@ -8,11 +8,11 @@ import (
 	"github.com/leafsql/leafsql/internal/errprefix"
 )
 
-// releaseTimeout is the longest time that Close waits for the registry to return the worker id.
+// releaseTimeout is the longest time that Close waits for the registry when it releases the worker id.
 const releaseTimeout = 5 * time.Second
 
-// holdSlot keeps a slot until it is lost or the keeper is closed. Then it returns the
-// slot.
+// holdSlot renews the slot until it is lost or the keeper is closed. If the keeper is closed,
+// it releases the slot.
 func (k *Keeper) holdSlot() {
 	e, h := k.engine, k.held
 	ctx, cancel := context.WithCancel(k.ctx)
@@ -21,7 +21,7 @@ func (k *Keeper) holdSlot() {
 	lost := k.renewUntilLost(ctx)
 	cancel()
 	e.claim = h
-	// After the status is published nothing more is issued, and Config.Issued returns
+	// After the next status is published, no more ids are issued, and Config.Issued returns
 	// its final value.
 	if lost == nil {
 		k.publishClosed()
@@ -58,7 +58,7 @@ func (k *Keeper) latestIssued() time.Time {
 	return latest(h.floor, k.cfg.Issued())
 }
 
-// renewUntilLost renews a slot until ctx ends, and then returns nil, or until the slot is lost.
+// renewUntilLost renews the slot until it is lost or ctx ends. It returns nil if ctx ended.
 func (k *Keeper) renewUntilLost(ctx context.Context) *UnavailableError {
 	var (
 		e, h    = k.engine, k.held
@@ -114,12 +114,12 @@ func (k *Keeper) renewUntilLost(ctx context.Context) *UnavailableError {
 // farFuture is later than every other time.
 var farFuture = time.UnixMilli(1 << 62)
 
-// publishQuarantine publishes and logs until when no ids are issued, and why.
+// publishQuarantine publishes and logs the time before which no id is issued, and the reason.
 func (k *Keeper) publishQuarantine(wait time.Duration) {
 	h := k.held
 	q := quarantineError(h.slot, h.start, h.unknownHistory)
 	k.next.quarantine = q
-	if k.next.Err != nil { // statements no longer wait
+	if k.next.Err != nil { // a search has failed, so Wait returns an error at once
 		k.next.Err = q
 	}
 	if wait >= time.Second {
@@ -146,7 +146,7 @@ func (k *Keeper) prepareMissing(ctx context.Context, taken time.Time) time.Time 
 	e, h := k.engine, k.held
 	fresh := h.declaredNew && e.now().Before(taken.Add(e.lease)) // the declaration holds for a lease only
 	reg, err := e.readRegistry(ctx)
-	done := err == nil && reg.id != h.registry.id // a renewal adopts it, or the worker id is lost
+	done := err == nil && reg.id != h.registry.id // a renewal adopts the new registry, or the worker id is lost
 	if err == nil && !done {
 		done, err = e.prepareNext(ctx, reg, fresh)
 	}

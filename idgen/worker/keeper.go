@@ -63,11 +63,10 @@ func (k *Keeper) Status() *Status { return k.status.Load() }
 // the machine's clock, except that it never goes back while the process runs.
 func (k *Keeper) UnixMilli() int64 { return k.clock.unixMilli() }
 
-// Wait starts the keeper and returns when a worker id is held whose ids may be
-// issued. Before the first failure since the start, or since a worker id was lost, it waits
-// until ctx ends. After a failure, and until a search succeeds, it immediately returns the last
-// search's error: an *UnavailableError, an *UnusableError, or an error of the source. With an error it returns the status that contains the error, or nil if ctx
-// ended; the error then wraps ctx's.
+// Wait starts the keeper and returns the status when ids may be issued. If no search has failed
+// since the start, or since a worker id was lost, it waits for that until ctx ends. Otherwise it returns
+// the status and its Err at once: an *UnavailableError, an *UnusableError, or an error of the
+// source. If ctx ended, the status is nil and the error wraps context.Cause(ctx).
 func (k *Keeper) Wait(ctx context.Context) (*Status, error) {
 	k.Start()
 	for {
@@ -129,8 +128,8 @@ func (k *Keeper) publishClosed() {
 	k.publish()
 }
 
-// searchUntilHeld searches until a slot is held, and reports whether one is. It ends early if the keeper is
-// closed.
+// searchUntilHeld searches until a slot is held and returns true, or returns false if the keeper is closed
+// before that.
 func (k *Keeper) searchUntilHeld() bool {
 	r := retries{host: k.cfg.host, unit: k.cfg.timing.minPause, began: k.clock.now()}
 	k.next.Phase = phaseSearching
@@ -162,15 +161,14 @@ type retries struct {
 	slotLimit    int // number of slots for the next search; 0: all
 }
 
-// nextPause returns the pause after a failed search. quiet means that the error is not to be
+// nextPause returns the pause after a failed search. If quiet is true, the error must not be
 // published, because the next search will probably succeed.
 func (r *retries) nextPause(err error, now time.Time) (pause time.Duration, quiet bool) {
 	r.searches++
 	if e, ok := errors.AsType[*UnavailableError](err); ok {
-		// Every document was read. The next searches read only a few, about one
-		// for each second of the pause before them; half of these are the ones whose leases
-		// end first. Reads may be stale, so the first such error is not published until
-		// the next search.
+		// Every document was read. The next searches read only a few documents, about one
+		// for each second of the pause before the search. Half of them are the documents whose
+		// leases end first. Reads may be stale, so the first such error is not published.
 		second := 4 * r.unit
 		pause = min(second<<min(r.fullSearches, 5), 20*second)
 		if e.Reason == "taken" {

@@ -14,7 +14,7 @@ import (
 // process starts. With Config.NewRegistry it declares that
 // no process that uses the registry is running, and no wait is needed. The Workers, Lease and Layout of
 // cfg must be those of the processes. The error is an *UnusableError if an operator has to change
-// something, such as a clock that is ahead. Other errors are of cfg, of open, or of the registry.
+// something, such as a clock that is ahead. Other errors come from cfg, open or the registry.
 func Prepare(ctx context.Context, open func(context.Context) (Source, error), cfg Config) error {
 	if err := cfg.complete(); err != nil {
 		return err
@@ -70,10 +70,10 @@ func openEngine(ctx context.Context, open func(context.Context) (Source, error),
 // leaseTerms returns the settings that all processes of a registry must share, as text.
 func leaseTerms(cfg *Config) string { return fmt.Sprintf("lease %v, layout %s", cfg.Lease, cfg.Layout) }
 
-// prepareNext creates the documents of the next few slots that have none, or one with an unknown history, so
-// that later processes need not wait. All processes
-// share this work: the registry's document has the number of slots that are done. prepare reports
-// whether all are.
+// prepareNext prepares the next few slots, so that later processes need not wait: it writes a document into
+// each slot that has none, or has a free one with an unknown history. All processes share this work: the
+// registry's document has the number of prepared slots. fresh means that the registry was declared new.
+// prepareNext reports whether all slots are prepared.
 func (e *engine) prepareNext(ctx context.Context, reg registry, fresh bool) (done bool, err error) {
 	if reg.preparedSlots >= len(e.slots) {
 		return true, nil
@@ -112,8 +112,8 @@ func (e *engine) prepareNext(ctx context.Context, reg registry, fresh bool) (don
 	return res == swapped && upTo == len(e.slots), err
 }
 
-// prepareSlot writes a document into a slot with which it can be taken without waiting, after a quarantine
-// that begins now unless the registry is new.
+// prepareSlot writes a document with a known history into a free slot. A process that takes the slot after a
+// quarantine that begins now need not wait. If fresh is set, there is no quarantine.
 func (e *engine) prepareSlot(ctx context.Context, id string, fresh bool, r reading) error {
 	if r.ver == "" {
 		r = e.createInitial(ctx, r.slot)

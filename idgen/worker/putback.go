@@ -7,16 +7,16 @@ import (
 
 // No process loses its worker id if a registry loses documents, by a wipe or a
 // fail-over: a holder whose document is missing puts it back by
-// compare-and-set. If another process takes the slot in between, it waits for the lease and the
-// skew, and its ids need a put that is decided after the skew and
-// acknowledged. The holder's put is acknowledged before that time, or does not
-// count. So one of the two puts is refused before both processes issue ids. If the holder was paused, its put
-// may arrive at any time. So the document has no Registry: its history is
-// unknown to other processes until a renewal follows.
+// compare-and-set. If another process takes the slot in between, it issues ids only after the lease
+// and the skew, and only after an acknowledged put that it decided after the skew.
+// The holder's put counts only if it is acknowledged before that time.
+// So one of the two puts is refused before both processes issue ids. If the holder was paused, its put
+// may arrive at any time. So the document that it puts back has no Registry: other processes
+// treat its history as unknown until a renewal follows.
 
 // hasLost reports whether r shows that the registry has lost h's document, and
-// that no process has used the slot since. If a source sets Inserts,
-// a renewal has already written it again.
+// that no process has used the slot since. If the source sets Inserts, a missing document
+// is not a loss, as renewals write it again.
 func (e *engine) hasLost(h *heldSlot, r reading) bool {
 	if r.ver == "" {
 		return !e.source.Inserts
@@ -28,8 +28,8 @@ func (e *engine) hasLost(h *heldSlot, r reading) bool {
 // document was lost right after the last put that was acknowledged. A third of the
 // skew is reserved for the other process's take. If the grace is below the skew, the
 // result is always true, since a process with a fast clock may have taken over the slot
-// before the document was lost. A hold that is in quarantine puts nothing back, since the
-// previous holder may be doing so.
+// before the document was lost. The result is also true while h is in quarantine, since the
+// previous holder may be putting its document back.
 func (e *engine) isTooLate(h *heldSlot) bool {
 	return !h.mayHaveIssued || e.grace < e.skew || e.now().After(h.bound.Add(min(e.lease, e.skew-e.skew/3)-e.lease)) // mutation: late
 }
@@ -55,7 +55,7 @@ func (e *engine) putBack(ctx context.Context, h *heldSlot, r reading) error {
 // adoptRegistry makes h use reg in its next documents, after the registry has
 // lost its former identity.
 func (e *engine) adoptRegistry(h *heldSlot, reg registry) {
-	h.registry, h.doc.Registry, h.declaredNew, h.nextPrepare = reg, reg.id, false, e.now().Add(e.restoreWait) // another registry than the one declared new
+	h.registry, h.doc.Registry, h.declaredNew, h.nextPrepare = reg, reg.id, false, e.now().Add(e.restoreWait) // reg was not declared new
 	e.log.Warn("leafsql: the registry has lost the document of a worker id that this process holds; the process writes it again", "worker_id", h.slot, "registry", e.source.Name)
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/leafsql/leafsql/internal/errprefix"
 )
 
-// renew tries once to raise the bound, which had not ended at now. After an
-// error the caller retries later, unless the error means that the worker id is lost.
+// renew tries once to raise the bound, which had not passed at now. An *UnavailableError means that
+// the worker id is lost. Otherwise again is the pause before the next call of renew.
 func (e *engine) renew(ctx context.Context, h *heldSlot, now time.Time) (again time.Duration, err error) {
 	if h.mayHaveRestored && e.isTooLate(h) { // mutation: given up
 		return e.timing.renewEvery, errTooLate
@@ -28,13 +28,13 @@ func (e *engine) renew(ctx context.Context, h *heldSlot, now time.Time) (again t
 	case r.err != nil:
 		err = fmt.Errorf("%w; reading it: %w", errprefix.Trim(err), errprefix.Trim(r.err))
 	case h.mayHaveWritten(r.doc): // mutation: nonce
-		// One of this slot's puts, perhaps the last one. The next put continues
-		// from it, but it does not raise the bound.
+		// One of this slot's puts wrote the document, perhaps the last one. The next put
+		// expects its version, but a read does not raise the bound.
 		h.expectedVer = r.ver
 		if res == unclear && r.doc.HighWater.Equal(hw) {
-			again = jitter(e.host, e.minPause/16, e.minPause/2) // only the reply was lost; a refused document may be served for minutes
+			again = jitter(e.host, e.minPause/16, e.minPause/2) // only the reply was lost; reads may show a refused document for minutes
 		}
-	case h.wasRefused(r.doc): // served nevertheless, or written by a copy of this process
+	case h.wasRefused(r.doc): // reads show it nevertheless, or a copy of this process wrote it
 		h.expectedVer = h.confirmedVer
 	case r.doc.Nonce == h.doc.Nonce:
 		return 0, lostError(h.slot, r.doc, errClone)

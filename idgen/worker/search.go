@@ -27,12 +27,12 @@ type reading struct {
 type slotState int
 
 const (
-	slotUsable      slotState = iota // can be taken
-	slotUsableLater                  // can be taken after a wait, if no slot is usable
-	slotMissing                      // can be created and taken after a wait, if no slot is usable or later
+	slotUsable      slotState = iota // can be taken, and used at once
+	slotUsableLater                  // can be taken if no slot is slotUsable, and used after a wait
+	slotMissing                      // can be created and taken if no slot has a state above, and used after a wait
 	slotHeld                         // held by another process, or was until a moment ago
 	slotAhead                        // was used with a clock too far ahead to wait for
-	slotUnreadable                   // holds something else, or was not answered
+	slotUnreadable                   // its document cannot be decoded, or the registry did not answer
 )
 
 // classify sets a reading's state.
@@ -58,9 +58,9 @@ func (e *engine) classify(r *reading, registry string) {
 }
 
 // search reads slots and takes the first one that can be used at once, otherwise the
-// one that can be used soonest. After a search of all slots has found none, slotLimit limits
-// the next searches to the slots that are expected to end next,
-// and to others in turns.
+// one that can be used soonest. If slotLimit is 0, it may read all slots. After a search of all
+// slots has found none, slotLimit is the number of slots to read: half of them are those whose
+// leases are expected to end first, and the others follow in turn.
 func (e *engine) search(ctx context.Context, slotLimit int) (*heldSlot, error) {
 	if err := e.check(e.now()); err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func (e *engine) search(ctx context.Context, slotLimit int) (*heldSlot, error) {
 	var (
 		failed, unread error
 		answered       bool
-		waits          []reading // later, then missing
+		waits          []reading // slots that can be used after a wait
 		slots          = e.searchOrder(ctx, slotLimit)
 	)
 	for n := 1; len(slots) > 0; n = readBatch {
@@ -134,8 +134,8 @@ func (e *engine) search(ctx context.Context, slotLimit int) (*heldSlot, error) {
 // searchOrder returns the slots in the order in which they are tried: the slot that may still belong to
 // this process, the one that Source.Last returns, and then the others in
 // a random order of this process, so that processes that start together try different slots.
-// If slotLimit is set, half of its slots are those whose leases end first,
-// and the other half are the next ones in turn.
+// If slotLimit is not 0, only that many others are tried: one half are the slots whose
+// leases end first, and the other half are the next ones in turn.
 func (e *engine) searchOrder(ctx context.Context, slotLimit int) []int {
 	var first []int
 	if e.claim != nil {
@@ -159,7 +159,7 @@ func (e *engine) searchOrder(ctx context.Context, slotLimit int) []int {
 	return append(first, slices.DeleteFunc(others, func(s int) bool { return slices.Contains(first, s) })...)
 }
 
-// slotsEndingFirst returns the n slots with the lowest high water.
+// slotsEndingFirst returns the n slots with the lowest high water, of those that could be read.
 func (e *engine) slotsEndingFirst(n int) []int {
 	all := slices.SortedFunc(maps.Keys(e.readings), func(a, b int) int {
 		return e.readings[a].doc.HighWater.Compare(e.readings[b].doc.HighWater)
@@ -169,8 +169,8 @@ func (e *engine) slotsEndingFirst(n int) []int {
 }
 
 // take takes a slot for this process by compare-and-set. Its ids begin above
-// all times that can have been issued before. Any error except
-// errContended ends the search; the next search begins with this slot.
+// all times that can have been issued before. Any error except errContended ends the
+// search. If the put may have been executed, the next search begins with this slot.
 func (e *engine) take(ctx context.Context, reg registry, r reading) (*heldSlot, error) {
 	if err := e.clockError(ctx); err != nil {
 		return nil, err
@@ -191,7 +191,7 @@ func (e *engine) take(ctx context.Context, reg registry, r reading) (*heldSlot, 
 	y := Doc{Nonce: newNonce(e.host), Owner: e.owner, Registry: reg.id}
 	y.HighWater = latest(floor, now.Add(e.lease)) // mutation: taken up to
 	blind := hasUnknownHistory(r.doc, reg.id) && !e.declaredNew && e.skew > 0
-	if blind { // the put may come when others had the slot since: its document is unknown history until a renewal
+	if blind { // the put may arrive after others had the slot, so the document's history is unknown until a renewal
 		y.Registry = "" // mutation: blind
 	}
 	h := &heldSlot{slot: r.slot, floor: floor, highestSent: y.HighWater, unknownHistory: r.doc.isUnused() || hasUnknownHistory(r.doc, reg.id), declaredNew: e.declaredNew, registry: reg}
@@ -227,8 +227,8 @@ func (e *engine) take(ctx context.Context, reg registry, r reading) (*heldSlot, 
 	return h, nil
 }
 
-// noneFreeError returns the error if no slot could be taken. Slots that could not be
-// read matter only if no other slot is held, as they will not be usable soon either.
+// noneFreeError returns the error if no slot could be taken. It returns unread, the error of a
+// slot that could not be read, only if no slot is held, as that slot will not be usable soon.
 func (e *engine) noneFreeError(unread error) error {
 	var taken, early []reading
 	for _, r := range e.readings {

@@ -29,8 +29,8 @@ type Doc struct {
 	Owner string // for people: host and process id; never compared
 
 	// Registry is the identity of the registry when the document was written.
-	// If a document has another identity, its history is unknown: the document was in
-	// flight while the registry was wiped, or it is from before a fail-over that lost writes.
+	// If the registry has another identity now, the document's history is unknown: its put was in
+	// flight while the registry was wiped, or it was written before a fail-over that lost writes.
 	Registry string
 }
 
@@ -132,7 +132,7 @@ type Slots interface {
 	//
 	// Put may return true only if comparing and writing were one atomic step. False without an error means
 	// that the document was at another version: d was not written and never
-	// will be. A NotWrittenError means the same for another reason. After any other error
+	// will be. After a NotWrittenError, d was not written and never will be either. After any other error
 	// d may have been written, or may still be written. Put must not retry by
 	// itself.
 	//

@@ -24,18 +24,18 @@ type Source struct {
 	Name string
 
 	// Identity, if set, returns a text that changes whenever the registry may have lost
-	// writes. An example is the uuid of the server that
-	// answers, if an asynchronous fail-over loses its last writes. It is
-	// called before and after a take. The history of documents written under another identity
-	// is then unknown. A wipe is noticed without Identity, because the registry's own
+	// writes. An example is the uuid of the server that answers, if the last writes
+	// are lost in a fail-over to another server. Identity is called before and after a
+	// take. Documents that were written under another identity have an unknown
+	// history. A wipe is noticed even without Identity, because the registry's own
 	// document is missing.
 	Identity func(ctx context.Context) (string, error)
 
-	// Inserts is set if a put at any version succeeds when the document is missing, as in Nacos,
-	// so that the puts of several processes that create a document may all be
-	// acknowledged. A renewal then restores a lost document as a side effect. Otherwise the renewal is
-	// refused, and the holder creates the document, in which only one process can
-	// succeed.
+	// Inserts is set if a put at any version succeeds when the document is missing, as in Nacos.
+	// If several processes create a document, all of their puts may then be
+	// acknowledged, and a renewal restores a lost document as a side effect. Without Inserts,
+	// such a renewal is refused, and the holder creates the document again. If several processes
+	// create it, only one succeeds.
 	Inserts bool
 
 	// Time, if set, returns the registry's clock. It is called before each take and
@@ -50,16 +50,16 @@ type Source struct {
 
 	// OnChange, if set, is called in the background after a worker id was taken
 	// (held is true) and after it was returned or lost (held is false), one call at
-	// a time, in that order. d is its document at the take, or as last
-	// confirmed. It is meant for displays, such as an entry in a
-	// console: no lease waits for it. The ctx of the first call ends with the lease;
-	// that of the second one ends after 2 s.
+	// a time, in that order. d is the worker id's document as it was taken, or as it was last
+	// confirmed. OnChange is meant for displays, such as an entry in a
+	// console: no lease waits for it. If held is true, ctx ends with the lease,
+	// otherwise after 2 s.
 	OnChange func(ctx context.Context, worker int, d Doc, held bool)
 
 	// Close, if set, is called when the closed Keeper no longer needs the source.
 	Close func() error
 
-	fixedID *int // a worker id on a local file
+	fixedID *int // the only worker id of static, env and ordinal; nil for other sources
 }
 
 func (s *Source) close() error {
@@ -75,8 +75,8 @@ func (s *Source) close() error {
 type Options map[string]string
 
 // Only returns an error if there are options other than the known ones. A source
-// calls it first, so that a misspelt option is never ignored. The error is for
-// [Register]'s parse to return: package driver makes it a *driver.ConfigError.
+// calls it first, so that a misspelt option is never ignored. The function passed to
+// [Register] should return this error: package driver converts it to a *driver.ConfigError.
 func (o Options) Only(known ...string) error {
 	for _, k := range slices.Sorted(maps.Keys(o)) {
 		if !slices.Contains(known, k) {
@@ -105,7 +105,7 @@ func Register(name string, parse func(address string, opts Options) (open func(c
 	}
 }
 
-// sourcePackages maps the sources that programs have to import to their packages.
+// sourcePackages maps the names of sources to the packages that programs have to import for them.
 var sourcePackages = map[string]string{"nacos": "nacos", "etcd": "idgen/worker/etcd", "redis": "idgen/worker/redis", "zookeeper": "idgen/worker/zookeeper"}
 
 // sourceNames returns the names of the registered sources, sorted.
@@ -119,8 +119,7 @@ func sourceNames() (names []string) {
 
 // Lookup returns a function that opens the source named by text, such as
 // "static(7)" or "nacos(h1:8848,h2:8848)". It returns an error if the source is
-// unknown, or rejects the address or an option. The error has no exported type. Lookup
-// does not connect.
+// unknown, or rejects the address or an option. Lookup does not connect.
 func Lookup(text string, opts Options) (open func(context.Context) (Source, error), err error) {
 	name, address, err := spec.Parse(text)
 	if err != nil {
