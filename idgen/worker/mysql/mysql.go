@@ -21,12 +21,13 @@
 // The history of rows is known as long as the server is the same. A MySQL server is identified by
 // its server_uuid, a MariaDB server by its server_id, host name and port. After a fail-over to
 // another server, which may lack the last writes, or after a move to another host, the next
-// process to start delays its first id by 1.25 times the lease and 60 s, however late it starts. Other processes that start wait until this wait has ended, and running processes continue. A server
+// process to start delays its first id by 1.25 times the lease and 60 s, however late it starts.
+// Other processes that start wait until this delay has ended. Running processes continue. A server
 // that may lose its last commits in a crash, because of innodb_flush_log_at_trx_commit or
 // sync_binlog, counts as another one after each start. A Galera cluster and a group of
 // Group Replication, which lose nothing, count as one server. A copy of the server with the
 // same identity, such as one restored from an older backup, cannot be noticed: stop the
-// writers for two minutes before starting it.
+// writers for two minutes before starting the copy.
 //
 // Shards must share one table, as they share one leaf_alloc. The package
 // creates no database and grants nothing: the user needs SELECT, INSERT and
@@ -67,12 +68,12 @@ type Config struct {
 
 func init() { worker.Register("mysql", openSpec) }
 
-// openSpec puts the name into the list of sources. It returns an error, as a spec has no pool.
+// openSpec always returns an error, as a spec has no pool. It is registered to list mysql as a source.
 func openSpec(address string, _ worker.Options) (func(context.Context) (worker.Source, error), error) {
 	return nil, fmt.Errorf("leafsql: worker source mysql(%s): only the driver mysql-leaf opens it by name; call mysql.Open with a pool", address)
 }
 
-// Open returns the source on a pool, which the caller has to close. It sends nothing
+// Open returns the source on a pool. The caller has to close the pool. The source sends nothing
 // before a worker id is requested.
 func Open(db *sql.DB, cfg Config) worker.Source {
 	table := cmp.Or(cfg.Table, "leaf_worker")
@@ -105,7 +106,7 @@ func (e *tableError) Unwrap() error { return e.Err }
 // Hint returns the hint. Package worker adds no hint of its own to errors that have this method.
 func (e *tableError) Hint() string { return e.Fix }
 
-// explain adds hints to errors for which there is one.
+// explain returns a *tableError with a hint if there is one for err, and otherwise err.
 func (s *slots) explain(err error) error {
 	switch {
 	case servererr.Is(err, servererr.LoginDenied, servererr.SocketLoginDenied):
@@ -124,9 +125,9 @@ func (s *slots) explain(err error) error {
 	return err
 }
 
-// identity returns the identity of the server that answers, or of its cluster if a fail-over in it loses nothing: see package
-// serverid. It waits until the second in which the server started has passed. Otherwise a server that lost a take, and was
-// restarted within that second, would have the same identity.
+// identity returns the identity of the server that answers, or of its cluster if the cluster's fail-overs lose nothing: see
+// package serverid. It waits until the second in which the server started has passed. Otherwise a server that lost a take, and
+// was restarted within that second, would have the same identity.
 func (s *slots) identity(ctx context.Context) (string, error) {
 	server, err := serverid.Query(ctx, s.db)
 	if err != nil {

@@ -30,12 +30,13 @@ type slots struct {
 	log      *slog.Logger
 	warnOnce sync.Once // for the warning that commits may be lost
 
-	// turn, with a weight of 1, is held by each request, so that a search, which reads many slots concurrently,
-	// uses one connection and not all that the server has.
+	// requestLock, with a weight of 1, is held by each request. So a search, which reads many slots concurrently,
+	// uses only one of the server's connections.
 	requestLock *semaphore.Weighted
 }
 
-// withTable calls do, and again if it had to create the table.
+// withTable calls do while it holds requestLock. If s.create is set and the table is missing, it creates the table and calls do
+// again.
 func (s *slots) withTable(ctx context.Context, do func() error) error {
 	if s.requestLock.Acquire(ctx, 1) != nil {
 		return context.Cause(ctx)
@@ -60,7 +61,7 @@ func (s *slots) Get(ctx context.Context, slot int) (d worker.Doc, v worker.Versi
 }
 
 // read reads a row. It locks the row, so that proxies that split reads and writes do not use
-// a replica. It reads texts as bytes, independent of the connection's character set.
+// a replica. It reads owner as bytes, independent of the connection's character set.
 func (s *slots) read(ctx context.Context, slot int) (worker.Doc, worker.Version, error) {
 	var (
 		d         worker.Doc
@@ -94,8 +95,8 @@ func (s *slots) read(ctx context.Context, slot int) (worker.Doc, worker.Version,
 }
 
 // Put implements worker.Slots. An autocommit statement is atomic. If it affected one row, this row
-// was at the expected version, also with clientFoundRows, which counts rows that
-// were found and not changed.
+// was at the expected version. This is also true with clientFoundRows, which counts rows that
+// were found but not changed.
 func (s *slots) Put(ctx context.Context, slot int, d worker.Doc, expected worker.Version) (worker.Version, bool, error) {
 	text := d.Encode()
 	var statement string
