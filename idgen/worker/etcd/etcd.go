@@ -23,8 +23,9 @@
 // the loss of a leader loses no write. A registry is identified by the cluster's id and a random key, which a
 // wiped cluster lacks. Both remain the same if a snapshot is restored, or
 // if --force-new-cluster is used on a member that lags: stop the writers for two
-// minutes before either of these. etcd has no clock for clients: a process with a clock far ahead takes
-// worker ids that are held, and blocks them until their time has come.
+// minutes before doing either. etcd does not return its clock to clients. So a process with a
+// clock far ahead takes worker ids that others hold, and these worker ids are blocked until the
+// other clocks reach its time.
 //
 // The package does not accept a client of the application, since a client that retries writes
 // by itself is not safe.
@@ -128,7 +129,7 @@ var connectParams = grpc.ConnectParams{
 	MinConnectTimeout: 3 * time.Second,
 }
 
-// identity returns the cluster's id. The registry's own document is the random key.
+// identity returns the cluster's id. The random part of the registry's identity is in the registry's document.
 func (r *registry) identity(ctx context.Context) (string, error) {
 	resp, err := r.read(ctx, r.key(worker.RegistrySlot))
 	if err != nil {

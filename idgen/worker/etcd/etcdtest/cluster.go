@@ -67,8 +67,8 @@ func (c *Cluster) leader(ctx context.Context) (leader *Server, err error) {
 	return leader, nil
 }
 
-// Replace replaces the member of a node that does not run by a new one without data. A majority of the cluster
-// must run.
+// Replace removes a stopped node from the cluster, and starts it as a new member without data. A majority of the
+// cluster must run.
 func (c *Cluster) Replace(node *Server) error {
 	if err := node.Wipe(); err != nil {
 		return err

@@ -47,7 +47,7 @@ type Server struct {
 	*process.Process
 	Addr string // 127.0.0.1 and its port
 
-	// With Config.TLS, the files of a certificate, which clients trust and may present, and of its key.
+	// With Config.TLS, the paths of a certificate and of its key. Clients trust the certificate and may present it.
 	CertFile, KeyFile string
 
 	cfg     Config
@@ -150,14 +150,14 @@ func (s *Server) url() string {
 	return "http://" + s.Addr
 }
 
-// Wipe removes all data of the server, which must not run. It then starts as a member of a new cluster, for which all members
-// have to be wiped. [Cluster.Replace] wipes a single one.
+// Wipe removes all data of the server, which must not run. The server then starts as a member of a new cluster, so all members
+// of its cluster have to be wiped. [Cluster.Replace] wipes a single member.
 func (s *Server) Wipe() error {
 	s.cluster = "new"
 	return s.Process.Wipe()
 }
 
-// healthy makes a linearizable read on a server.
+// healthy returns an error unless the server answers a linearizable read.
 func (s *Server) healthy(ctx context.Context) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url()+"/health", nil)
 	if err != nil {
@@ -179,7 +179,7 @@ func (s *Server) healthy(ctx context.Context) error {
 	return nil
 }
 
-// ClientConfig returns what a client needs to know.
+// ClientConfig returns the configuration of a client.
 func (s *Server) ClientConfig() clientv3.Config { return clientConfig(s) }
 
 func clientConfig(servers ...*Server) clientv3.Config {
@@ -197,8 +197,8 @@ func clientConfig(servers ...*Server) clientv3.Config {
 	return c
 }
 
-// EnableAuth makes the server and its cluster require Config.Password. Servers require it from the start, but no longer after
-// Wipe, which removes the users too.
+// EnableAuth makes the server and its cluster require Config.Password. Start and StartCluster call it. It has to be called again
+// after Wipe, which also removes the users.
 func (s *Server) EnableAuth() error {
 	return s.with(context.Background(), func(ctx context.Context, c *clientv3.Client) error {
 		if _, err := c.UserAdd(ctx, "root", s.cfg.Password); err != nil {
