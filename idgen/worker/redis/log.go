@@ -31,8 +31,8 @@ func (q quietLogger) Printf(_ context.Context, format string, args ...any) {
 	}
 }
 
-// usesSentinels is true if a source in this process has used Sentinels. Their lines do not name
-// their client.
+// usesSentinels is true if a source in this process has used Sentinels. go-redis' lines about
+// Sentinels do not name the client.
 var usesSentinels atomic.Bool
 
 // A dialError is the error of a connection that this package tried to open.

@@ -27,13 +27,13 @@
 // as long, unless leafsql init ran before or leafNewRegistry declares it new.
 //
 // A primary that the Sentinels have replaced does not notice this at once, and continues to acknowledge
-// writes. So if there are replicas, a write counts only when enough of them have it (WAIT).
-// leafRedisReplicas is their number. Its default is 1 with Sentinels. For other servers it is 0, and 1 once the
-// server was seen with replicas. If it is the number of all replicas (2 for a primary with two replicas),
-// no worker id has two owners in any partition, and no worker id is renewed while a replica is
-// away. If it is less, a partition can give one worker id to two processes: if the old primary,
-// enough replicas and some processes remain cut off together from the Sentinels and the other
-// processes, both primaries have the same worker ids. With leafRedisReplicas=0 no write waits.
+// writes. So if there are replicas, a write counts only when leafRedisReplicas of them have it (WAIT).
+// The default is 1 with Sentinels. Without Sentinels it is 0, but 1 once the server was seen with
+// replicas. If all replicas are required (2 for a primary with two replicas), no worker id has two
+// owners in any partition, but no worker id is renewed while a replica is away. If fewer are required,
+// a partition can give one worker id to two processes: if the old primary, enough replicas and some
+// processes remain cut off together from the Sentinels and the other processes, both primaries have
+// the same worker ids. With leafRedisReplicas=0 no write waits.
 //
 // The user needs the commands GET, SET, EVAL, INFO, TIME and WAIT; with leafRedisDatabase also
 // SELECT; in a cluster also CLUSTER SLOTS and CLUSTER SHARDS. Redis 4 and later are supported, and
@@ -148,8 +148,8 @@ func (c *Config) complete() error {
 }
 
 // answerTime is the timeout for an answer of a server or Sentinel; WAIT takes a second of it at most. Opening a connection may take
-// four times as long: a frozen Sentinel is tried twice, and then once more together with the others. If the timeout were shorter
-// than that, only the frozen one would be tried, again and again.
+// four times as long: a frozen Sentinel is tried twice, and then once more together with the others. With a shorter timeout for
+// connections, only the frozen Sentinel would be tried, again and again.
 const answerTime = 1500 * time.Millisecond
 
 // Open returns the source. It does not connect before a worker id is requested. It returns an

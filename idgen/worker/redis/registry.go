@@ -40,8 +40,8 @@ func (r *registry) node(ctx context.Context) (redis.Cmdable, error) {
 	return r.client, nil
 }
 
-// explain returns the error that a server's error means. It also makes the next call look up a cluster's nodes again, as another
-// node may have the documents by now.
+// explain adds the registry's name to a server's error, and a hint if the server denies access. It also makes the next call look up
+// a cluster's nodes again, as another node may have the documents by now.
 func (r *registry) explain(err error) error {
 	if c, ok := r.client.(*redis.ClusterClient); ok {
 		c.ReloadState(context.Background())

@@ -16,8 +16,8 @@ import (
 	"github.com/leafsql/leafsql/testutil/process"
 )
 
-// A Cluster has three nodes with a third of the keys each, and no replicas. While a node is away, requests for every key are
-// refused (CLUSTERDOWN), beginning two seconds after the node's failure.
+// A Cluster has three nodes with a third of the keys each, and no replicas. From two seconds after a node's failure until its
+// return, requests for all keys are refused (CLUSTERDOWN).
 type Cluster struct {
 	Nodes [3]*Server
 	party party

@@ -203,7 +203,7 @@ func (r *Replicated) FailOver() (was *Server, err error) {
 }
 
 // CutReplication cuts the primary from its replicas, which then miss all writes that it acknowledges, until
-// HealReplication. Sentinels do not promote a replica that was cut off for ten seconds when the primary fails.
+// HealReplication. If the primary fails after more than ten seconds, Sentinels do not promote a replica that was cut off.
 func (r *Replicated) CutReplication() error {
 	p, err := r.Primary()
 	if err != nil {
