@@ -14,8 +14,8 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// servers opens connections to the ensemble, one at a time. An interrupted connection is not used again: the client's
-// own reconnecting would send queued requests late, and would never accept a server that was wiped or restored.
+// servers opens connections to the ensemble, one at a time. An interrupted connection is not used again: a client that
+// reconnects by itself would send queued requests late, and would never accept a server that was wiped or restored.
 type servers struct {
 	cfg Config
 
@@ -30,7 +30,7 @@ type conn struct {
 	*zk.Conn
 	ready  chan struct{} // closed when it has a session
 	since  time.Time     // start of the session; set before ready is closed
-	giveUp func()        // gives it up; may be called several times
+	giveUp func()        // closes the connection, after which servers opens another; may be called several times
 
 	mu     sync.Mutex
 	epoch  string // epoch of the registry, "" if unknown
@@ -69,7 +69,7 @@ func (s *servers) current() (*conn, error) {
 		return s.inUse, nil
 	}
 	c, r := &conn{ready: make(chan struct{})}, &rotation{}
-	ready := make(chan struct{}) // c.end is set
+	ready := make(chan struct{}) // closed when c.giveUp is set
 	defer close(ready)
 	had := false
 	var err error
@@ -100,9 +100,9 @@ func (s *servers) current() (*conn, error) {
 	return c, nil
 }
 
-// rotation cycles through the servers, beginning with a random one. Host names are resolved when dialing, since the client would
-// resolve all of them first, without a timeout. A server drops connections if many arrive together, so the first retries are
-// soon.
+// rotation cycles through the servers, beginning with a random one. It leaves host names to be resolved when dialing: the
+// client's own provider would resolve all of them first, without a timeout. A server drops connections if many arrive together,
+// so the first retries come soon.
 type rotation struct {
 	servers      []string
 	tried        int

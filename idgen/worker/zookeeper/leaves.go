@@ -22,15 +22,15 @@ type javaLeaves struct {
 }
 
 const (
-	// reservedCount is the count of numbers, from the next one on, that are left to Java Leaf. That many new
-	// ones would have to start before a process notices.
+	// reservedCount is the count of numbers, from the next one on, that are left to Java Leaf. A number gets
+	// two owners only if more new Java Leafs than that start before a process notices.
 	reservedCount = 64
 
 	// absenceLimit is the time without a report after which a Java Leaf has gone.
 	absenceLimit = time.Hour
 
-	// heldAhead is how far ahead the high water of a worker id of Java Leaf is reported. It is more than a
-	// lease, so that a holder gives the worker id up, and short enough to wait for.
+	// heldAhead is how far ahead the high water of a worker id of Java Leaf is reported. The high water has to
+	// be later than a holder's, so that the holder gives the worker id up, and soon enough to wait for.
 	heldAhead = time.Minute
 )
 
@@ -39,11 +39,11 @@ func (l *javaLeaves) isReserved(n int) bool {
 	return l.nextNumber >= 0 && n >= l.nextNumber && n < l.nextNumber+reservedCount
 }
 
-// watchDelay is the age of a connection at which watches are set. When the client has a session, it sends its
-// earlier watches again in the background, and the first new watch must not be among them.
+// watchDelay is the minimum age of a connection on which watches are set. After the client gets a session, it sends its
+// earlier watches again in the background, and a new watch must not be among them.
 const watchDelay = time.Second
 
-// readLeaves reads Java Leaf's nodes, unless no watch has fired since the last time.
+// readLeaves returns Java Leaf's numbers. It reads the nodes, unless a watch shows that they have not changed.
 func (r *registry) readLeaves(ctx context.Context, c *conn) (*javaLeaves, error) {
 	c.mu.Lock()
 	l := c.leaves
@@ -99,7 +99,7 @@ func (r *registry) watchLeaves(c *conn) (*javaLeaves, error) {
 }
 
 // parseLeaves parses the numbers at the ends of the names. The server numbers a new child by the count of
-// children created before it, and returns the count of creations and deletions.
+// children created before it. Cversion is the count of creations and deletions.
 func parseLeaves(children []string, stat *zk.Stat, changed <-chan zk.Event) *javaLeaves {
 	l := &javaLeaves{changed: changed, nodes: make(map[int]string), nextNumber: (int(stat.Cversion) + int(stat.NumChildren)) / 2}
 	for _, name := range children {

@@ -74,7 +74,7 @@ func (r *registry) nodePath(epoch string, slot int) string {
 	return path.Join(r.cfg.folder(), epoch, "worker-"+strconv.Itoa(slot))
 }
 
-// explain returns the error that a client's error means.
+// explain adds the registry's name to a client's error, and a hint if the nodes belong to another user.
 func (r *registry) explain(err error) error {
 	if errors.Is(err, zk.ErrNoAuth) {
 		return &worker.UnusableError{Err: fmt.Errorf("leafsql: %s: leafZooKeeperUsername and leafZooKeeperPassword are not the user that created the nodes: %w", r.cfg, err)}
@@ -82,7 +82,7 @@ func (r *registry) explain(err error) error {
 	return fmt.Errorf("%s: %w", r.cfg, err)
 }
 
-// readEpoch returns the registry's epoch, "" if there is none.
+// readEpoch returns the registry's epoch, "" if there is none. If again is set, it does not use the cached epoch.
 func (r *registry) readEpoch(ctx context.Context, c *conn, again bool) (string, error) {
 	c.mu.Lock()
 	epoch := c.epoch
@@ -107,11 +107,11 @@ func (r *registry) readEpoch(ctx context.Context, c *conn, again bool) (string, 
 	return epoch, nil
 }
 
-// createFolders creates the registry's folders, if no other process does, and returns the epoch.
+// createFolders creates the registry's folders, unless another process has created them, and returns the epoch.
 func (r *registry) createFolders(ctx context.Context, c *conn) (string, error) {
 	parent := ""
 	for name := range strings.SplitSeq(strings.Trim(path.Dir(r.cfg.folder()), "/"), "/") {
-		parent += "/" + name // Java Leaf uses these too
+		parent += "/" + name // Java Leaf uses these nodes too
 		_, err := call(ctx, c, func() (string, error) { return c.Create(parent, nil, 0, zk.WorldACL(zk.PermAll)) })
 		if err != nil && !errors.Is(err, zk.ErrNodeExists) && !errors.Is(err, zk.ErrNoAuth) {
 			return "", err
@@ -167,7 +167,7 @@ func (r *registry) readOwn(ctx context.Context, c *conn, slot int) (worker.Doc, 
 			return content{text, stat}, err
 		})
 		switch {
-		case errors.Is(err, zk.ErrNoNode) && !again: // the slot, or the folder
+		case errors.Is(err, zk.ErrNoNode) && !again: // the slot is missing, or the epoch has changed
 			continue
 		case errors.Is(err, zk.ErrNoNode):
 			return worker.Doc{}, version{}, nil
@@ -260,7 +260,8 @@ func (r *registry) Put(ctx context.Context, slot int, d worker.Doc, expected wor
 	return "", false, r.explain(err)
 }
 
-// write makes the compare-and-set. It also deletes the node of a Java Leaf that has gone, and fails if that one has reported again.
+// write makes the compare-and-set. It also deletes the node of a Java Leaf that has gone, and fails if this Java Leaf has reported
+// again.
 func (r *registry) write(ctx context.Context, c *conn, node string, text []byte, v version) (now int32, err error) {
 	if v.leaf == "" && v.epoch == "" {
 		return call(ctx, c, func() (int32, error) {

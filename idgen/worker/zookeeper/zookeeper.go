@@ -15,7 +15,7 @@
 // Every worker id is one node, /snowflake/<name>/leafsql/<epoch>/worker-<n>. It is changed only if its version is the expected
 // one. Nodes must not be edited or deleted while processes run. Each new registry gets a new random epoch, so a write that was
 // decided before a wipe changes nothing after it. A process that takes a worker id writes the node clock
-// next to them, to get the server's time. No node is ephemeral. Leases are independent of
+// in the same folder, to get the server's time. No node is ephemeral. Leases are independent of
 // sessions: a lease lasts until its bound. A process that
 // loses its session opens a new one.
 //
@@ -99,7 +99,7 @@ func (c Config) GoString() string { return c.String() }
 
 func (c Config) LogValue() slog.Value { return slog.StringValue(c.String()) }
 
-// folder returns the folder of this library's nodes, forever that of Java Leaf's nodes.
+// folder returns the folder of this library's nodes, and forever the folder of Java Leaf's nodes.
 func (c Config) folder() string  { return path.Join(c.Root, c.Name, "leafsql") }
 func (c Config) forever() string { return path.Join(c.Root, c.Name, "forever") }
 

@@ -133,7 +133,7 @@ func (l *Leaf) exists(ctx context.Context, node string) (bool, error) {
 	}
 }
 
-// create creates its node, and the folders above it.
+// create creates the Leaf's node, and the folders above it.
 func (l *Leaf) create(root string) (err error) {
 	world := zk.WorldACL(zk.PermAll)
 	for i := range root {
@@ -189,8 +189,8 @@ func (l *Leaf) report() ([]byte, error) {
 	return json.Marshal(report{IP: ip, Port: port, Timestamp: l.cfg.Now().UnixMilli()})
 }
 
-// reporting writes its time periodically. It does not report a clock that was set back until the clock has caught up, and does not
-// retry a failed report.
+// reporting writes the Leaf's time periodically. After the clock was set back, it reports nothing until the clock has caught up. It
+// does not retry a failed report.
 func (l *Leaf) reporting() {
 	for wait := l.cfg.Every / 3; ; wait = l.cfg.Every {
 		select {
