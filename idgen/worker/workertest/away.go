@@ -2,7 +2,7 @@ package workertest
 
 import "github.com/leafsql/leafsql/idgen/worker"
 
-// The rules for reads and writes of a registry that goes away, is wiped, restored or taken over, without leases. The slow tests of
+// The rules for reads and writes of a registry that goes away, is wiped, restored or failed over. The slow tests of
 // leases in these cases are in outage.go and loss.go.
 
 // away reads and writes a registry that does not answer, and again when it is back with its data.
@@ -56,7 +56,7 @@ func setBack(k *kit) {
 	}
 }
 
-// tellsServers fails over to a server that lacks the last writes. It must have another identity.
+// tellsServers fails over to a server that lacks the last writes. This server must have another identity.
 func tellsServers(k *kit) {
 	k.makeInUse(configOf(1))
 	over, err := k.FailOver()

@@ -74,8 +74,8 @@ func startsAtOnceOnNothing(k *kit) {
 	k.startTogether(6, worker.Config{Workers: 8, NewRegistry: true})
 }
 
-// release takes a slot, returns it and takes it again. Each process starts above
-// all times that were issued before.
+// release takes a slot, returns it and takes it again. The ids of each process start
+// above all times that were issued before.
 func release(k *kit) {
 	k.makeInUse(configOf(1))
 	for life := range 4 {
@@ -94,8 +94,8 @@ func release(k *kit) {
 	}
 }
 
-// crashTakesAnother starts a process after a crash. It does not wait for its
-// old slot, which is free only after the bound and the grace period.
+// crashTakesAnother starts a process after another one crashed. It does not wait for the
+// crashed one's slot, which is free only after the bound and the grace period.
 func crashTakesAnother(k *kit) {
 	k.makeInUse(configOf(4))
 	p := k.hold(0, configOf(4))
@@ -117,7 +117,7 @@ func crashTakesAnother(k *kit) {
 	q.issueAll()
 }
 
-// crashAlone starts a process again after a crash with a single slot.
+// crashAlone starts a process after a crash, in a registry with a single slot.
 func crashAlone(k *kit) {
 	k.makeInUse(configOf(1))
 	p := k.hold(0, configOf(1))
@@ -148,7 +148,7 @@ func takeOver(k *kit) {
 	}
 	late := k.hold(4*lease, configOf(1))
 	late.issueAll()
-	if k.virtual { // the same, with no process that tries before
+	if k.virtual { // again, without a process that tries too early
 		time.Sleep(4*lease + 4*lease)
 		late.crash()
 		time.Sleep(4 * lease)
@@ -156,8 +156,8 @@ func takeOver(k *kit) {
 	}
 }
 
-// fencing takes a running owner's slot away, like a process with a clock far
-// ahead, while both issue as much as they may.
+// fencing takes a running owner's slot with a process that has a clock far
+// ahead, while both issue as many ids as they may.
 func fencing(k *kit) {
 	k.makeInUse(configOf(2))
 	p := k.hold(0, configOf(1))
@@ -171,8 +171,8 @@ func fencing(k *kit) {
 	}
 }
 
-// waitLost waits until a process no longer holds worker id 0, the only one. Until then it calls the
-// function meanwhile repeatedly.
+// waitLost waits until a process no longer holds a worker id. Until then it calls meanwhile
+// repeatedly. It fails the test after d.
 func (k *kit) waitLost(p *process, d time.Duration, meanwhile func()) {
 	k.Helper()
 	for until := time.Now().Add(d); p.holds(); time.Sleep(20 * time.Millisecond) {
@@ -226,8 +226,8 @@ func boundHonoured(k *kit) {
 	p.issueAll()
 }
 
-// waitRenewed waits until a limit rises, and reports whether it did. It may never rise in a registry that
-// serves documents that it refused: the owner then mistakes its own refused text for the
+// waitRenewed waits until p's limit rises, and reports whether it did. It may never rise if the registry
+// returns documents that it refused: the owner then mistakes its own refused text for the
 // current one.
 func (k *kit) waitRenewed(p *process) bool {
 	k.Helper()
@@ -305,7 +305,7 @@ func ownSlotAgain(k *kit) {
 	q.issueAll()
 }
 
-// writeHeld writes the document of a slot that another process holds.
+// writeHeld writes a document into a slot as if another process held the slot.
 func (k *kit) writeHeld(s worker.Slots, slot int, owner string, upTo time.Time) {
 	k.Helper()
 	d := newDoc()

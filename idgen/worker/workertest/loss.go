@@ -8,10 +8,10 @@ import (
 	"github.com/leafsql/leafsql/idgen/worker"
 )
 
-// removed loses the document of a running owner. The next process does not know its
-// history and waits for the longest possible lease. The process has read the current document before, because
-// with Source.Inserts, as on Nacos, a process that read an older document
-// and writes after the removal would issue the owner's times.
+// removed loses the document of a running owner. The next process does not know the slot's
+// history and waits for the longest possible lease. Before the removal, another process waits until
+// it reads the current document: with Source.Inserts, as on Nacos, a process that read an
+// older document and writes after the removal would issue the owner's times.
 func removed(k *kit) {
 	k.makeInUse(configOf(1))
 	other := k.open(0)
@@ -88,7 +88,7 @@ func wiped(k *kit) {
 		late = k.open(0)
 		late.before = writes
 		err = late.acquire(soon, cfg)
-		// If right puts may be refused, all slots may still be held since their creation.
+		// If puts at the right version may be refused, all slots may still be held since their creation.
 		if owner != nil || !k.Unreliable || soon.Err() != nil {
 			break
 		}
@@ -104,8 +104,8 @@ func wiped(k *kit) {
 	k.startAfterLoss(owner, cfg, lost)
 }
 
-// restored resets the registry to an older copy. A running owner continues. If writers were
-// away for as long as documented, nothing is issued twice.
+// restored resets the registry to an older copy. A running owner continues. If the writers are
+// stopped for as long as documented, nothing is issued twice.
 func restored(k *kit) {
 	cfg := k.outlastingConfig(1)
 	k.makeInUse(cfg)

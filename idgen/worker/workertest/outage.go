@@ -9,12 +9,12 @@ import (
 // downAtStart starts a process while the registry is away.
 func downAtStart(k *kit) {
 	k.makeInUse(configOf(4))
-	p := k.open(0) // a process that has opened the registry before
+	p := k.open(0) // opens the registry before the outage
 	k.must(k.Stop())
 	if err := p.acquire(k.timeoutContext(2*time.Second), configOf(4)); err == nil {
 		k.Error("a worker id was taken from an unavailable registry, want an error")
 	}
-	src, err := k.Open(k.timeoutContext(2 * time.Second)) // opening it now may be an error
+	src, err := k.Open(k.timeoutContext(2 * time.Second)) // may fail during the outage
 	var q *process
 	if err == nil {
 		q = &process{k: k, slots: src.Slots, src: src}
@@ -76,7 +76,7 @@ func downDuringRun(k *kit) {
 	if !k.virtual {
 		return
 	}
-	k.must(k.Stop()) // longer than a lease
+	k.must(k.Stop()) // an outage that is longer than the lease
 	k.waitLost(p, 2*time.Minute, p.issueAll)
 	p.issueAll()
 	k.must(k.Start())

@@ -97,8 +97,8 @@ func unavailable(err error, reason string) *worker.UnavailableError {
 	return nil
 }
 
-// acquire takes a worker id and retries failed searches, unless one found that
-// no worker id is free. Then the process ends.
+// acquire takes a worker id and retries failed searches. It closes the keeper and returns
+// the error if no worker id is free, or if ctx ends.
 func (p *process) acquire(ctx context.Context, cfg worker.Config) error {
 	cfg.Lease = cmp.Or(cfg.Lease, lease)
 	cfg.Workers = cmp.Or(cfg.Workers, 1)
@@ -139,8 +139,8 @@ func (k *kit) hold(ahead time.Duration, cfg worker.Config) *process {
 	return k.holdWith(ahead, cfg, func(*process) {})
 }
 
-// holdWith calls prepare before the process searches for a worker id. If the
-// registry is not reliable, a worker id may not have been returned, and holdWith retries.
+// holdWith is like hold, but calls prepare before the process searches for a worker id. It
+// retries if the registry is unreliable, since a worker id may not have been released there.
 func (k *kit) holdWith(ahead time.Duration, cfg worker.Config, prepare func(*process)) *process {
 	k.Helper()
 	for until := time.Now().Add(25 * max(lease, cfg.Lease)); ; time.Sleep(time.Second) {
@@ -173,7 +173,7 @@ func (p *process) issue() { p.issueUpTo(p.now()) }
 func (p *process) issueAll() { p.issueUpTo(p.limit()) }
 
 // issueUpTo issues times as a generator does: it reads the status before and after it
-// has recorded what it issues.
+// records the times.
 func (p *process) issueUpTo(to time.Time) {
 	s := p.keeper.Status()
 	if to.After(s.Limit) {
@@ -250,8 +250,8 @@ type ledger struct {
 
 type span struct{ from, to time.Time }
 
-// add records a span, and fails the test if another process issued any
-// of it with the same worker id.
+// add records a span, and fails the test if any time in it was issued before
+// with the same worker id.
 func (l *ledger) add(p *process, id int, from, to time.Time) {
 	from, to = from.Add(p.clockShift), to.Add(p.clockShift)
 	l.mu.Lock()

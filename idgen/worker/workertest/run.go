@@ -15,7 +15,7 @@
 // away, is wiped or restored. RunRules omits the tests of leases, which are
 // slow: a lease has to end before another one begins. Memory is a registry for other tests.
 //
-// The package does not search schedules, as worker's own simulation does, and
+// The package does not explore schedules, unlike worker's own simulation, and
 // does not test a crash of the machine of a registry's server.
 package workertest
 
@@ -41,20 +41,20 @@ type Fixture struct {
 	// fails until the first source is closed.
 	Exclusive bool
 
-	// Unreliable is set if the registry may refuse right puts, lose replies,
+	// Unreliable is set if the registry may refuse puts at the right version, lose replies,
 	// and return documents that do not exist or no longer exist. It must still be safe, but
-	// leases may take any time.
+	// taking a lease may need any time.
 	Unreliable bool
 
 	Wipe        func() error                             // loses everything
 	Copy        func() (restore func() error, err error) // restore sets the registry back to the time of Copy, under the same identity
-	FailOver    func() (over func() error, err error)    // over does that under another identity, as an asynchronous fail-over does
+	FailOver    func() (over func() error, err error)    // over does the same under another identity, as an asynchronous fail-over does
 	Stop, Start func() error                             // the registry goes away, and comes back with its data
 	Remove      func(slot int) error                     // loses one document
 	Corrupt     func(slot int) error                     // makes a document unreadable
 
-	// Outage is longer than Stop and Start take together, and than Wipe or a restore
-	// takes. Leases that have to outlast one last longer than this. 0: a moment.
+	// Outage is longer than Stop and Start take together, and longer than Wipe or a restore
+	// takes. Leases that have to outlast an outage last at least this long. 0 means a moment.
 	Outage time.Duration
 }
 
@@ -83,8 +83,8 @@ func run(t *testing.T, parts []part, open func(t testing.TB) Fixture) {
 	runAtOnce(t, others, open)
 }
 
-// RunApart is like Run, for registries that share nothing, such as one
-// server for each call of open. All parts run in parallel.
+// RunApart is like Run, but runs all parts in parallel. The Fixtures must share
+// nothing: for example, open starts a server in each call.
 func (open Registry) RunApart(t *testing.T) {
 	runAtOnce(t, append(rules, leases...), open)
 }
@@ -192,7 +192,7 @@ func (p part) run(t testing.TB, f Fixture, virtual bool) {
 type kit struct {
 	testing.TB
 	Fixture
-	virtual bool // time costs nothing
+	virtual bool // the part runs in virtual time
 	ledger  ledger
 }
 

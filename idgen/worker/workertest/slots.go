@@ -71,9 +71,8 @@ func (k *kit) wantRefused(s worker.Slots, slot int, expected worker.Version) {
 	k.Fatalf("slot %d: puts at a wrong version are never refused", slot)
 }
 
-// mustPut puts at the right version and returns the new one. A registry may refuse that occasionally, but
-// not for long. After a lost reply only a put at the version that reads show can determine the slot's
-// version.
+// mustPut puts at the right version and returns the new version. A registry may refuse such a put occasionally,
+// but not for long. After a lost reply, mustPut puts at the version that reads show.
 func (k *kit) mustPut(s worker.Slots, slot int, v worker.Version) worker.Version {
 	k.Helper()
 	var (
@@ -104,7 +103,7 @@ func (k *kit) mustPut(s worker.Slots, slot int, v worker.Version) worker.Version
 	return ""
 }
 
-// wantShown waits until another process reads the document that was written.
+// wantShown waits until s returns the document d at version v.
 func (k *kit) wantShown(s worker.Slots, slot int, d worker.Doc, v worker.Version) {
 	k.Helper()
 	k.eventually(fmt.Sprintf("slot %d is %+v at %q", slot, d, v), func() bool {
@@ -202,8 +201,8 @@ func chain(k *kit) {
 	}
 }
 
-// putTogether calls n puts at once at one version. It returns the number of acknowledged puts, and of those
-// with an unclear outcome.
+// putTogether makes n puts at version v at once. It returns the number of acknowledged puts, the number of puts
+// with an unclear outcome, and the version after an acknowledged put.
 func (k *kit) putTogether(procs []worker.Slots, n int, d func() worker.Doc, v worker.Version) (won, open int, winner worker.Version) {
 	var (
 		mu sync.Mutex
@@ -266,8 +265,8 @@ func oneWinner(k *kit) {
 }
 
 // creators creates the document of unknown history from several processes at
-// once. Several puts may be acknowledged, but then only one process may take
-// the slot.
+// once. Several puts may be acknowledged, but afterwards only one process may
+// take the slot.
 func creators(k *kit) {
 	procs := k.openSeveral(4)
 	won, open, _ := k.putTogether(procs, 8, initial, "")
@@ -366,7 +365,7 @@ func endedContext(k *kit) {
 // corrupt reads a document that cannot be decoded.
 func corrupt(k *kit) { k.openUnreadable() }
 
-// openUnreadable returns a process that has seen an error for the slot's document.
+// openUnreadable makes slot 0's document unreadable, and returns a process for which reading it failed.
 func (k *kit) openUnreadable() *process {
 	k.Helper()
 	p := k.open(0)
@@ -386,7 +385,7 @@ func (k *kit) openUnreadable() *process {
 	return p
 }
 
-// corruptIsLeft looks for a free slot in a registry with such a document.
+// corruptIsLeft looks for a free slot in a registry with an unreadable document.
 func corruptIsLeft(k *kit) {
 	p := k.openUnreadable()
 	if err := p.acquire(k.timeoutContext(2*time.Second), worker.Config{NewRegistry: true}); err == nil {
@@ -417,7 +416,7 @@ func (k *kit) makeInUse(cfg worker.Config) {
 		leasetest.InUse(k, k.Open, cfg)
 		return
 	}
-	// If a registry refuses right versions, a created slot may still be unknown. A released slot is not.
+	// If a registry refuses right versions, a slot's history may still be unknown after its creation, but not after a release.
 	p := k.open(0)
 	cfg.NewRegistry = true
 	if err := p.acquire(k.timeoutContext(2*patience), cfg); err != nil {
