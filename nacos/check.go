@@ -52,8 +52,8 @@ func (r *registry) proveWrites(ctx context.Context, id, text string, replaced wo
 	return err
 }
 
-// ignoreMissed returns nil if err is a failed comparison, also that of a repeated
-// request.
+// ignoreMissed returns nil if err is a failed comparison, even one of a repeated
+// request, and otherwise err.
 func ignoreMissed(err error) error {
 	if api.IsCASMismatch(err) {
 		return nil
@@ -67,8 +67,8 @@ var errAnotherRegistry = errors.New("it has another registry of worker ids than 
 // the registry of that slot. Another cluster would accept a renewal, as the
 // document is missing there, while the first cluster gives the worker id to
 // another process. If a server has shown the registry before and no longer does,
-// it was wiped. It is still the same registry: renewals continue there, and a
-// newcomer waits because the history is unknown.
+// it was wiped. That is not an error: renewals continue there, and a new process
+// waits because the history is unknown.
 func (c *cluster) checkRegistry(ctx context.Context, target string, server documents) error {
 	c.mu.Lock()
 	held := time.Now().Before(c.heldUpTo)
@@ -105,9 +105,9 @@ func readRegistry(ctx context.Context, server documents, service string) (string
 const registryTimeout = time.Second
 
 // checkCluster compares the registries of all servers and returns an error if
-// they differ: a list with the servers of two clusters would give worker ids to
-// two processes each. A server that does not answer in time is checked when it
-// is connected to.
+// they differ: with servers of two clusters, two processes could get the same
+// worker id. A server that does not answer in time is checked when the process
+// connects to it.
 func (c *cluster) checkCluster(ctx context.Context) error {
 	registries := make([]string, len(c.targets))
 	for try := time.Now(); ; {

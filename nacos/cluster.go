@@ -15,13 +15,13 @@ import (
 	"github.com/leafsql/leafsql/nacos/internal/api"
 )
 
-// dialTime is the timeout of a connection attempt, and that of the checks on a new
+// dialTime is the timeout of a connection attempt, and of the checks on a new
 // connection.
 const dialTime = 2 * time.Second
 
 // cluster is a gRPC client of one of several servers at a time, and changes to
 // another server if that one fails. It connects when it is first needed. Checks
-// of one server prove nothing for the next, so each new link is checked before
+// of one server prove nothing about the next, so each new link is checked before
 // any other request.
 type cluster struct {
 	targets   []string // host:port of gRPC
@@ -37,9 +37,9 @@ type cluster struct {
 	link         *link
 	next         int             // the target to try first
 	slot         int             // the slot held, or held last
-	heldRegistry string          // the registry in which it is held
-	heldUpTo     time.Time       // time until which it is held: new links have to show it until then
-	shownBy      map[string]bool // targets that have shown it
+	heldRegistry string          // the registry in which the slot is held
+	heldUpTo     time.Time       // time until which the slot is held; until then, new links have to show heldRegistry
+	shownBy      map[string]bool // targets that have shown heldRegistry
 	lastDrop     time.Time       // time at which a link was last dropped because of a server's errors
 	closed       bool
 }
@@ -246,9 +246,10 @@ func headers(token string) map[string]string {
 	return h
 }
 
-// dropIfBroken drops a link if the error shows that it cannot be used. A server that
-// answers only with errors is replaced by another one. Errors of its naming
-// service do not count, as that needs more nodes than the config service does.
+// dropIfBroken drops a link if the error shows that the link cannot be used. If a
+// server answers requests to its config service only with errors, another server
+// replaces it. Errors of its naming service do not count, as the naming service
+// needs more running nodes than the config service does.
 func (c *cluster) dropIfBroken(ctx context.Context, l *link, err error) {
 	e, answered := errors.AsType[*api.ServerError](err)
 	_, login := errors.AsType[*api.LoginError](err)
@@ -265,8 +266,8 @@ func (c *cluster) dropIfBroken(ctx context.Context, l *link, err error) {
 	}
 }
 
-// mayChangeServer reports whether there is another server. If a cluster has no leader,
-// it limits new connections to one a second.
+// mayChangeServer reports whether there is another server, but returns true at most
+// once a second. This limits new connections while a cluster has no leader.
 func (c *cluster) mayChangeServer() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -277,8 +278,8 @@ func (c *cluster) mayChangeServer() bool {
 	return true
 }
 
-// A server that is writing a document to its disk refuses to read it: 3.1.0 for
-// up to a second after a start. The read is repeated meanwhile.
+// A server that is writing a document to its disk refuses to read it. 3.1.0 does so
+// for up to a second after a start. Refused reads are repeated.
 const (
 	busyPause    = 100 * time.Millisecond
 	maxBusyReads = 20
@@ -305,7 +306,7 @@ func (c *cluster) read(ctx context.Context, call caller, id string) (text string
 	}
 }
 
-// write writes a config if its present text has that md5, or if it is missing.
+// write writes a config if its present text has the md5, or if it is missing.
 func (c *cluster) write(ctx context.Context, call caller, id, text, md5 string) error {
 	var r status
 	return call(ctx, "ConfigPublishRequest", publishRequest{

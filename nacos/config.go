@@ -26,7 +26,7 @@ type Config struct {
 	Password string
 
 	TLS       *tls.Config // nil: no TLS
-	PlainHTTP bool        // with TLS: only for gRPC, the HTTP API has none
+	PlainHTTP bool        // use TLS for gRPC only, not for the HTTP API
 
 	Instance Instance // entry of this process in the console
 
@@ -37,9 +37,9 @@ type Config struct {
 	// since the config service of Nacos 2 treats the two as different namespaces. Open and the
 	// source do not close the clients. Without a NamingClient the process is not shown in the
 	// console. Nacos 1.4 is not supported with clients. The server that a client uses is
-	// unknown, so only the first one is checked for its compare-and-set: all servers must be 2.3
-	// or later, and of one cluster. The clients do not return the servers' clock: a process
-	// with a clock far ahead takes worker ids that are held, and blocks them until that time.
+	// unknown, so the compare-and-set is checked only once: all servers must be 2.3 or later,
+	// and belong to one cluster. The clients do not return the servers' clock: a process with
+	// a clock far ahead takes worker ids that others hold, and blocks them until that time.
 	ConfigClient configClient
 	NamingClient namingClient
 
@@ -142,7 +142,7 @@ func (c *Config) complete() error {
 // localIP returns the local address for packets to the first server. It sends
 // no packet.
 func (c *Config) localIP() string {
-	to := "192.0.2.1:9" // test address of no network
+	to := "192.0.2.1:9" // address that is reserved for documentation
 	if len(c.Servers) > 0 {
 		to = c.Servers[0].http()
 	}

@@ -1,5 +1,5 @@
 // Package nacos leases worker ids through a Nacos registry. Applications
-// import it for its effect and name it in the DSN:
+// import it for its side effect and name it in the DSN:
 //
 //	import _ "github.com/leafsql/leafsql/nacos"
 //
@@ -22,9 +22,9 @@
 // console shows. A warning in the log names the place of a new registry.
 //
 // On Nacos 2.3 and 3 every worker id is one config document,
-// "<service>.worker.<n>", that is changed by compare-and-set alone; the lease
-// is package worker's. "<service>.registry" is the registry's own document, and
-// "<service>.probe" is the document of the checks of servers. None of them may
+// "<service>.worker.<n>", that is changed by compare-and-set alone; package
+// worker makes the leases. "<service>.registry" is the registry's own document,
+// and "<service>.probe" is written to check servers. None of these documents may
 // be edited or deleted while processes run. In addition, each holder is a
 // persistent instance of the service, with its worker id in the metadata, for
 // operators to see in the console. Nothing depends on the instances: they may be
@@ -34,19 +34,19 @@
 // A server with a compare-and-set that does not compare (2.0.x) is detected and refused, at the
 // start and whenever the process changes to another server. All servers must belong to
 // one cluster, which is checked at the start. A worker id that was taken in one cluster
-// is never renewed in another; it is lost when its bound is over.
+// is never renewed in another; it is lost when its bound passes.
 //
 // On Nacos 1.4.1 to 1.4.8, which has no compare-and-set, the worker id is the
 // integer instance id that the server gives a persistent instance. Those servers
-// give one id to several instances that register at once, so each id is verified
-// for some seconds and guarded by the same documents. Such servers allow no
-// stronger guarantee, and a warning is logged. There, a process that takes a
-// worker id which was never used waits for the lease, a quarter of it and 60 s.
-// Versions before 1.4.1 are refused.
+// may give one id to several instances that register at once, so each id is
+// verified for some seconds and guarded by the same documents. These servers allow
+// no stronger guarantee, and a warning is logged. A process that takes a worker id
+// which was never used waits for 1.25 times the lease and 60 s. Versions before
+// 1.4.1 are refused.
 //
 // The package does not discover services, does not read configuration, and
-// does not create namespaces. It starts no logger of the SDK, writes no
-// file, and leaves no goroutine or socket open after the lease is closed.
+// does not create namespaces. It does not start the SDK's logger, writes no
+// file, and leaves no goroutine running or socket open after the source is closed.
 package nacos
 
 import (
@@ -81,8 +81,9 @@ const openTime = 10 * time.Second
 
 // Open returns a source of worker ids; the caller, usually a worker.Keeper,
 // closes it. The error is a worker.UnusableError if the servers or the user's
-// rights are not sufficient. Other errors mean that no server answers, so the
-// protocol version of the servers is unknown; a worker.Keeper calls Open again.
+// rights are not sufficient. Other errors mean that cfg is invalid, or that no
+// server answers, so the servers' version is unknown; a worker.Keeper then calls
+// Open again.
 func Open(ctx context.Context, cfg Config) (worker.Source, error) {
 	if err := cfg.complete(); err != nil {
 		return worker.Source{}, err

@@ -37,7 +37,7 @@ type presence struct {
 	self  Instance
 	log   *slog.Logger
 
-	mayBeListed bool // may be in the list; guarded by onChange being called one at a time
+	mayBeListed bool // the entry may be in the list; needs no lock, as calls of onChange do not overlap
 }
 
 // firstPort is the port of worker id 0 if none is configured: servers try to
@@ -86,7 +86,7 @@ func (p *presence) show(ctx context.Context, in api.Instance) {
 	}
 	warned := false
 	for pause := time.Second; ; pause = min(2*pause, 30*time.Second) {
-		p.mayBeListed = true // may be in the list even after an error
+		p.mayBeListed = true // even after an error
 		err := p.names.register(ctx, in)
 		if err == nil {
 			return
@@ -122,8 +122,8 @@ func (p *presence) remove(ctx context.Context, in api.Instance) error {
 const tidyInterval = 10 * time.Minute
 
 // removeDead removes entries of dead processes, at intervals until ctx ends. Holders
-// form a ring, by worker id: each one checks the next entry, and continues with
-// the following ones as long as it removes.
+// form a ring, by worker id: each one checks the next entry. After it has removed
+// an entry, it checks the one after that.
 func (p *presence) removeDead(ctx context.Context, in api.Instance) {
 	self := workerOf(in)
 	for {
@@ -162,7 +162,7 @@ func workerOf(in api.Instance) int {
 }
 
 // isDead reports whether the holder of an entry has released or lost the slot, or
-// its bound has been over long enough for the slot to be taken.
+// the bound passed so long ago that the slot can be taken.
 func (p *presence) isDead(ctx context.Context, in api.Instance) bool {
 	d, _, err := p.slots.Get(ctx, workerOf(in))
 	return err == nil && (d.Free || d.Nonce != in.Metadata[metaNonce] || time.Since(d.HighWater) > 3*time.Minute)

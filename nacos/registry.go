@@ -27,7 +27,7 @@ type documents interface {
 type configs interface {
 	documents
 
-	// ready waits until there is such a server.
+	// ready waits for a server with a checked compare-and-set.
 	ready(ctx context.Context) error
 
 	// setHeld records that a slot is held in a registry up to a time: until then,
@@ -44,13 +44,13 @@ type registry struct {
 
 	mu      sync.Mutex
 	proven  bool                    // a server refused the md5 that a write had replaced
-	written map[int]writtenVersions // the last acknowledged write to each slot
+	written map[int]writtenVersions // the last acknowledged writes to each slot
 }
 
-// writtenVersions has the versions from before our last write that reads may still return.
+// writtenVersions has the versions that this process replaced and that reads may still return.
 type writtenVersions struct {
-	before []worker.Version // versions that our writes replaced
-	last   time.Time
+	before []worker.Version // versions that the last few writes replaced
+	last   time.Time        // time of the last write
 }
 
 // unusedSum returns an md5 that no text has. It is never blank: with a blank one
@@ -61,8 +61,8 @@ func unusedSum() string { return string(api.VersionOf(rand.Text())) }
 // measured.
 const visibilityDelay = 3 * time.Second
 
-// Get implements worker.Slots. If a read does not show our last write yet, Get
-// repeats it for a while: the next write would fail otherwise.
+// Get implements worker.Slots. If a read does not show the last write yet, Get
+// repeats the read for a while: the next write would fail otherwise.
 func (r *registry) Get(ctx context.Context, slot int) (worker.Doc, worker.Version, error) {
 	for {
 		d, v, err := r.get(ctx, slot)

@@ -53,7 +53,7 @@ func clientNamespace(client configClient) (string, error) {
 	return cfg.NamespaceId, nil
 }
 
-// clientError adds Nacos and a hint to an error of an application's client.
+// clientError adds a prefix and a hint to an error of an application's client.
 type clientError struct{ err error }
 
 func (e *clientError) Error() string {
@@ -120,8 +120,8 @@ func wrapClientError(err error) error {
 }
 
 // publish writes a document. The SDK may send the request again after an error.
-// As no text is used twice, a repetition writes nothing, but a refusal may be
-// that of the repetition, and proves nothing.
+// As no text is used twice, the repeated request writes nothing. A refusal may be
+// the answer to the repeated request, so it does not prove that nothing was written.
 func (s *sdkConfig) publish(ctx context.Context, id, text, md5 string) error {
 	ok, err := callWithin(ctx, func() (bool, error) {
 		return s.client.PublishConfig(vo.ConfigParam{DataId: id, Group: s.group, Content: text, CasMd5: md5, Type: "json"})

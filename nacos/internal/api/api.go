@@ -15,7 +15,7 @@ import (
 // ClientVersion is the version sent to servers, which check its prefix.
 const ClientVersion = "Nacos-Go-Client:v2.3.5"
 
-// RequestTime is the timeout of one request. A lease waits for at most 5 s.
+// RequestTime is the timeout of one request. By default, a Keeper waits for at most 5 s.
 const RequestTime = 3 * time.Second
 
 // Instance is an entry of a service's list, in requests and in replies.

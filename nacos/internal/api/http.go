@@ -24,7 +24,7 @@ type HTTP struct {
 
 	loginLock *semaphore.Weighted // a mutex that respects contexts, for the fields below
 	next      int                 // the server to log in at: the last one that worked
-	token     string              // the token
+	token     string              // the access token; "" if there is none
 	renewAt   time.Time           // time at which to request another token
 	expires   time.Time
 }
@@ -63,8 +63,9 @@ func (h *HTTP) Close() { h.client.CloseIdleConnections() }
 
 // Token returns the access token for requests, "" without a user. It requests a
 // new token well before the old one expires. If the login fails, the old token
-// is used until it expires, and a call waits for at most one server. Otherwise the
-// error joins those of all servers, such as Denied's, or is ctx's.
+// is used until it expires, and a call waits for at most one server. Without a
+// valid token, the error joins the errors of all servers, such as DeniedError's,
+// or is context.Cause(ctx).
 func (h *HTTP) Token(ctx context.Context) (string, error) {
 	if h.user == "" {
 		return "", nil
@@ -143,8 +144,8 @@ func (h *HTTP) login(ctx context.Context, base string) error {
 	return nil
 }
 
-// refusesLogin reports whether a server refused the user or password, and not only
-// could not check them yet.
+// refusesLogin reports whether a server refused the user or password. It returns
+// false if the server could not check them yet.
 func refusesLogin(code int, message string) bool {
 	switch code {
 	case http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden:
@@ -172,7 +173,7 @@ func (h *HTTP) Time(ctx context.Context) (time.Time, error) {
 }
 
 // Version returns the version of a server; found is false if no server
-// answered, or only something in front of it.
+// answered, or only a proxy in front of it.
 func (h *HTTP) Version(ctx context.Context) (version string, found bool) {
 	for _, base := range h.bases {
 		resp, body, err := h.send(ctx, http.MethodGet, base+"/v1/console/server/state", nil)
@@ -187,7 +188,7 @@ func (h *HTTP) Version(ctx context.Context) (version string, found bool) {
 }
 
 // send sends a request to one server. The form is in the body if the method
-// allows it, since access logs show addresses.
+// allows it, since access logs show URLs.
 func (h *HTTP) send(ctx context.Context, method, address string, form url.Values) (*http.Response, []byte, error) {
 	var body io.Reader
 	if method == http.MethodPost {
@@ -218,9 +219,9 @@ func (h *HTTP) send(ctx context.Context, method, address string, form url.Values
 }
 
 // Call sends a request with the token to one server, and again with a new token
-// if the server refused the old one. The error is Unsent without a token, Denied's,
-// a *ServerError for another status, or net/http's, after which the request may
-// have been carried out.
+// if the server refused the old one. The error is an UnsentError if there is no
+// token, DeniedError's if the server denies access, or a *ServerError for another
+// status. After any other error the request may have been carried out.
 func (h *HTTP) Call(ctx context.Context, method, base, path string, form url.Values) ([]byte, error) {
 	for again := false; ; again = true {
 		token, err := h.Token(ctx)

@@ -6,7 +6,7 @@
 //	s.Fault(func(f *fakenacos.Faults) { f.LoseReplies = 10 })
 //	cfg := nacos.Config{Servers: []nacos.Server{{Host: "127.0.0.1", Port: s.Port, GRPCPort: s.GRPCPort}}}
 //
-// It is no reference: what a server does is tested on real ones.
+// It is not a reference: real servers are tested as well.
 package fakenacos
 
 import (
@@ -134,8 +134,8 @@ func (s *Server) listen(tb testing.TB) net.Listener {
 	return g
 }
 
-// Kill ends all connections, and new ones until Revive. Stored documents stay,
-// as after kill -9.
+// Kill ends all connections, and closes new ones until Revive. Stored documents
+// stay, as after kill -9.
 func (s *Server) Kill() {
 	for _, g := range s.gates {
 		g.set(true)

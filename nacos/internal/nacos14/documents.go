@@ -70,8 +70,8 @@ func (r *registry) Put(ctx context.Context, slot int, d worker.Doc, expected wor
 			wait = min(wait, time.Until(end)/3)
 		}
 		if err != nil || time.Since(began) > wait/2 {
-			// A process that wrote before may have read the document already. With any other
-			// error, this text would be taken for a lease if the server has it.
+			// Another process that wrote earlier may have confirmed its text already. After any
+			// other error, the search would treat this text as its lease if the server has it.
 			return "", false, &worker.NotWrittenError{Err: cmp.Or(err, errTooLate)}
 		}
 		if !api.Sleep(ctx, wait) {

@@ -91,8 +91,8 @@ func (r *registry) source() worker.Source {
 
 // instanceID implements worker.Source's Last: it returns the only worker id
 // that this instance can use, and registers the instance if necessary. If it is
-// called again, because the id could not be taken, it compares the id with
-// those of the others again.
+// called again, because the id could not be taken, it compares the id again with
+// the ids of all other instances.
 func (r *registry) instanceID(ctx context.Context) (int, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -142,7 +142,7 @@ func (r *registry) dropKept(ctx context.Context) error {
 	return nil
 }
 
-// verify registers this instance if necessary, and checks that no other one has
+// verify registers this instance if necessary, and checks that no other instance has
 // its id. why is the reason against the id, "" if there is none.
 func (r *registry) verify(ctx context.Context) (why string, err error) {
 	if r.ownID == noID {
@@ -184,9 +184,9 @@ func (r *registry) instance(port int) api.Instance {
 // registerUnique registers and waits until all servers agree, twice, on an id that only
 // this instance has. why is the reason against the id, "" if there is none.
 func (r *registry) registerUnique(ctx context.Context) (id int, why string, err error) {
-	for range 4 { // acknowledged registrations may never show
-		// Each attempt gets a new time: since an attempt that did not show, another
-		// instance may have verified this id and use it.
+	for range 4 { // an acknowledged registration may never appear in the lists
+		// Each attempt gets a new time: since the last attempt, another instance may
+		// have verified this id, and use it.
 		r.registration.Metadata[metaSince] = strconv.FormatInt(time.Now().UnixMilli(), 10)
 		if err := r.register(ctx, r.registration); err != nil {
 			return 0, "", err
@@ -217,8 +217,8 @@ func (r *registry) registerUnique(ctx context.Context) (id int, why string, err 
 	return 0, "the registration is not in the server's list", nil
 }
 
-// checkID reads every server's list. why is set if another instance has the id and
-// precedence: the earlier registration keeps the id.
+// checkID reads every server's list. found is false if the lists do not agree on the
+// id. why is set if another instance has the id and registered earlier: it keeps the id.
 func (r *registry) checkID(ctx context.Context, in api.Instance) (id int, found bool, why string, err error) {
 	for i, base := range r.HTTP.Servers() {
 		list, err := r.list(ctx, base)
@@ -274,9 +274,8 @@ func idOf(in api.Instance) (int, error) {
 	return id, nil
 }
 
-// occupiedReason returns a reason if the slot's document is held and its bound is not
-// over: by a process that crashed, or by one with the same id. It returns ""
-// otherwise.
+// occupiedReason returns a reason if another process may still hold the slot: one that
+// crashed a short time ago, or one with the same id. It returns "" otherwise.
 func (r *registry) occupiedReason(ctx context.Context, id int) (why string) {
 	d, ver, err := r.read(ctx, id)
 	if err != nil || ver == "" || !inUse(d) || d.Nonce == r.ownNonce {
@@ -343,7 +342,7 @@ func (r *registry) onChange(ctx context.Context, id int, _ worker.Doc, held bool
 	r.leave(ctx, id)
 }
 
-// leave removes the registration if its id is the worker id.
+// leave removes the registration if its id is the worker id, or if id is noID.
 func (r *registry) leave(ctx context.Context, id int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
