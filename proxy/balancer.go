@@ -39,7 +39,7 @@ func (s *session) readClientAddress() error {
 	}
 }
 
-// denyUnreadLogin sends an error to a client whose login was too long to be read. The client may be a balancer
+// denyUnreadLogin sends an error to a client with a login that was too long to be read. The client may be a balancer
 // that is not configured as one.
 func (s *session) denyUnreadLogin(err error) error {
 	if err != errTooLarge {

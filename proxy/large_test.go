@@ -11,7 +11,7 @@ import (
 // frame is the longest payload of one frame: a payload with one more byte continues in a second frame.
 const frame = 1<<24 - 1
 
-// TestLargeRowsAreRelayed: rows whose payload ends right before, at and after the end of a frame are the server's, even
+// TestLargeRowsAreRelayed: rows with a payload that ends right before, at and after the end of a frame are the server's, even
 // if the second frame, or the row itself, begins like an end of rows or an error.
 func TestLargeRowsAreRelayed(t *testing.T) {
 	runOnServers(t, func(t *testing.T, p *testDatabase) {
@@ -34,7 +34,7 @@ func TestLargeRowsAreRelayed(t *testing.T) {
 	})
 }
 
-// TestLargeCommandsReachTheServer: commands whose payload ends right before, at and after the end of a frame reach the
+// TestLargeCommandsReachTheServer: commands with a payload that ends right before, at and after the end of a frame reach the
 // server, and the numbers of the answers follow theirs.
 func TestLargeCommandsReachTheServer(t *testing.T) {
 	runOnServers(t, func(t *testing.T, p *testDatabase) {

@@ -166,7 +166,7 @@ func (p *process) prepareRow(ctx context.Context) error {
 	return nil
 }
 
-// open does what a driver does when it opens a table whose generator is already in use.
+// open does what a driver does when it opens a table with a generator that is already in use.
 func (p *process) open(ctx context.Context) error {
 	highest := p.w.highest(math.MaxInt64)
 	r, err := p.gen.Look(ctx)

@@ -60,7 +60,7 @@ func TestStaleVerdictIsNotUsed(t *testing.T) {
 }
 
 // A registry without a free worker id is read once as a whole, and then with at most one read a
-// second: the slots whose leases end next, and the others in turns.
+// second: the slots with the leases that end next, and the others in turns.
 func TestFullRegistryIsLeftInPeace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 1024
@@ -104,7 +104,7 @@ func TestFullRegistryIsLeftInPeace(t *testing.T) {
 }
 
 // A slot that is returned is found when its turn comes: half of the 60 documents read in a minute
-// are slots whose leases do not end next.
+// are slots with leases that do not end next.
 func TestFullRegistryFreesOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 64

@@ -54,6 +54,6 @@ type AllocRows interface {
 // Marks lists rows of a table by the marks in their descriptions. Tags are in ascending order.
 type Marks struct {
 	Broken   []error  // a *segment.RowError for each row that gives no ids: rows of one store of several, from versions before 0.2, or with a mark that cannot be read
-	Unmarked []string // tags of rows whose next fetch writes their first mark
+	Unmarked []string // tags of rows that get their first mark from the next fetch
 	Full     []string // tags of rows without room for a mark in the description
 }

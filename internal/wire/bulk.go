@@ -17,7 +17,7 @@ type Bulk struct {
 // each row, are not passed on.
 const bulkSendTypes = 1 << 7
 
-// ParseBulk parses COM_STMT_BULK_EXECUTE, whose first byte is the command, of a statement with n
+// ParseBulk parses COM_STMT_BULK_EXECUTE, including its command byte, of a statement with n
 // parameters. types are the last types that were bound. The Bulk refers to the payload.
 func ParseBulk(p []byte, n int, types []Param) (Bulk, error) {
 	b := Bulk{Types: types}

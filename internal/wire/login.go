@@ -85,7 +85,7 @@ func ParseLogin(p []byte) (Login, error) {
 	return l, c.err() // the server checks the rest
 }
 
-// ParseChangeUser parses COM_CHANGE_USER, whose first byte is the command, of a client with
+// ParseChangeUser parses COM_CHANGE_USER, including its command byte, of a client with
 // caps in its login.
 func ParseChangeUser(p []byte, caps uint32) (user, database string, err error) {
 	c := cursor{p: p}

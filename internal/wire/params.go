@@ -178,7 +178,7 @@ type Execute struct {
 
 const paramCountAvailable = 0x08
 
-// ParseExecute parses COM_STMT_EXECUTE, whose first byte is the command, of a statement with n
+// ParseExecute parses COM_STMT_EXECUTE, including its command byte, of a statement with n
 // parameters. types are the last types that were bound. With attrs, the capability
 // QueryAttrs, attributes may follow the arguments. long has the values that were sent before. The Params
 // refer to the payload.
@@ -247,7 +247,7 @@ func (e Execute) Append(b []byte, attrs bool) []byte {
 	return b
 }
 
-// FindQueryText returns the offset of the text in COM_QUERY, whose first byte is the command. With
+// FindQueryText returns the offset of the text in COM_QUERY, including its command byte. With
 // attrs, attributes of the query precede the text.
 func FindQueryText(p []byte, attrs bool) (int, error) {
 	c := cursor{p: p}

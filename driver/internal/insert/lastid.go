@@ -11,7 +11,7 @@ import (
 // and the executor carries it out.
 type IDPlan struct {
 	Way    IDWay    // way of a statement that is executed once
-	InBulk IDWay    // way of a statement whose execution stores many rows
+	InBulk IDWay    // way of a statement that stores many rows in one execution
 	Update IDUpdate // effect of the update list of an upsert
 
 	// KeepsKey reports whether a row with an explicit key still has that key afterwards, even if it was

@@ -72,7 +72,7 @@ func (r *reader) insert() error {
 	return w.complete(w.statement())
 }
 
-// load reads LOAD DATA, whose rows only the server can see.
+// load reads LOAD DATA. Only the server can see its rows.
 func (r *reader) load() error {
 	w := r.newInsert()
 	w.staged = true

@@ -156,7 +156,7 @@ func (w *insertReader) loadSource() error {
 
 const intoOwnTable = "load the file into a separate table, and insert the rows from there"
 
-// stage records the Staging of a statement whose rows only the server can see.
+// stage records the Staging of a statement with rows that only the server can see.
 func (w *insertReader) stage() error {
 	source := w.text[w.source.from:w.source.to]
 	verb, into, target := w.text[w.head.from:w.verbEnd], w.text[w.verbEnd:w.head.to], w.text[w.head.to:w.targetEnd]

@@ -60,7 +60,7 @@ func ParseMark(description string) (text string, m Mark, ok bool) {
 	return text, m, m.String() == strings.TrimPrefix(mark, " ")
 }
 
-// Guard returns the part of a Move that makes it change only a row whose mark names the server that executes
+// Guard returns the part of a Move that makes it change only a row with the mark of the server that executes
 // it. hash is the expression for that server. The description is assigned to itself, so that it is in the
 // events of MINIMAL row images too.
 func Guard(hash string) (set, where string) {
