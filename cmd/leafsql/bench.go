@@ -18,7 +18,7 @@ import (
 	"github.com/leafsql/leafsql/internal/servererr"
 )
 
-// The tables of a bench, which it creates and drops.
+// Names of the tables that a bench creates and drops.
 const (
 	benchFilled  = "leafsql_bench"
 	benchCounted = "leafsql_bench_auto_increment"

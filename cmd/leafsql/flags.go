@@ -14,12 +14,12 @@ import (
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/survey"
 )
 
-// flags are the flags of a subcommand, with those that most subcommands share.
+// flags contains the flags of a subcommand, including those that most subcommands share.
 type flags struct {
 	*flag.FlagSet
 	screen  *screen.Screen
 	dsn     string
-	dsnHint string // description of the DSN that is required
+	dsnHint string // description of the required DSN, for errors
 	shards  []string
 	json    bool
 }

@@ -18,8 +18,8 @@ import (
 )
 
 // Before version 0.2 several stores shared the ids of a tag: in each epoch every store owned one block of ids.
-// At least two stores entered an epoch, so all rows of a tag except one show the latest epoch. The description
-// of a row contained the block's size and the step, and every statement compared it.
+// At least two stores entered each epoch, so the latest epoch can be read even if one of a tag's rows is missing.
+// A row's description contained the block's size and the step, and every statement compared it.
 const (
 	oldDescription  = "leafsql: store %d of %d, blocks of %d, step %d,"
 	oldRowCondition = "description LIKE 'leafsql: store %'"
@@ -30,8 +30,8 @@ const (
 type oldTagState struct{ rows, stores, next, step int64 }
 
 // convertStores converts the rows of several stores to ordinary rows in the store of -dsn, and returns the
-// executed statements. The old rows get a description with which processes of both versions refuse them. After
-// an error it can be run again.
+// executed statements. It changes the descriptions of the old rows so that processes of both versions refuse
+// them. After an error it can be run again.
 func convertStores(ctx context.Context, f *flags, dsns string, dry bool) (executed []survey.Change, err error) {
 	set, err := databases.Open(ctx, f.dsn, f.shards)
 	if err != nil {
@@ -61,7 +61,7 @@ func convertStores(ctx context.Context, f *flags, dsns string, dry bool) (execut
 			return executed, err
 		}
 	}
-	for _, store := range stores { // only after no store gives ids
+	for _, store := range stores { // only after all stores have stopped issuing ids
 		if err := readOldRows(ctx, store, tags); err != nil {
 			return executed, err
 		}
@@ -85,8 +85,8 @@ func convertStores(ctx context.Context, f *flags, dsns string, dry bool) (execut
 		}
 		rows = append(rows, fmt.Sprintf("(%s, %d, %d, %s)", quote.String(tag), t.next, cmp.Or(t.step, survey.DefaultStep), quote.String(mark)))
 	}
-	// One statement changes all tags or none. Afterwards the rows of this store no longer show how far the ids
-	// were taken.
+	// One statement changes all tags or none, because it overwrites the old rows of this store: a second run
+	// could not read from them which ids are in use.
 	return executed, run(target.Server, "INSERT INTO "+target.QuotedName()+" (biz_tag, max_id, step, description) VALUES "+strings.Join(rows, ", ")+" ON DUPLICATE KEY UPDATE "+
 		"max_id = GREATEST(max_id, VALUES(max_id)), step = IF(step = 0, VALUES(step), step), description = IF("+oldRowCondition+", VALUES(description), description)")
 }

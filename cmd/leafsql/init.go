@@ -107,8 +107,8 @@ type change struct {
 }
 
 // planChanges returns the changes after which each tag has a row above all keys, each row has a mark, and worker
-// ids have their table. An error names the tables for which this is not possible; the changes are then for the
-// others.
+// ids have their table. An error names the tables for which this is not possible; steps then contains the changes
+// for the other tables.
 func planChanges(found *survey.Survey) (steps []survey.Change, err error) {
 	config := found.Shards[0].Config
 	noTables := config.Auto() && len(found.Rows) == 0

@@ -77,7 +77,7 @@ func runMigrate(ctx context.Context, s *screen.Screen, args []string) (int, erro
 	return exitOK, err
 }
 
-// undoSteps continues with the other tags after an error.
+// undoSteps undoes the last step of each tag. After an error it continues with the other tags.
 func undoSteps(ctx context.Context, m *migrate.Migration, tags []*migrate.Tag, plan *plan) error {
 	var errs error
 	for i, tag := range tags {

@@ -170,7 +170,7 @@ A trigger, a routine or an event never gets keys from mysql-leaf. A table that i
 	}
 }
 
-// printWayBack shows the way back of all completed migrations.
+// printWayBack shows the statements that undo the completed migrations.
 func (p *plan) printWayBack(all []tagStatus) {
 	over := func(guarded bool) (over []tagStatus) {
 		return lo.Filter(all, func(st tagStatus, _ int) bool { return st.Next == migrate.Done && p.guarded[st.Tag] == guarded })

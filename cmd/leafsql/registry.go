@@ -57,7 +57,7 @@ func prepareRegistry(ctx context.Context, s *screen.Screen, found *survey.Survey
 		return "", nil
 	}
 	missing := layout.Workers()
-	if found.Leases == nil || found.Leases.Exists || !dry { // otherwise the table is to be created
+	if found.Leases == nil || found.Leases.Exists || !dry { // otherwise the table is missing, and has no documents
 		_, versions, err := readDocuments(ctx, s, src, layout.Workers())
 		if err != nil {
 			return "", err
@@ -74,7 +74,7 @@ func prepareRegistry(ctx context.Context, s *screen.Screen, found *survey.Survey
 	end := s.Progress(func() string { return s.Texts.Sprintf("making %d documents of worker ids", missing) })
 	seen := &recordingSlots{Slots: src.Slots, isDryRun: dry, docs: map[int]worker.Doc{}}
 	src.Slots, src.Close = seen, nil
-	if dry { // some sources write to read the time
+	if dry { // some sources read the time by writing
 		src.Time = nil
 	}
 	err = worker.Prepare(ctx, func(context.Context) (worker.Source, error) { return src, nil }, worker.Config{
@@ -91,7 +91,7 @@ func prepareRegistry(ctx context.Context, s *screen.Screen, found *survey.Survey
 	case missing > 0:
 	case seen.madeRegistry || renewed == 0:
 		summary = s.Texts.Sprintf("-- %s: write the registry's own document", screen.ReplaceControl(src.Name))
-	default: // the documents had another identity of the server
+	default: // the documents had another registry's identity
 		summary = s.Texts.Sprintf("-- %s: renew what is known of %d worker ids", screen.ReplaceControl(src.Name), renewed)
 	}
 	if !fresh && !dry {
@@ -101,8 +101,8 @@ func prepareRegistry(ctx context.Context, s *screen.Screen, found *survey.Survey
 }
 
 // leasesWorkers reports whether processes with a shard's DSN lease worker ids: for a table with snowflakes or,
-// with leafTables=none, for leafsql serve. Fixed worker ids have no registry, and the environment variable of
-// env(NAME) need not be set here.
+// with leafTables=none, for leafsql serve. For fixed worker ids it returns false before the source is opened,
+// since the environment variable of env(NAME) need not be set here.
 func leasesWorkers(shard *databases.Shard) bool {
 	cfg := shard.Config
 	switch name, _, _ := spec.Parse(cfg.Worker); name {

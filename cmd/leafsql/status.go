@@ -4,5 +4,5 @@ package main
 const (
 	exitOK       = 0
 	exitProblems = 1 // something needs a fix
-	exitFailure  = 2 // it could not be determined or done
+	exitFailure  = 2 // the command failed
 )

@@ -38,7 +38,7 @@ func runTags(ctx context.Context, s *screen.Screen, args []string) (int, error) 
 		}
 		switch {
 		case ctx.Err() != nil && *watch:
-			return exitOK, nil // it usually ends by an interrupt
+			return exitOK, nil // -watch is normally ended by an interrupt
 		case err != nil:
 			return exitFailure, err
 		}

@@ -24,11 +24,11 @@ import (
 	_ "github.com/leafsql/leafsql/nacos"
 )
 
-// A holder is the process that holds a worker id, or did not release it.
+// A holder is the process that holds a worker id, or has ended without releasing it.
 type holder struct {
 	Worker  int       `json:"worker"`
 	Owner   string    `json:"owner"`
-	Until   time.Time `json:"until"` // the latest time that it may put into an id
+	Until   time.Time `json:"until"` // the latest time that the process may put into an id
 	Expired bool      `json:"over"`  // Until has passed: the process has ended without releasing the worker id, or cannot renew it
 }
 
@@ -160,7 +160,7 @@ func readDocuments(ctx context.Context, s *screen.Screen, src worker.Source, wor
 	return docs, versions, nil
 }
 
-// listHolders returns the holders of worker ids, and the number of free ones.
+// listHolders returns the holders of worker ids, and the number of free worker ids.
 func listHolders(ctx context.Context, s *screen.Screen, src worker.Source, workers int) (holders []holder, free int, err error) {
 	docs, versions, err := readDocuments(ctx, s, src, workers)
 	if err != nil {

@@ -45,7 +45,7 @@ type Report struct {
 type Place struct {
 	Server  string `json:"server"` // address/database
 	Version string `json:"version"`
-	Table   string `json:"table,omitempty"` // leaf_alloc's name, of the store
+	Table   string `json:"table,omitempty"` // leaf_alloc's name; only in Report.Store
 }
 
 // A Table is one configured table on one shard.
@@ -214,7 +214,7 @@ func (c *checker) checkStrictness(label, mode string) {
 	}
 }
 
-// checkIncrement checks the variable by which some clients count the ids of several rows.
+// checkIncrement checks the variable with which some clients compute the ids of an INSERT of several rows.
 func (c *checker) checkIncrement(s *databases.Server) {
 	n := s.Global["auto_increment_increment"]
 	if n == "1" || n == "" {
@@ -230,7 +230,7 @@ func (c *checker) checkIncrement(s *databases.Server) {
 	c.add(f)
 }
 
-// checkRedirect checks the variable by which MariaDB sends clients to another address.
+// checkRedirect checks the variable with which MariaDB redirects clients to another address.
 func (c *checker) checkRedirect(s *databases.Server) {
 	if url := s.Global["redirect_url"]; url != "" {
 		c.add(Finding{Code: "redirect", Severity: Warning, Server: s.Label,

@@ -16,7 +16,7 @@ type checker struct {
 }
 
 func (c *checker) add(f Finding) {
-	f.Message, f.Fix = c.translate(f.Message), c.translate(f.Fix) // translates whole texts; formatted ones were translated by say
+	f.Message, f.Fix = c.translate(f.Message), c.translate(f.Fix) // translates whole texts; sprintf has translated formatted texts
 	c.findings = append(c.findings, f)
 }
 

@@ -31,27 +31,27 @@ type Finding struct {
 var codes = []string{
 	"read-only",          // the server accepts no writes
 	"server-old",         // a version that cannot fill INSERT … SELECT
-	"server-bug",         // a version with a bug that costs keys
+	"server-bug",         // a version with a bug that replaces keys by NULL
 	"stores-differ",      // shards take ids from different tables
 	"workers-differ",     // shards take worker ids from different sources
 	"alloc-missing",      // leaf_alloc is missing
 	"leases-missing",     // leaf_worker is missing
-	"row-broken",         // a row cannot give ids
+	"row-broken",         // a row that issues no ids
 	"alloc-key",          // leaf_alloc can hold a tag twice
 	"alloc-column",       // a column of leaf_alloc differs from Leaf's
 	"alloc-engine",       // leaf_alloc is not safe in a crash
 	"alloc-trigger",      // leaf_alloc has triggers
-	"alloc-durability",   // a power cut can bring ranges back
-	"alloc-binlog",       // a fail-over can bring ranges back, as rows get no marks
+	"alloc-durability",   // after a power cut, ranges can be issued again
+	"alloc-binlog",       // rows get no marks, so ranges can be issued again after a fail-over
 	"leases-column",      // a column or the key of leaf_worker differs from leafsql's
 	"leases-engine",      // leaf_worker is not safe in a crash
 	"leases-trigger",     // leaf_worker has triggers
-	"leases-durability",  // a power cut can bring worker ids back
+	"leases-durability",  // after a power cut, worker ids can be leased twice
 	"rights",             // the user lacks rights
 	"row-missing",        // a tag has no row
 	"row-too-low",        // the next id is not above the keys in use
 	"key-unfit",          // the key cannot be filled
-	"key-not-unique",     // two rows can have one key
+	"key-not-unique",     // two rows can have the same key
 	"key-auto-random",    // TiDB generates the key and accepts no other
 	"key-text",           // the key's type is that of a UUID, but it gets numbers
 	"key-small",          // the key column cannot hold the ids
@@ -69,13 +69,13 @@ var codes = []string{
 	"event-inserts",      // an event writes rows that get no id
 	"view-inserts",       // rows inserted through a view get no id
 	"sql-mode",           // sql_mode changes the meaning of keys
-	"increment",          // clients count ids by auto_increment_increment
-	"redirect",           // clients connect past the proxy
-	"new-registry",       // leafNewRegistry was left in
+	"increment",          // clients compute ids with auto_increment_increment
+	"redirect",           // clients are redirected past the proxy
+	"new-registry",       // leafNewRegistry is still in the DSN
 	"highest-unknown",    // the highest key is unknown
 	"hidden",             // the user cannot see everything
 	"tag-without-table",  // no table takes ids from a tag
-	"row-unmarked",       // a fail-over can bring a row's next range back
+	"row-unmarked",       // a row's next range can be issued again after a fail-over
 }
 
 // sortFindings sorts findings by the position of their code, then by server, table and tag.

@@ -173,8 +173,8 @@ func (c *checker) checkKept(here newFinding, prefix string, table *databases.Sto
 }
 
 // checkDurability checks the server of leaf_alloc. If the server loses a fetch, another process fetches the same
-// range while the first process still uses it. If the rows are on another server, the rows with these ids exist
-// as well.
+// range while the first process still uses it. If the configured tables are on another server, rows with these
+// ids still exist there.
 func (c *checker) checkDurability(store *databases.Store, here newFinding) {
 	if !c.usesSegments() {
 		return
@@ -206,8 +206,8 @@ func (c *checker) checkLeaseTable() {
 	})
 }
 
-// checkLeaseColumns checks the columns and the key of leaf_worker. Its fix creates a new table; to leases this
-// is a registry that was wiped, for which they are safe.
+// checkLeaseColumns checks the columns and the key of leaf_worker. Its fix creates a new table, which processes
+// treat like a registry that was wiped: no worker id is used twice.
 func (c *checker) checkLeaseColumns(here newFinding, table *databases.Store) {
 	var wrong []string
 	for _, want := range []struct{ name, types string }{

@@ -13,9 +13,9 @@ import (
 	"github.com/leafsql/leafsql/internal/quote"
 )
 
-// programKind is a kind of stored program, with the query that lists the programs that the user can see, in all
-// databases: any of them can write any table. The columns are database, name, body, sql_mode and, for a
-// trigger, its table and time of execution.
+// programKind is a kind of stored program. Its query lists the visible programs of all databases, since any of
+// them can write any table. The columns are database, name, body, sql_mode and, for a trigger, its table and time
+// of execution.
 type programKind struct {
 	code, what, kind, query string
 }
@@ -54,7 +54,7 @@ func (c *checker) checkPrograms(ctx context.Context) error {
 				schemas = append(schemas, t.Database)
 			}
 		}
-		if len(schemas) == 0 || shard.TiDB { // which has no stored programs, and inserts no rows through views
+		if len(schemas) == 0 || shard.TiDB { // TiDB has no stored programs, and inserts no rows through views
 			continue
 		}
 		hidden, err := c.findHidden(ctx, shard)

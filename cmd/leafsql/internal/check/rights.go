@@ -56,7 +56,7 @@ func (c *checker) checkRights(ctx context.Context) error {
 // A rightTest is a right, and a statement that needs the right.
 type rightTest struct{ right, text string }
 
-// allocRightTests returns the statements of a fetch, and of leafCreate, on leaf_alloc.
+// allocRightTests returns statements with the rights on leaf_alloc that a fetch and leafCreate need.
 func (c *checker) allocRightTests(store *databases.Store) []rightTest {
 	tries := []rightTest{
 		{"SELECT", "EXPLAIN SELECT biz_tag, max_id, step FROM " + store.QuotedName() + " WHERE biz_tag = ''"},
@@ -92,8 +92,8 @@ func (c *checker) checkLeaseRights(ctx context.Context) error {
 	})
 }
 
-// checkTableRights tries statements on a table. A table that the user may not read may also be missing, and no
-// right can be granted on a missing table.
+// checkTableRights tries statements on a table. If denied is true, the table may also be missing, and no right can
+// be granted on a missing table.
 func (c *checker) checkTableRights(ctx context.Context, table *databases.Store, denied bool, what, create string, tries []rightTest) error {
 	user, err := table.User(ctx)
 	if err != nil {
@@ -153,8 +153,8 @@ type hiddenObjects struct {
 	locked                     bool // objects of a table that another session is creating or altering
 }
 
-// findHidden finds out which stored programs the server would omit for this user: it does so without a warning.
-// Programs of any database can write a configured table.
+// findHidden finds out which kinds of stored programs the server omits for this user, which it does without a
+// warning. Programs of any database can write a configured table.
 func (c *checker) findHidden(ctx context.Context, shard *survey.Shard) (h hiddenObjects, err error) {
 	grants, err := readGrants(ctx, shard)
 	if err != nil {
@@ -251,7 +251,7 @@ func readGrants(ctx context.Context, shard *survey.Shard) (grants, error) {
 	return g, nil
 }
 
-// allow reports whether a right is granted on a table, or on all of a database if table is *.
+// allow reports whether a right is granted on a table, or on the whole database if table is *.
 func (g grants) allow(right, db, table string) bool {
 	for _, grant := range g {
 		if !slices.Contains(grant.privileges, right) && !slices.Contains(grant.privileges, "ALL PRIVILEGES") {

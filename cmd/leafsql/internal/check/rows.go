@@ -70,8 +70,8 @@ func (c *checker) checkRows(context.Context) error {
 	return nil
 }
 
-// checkStep compares a step with the remaining ids of the smallest key column. The driver itself takes less,
-// except near the end of BIGINT, for which a note would not help.
+// checkStep compares a step with the remaining ids of the smallest key column. The driver itself fetches fewer
+// ids near the end of a column. It does not do so for BIGINT, but a note would not help there.
 func (c *checker) checkStep(row *survey.Row, tag *survey.Tag) {
 	left := tag.MaxID() - max(row.MaxID, 1) + 1
 	if left < 1 || row.Step <= max(left/16, 1) || tag.MaxID() == math.MaxInt64 {

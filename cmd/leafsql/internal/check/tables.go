@@ -49,8 +49,8 @@ func (c *checker) checkTables(ctx context.Context) error {
 	return nil
 }
 
-// checkUnfilled reports the AUTO_INCREMENT columns that no rule fills, in the DSN's database and in those of
-// configured tables.
+// checkUnfilled reports the AUTO_INCREMENT columns that no rule fills, in the DSN's database and in the databases
+// of configured tables.
 func (c *checker) checkUnfilled(ctx context.Context) error {
 	for _, shard := range c.Shards {
 		if shard.Config.None {
@@ -91,8 +91,8 @@ func (c *checker) checkUnfilled(ctx context.Context) error {
 	return nil
 }
 
-// checkAutoIncrement checks a table whose keys the server generates as well. tag is nil if they do not come from
-// leaf_alloc. If an earlier finding widens the key, the SQL of this finding keeps the wide type.
+// checkAutoIncrement checks a table for which the server also generates keys. tag is nil if leafsql's ids for it do
+// not come from leaf_alloc. If an earlier finding widens the key, the SQL of this finding keeps the wide type.
 func (c *checker) checkAutoIncrement(ctx context.Context, t *survey.Table, tag *survey.Tag, widens bool) error {
 	def, err := readDefinition(ctx, t)
 	if err != nil {
@@ -176,8 +176,7 @@ func (c *checker) checkKeyRange(ctx context.Context, t *survey.Table, row *surve
 	return len(f.SQL) > 0, nil
 }
 
-// usedFraction returns the fraction of the column's ids that are used, or more than 1 if the next id does not
-// fit.
+// usedFraction returns the used fraction of the column's ids, or more than 1 if the next id does not fit.
 func (c *checker) usedFraction(t *survey.Table, row *survey.Row) (part float64, known bool) {
 	switch {
 	case t.Kind == driver.Snowflake:

@@ -44,7 +44,7 @@ func cutPrefixFold(s, prefix string) (string, bool) {
 	return s[len(prefix):], true
 }
 
-// Alter returns the statement that gives the column of table this definition. table is a quoted name.
+// Alter returns the statement that changes the column of table to this definition. table is a quoted name.
 func (d Definition) Alter(table string) string {
 	return "ALTER TABLE " + table + " MODIFY COLUMN " + d.name + " " + d.text
 }

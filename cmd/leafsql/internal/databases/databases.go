@@ -25,7 +25,7 @@ import (
 	"github.com/leafsql/leafsql/internal/spec"
 )
 
-// A Set is the databases that use one leaf_alloc.
+// A Set contains the databases that use one leaf_alloc.
 type Set struct {
 	Shards []*Shard // the first is the database of -dsn
 	Store  *Store
@@ -64,7 +64,7 @@ func (s *Shard) UsesLeaseTable() bool {
 func (s *Store) QuotedName() string { return quote.Qualified(s.Database, s.Table) }
 
 // Open connects to the database of dsn, to the shards, and to the leaf_alloc of dsn. A shard's DSN without leaf
-// parameters inherits those of dsn. Each DSN may have the form env:NAME. If Open returns no
+// parameters inherits the leaf parameters of dsn. dsn and shards may have the form env:NAME. If Open returns no
 // error, the caller has to call Close.
 func Open(ctx context.Context, dsn string, shards []string) (set *Set, err error) {
 	set = &Set{}

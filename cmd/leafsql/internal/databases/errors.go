@@ -24,7 +24,7 @@ func Hint(err error) string {
 	return "check that the server runs, and the address in the DSN"
 }
 
-// ErrForeignKeys are the errors of a change of a column's type that foreign keys prevent.
+// ErrForeignKeys contains the server's error numbers if foreign keys prevent a change of a column's type.
 var ErrForeignKeys = []uint16{1832, 1833, 3780}
 
 // IsDenied reports whether err means that the user lacks a right.

@@ -26,14 +26,14 @@ type Server struct {
 	Version string
 	ID      string            // equal for two pools on the same server
 	Session map[string]string // variables of the application's connections
-	Global  map[string]string // variables of other clients
+	Global  map[string]string // global variables, which other clients start with
 }
 
 // maxConns is the maximum number of concurrent queries on a server.
 const maxConns = 4
 
-// statsExpiry is MySQL's variable for the age up to which information_schema shows an old AUTO_INCREMENT, one
-// day by default.
+// statsExpiry is MySQL's variable for the maximum age of the cached AUTO_INCREMENT that information_schema shows,
+// one day by default.
 const statsExpiry = "information_schema_stats_expiry"
 
 // variableNames lists the variables that are read.
@@ -64,7 +64,7 @@ func connect(ctx context.Context, cfg *mysql.Config) (*Server, error) {
 	s.DB.SetMaxOpenConns(maxConns)
 	s.Version = s.Global["version"]
 	if s.foldsCase() {
-		s.Database = strings.ToLower(s.Database) // the spelling of package driver
+		s.Database = strings.ToLower(s.Database) // as package driver spells it
 	}
 	s.TiDB = versions.TiDB(s.Version)
 	s.MariaDB = strings.Contains(strings.ToLower(s.Version), "mariadb")
@@ -108,7 +108,7 @@ func openPool(cfg *mysql.Config, vars map[string]string) (*sql.DB, error) {
 		}
 	}
 	cfg.Params = params
-	cfg.Apply(mysql.Charset("utf8mb4", "")) // names may have any letters
+	cfg.Apply(mysql.Charset("utf8mb4", "")) // names may contain any characters
 	connector, err := mysql.NewConnector(cfg)
 	if err != nil {
 		return nil, err

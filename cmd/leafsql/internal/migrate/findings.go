@@ -12,7 +12,7 @@ import (
 // key. They result from analysing the programs' text, so a person may have to overrule them.
 var programFindings = []string{"trigger-inserts", "trigger-sets-key", "routine-inserts", "event-inserts", "hidden"}
 
-// storeFindings are findings with which leaf_alloc gives no ids, or gives ids twice.
+// storeFindings are findings because of which leaf_alloc issues no ids, or issues ids twice.
 var storeFindings = []string{"stores-differ", "row-broken", "alloc-key", "alloc-column", "alloc-engine"}
 
 // findObstacles records the findings that prevent a switch of the tags' tables.

@@ -9,9 +9,9 @@
 // The state of a migration is read from the databases alone, so it can resume after any interruption. A step is
 // verified by reading the state again.
 //
-// Under AUTO_INCREMENT the server gives a writer without leafsql the number above the highest id, which lies in
-// a range that a process with leafsql holds. So both must not write at the same time: a trigger, the guard,
-// refuses rows without a key from the moment at which leaf_alloc's row starts above the keys.
+// While a key has AUTO_INCREMENT, a writer without leafsql gets the number above the highest id, and a process
+// with leafsql may hold a range with this number. So both must not write at the same time: before leaf_alloc's row
+// is put above the keys, a trigger is created that refuses rows without a key, the guard.
 //
 // Java Leaf needs no guard: it uses the same row.
 //
@@ -52,7 +52,7 @@ type Migration struct {
 // A Tag is the state of the tables of one tag, on all shards.
 type Tag struct {
 	*survey.Tag
-	Obstacles []check.Finding // problems that the next steps would cause; while there are any, every step except Widen is refused
+	Obstacles []check.Finding // problems that the next steps would cause; unless it is empty, every step except Widen is refused
 
 	survey      *survey.Survey
 	tables      []*table
@@ -73,7 +73,7 @@ type Statement struct {
 	on     *databases.Server
 }
 
-// Configure makes rules of Tables for the DSNs without rules. Call it before ReadTags.
+// Configure sets Tables as the rules of each DSN without rules. Call it before ReadTags.
 func (m *Migration) Configure() error {
 	for _, shard := range m.Set.Shards {
 		if len(shard.Config.Tables) > 0 {
@@ -181,8 +181,8 @@ func newTable(ctx context.Context, t *survey.Table, next int64) (*table, error) 
 	return one, err
 }
 
-// RunStep runs the next step, and fails if step is another one. It calls say before each statement, and verifies
-// the result of the step. A Switch that fails drops the guards that it created.
+// RunStep runs step, and fails if it is not the next step. It calls say before each statement, and verifies the
+// result of the step. A Switch that fails drops the guards that it created.
 func (m *Migration) RunStep(ctx context.Context, t *Tag, step Step, say func(Statement)) (after *Tag, err error) {
 	t, release, err := m.lockTag(ctx, t)
 	if err != nil {
@@ -282,7 +282,7 @@ func (s Statement) run(ctx context.Context) error {
 	return nil
 }
 
-// runAll executes statements until one fails. ran are the statements that may have had an effect: all executed
+// runAll executes statements until one fails. ran contains the statements that may have had an effect: all executed
 // statements, except for one that the server refused.
 func runAll(ctx context.Context, statements []Statement, say func(Statement)) (ran []Statement, err error) {
 	for i, s := range statements {

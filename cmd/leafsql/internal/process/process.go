@@ -38,9 +38,9 @@ func AddLogFormatFlag(fs *flag.FlagSet, json *bool) {
 }
 
 // LimitConnections returns the maximum number of connections, each of which takes the given number of files: at
-// most wanted, and at most the number that the process's limit of open files allows. Without this limit,
-// connections would wait unnoticed if the process runs out of files, including its own to the database. It logs
-// a warning if wanted is lowered, but only at level Info if wanted is the default, usual.
+// most wanted, and at most the number that the process's limit of open files allows. Without this limit, a process
+// that runs out of files would leave new connections waiting without a warning, including its own to the database.
+// If it lowers wanted, it logs a warning, or a line at level Info if wanted is the default, def.
 func LimitConnections(wanted, def, files int, log *slog.Logger) int {
 	open := maxOpenFiles()
 	limit := max(1, (open-open/8)/files)

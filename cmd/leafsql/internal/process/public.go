@@ -13,8 +13,8 @@ import (
 	"github.com/leafsql/leafsql/internal/servererr"
 )
 
-// PublicText returns the part of an error that clients may read: no message of the server or driver, since those
-// name users and hosts. The log has the whole error.
+// PublicText returns the part of an error that clients may read. It contains no message of the server or driver,
+// since such messages name users and hosts. The log has the whole error.
 func PublicText(err error) string {
 	if e, ok := errors.AsType[*segment.RowError](err); ok {
 		return errprefix.TrimText(e)

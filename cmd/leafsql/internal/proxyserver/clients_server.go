@@ -16,8 +16,8 @@ import (
 	"github.com/leafsql/leafsql/internal/wire"
 )
 
-// newServerConnector returns a connector of leafsql's account to the clients' server, or nil if that has the
-// DSN's address. The probe needs it: a connection without a login would be an aborted login, which servers
+// newServerConnector returns a connector to the clients' server with leafsql's account, or nil if this server has
+// the DSN's address. The probe needs it: a connection without a login would be an aborted login, which servers
 // count.
 func newServerConnector(cfg Config, dsn *mysql.Config) (driver.Connector, error) {
 	if cfg.Server == dsn.Addr {
@@ -31,7 +31,7 @@ func newServerConnector(cfg Config, dsn *mysql.Config) (driver.Connector, error)
 	serverConfig.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
 		var dialer net.Dialer
 		c, err := dialer.DialContext(ctx, network, address)
-		if err == nil && cfg.ServerProxyProtocol { // for no client: the connection is the proxy's own
+		if err == nil && cfg.ServerProxyProtocol { // without a client's address: the connection is the proxy's own
 			if _, err = c.Write(wire.AppendHeader(nil, netip.AddrPort{}, netip.AddrPort{})); err != nil {
 				c.Close()
 			}
@@ -59,8 +59,8 @@ func serverTLS(dsn *mysql.Config, server string) *tls.Config {
 	return config
 }
 
-// warnIncrement logs a warning if some clients would compute the ids of other rows because of
-// auto_increment_increment.
+// warnIncrement logs a warning if auto_increment_increment is above 1, because some clients would then compute
+// wrong ids.
 func (s *Server) warnIncrement(ctx context.Context) {
 	db := s.serverDB
 	if db == nil {
@@ -95,10 +95,10 @@ func (s *Server) pingServer(ctx context.Context) error {
 	return fmt.Errorf("-server %s: %w", s.cfg.Server, err)
 }
 
-// checkSocket returns an error if no client could log in: after a restart of a MySQL that is reached through
-// its unix socket, clients without TLS get error 1045 with the right password, and without a certificate the
-// proxy cannot offer TLS. If the server is unreachable, nothing is checked: the proxy refuses clients without
-// TLS later.
+// checkSocket returns an error if the server is a MySQL at a unix socket and the proxy has no certificate. After a
+// restart of such a server, clients without TLS get error 1045 even with the right password, and without a
+// certificate the proxy cannot offer TLS. If the server is unreachable, it returns nil, and the proxy refuses
+// clients without TLS later.
 func (s *Server) checkSocket(ctx context.Context) error {
 	if !isPath(s.cfg.Server) || s.cfg.Cert != "" {
 		return nil

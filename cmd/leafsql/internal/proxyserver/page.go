@@ -31,7 +31,7 @@ const (
 	contentType  = "text/plain; charset=utf-8"
 )
 
-// serveMetrics starts to serve the page and the metrics, until ctx is done.
+// serveMetrics starts a server for the page and the metrics, which runs until ctx is done.
 func (s *Server) serveMetrics(ctx context.Context) error {
 	l, err := net.Listen("tcp", s.cfg.Metrics)
 	if err != nil {
@@ -108,6 +108,5 @@ func (s *Server) pageDetails() pageextra.More {
 	return more
 }
 
-// isNearLimit reports whether n is at least most minus 1/part of it. It is false if most is 0, which means
-// unknown.
+// isNearLimit reports whether n is at least most - most/part. It returns false if most is 0, which means unknown.
 func isNearLimit(n, most, part int64) bool { return most > 0 && n >= most-most/part }

@@ -34,12 +34,12 @@ import (
 	"github.com/leafsql/leafsql/proxy"
 )
 
-// Config configures a Server. The zero value of a field means its default, in its comment; negative limits are
+// Config configures a Server. A field with the zero value has the default in its comment; negative limits are
 // errors.
 type Config struct {
 	DSN     string   // DSN of leafsql's account, with the leaf parameters
-	Server  string   // address of the clients' server; the DSN's address
-	Listen  []string // host:port, or paths of unix sockets; 127.0.0.1:3307
+	Server  string   // address of the clients' server; default: the DSN's address
+	Listen  []string // host:port, or paths of unix sockets; default: 127.0.0.1:3307
 	Metrics string   // host:port of the page and the metrics; "": disabled
 
 	Cert, Key  string // PEM files; both or none
@@ -49,18 +49,18 @@ type Config struct {
 	ProxyProtocol       []netip.Prefix // addresses of balancers; their connections begin with a PROXY header
 	ServerProxyProtocol bool           // send a PROXY header to the server
 
-	MaxConnections int           // 10,000
-	ReadMemory     int           // MiB of memory for long commands, over all clients; 1024
-	FillTimeout    time.Duration // 50 s
+	MaxConnections int           // default: 10,000
+	ReadMemory     int           // MiB of memory for the long commands of all clients; default: 1024
+	FillTimeout    time.Duration // default: 50 s
 	Drain          time.Duration // time limit for open transactions after ctx is done; 0: they are ended at once
 
-	Logger *slog.Logger // slog.Default()
+	Logger *slog.Logger // default: slog.Default()
 }
 
 // Defaults are the defaults of the command's flags.
 var Defaults = Config{Listen: []string{"127.0.0.1:3307"}, MaxConnections: 10_000, ReadMemory: 1024, FillTimeout: 50 * time.Second, Drain: 30 * time.Second}
 
-// filesPerClient is the number of files per client: its connection and the one to the server.
+// filesPerClient is the number of files per client: its connection, and the proxy's connection to the server.
 const filesPerClient = 2
 
 // A Server is a proxy with its listeners and status page. Use New to create one.
@@ -158,7 +158,7 @@ func checkAddress(address string) error {
 	return nil
 }
 
-// sameAddress reports whether a listening address is the server's address, as far as the texts show it.
+// sameAddress reports whether a listening address is the server's address. It compares texts and resolves no names.
 func sameAddress(listen, server string) bool {
 	named := strings.NewReplacer("localhost:", "127.0.0.1:", "[::1]:", "127.0.0.1:")
 	host, port, _ := net.SplitHostPort(listen)
@@ -228,7 +228,7 @@ func (s *Server) Run(ctx context.Context) error {
 	return nil
 }
 
-// checkAccount reports an error if leafsql's account cannot read the data that filling needs.
+// checkAccount returns an error if leafsql's account cannot read the data that filling needs.
 func (s *Server) checkAccount(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, accountTimeout)
 	defer cancel()
@@ -279,7 +279,7 @@ func listen(address string) (net.Listener, error) {
 	}
 	l, err := net.Listen("unix", address)
 	if err == nil {
-		err = os.Chmod(address, 0o777) // as servers do: the server decides on logins
+		err = os.Chmod(address, 0o777) // as for servers' own sockets: the server checks logins
 	}
 	return l, err
 }

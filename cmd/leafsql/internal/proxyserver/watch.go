@@ -11,8 +11,7 @@ import (
 	"github.com/leafsql/leafsql/internal/servererr"
 )
 
-// Interval and timeout of probes. The timeout is less than the second after which many balancers give up on
-// /readyz.
+// Interval and timeout of probes. Many balancers give up on /readyz after one second, so the timeout is shorter.
 const (
 	probeInterval = time.Second
 	probeTimeout  = 700 * time.Millisecond
@@ -26,8 +25,7 @@ type probe struct {
 	isLogged bool // err was logged
 }
 
-// probeServer pings the server, at most once in probeInterval, and otherwise returns the last result. It logs
-// changes.
+// probeServer pings the server, or returns the last result if that is younger than probeInterval. It logs changes.
 func (s *Server) probeServer() error {
 	p := &s.probe
 	p.mu.Lock()
@@ -70,7 +68,7 @@ func (s *Server) watch(ctx context.Context) {
 }
 
 // configurationHint returns a hint, with its separator, for an error that lasts until the DSN, the account or
-// the database is corrected. wrong is false for a server that is unreachable.
+// the database is corrected. wrong is false for other errors, such as an unreachable server.
 func configurationHint(err error) (hint string, wrong bool) {
 	_, config := errors.AsType[*driver.ConfigError](err)
 	switch {

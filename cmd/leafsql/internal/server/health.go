@@ -20,8 +20,8 @@ func (s *Server) serveHealth(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// serveReadiness answers whether ids can be served: for /readyz the ids of leaf_alloc, and snowflakes if the
-// settings request them; for /readyz/segment and /readyz/snowflake one of the two.
+// serveReadiness answers whether ids can be served. /readyz covers the ids of leaf_alloc, and snowflakes if the
+// settings request them; /readyz/segment and /readyz/snowflake cover one of the two.
 func (s *Server) serveReadiness(w http.ResponseWriter, r *http.Request) error {
 	kind := r.PathValue("kind")
 	switch {
@@ -105,8 +105,7 @@ func (s *Server) hasIDs() bool {
 	return used > 0
 }
 
-// Interval and timeout of probes. The timeout is less than the second after which many balancers give up on
-// /readyz.
+// Interval and timeout of probes. Many balancers give up on /readyz after one second, so the timeout is shorter.
 const (
 	probeInterval = time.Second
 	probeTimeout  = 700 * time.Millisecond

@@ -31,7 +31,7 @@ func (s *Server) serveSegment(w http.ResponseWriter, r *http.Request) error {
 	}
 	if err := s.writeIDs(w, r, gen, n, block); err != nil {
 		switch problemOf(err).Type {
-		case "unavailable", "row", "unknown-tag": // other errors are the client's
+		case "unavailable", "row", "unknown-tag": // other errors are caused by the client
 			if r.Context().Err() == nil {
 				s.noteFailure(tag, err)
 			}

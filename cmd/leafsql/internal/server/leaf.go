@@ -94,7 +94,7 @@ func writeList(w http.ResponseWriter, name string, list any) error {
 	return nil
 }
 
-// rowCache are leaf_alloc's rows, read at most once a second.
+// rowCache caches leaf_alloc's rows for one second.
 type rowCache struct {
 	mu   sync.Mutex
 	at   time.Time

@@ -18,15 +18,15 @@ type connections struct {
 
 	mu         sync.Mutex
 	byClient   map[string]int // number of connections by the client's address
-	lastWarned int64          // number of open connections in the last warning; 0: none since half of them were free
+	lastWarned int64          // number of open connections in the last warning; 0: no warning since half of them were free
 }
 
 func newConnections(most int, log *slog.Logger) *connections {
 	return &connections{max: int64(most), log: log, byClient: make(map[string]int)}
 }
 
-// scarceFrom returns the number of open connections from which on they are scarce. Answers close their
-// connections then, so that idle clients do not lock out others.
+// scarceFrom returns the number of open connections at which they become scarce. From then on answers close their
+// connections, so that idle clients do not lock out others.
 func (c *connections) scarceFrom() int64 { return c.max - max(1, c.max/8) + 1 }
 
 func (c *connections) areScarce() bool { return c.open.Load() >= c.scarceFrom() }
@@ -85,8 +85,8 @@ func (l countingListener) Accept() (net.Conn, error) {
 	return &countedConn{Conn: c, onClose: sync.OnceFunc(func() { l.connections.add(client, -1) })}, nil
 }
 
-// A countedConn changes the answers 501 and 505, which net/http sends by itself without TLS for an unsupported
-// transfer encoding or version of HTTP, to 400. Alerts and balancers take an answer of 5xx for a fault of this
+// A countedConn changes answers with status 501 and 505 to 400. Without TLS, net/http sends them by itself for an
+// unsupported transfer encoding or HTTP version, but alerts and balancers treat a status of 5xx as a fault of this
 // server.
 type countedConn struct {
 	net.Conn

@@ -71,8 +71,8 @@ func problemOf(err error) *problem {
 	return &problem{Status: http.StatusServiceUnavailable, Type: "unavailable", Detail: process.PublicText(err), retry: true}
 }
 
-// isAnswer reports whether err is leaf_alloc's answer for a tag, and does not mean that the store is
-// unreachable.
+// isAnswer reports whether a tag has no ids because of its row, or because it has no row. It is false for other
+// errors, such as an unreachable store.
 func isAnswer(err error) bool {
 	_, unknown := errors.AsType[*segment.UnknownTagError](err)
 	_, row := errors.AsType[*segment.RowError](err)

@@ -40,24 +40,24 @@ import (
 	"github.com/leafsql/leafsql/statuspage"
 )
 
-// Config configures a Server. The zero value of a field means its default, in its comment; negative limits are
+// Config configures a Server. A field with the zero value has the default in its comment; negative limits are
 // errors.
 type Config struct {
 	DSN          string // as for the driver; its leafTables are ignored
-	Listen       string // 127.0.0.1:8080
+	Listen       string // default: 127.0.0.1:8080
 	NoSegments   bool   // serve snowflakes only
 	NoSnowflakes bool   // serve segments only
 
 	TLSCert, TLSKey string // PEM files; both or none
 	Token           string // required in requests; "": no token
 
-	Timeout        time.Duration // time limit of a request for ids; 3 s
-	MaxBlock       int           // maximum number of ids of one request; 10,000
-	MaxRequests    int           // maximum number of concurrent requests, half of which may wait for ids; at least 2; 4,096
-	MaxConnections int           // 8,192
-	Drain          time.Duration // how long to keep serving after ctx is done, while not ready; 0
+	Timeout        time.Duration // time limit of a request for ids; default: 3 s
+	MaxBlock       int           // maximum number of ids of one request; default: 10,000
+	MaxRequests    int           // maximum number of concurrent requests, half of which may wait for ids; at least 2; default: 4,096
+	MaxConnections int           // default: 8,192
+	Drain          time.Duration // how long to continue serving after ctx is done; /readyz fails meanwhile
 
-	Logger  *slog.Logger // slog.Default()
+	Logger  *slog.Logger // default: slog.Default()
 	LogJSON bool         // for the caller that creates Logger; New ignores it
 }
 
@@ -69,7 +69,7 @@ const (
 	readTimeout  = 5 * time.Second
 	writeTimeout = 30 * time.Second // in addition to Config.Timeout
 	idleTimeout  = time.Minute
-	endTimeout   = 10 * time.Second // for requests in progress, when draining
+	endTimeout   = 10 * time.Second // time for requests in progress to end after Config.Drain
 	maxPages     = 4                // pages, lists and metrics rendered at a time
 )
 
@@ -82,13 +82,13 @@ type Server struct {
 	tags            *tagCache
 	createsAlloc    bool            // create leaf_alloc if it is missing
 	snowflake       idgen.Generator // nil: disabled
-	searchesAtStart bool            // search a worker id at the start, not at the first request
+	searchesAtStart bool            // search for a worker id at the start, not at the first request
 	layout          snowflake.Layout
 	tls             *tls.Config
 	page            *statuspage.Page
 	rows            rowCache
 	probe           probe
-	failingCount    atomic.Int64 // number of failing tags in refusals
+	failingCount    atomic.Int64 // number of failedTags
 	failedTags      failedTags
 	handler         http.Handler
 
@@ -130,7 +130,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	dc.None, dc.Tables, dc.Logger = true, nil, cfg.Logger
 	s.createsAlloc = dc.Create
-	s.searchesAtStart = dc.Worker != "" || cfg.NoSegments // a DSN without a source may not need snowflakes, and should not take a worker id
+	s.searchesAtStart = dc.Worker != "" || cfg.NoSegments // without leafWorker, clients may need no snowflakes, so a worker id is only leased for the first request
 	if cfg.NoSnowflakes {
 		dc.Worker, dc.WorkerSource = "", nil
 	} else if dc.Worker == "" && dc.WorkerSource == nil {

@@ -22,10 +22,9 @@ import (
 // envPrefix is the prefix of environment variables: -max-block is LEAFSQL_MAX_BLOCK.
 const envPrefix = "LEAFSQL_"
 
-// ReadConfig reads the settings of leafsql serve: the flags in args, then the environment for the settings
-// without a flag, and then the file of -config for the others, in YAML with the flags' names as keys, or Java
-// Leaf's leaf.properties. With -h it writes the flags to out, in the language of texts, and returns
-// flag.ErrHelp. Errors contain no values.
+// ReadConfig reads the settings of leafsql serve. Flags in args take precedence over environment variables, and
+// both over the file of -config: YAML with the flags' names as keys, or Java Leaf's leaf.properties. With -h it
+// writes the flags to out, in the language of texts, and returns flag.ErrHelp. Errors contain no values.
 func ReadConfig(args []string, out io.Writer, texts chinese.Texts) (Config, error) {
 	cfg := defaults
 	fs := flag.NewFlagSet("leafsql serve", flag.ContinueOnError)
@@ -97,7 +96,7 @@ func ReadConfig(args []string, out io.Writer, texts chinese.Texts) (Config, erro
 	return cfg, nil
 }
 
-// readEnvironment returns the settings with an environment variable, by the flags' names.
+// readEnvironment returns the settings from environment variables, with the flags' names as keys.
 func readEnvironment(fs *flag.FlagSet) map[string]string {
 	settings := make(map[string]string)
 	fs.VisitAll(func(f *flag.Flag) {

@@ -14,8 +14,8 @@ import (
 	"github.com/leafsql/leafsql/internal/inspect"
 )
 
-// Look-ups of tags that were not requested before: a scan of unknown names must not keep the database busy, but
-// a new tag must be found at once.
+// Limits of look-ups of tags that were not requested before. A scan of unknown names must not keep the database
+// busy, but a new tag must be found at once.
 const (
 	maxLookups   = 2                    // concurrent look-ups
 	maxQueued    = 256                  // maximum number of requests that wait for a look-up
@@ -23,8 +23,8 @@ const (
 	maxTagLength = 128                  // longest tag in leaf_alloc's column, in characters
 )
 
-// tagCache are the tags with a row. Tags without a row are not cached: a new tag is found by the first request
-// after it was added, and memory contains no more tags than leaf_alloc.
+// tagCache caches the generators of tags with a row. Tags without a row are not cached: a new tag is found by the
+// first request after it was added, and memory contains no more tags than leaf_alloc.
 type tagCache struct {
 	from    *driver.Connector
 	byName  sync.Map // string -> idgen.Generator
@@ -44,8 +44,8 @@ func (t *tagCache) cached(tag string) (idgen.Generator, bool) {
 	return gen.(idgen.Generator), true
 }
 
-// find looks up a tag's row. Names are compared exactly, as in Java Leaf: under the table's collation one row
-// would have very many names.
+// find looks up a tag's row. Names are compared exactly, as in Java Leaf: under the table's collation very many
+// names would match one row.
 func (t *tagCache) find(ctx context.Context, tag string) (idgen.Generator, error) {
 	if !isWellFormed(tag) {
 		return nil, unknownTag(tag)
@@ -81,7 +81,7 @@ func (t *tagCache) find(ctx context.Context, tag string) (idgen.Generator, error
 	return gen, nil
 }
 
-// isWellFormed reports whether tag can be a tag.
+// isWellFormed reports whether a row of leaf_alloc can have this tag.
 func isWellFormed(tag string) bool {
 	if tag == "" || !utf8.ValidString(tag) || utf8.RuneCountInString(tag) > maxTagLength {
 		return false

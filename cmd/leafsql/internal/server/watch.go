@@ -55,8 +55,8 @@ func storeHint(err error) string {
 	return databases.Hint(err)
 }
 
-// createTable creates leaf_alloc if it is missing, and reports whether the caller is done: a refusal is logged
-// and is final, but an unreachable server is not.
+// createTable creates leaf_alloc if it is missing. It returns true if the table exists, or if the server refused
+// to create it, which is logged. After any other error it returns false, and the caller has to try again.
 func (s *Server) createTable(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
@@ -82,21 +82,21 @@ func errorNumber(err error) uint16 {
 	return 0
 }
 
-// failedTags are the tags whose last request failed although the store answers. The value is true if the answer
-// was the reason, and false for another reason, such as a missing right.
+// failedTags contains the tags for which the last request failed although the store answers. The value is true if
+// isAnswer reported true for an error, and false for other reasons, such as a missing right.
 type failedTags struct {
 	mu   sync.Mutex
 	tags map[string]bool
 }
 
-// isTagRefused reports whether the store has answered that a tag gives no ids.
+// isTagRefused reports whether the store has answered that a tag has no ids.
 func (s *Server) isTagRefused(tag string) bool {
 	s.failedTags.mu.Lock()
 	defer s.failedTags.mu.Unlock()
 	return s.failedTags.tags[tag]
 }
 
-// noteFailure logs that a tag gives no ids, unless all tags fail or it was logged already.
+// noteFailure logs that a tag has no ids, unless the store is unreachable or this was logged already.
 func (s *Server) noteFailure(tag string, err error) {
 	s.failedTags.mu.Lock()
 	refusedBefore, isLogged := s.failedTags.tags[tag]
@@ -118,7 +118,8 @@ func (s *Server) noteFailure(tag string, err error) {
 	}()
 }
 
-// noteSuccess records that a tag gives ids. While no tag fails, it takes one atomic load.
+// noteSuccess records that a tag has ids again, and logs this if say is true. While no tag fails, it takes one
+// atomic load.
 func (s *Server) noteSuccess(tag string, say bool) {
 	if s.failingCount.Load() == 0 {
 		return

@@ -26,7 +26,7 @@ type Alloc struct {
 
 // Persistence describes whether a table keeps the rows that are written into it.
 type Persistence struct {
-	Engine   string // View for a view, "" if the user may not see it
+	Engine   string // ViewEngine for a view, "" if the user may not see it
 	Triggers []string
 }
 
@@ -149,7 +149,7 @@ func ReadMarks(ctx context.Context, store *databases.Store) (control.Marks, erro
 	return marks, nil
 }
 
-// charsetErrors are the server's errors for a tag with letters that are not in the table's character set.
+// charsetErrors contains the server's errors for a tag with characters that the table's character set lacks.
 var charsetErrors = []uint16{1267, 3854, 3988}
 
 // readRow returns a tag's row, or nil. It compares tags as the server does.

@@ -12,7 +12,7 @@ import (
 	"github.com/leafsql/leafsql/internal/errprefix"
 )
 
-// Modify returns the ALTER TABLE that gives the key a definition. If MariaDB keeps the table's history, the
+// Modify returns the ALTER TABLE that changes the key to a definition. If MariaDB keeps the table's history, the
 // history is altered too; without KEEP the server refuses that (error 4119).
 func (t *Table) Modify(to column.Definition) string {
 	if t.Versioned {
@@ -21,9 +21,9 @@ func (t *Table) Modify(to column.Definition) string {
 	return to.Alter(t.QuotedName())
 }
 
-// Alter returns the SQL that gives the key another definition of the same type. MySQL refuses it for a key in a
-// foreign key unless foreign_key_checks is off. If the definition has AUTO_INCREMENT and the key does not have
-// it yet, it starts at next, or above the highest key if next is at most 1.
+// Alter returns the SQL that changes the key to another definition of the same type. MySQL refuses it for a key in
+// a foreign key unless foreign_key_checks is off. If the SQL adds AUTO_INCREMENT, the server's numbers start at
+// next, or above the highest key if next is at most 1.
 func (t *Table) Alter(ctx context.Context, to column.Definition, next int64) ([]string, error) {
 	alter := []string{t.Modify(to)}
 	if !t.AutoIncrement && 1 < next && next <= t.Highest {
@@ -57,7 +57,7 @@ func (t *Table) CheckVisible(def column.Definition) error {
 	return nil
 }
 
-// A foreignKey is a name, and the database, table and column of both ends.
+// A foreignKey contains a foreign key's name, and the database, table and column of both ends.
 type foreignKey struct {
 	name string
 	ends [2][3]string

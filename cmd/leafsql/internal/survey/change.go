@@ -36,7 +36,7 @@ func (l *Leases) Create() Change {
 }
 
 // AddRow returns the statement that adds a tag's row with its mark, or raises a row that another process has
-// added. On a server that may lack rows, this row may be missing too, so the new row starts a margin higher.
+// added. A server that may lack rows may have lost this tag's row, so there the new row starts a margin higher.
 func (s *Survey) AddRow(tag *Tag, maxID int64) Change {
 	if s.MayLackRows {
 		maxID += control.Margin(tag.MaxID() - maxID + 1)
@@ -51,8 +51,8 @@ func (s *Survey) AddRow(tag *Tag, maxID int64) Change {
 }
 
 // MarkRows returns the statement that writes the first mark of rows without a mark, so that a fail-over that
-// loses their next fetch is detected. A server that may lack rows may also lack their marks; there it returns
-// nil, and processes decide.
+// loses their next fetch is detected. A server that may lack rows may also lack their marks: there it returns nil,
+// and leaves the rows to the processes.
 func (s *Survey) MarkRows() (changes []Change) {
 	if s.NewMark != "" && !s.MayLackRows && len(s.Marks.Unmarked) > 0 {
 		store := s.Set.Store

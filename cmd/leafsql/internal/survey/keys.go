@@ -19,8 +19,8 @@ type Table struct {
 	Shard *Shard
 
 	IsKeyKnown    bool  // HighestKey is valid
-	HighestKey    int64 // below Near; 0: no key is above 0
-	Top           int64 // HighestKey, or Near if that is a key
+	HighestKey    int64 // highest key below CounterLimit; 0: no key is above 0
+	Top           int64 // HighestKey, or CounterLimit if that is a key
 	HighestGiven  int64 // highest value that AUTO_INCREMENT generated, also for deleted rows; 0: none, or unknown
 	UnknownReason string
 	DeniedRead    bool // the user may not read the key
@@ -38,7 +38,7 @@ func (t *Table) QuotedName() string {
 	return quote.Qualified(t.Database, t.Table.Table)
 }
 
-// ShardName returns the name by which shards compare tables: without the database if that is the DSN's.
+// ShardName returns the name that is equal for a table on all shards: without the database if that is the DSN's.
 func (t *Table) ShardName() string {
 	if t.Database == t.Shard.Database {
 		return t.Table.Table
@@ -91,8 +91,8 @@ func (t *Table) readHighest(ctx context.Context) error {
 	return nil
 }
 
-// readGiven reads the highest number that AUTO_INCREMENT generated. It ignores a next value at the end of the
-// column, which the server also shows after a single row with that key.
+// readGiven reads the highest number that AUTO_INCREMENT generated. It ignores a next value of CounterLimit or
+// above, which the server also shows after a single row with such a key.
 func (t *Table) readGiven(ctx context.Context) error {
 	var next sql.NullString
 	err := t.Shard.DB.QueryRowContext(ctx, "SELECT auto_increment FROM information_schema.tables WHERE table_schema = ? AND table_name = ?", t.Database, t.Table.Table).Scan(&next)

@@ -10,7 +10,7 @@ import (
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
 )
 
-// A Layout is the columns and keys of leaf_alloc or leaf_worker.
+// A Layout describes the columns and keys of leaf_alloc or leaf_worker.
 type Layout struct {
 	Columns    map[string]Column // by name, in lower case
 	Unique     bool              // no two rows can have the same tag or worker id

@@ -9,10 +9,10 @@ import (
 // DefaultStep is the step of rows that are added: the ids of one fetch.
 const DefaultStep = 1000
 
-// StartID returns the max_id that puts the tag's row above all keys. A row that is new, or from which nothing
-// was fetched yet, starts directly above them. Another row starts higher by control.Margin, since processes may
-// hold ranges. So does the row of a table with AUTO_INCREMENT, since the server generates keys as well. It fails
-// if the key column is full, a table cannot be filled, a highest key is unknown, or the row is broken.
+// StartID returns the max_id that puts the tag's row above all keys. A new row, or a row without any fetch yet,
+// starts directly above them. It starts higher by control.Margin if processes may hold ranges of the row, or if
+// the server generates keys as well (AUTO_INCREMENT). StartID fails if the key column is full, a table cannot be
+// filled, a highest key is unknown, or the row is broken.
 func (t *Tag) StartID() (int64, error) {
 	if t.Broken != nil {
 		return 0, t.Broken

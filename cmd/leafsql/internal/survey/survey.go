@@ -7,7 +7,7 @@
 //	}
 //
 // It changes nothing and draws no conclusions; the packages check and migrate and the command init do. It never
-// reads a whole table, except in [Table.Max]. Errors are for people: the command prints them.
+// reads a whole table, except in [Table.ReadMax]. Errors are for people: the command prints them.
 package survey
 
 import (
@@ -68,8 +68,8 @@ type Tag struct {
 	Tables []*Table
 }
 
-// Highest returns the highest key of the tag's tables, or the highest number that AUTO_INCREMENT generated,
-// with a table that has or had it; nil if no row ever existed. It skips tables with an unknown highest key.
+// Highest returns the highest key that a table of the tag has, or has had from AUTO_INCREMENT, and this table. If
+// there is none, it returns 0 and nil. It skips tables with an unknown highest key.
 func (t *Tag) Highest() (int64, *Table) {
 	highest, table := int64(0), (*Table)(nil)
 	for _, o := range t.Tables {
@@ -138,8 +138,8 @@ func Take(ctx context.Context, set *databases.Set, tag string, progress func()) 
 			return nil, err
 		}
 	}
-	// Read the rows again after the keys: keys that were written since then come from ranges below the rows'
-	// new values.
+	// Read the rows again after the keys: keys that were written in the meantime come from ranges below the
+	// rows' new values.
 	if err := s.readRows(ctx); err != nil {
 		return nil, err
 	}
