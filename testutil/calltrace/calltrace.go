@@ -1,4 +1,4 @@
-// Package calltrace lists our functions that a call passes, with their files:
+// Package calltrace lists the functions of this module that a call runs, with their files:
 //
 //	if !calltrace.RunInstrumented(t) {
 //		return
@@ -23,9 +23,9 @@ const (
 	inside = "LEAFSQL_TEST_CALLTRACE" // set in the build with functions that call Enter
 )
 
-// RunInstrumented returns false in the build of go test. In this case it has run the calling test once more, in
-// a build in which every function of ours that the test's package uses calls Enter, and reported that outcome as
-// the test's. In that build RunInstrumented returns true.
+// RunInstrumented returns true in the instrumented build, in which every function of this module that the test's
+// package uses calls Enter. In any other build it runs the calling test once more, in an instrumented build,
+// reports its outcome as the outcome of the test, and returns false.
 func RunInstrumented(t *testing.T) bool {
 	t.Helper()
 	if os.Getenv(inside) != "" {
@@ -43,13 +43,12 @@ func RunInstrumented(t *testing.T) bool {
 
 var (
 	tracing  atomic.Bool
-	recorded []string // like ignored, only for the goroutine in RecordCalls
+	recorded []string // like ignored, used only by the goroutine in RecordCalls
 	ignored  []string
 )
 
-// RecordCalls runs call and returns the functions that it passes, as file:function, in the order of their first
-// calls. It omits other goroutines, the functions and methods named in without, and the functions that these
-// call.
+// RecordCalls runs call and returns the functions that run, as file:function, in the order of their first calls.
+// It omits other goroutines, the functions and methods named in without, and the functions that these call.
 func RecordCalls(call func(), without ...string) []string {
 	recorded, ignored = nil, without
 	tracing.Store(true)

@@ -15,8 +15,8 @@ import (
 	"testing"
 )
 
-// writeOverlay writes our source files of the package in the current directory and of its dependencies, with
-// calls of Enter added, and returns the file that makes go build use them instead.
+// writeOverlay writes instrumented copies of this module's source files that the package in the current directory
+// is built from. It returns the overlay file with which go build uses the copies.
 func writeOverlay(t *testing.T) string {
 	t.Helper()
 	const ours = `{{with .Module}}{{if .Main}}{{$root := .Dir}}{{with $}}{{$dir := .Dir}}{{range .GoFiles}}{{$root}}	{{$dir}}	{{.}}{{"\n"}}{{end}}{{end}}{{end}}{{end}}`

@@ -18,7 +18,7 @@
 // worker ids (32 instead of 1024), so worker ids change hands often.
 //
 // These are tests, not programs, because the servers' helper packages are for tests:
-// they clean up and keep the logs of a failed run. The tests only look for
-// lost rows that were acknowledged. They cannot set a clock, which the simulation in
+// they clean up and keep the logs of a failed run. A missing row is an error only if
+// it was acknowledged. The tests cannot set a clock, which the simulation in
 // package worker does.
 package chaos

@@ -63,9 +63,9 @@ func formatVerbs(format string) map[string]bool {
 	return all
 }
 
-// CollectTexts returns the texts in the code of a folder that are the first string argument of functions and
-// methods of these names, or are assigned to variables and fields of these names. Of a list, it returns every
-// text. Tests do not count.
+// CollectTexts returns texts from the code of a folder, without tests: the first string argument of the functions
+// and methods in names, and the texts assigned to the variables and fields in names. It returns every text of a
+// list.
 func CollectTexts(t *testing.T, folder string, names ...string) (shown []string) {
 	t.Helper()
 	texts := func(e ast.Expr) []string { return constantTexts(t, e) }
@@ -171,8 +171,7 @@ func constantTexts(t *testing.T, e ast.Expr) (all []string) {
 	return all
 }
 
-// constant returns the value of a string constant, or of several that are
-// concatenated.
+// constant returns the value of a string constant, or of several concatenated ones.
 func constant(e ast.Expr) (string, bool) {
 	switch e := e.(type) {
 	case *ast.BasicLit:

@@ -1,4 +1,4 @@
-// Package chromiumtest looks at pages in a real browser.
+// Package chromiumtest displays pages in a real browser.
 //
 //	seen := chromiumtest.OpenPage(t, server.URL, chromiumtest.Window{Width: 390, Dark: true})
 //	// seen.DOM after the page's scripts, seen.Console with the browser's errors, seen.PNG
@@ -18,8 +18,8 @@ import (
 	"time"
 )
 
-// A Window is the way in which a page is displayed. The zero value is a desktop in
-// light mode.
+// A Window describes how a page is displayed. The zero value is a desktop in light
+// mode.
 type Window struct {
 	Width, Height int
 	Dark          bool

@@ -33,7 +33,7 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// A Cluster is three nodes that all accept writes.
+// A Cluster consists of three nodes that all accept writes.
 type Cluster struct {
 	Nodes [3]*mysqltest.Server
 	maker clusterKind
@@ -45,7 +45,7 @@ type clusterKind interface {
 	form(ctx context.Context, nodes [3]*mysqltest.Server) error
 	// rejoin starts node i, which was killed, and lets it join the cluster again. It may return before the node is a member.
 	rejoin(ctx context.Context, nodes [3]*mysqltest.Server, i int) error
-	// member returns nil if the node is a member of its majority's cluster, otherwise an error with its state.
+	// member returns nil if the node is in the part of the cluster with the majority, otherwise an error with its state.
 	member(ctx context.Context, node *mysqltest.Server) error
 }
 
@@ -60,7 +60,7 @@ func start(t testing.TB, m clusterKind, config func(i int, ports [3]int) mysqlte
 	if err != nil {
 		t.Fatal(err)
 	}
-	ports := [3]int{port, port + 2, port + 4} // ports between the nodes; each node also uses the port above its own
+	ports := [3]int{port, port + 2, port + 4} // ports for connections between nodes; each node also uses the port above its own
 	for i := range c.Nodes {
 		if c.Nodes[i], err = mysqltest.Prepare(config(i, ports)); err != nil {
 			t.Fatal(err)
@@ -128,7 +128,7 @@ func (c *Cluster) Database(t testing.TB, statements ...string) string {
 		if !n.Running() {
 			continue
 		}
-		err := run(ctx, n, all...) // on the first node only
+		err := run(ctx, n, all...) // on the first running node only
 		all = nil
 		if err == nil {
 			err = retryUntil(ctx, func() error { return run(ctx, n, "SELECT id FROM "+name+".leafsql_last") })

@@ -64,8 +64,8 @@ var transferScript []byte
 
 const history = "6c656166-7371-11ef-8000-000000000000"
 
-// form writes the files that the nodes would have saved if a power cut had ended their cluster, and starts them. Their data
-// is equal, so they form the cluster again by themselves without a state transfer.
+// form writes the files that the nodes would have saved if a power cut had ended their cluster, and starts the nodes. Their
+// data is equal, so they form the cluster again by themselves without a state transfer.
 func (galera) form(ctx context.Context, nodes [3]*mysqltest.Server) error {
 	member := func(i int) string { return fmt.Sprintf("6c65616%d-7371-11ef-8000-00000000000%d", i+1, i+1) }
 	view := fmt.Sprintf("#vwbeg\nview_id: 3 %s 1\nbootstrap: 0\nmember: %s 0\nmember: %s 0\nmember: %s 0\n#vwend\n", member(0), member(0), member(1), member(2))

@@ -12,9 +12,9 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// GroupReplication starts three MySQL nodes that all accept writes. The others expel a killed member at their next check of
-// suspected members, which runs every 15 s; meanwhile their commits take 0.3 s. Without a majority a COMMIT
-// waits forever, as by default, and the group does not recover.
+// GroupReplication starts three MySQL nodes that all accept writes. If a member is killed, the others expel it at their
+// next check of suspected members, which runs every 15 s; until then their commits take 0.3 s. Without a majority a
+// COMMIT waits forever, which is MySQL's default, and the group does not recover.
 func GroupReplication(t testing.TB) *Cluster {
 	t.Helper()
 	return start(t, group{}, func(i int, ports [3]int) mysqltest.Config {
@@ -56,7 +56,7 @@ func (group) join(ctx context.Context, node *mysqltest.Server) error {
 	return run(ctx, node, "CHANGE REPLICATION SOURCE TO SOURCE_USER='root', SOURCE_PASSWORD='' FOR CHANNEL 'group_replication_recovery'", "START GROUP_REPLICATION")
 }
 
-// rejoin first waits until the others have expelled the node: they do not accept it back earlier.
+// rejoin first waits until the others have expelled the node, because they do not accept it again before that.
 func (g group) rejoin(ctx context.Context, nodes [3]*mysqltest.Server, i int) error {
 	if err := nodes[i].Launch(); err != nil {
 		return err
@@ -92,7 +92,7 @@ func (group) member(ctx context.Context, node *mysqltest.Server) error {
 	return err
 }
 
-// SinglePrimary makes a node the only member that accepts writes: the others are read-only when it returns.
+// SinglePrimary makes a node the only member that accepts writes. When SinglePrimary returns, the others are read-only.
 func (c *Cluster) SinglePrimary(t testing.TB, node int) {
 	t.Helper()
 	id := c.value(t, node, "SELECT @@server_uuid")

@@ -82,7 +82,7 @@ func (p peer) build(dir string) (bins []binary, err error) {
 	return bins, nil
 }
 
-// A binary runs the tests of one package, in the package's folder of a tree.
+// A binary contains the tests of one package. It runs in the package's folder of a tree.
 type binary struct{ pkg, path, tree, folder string }
 
 // addDriver drops imports of other databases' drivers from the tests and adds the

@@ -6,25 +6,25 @@
 //	go run ./testutil/conformance                    # all
 //	go run ./testutil/conformance -v go-sql-driver   # one
 //
-// The suite of go-sql-driver runs on go-sql-driver through the proxy, too.
+// The suite of go-sql-driver also runs on go-sql-driver through the proxy.
 //
 // The suite of a driver or an ORM runs on go-sql-driver itself, through
 // mysql-leaf that fills nothing, and through mysql-leaf that fills every table it
-// can. If the suite's tables have no keys, they are filled through a hidden one,
-// and compared with a run of go-sql-driver in which that column has
+// can. Tables without a key get a hidden key column, which mysql-leaf fills. This
+// run is compared with a run on go-sql-driver in which the hidden column has
 // AUTO_INCREMENT.
 //
-// The suite of a program runs on go-sql-driver itself, through mysql-leaf with
-// AUTO_INCREMENT left in the program's tables and with AUTO_INCREMENT dropped
-// from them, and on go-sql-driver with it dropped: that control shows how many
-// tests need the ids.
+// The suite of a program runs on go-sql-driver itself, and twice through
+// mysql-leaf: with AUTO_INCREMENT left in the program's tables, and with
+// AUTO_INCREMENT dropped from them. A control run on go-sql-driver with
+// AUTO_INCREMENT dropped shows how many tests need the ids.
 //
-// A test that passes on go-sql-driver has to pass each time, or be listed in
+// A test that passes on go-sql-driver has to pass in each run, or be listed in
 // excluded.txt with the reason.
 //
 // Suites of modules are copied from the module cache. A program is fetched from
-// its repository, and only if it is named. Both go to a temporary folder and
-// are not part of this repository.
+// its repository, and only if it is named. Both are written to a temporary
+// folder and are not part of this repository.
 package main
 
 import (
@@ -100,8 +100,8 @@ func runPeers(kinds, names []string, verbose bool, dir string) (ok bool, err err
 	return ok, nil
 }
 
-// selectPeers returns the peers of these names. Without names it returns those that
-// are modules.
+// selectPeers returns the peers of these names. Without names it returns the peers
+// that are modules.
 func selectPeers(names []string) (chosen []peer, err error) {
 	for _, p := range peers {
 		if slices.Contains(names, p.name) || len(names) == 0 && p.module != "" {

@@ -8,7 +8,7 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// peers has all of them.
+// peers contains all peers.
 var peers = slices.Concat(libraries, programs)
 
 // A peer is a project with tests to run.
@@ -25,11 +25,11 @@ type peer struct {
 
 	init     string   // Go code that runs once the driver "mysql" is registered
 	without  []string // other databases' drivers, whose imports are dropped
-	stubs    []string // modules that it requires but that are not compiled here
+	stubs    []string // modules that it requires, but that are not compiled here
 	edits    []edit   // other changes of its files
-	ownTests string   // our test, in testdata, for a program that has none on MySQL
+	ownTests string   // test file in testdata, for a program without tests on MySQL
 	tags     string   // build tags of its tests
-	schema   []string // files of its SQL that create its databases before each run
+	schema   []string // its SQL files that create its databases before each run
 	tests    string   // tests to run; empty: all
 
 	env  func(s *mysqltest.Server, database string) []string

@@ -5,8 +5,8 @@ package main
 import "github.com/leafsql/leafsql/testutil/mysqltest"
 
 // programs are peers that are fetched from their repositories. Their suites
-// start containers, or need the server at a fixed address: the edits remove
-// that, and the driver "mysql" connects to the running server.
+// start containers, or expect the server at a fixed address. The edits remove
+// the containers, and the driver "mysql" always connects to the running server.
 var programs = []peer{
 	{
 		name: "memos", repository: "https://github.com/usememos/memos", commit: "2036c1ffc1b0a1e1fa6a473738c2a5ef520df67f", // v0.30.0

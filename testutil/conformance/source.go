@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// source writes a peer's files into the folder tree: those of its module, or
-// those of a commit of its repository.
+// source writes a peer's files into the folder tree, from its module or from a
+// commit of its repository.
 func (p peer) source(root, tree string) error {
 	if err := os.RemoveAll(tree); err != nil {
 		return err
@@ -36,9 +36,8 @@ func (p peer) source(root, tree string) error {
 	return err
 }
 
-// clone fetches one commit, and only the needed files of it. If the
-// repository's host cannot be reached, git's own url.MIRROR.insteadOf can name
-// another place.
+// clone fetches the needed files of one commit. If the repository's host cannot
+// be reached, git's setting url.MIRROR.insteadOf can name a mirror.
 func (p peer) clone(tree string) error {
 	if err := os.MkdirAll(tree, 0o755); err != nil {
 		return err

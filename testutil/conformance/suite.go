@@ -25,11 +25,11 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// outcomes has the outcome of each test: PASS, FAIL, SKIP or PANIC.
+// outcomes contains the outcome of each test: PASS, FAIL, SKIP or PANIC.
 type outcomes map[string]string
 
-// The modes of a suite, by its kind. The runs through mysql-leaf are compared
-// with the first one.
+// The modes of a suite, by its kind. The runs in the other modes are compared
+// with the run in the first mode.
 var (
 	ofKeylessTables = []string{"bare", "none", "hidden", "filled"}
 	ofTables        = []string{"bare", "none", "filled"}
@@ -61,7 +61,7 @@ func (p peer) compareModes(b binary, server *mysqltest.Server, verbose bool) (bo
 		switch mode {
 		case "bare":
 			bare = got
-		case "hidden": // a test that passes only without keys cannot be compared with filled
+		case "hidden": // a test that passes only on tables without keys cannot be compared with filled
 			for name := range bare {
 				if got[name] != "PASS" {
 					delete(bare, name)
@@ -140,8 +140,8 @@ var (
 	started = regexp.MustCompile(`(?m)^=== (?:RUN|CONT|NAME)\s+(\S+)`)
 )
 
-// run runs the tests in one mode on a new database. A test that panics ends the
-// binary: the others run again without it.
+// run runs the tests in one mode on a new database. If a test panics, which ends
+// the binary, the other tests run again without it.
 func (p peer) run(b binary, mode string, server *mysqltest.Server, skip []string) (outcomes, []byte, error) {
 	got := outcomes{}
 	var log bytes.Buffer

@@ -4,9 +4,9 @@
 //	port, err := freeport.Find(0, 1000) // port and port+1000 are free
 //
 // The ports are below the range that the kernel uses for outgoing connections,
-// so no outgoing connection can take the port of a server that is to be
-// restarted. On Linux no other process finds them while this process lives,
-// whether a server listens on them or not.
+// so no outgoing connection can take the port of a server while it restarts.
+// On Linux no other process finds them while this process lives, whether a
+// server listens on them or not.
 package freeport
 
 import (
@@ -40,10 +40,11 @@ var reserved struct {
 	marks []net.Listener
 }
 
-// reservePort reports whether all of the ports are free. It marks them as taken before
-// it checks them: a check listens for a moment, when a server of another process
-// may need its port. A mark is an abstract unix socket: it has no file, belongs
-// to the same network as the port, and the kernel removes it with the process.
+// reservePort reports whether all of the ports are free. It reserves each port
+// with a mark before it checks them: a check listens on a port for a moment, and
+// must not disturb a server of another process that is about to listen there. A
+// mark is an abstract unix socket: it has no file, belongs to the same network
+// namespace as the port, and is removed by the kernel when the process ends.
 func reservePort(p int, offsets []int) bool {
 	if runtime.GOOS != "linux" {
 		return isFree(p, offsets)

@@ -1,6 +1,6 @@
 //go:build unix
 
-// Package freeze stops a process, as a paused machine would. It needs Linux' /proc.
+// Package freeze stops a process, like a pause of its machine. It needs Linux' /proc.
 package freeze
 
 import (

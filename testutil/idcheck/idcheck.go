@@ -26,7 +26,7 @@ import (
 	"testing"
 )
 
-// A Collector gathers what its recorders record. The zero value is ready to use.
+// A Collector gathers the ids of its recorders. The zero value is ready to use.
 type Collector struct {
 	mu        sync.Mutex
 	recorders []*Recorder
@@ -35,7 +35,7 @@ type Collector struct {
 // A Recorder is for one goroutine, so it needs no lock.
 type Recorder struct{ spans []span }
 
-// span has the ids first … last.
+// span contains the ids first … last.
 type span struct{ first, last int64 }
 
 // Recorder returns a new recorder. Every later Report includes its ids.
@@ -62,7 +62,7 @@ func (r *Recorder) Add(first int64, n int) {
 }
 
 // AddLines records the ids that a process printed, one or "first n" on each line. It ignores an incomplete last line,
-// since the process was killed while it wrote. It returns an error for a line that is no id, and for a read error.
+// since the process may have been killed while it wrote. It returns an error for a line without ids, and for a read error.
 func (r *Recorder) AddLines(in io.Reader) error {
 	for lines := bufio.NewReader(in); ; {
 		line, err := lines.ReadBytes('\n')
@@ -91,7 +91,7 @@ func (r *Recorder) AddLines(in io.Reader) error {
 	}
 }
 
-// A Report has the result of a Collector.
+// A Report contains the result of a Collector.
 type Report struct {
 	Issued     int64   // number of recorded ids, repetitions included
 	Duplicates int64   // number of repeated ids: Issued minus the number of different ids

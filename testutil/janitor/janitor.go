@@ -18,14 +18,15 @@ import (
 )
 
 // A Janitor is a shell that reads from a pipe to which only this process writes. When this process ends for any reason,
-// the pipe closes, and the janitor kills the server and removes its folder. It works after kill -9 too, and for a
+// the pipe closes, and the janitor kills the server and removes its folder. This also works after kill -9, and for a
 // server shared by a whole test binary, which no single test could stop.
 type Janitor struct {
 	cmd  *exec.Cmd
 	pipe io.WriteCloser
 }
 
-// Each line read is the process to kill at the end, 0 for none. Files may appear until the killed server has ended.
+// script reads lines with the id of the process to kill at the end, 0 for none. It removes the folder several times,
+// because files may appear until the killed server has ended.
 const script = `
 pid=0
 while read -r line; do pid=$line; done
@@ -53,8 +54,8 @@ func Start(dir string) (*Janitor, error) {
 	return j, nil
 }
 
-// janitors has the running ones. Otherwise the collector could close the pipe of a server whose owner kept only the
-// data source name, and the server would be killed in the middle of a test.
+// janitors contains the running Janitors. Otherwise the garbage collector could close the pipe of a server if a test
+// keeps only the data source name, and the server would be killed in the middle of the test.
 var janitors sync.Map
 
 // Watch sets the process to kill at the end, 0 for none.

@@ -38,7 +38,7 @@ const (
 	maxStep  = 1_000_000
 )
 
-// Next returns the next id of a tag. As in Leaf, that is 0 for a row whose max_id was 0.
+// Next returns the next id of a tag. As in Leaf, the first id is 0 if the row's max_id was 0.
 func (s *Segments) Next(ctx context.Context, name string) (int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -68,7 +68,7 @@ func (s *Segments) Next(ctx context.Context, name string) (int64, error) {
 	return id, nil
 }
 
-// fetch moves the row and stores the new range in place. The first two ranges have the row's step.
+// fetch increases the row's max_id and stores the new range in place. The first two ranges have the row's step.
 func (s *Segments) fetch(ctx context.Context, name string, t *tag, place **ids) error {
 	now := time.Now
 	if s.Now != nil {

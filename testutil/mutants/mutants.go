@@ -1,5 +1,5 @@
-// Package mutants compiles a package's tests once with many faults in it. Each function with a fault gets one more body
-// for it, and an environment variable selects the fault of a run. The source on disk is not changed.
+// Package mutants compiles a package's tests once, with many faults in the package. A function gets one more body for
+// each of its faults, and an environment variable selects the fault of a run. The source on disk is not changed.
 package mutants
 
 import (
@@ -75,7 +75,7 @@ func Build(dir string, faults [][]Edit) (Tests, error) {
 	return tests, nil
 }
 
-// Run runs the tests with the fault of this index, or with none if it is negative.
+// Run runs the tests with the fault of this index, or without a fault if the index is negative.
 func (t Tests) Run(fault int, args ...string) (string, error) {
 	cmd := exec.Command(t.binary, args...)
 	cmd.Env = append(os.Environ(), fmt.Sprint("LEAFSQL_TEST_MUTANT=", 1+fault))
@@ -83,8 +83,8 @@ func (t Tests) Run(fault int, args ...string) (string, error) {
 	return string(out), err
 }
 
-// withBodies returns the name of a file's package, and its text with one more body for each function and fault. Edits
-// are indexed by fault.
+// withBodies returns the name of a file's package, and the file's text with one more body for each function and fault.
+// The keys of edits are the faults, counted from 1.
 func withBodies(file, source string, edits map[int][]Edit) (name, text string, err error) {
 	positions := token.NewFileSet()
 	parsed, err := parser.ParseFile(positions, file, source, parser.SkipObjectResolution)

@@ -22,8 +22,8 @@ const (
 	MySQL   Kind = "mysql"
 )
 
-// Kinds returns the kinds of the servers for tests: MariaDB and MySQL, or that of the server which LEAFSQL_TEST_SERVER
-// names.
+// Kinds returns the kinds of the servers for tests: MariaDB and MySQL, or only the kind of the server that
+// LEAFSQL_TEST_SERVER names.
 func Kinds() []Kind {
 	if name := os.Getenv(EnvServer); name != "" {
 		return []Kind{kindOf(name)}
@@ -50,9 +50,9 @@ type binary struct {
 	basedir string
 }
 
-// findBinary looks for the server that LEAFSQL_TEST_SERVER names, if it is of that kind. Otherwise, or if that is
-// mariadb or mysql without a version, it looks in the folders of path, and then for the MySQL that `.ci/server mysql`
-// installed in the cache folder.
+// findBinary looks for the server that LEAFSQL_TEST_SERVER names, if the name has a version and the server is of that
+// kind. Otherwise it looks in the folders of path, and then for the MySQL that `.ci/server mysql` installed in the cache
+// folder.
 func findBinary(kind Kind, path []string) (binary, error) {
 	if name := os.Getenv(EnvServer); name == string(kindOf(name)) {
 		kind = cmp.Or(kind, Kind(name))
@@ -160,15 +160,15 @@ func (b binary) command(args ...string) *exec.Cmd {
 }
 
 // commonArgs returns the arguments of the first initialisation and of every start. The server does not sync files: the
-// data is not needed after a crash of the machine, and a kill -9 of the server does not lose it. Its variables show a
-// durable server all the same, so that no test has to change them on a shared server: leafsql would take it for another
-// server from then on.
+// data is not needed after a crash of the machine, and a kill -9 of the server does not lose it. The server's variables
+// still show a durable server, so that no test has to change them on a shared server. After such a change leafsql would
+// treat it as another server.
 func (b binary) commonArgs(datadir string) []string {
 	args := []string{
 		"--no-defaults", // must come first
 		"--basedir=" + b.basedir,
 		"--datadir=" + datadir,
-		"--tmpdir=" + filepath.Dir(datadir), // a server that starts deletes other servers' temporary files there
+		"--tmpdir=" + filepath.Dir(datadir), // a starting server deletes the temporary files of other servers in its tmpdir
 		"--character-set-server=utf8mb4",
 		"--innodb-flush-log-at-trx-commit=1",
 		"--innodb-flush-method=nosync",
@@ -222,8 +222,8 @@ func (b binary) serverArgs(datadir, socket string, port int, extra []string) []s
 	return append(args, extra...)
 }
 
-// initArgs returns the arguments of an initialisation, with a small log, as it is
-// copied for every server.
+// initArgs returns the arguments of an initialisation, with a small log, because the
+// data directory is copied for every server.
 func (b binary) initArgs(datadir string) []string {
 	if b.kind == MySQL {
 		return append(b.commonArgs(datadir), "--initialize-insecure", "--innodb-redo-log-capacity=16M")
@@ -231,8 +231,8 @@ func (b binary) initArgs(datadir string) []string {
 	return append(b.commonArgs(datadir), "--bootstrap", "--innodb-log-file-size=8M")
 }
 
-// initialize creates in an empty data directory the server's own tables and one user: root, without a password, from
-// this machine only. TiDB does so when it starts, and needs only a file that keeps it from writing elsewhere.
+// initialize creates the server's own tables in an empty data directory, and one user: root, without a password, from
+// this machine only. TiDB does so when it starts, and needs only the paths of its temporary files and slow log.
 func (b binary) initialize(datadir string) error {
 	if b.tidb {
 		tmp := strconv.Quote(datadir + "/tmp")
@@ -262,7 +262,7 @@ GRANT ALL PRIVILEGES ON *.* TO root@'127.0.0.1' WITH GRANT OPTION;
 `
 
 // systemTables returns the SQL that mariadb-install-db would execute. That program is not used because it needs
-// others from packages that a test machine may lack.
+// other programs, from packages that a test machine may lack.
 func (b binary) systemTables() (string, error) {
 	var sql strings.Builder
 	sql.WriteString("CREATE DATABASE mysql;\nUSE mysql;\nSET @auth_root_socket=NULL, @skip_auth_anonymous='yes';\n")
@@ -282,7 +282,7 @@ func (b binary) systemTables() (string, error) {
 	return sql.String(), nil
 }
 
-// searchPath returns the PATH with the folders of servers, which an ordinary user's may lack.
+// searchPath returns the PATH with the folders of servers, which the PATH of an ordinary user may lack.
 func searchPath() []string {
 	return append(filepath.SplitList(os.Getenv("PATH")), "/usr/sbin", "/usr/local/sbin", "/usr/libexec")
 }

@@ -8,8 +8,8 @@
 //	}
 //
 // The server is private and temporary: it has its own data directory in a temporary folder and a free port on
-// 127.0.0.1, and is removed when the test binary ends, however it ends. Each test binary starts one when it first needs
-// it; a run of many binaries shares one through the program in serve, which sets LEAFSQL_TEST_DSN for its child.
+// 127.0.0.1, and is removed when the test binary ends for any reason. Each test binary starts a server when it first
+// needs one; a run of many binaries shares one through the program in serve, which sets LEAFSQL_TEST_DSN for its child.
 //
 // LEAFSQL_TEST_DSN (and LEAFSQL_TEST_MYSQL_DSN for [Targets]) makes tests use a server that is already running. Tests
 // then change only databases that they created. LEAFSQL_TEST_SERVER=mysql-8.0 makes tests use only the server of that
@@ -48,8 +48,8 @@ func DSN(t testing.TB) string {
 	return defaultTarget(t).dsn
 }
 
-// Database creates a database with a unique name on the shared server and returns its data source name. It is dropped when
-// the test ends.
+// Database creates a database with a unique name on the shared server and returns its data source name. The database is
+// dropped when the test ends.
 func Database(t testing.TB) string {
 	t.Helper()
 	return defaultTarget(t).Database(t)
@@ -61,8 +61,8 @@ type Target struct {
 	dsn  string
 }
 
-// Targets returns the servers for a matrix: MariaDB and MySQL, or one server if both variables name the same one, or if
-// a server is named by its version.
+// Targets returns the servers for a matrix: MariaDB and MySQL, or one server if EnvDSN and EnvMySQLDSN name the same
+// one, or if EnvServer is set.
 func Targets(t testing.TB) []Target {
 	t.Helper()
 	if os.Getenv(EnvServer) != "" {
@@ -90,7 +90,7 @@ func TargetOf(t testing.TB, kind Kind) Target {
 	return Target{}
 }
 
-// SkipUnless skips a test that needs a feature of later versions than that of the named server. The servers of
+// SkipUnless skips a test that needs the feature what, if the server of EnvServer lacks it (see Has). The servers of
 // make test have every feature.
 func (g Target) SkipUnless(t testing.TB, what string, mariaDB, mySQL int) {
 	t.Helper()
@@ -100,7 +100,7 @@ func (g Target) SkipUnless(t testing.TB, what string, mariaDB, mySQL int) {
 }
 
 // Has reports whether the server has a feature that was added in these versions of MariaDB and MySQL, such as 100600
-// and 80000, or 0 if all versions have it. If no server is named, it returns true.
+// and 80000, or 0 if all versions have it. If EnvServer is not set, it returns true.
 func (g Target) Has(t testing.TB, mariaDB, mySQL int) bool {
 	t.Helper()
 	since := mariaDB
@@ -110,8 +110,8 @@ func (g Target) Has(t testing.TB, mariaDB, mySQL int) bool {
 	return os.Getenv(EnvServer) == "" || g.version(t) >= since
 }
 
-// Texts that tests print for a version that lacks a feature, and for one on which leafsql refuses it. The table of
-// servers is made from them.
+// Texts that tests print if the server lacks a feature, or if leafsql refuses it on the server's version. The table of
+// servers is made from these texts.
 const (
 	Lacks   = "the server does not have it: "
 	Refused = "refused on this version: "
@@ -136,8 +136,8 @@ func (g Target) version(t testing.TB) (version int) {
 	return major*10000 + minor*100 + patch
 }
 
-// Database creates a database with a unique name on the target and returns its data source name. It is dropped when the
-// test ends.
+// Database creates a database with a unique name on the target and returns its data source name. The database is dropped
+// when the test ends.
 func (g Target) Database(t testing.TB) string {
 	t.Helper()
 	var suffix [6]byte
@@ -164,8 +164,8 @@ func WithDatabase(dsn, name string) string {
 	return cfg.FormatDSN()
 }
 
-// A sharedServer is started, or found by its variable, once per process. A started server ends with the
-// process.
+// A sharedServer is started, or found through its environment variable, once per process. A started server ends with
+// the process.
 type sharedServer struct {
 	once   sync.Once
 	target Target

@@ -87,7 +87,7 @@ func Prepare(cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// durableOptions are the options that TiDB does not have, but whose values hold on it.
+// durableOptions are options that TiDB lacks, although it behaves as if they were set.
 var durableOptions = []string{"--innodb-flush-log-at-trx-commit=1", "--sync-binlog=1"}
 
 // An optionError is the error of starting TiDB with an option of MySQL.
@@ -95,8 +95,8 @@ type optionError struct{ option string }
 
 func (e *optionError) Error() string { return "mysqltest: TiDB has no option " + e.option }
 
-// Run starts a server for one test and stops it when the test ends. It skips the test if the server is TiDB, which does
-// not have the options.
+// Run starts a server for one test and stops it when the test ends. It skips the test if the server is TiDB and cfg has
+// options that TiDB lacks.
 func Run(t testing.TB, cfg Config) *Server {
 	t.Helper()
 	s, err := Start(cfg)
@@ -166,7 +166,7 @@ func (s *Server) Restart() error {
 	return s.Launch()
 }
 
-// Freeze stops the server's process, as a paused machine would. Its connections stay open, and clients get
+// Freeze stops the server's process, like a pause of its machine. Its connections stay open, and clients get
 // no error.
 func (s *Server) Freeze() error {
 	if s.proc == nil {
@@ -186,7 +186,7 @@ func (s *Server) Stop() error {
 	return errors.Join(err, os.RemoveAll(s.dir))
 }
 
-// Running reports whether the server was launched and not ended since.
+// Running reports whether the server was launched and has not been ended since.
 func (s *Server) Running() bool { return s.proc != nil }
 
 func (s *Server) stopProcess(sig syscall.Signal) error {
@@ -203,7 +203,7 @@ func (s *Server) stopProcess(sig syscall.Signal) error {
 
 func (s *Server) filePath(name string) string { return filepath.Join(s.dir, name) }
 
-// startOnFreePort tries several ports: the server cannot choose one itself, and another process may take the one found
+// startOnFreePort tries several ports: the server cannot choose one itself, and another process may take a free port
 // before the server listens on it.
 func (s *Server) startOnFreePort() error {
 	var err error
@@ -272,7 +272,7 @@ func (s *Server) awaitReady() error {
 				return nil
 			}
 		}
-		// No goroutine waits for the process: it would outlive tests that look for leaked ones.
+		// No goroutine waits for the process, since it would outlive tests that check for leaked goroutines.
 		var status syscall.WaitStatus
 		if pid, _ := syscall.Wait4(s.proc.Pid, &status, syscall.WNOHANG, nil); pid == s.proc.Pid {
 			s.proc = nil

@@ -9,9 +9,9 @@ import (
 	"strconv"
 )
 
-// archive is a file, next to a version's jars, with the classes as a JVM has
-// them in memory when the server has started. A start with it takes a quarter
-// less processor time. A JVM of another version ignores it.
+// archive is a file next to a version's jars. It contains the classes in the form
+// that they have in a JVM's memory after the server's start. With it a start takes a
+// quarter less processor time. A JVM of another version ignores it.
 const archive = "classes.jsa"
 
 // makeArchive starts a server and writes its classes to the archive.
@@ -34,7 +34,7 @@ func makeArchive(ctx context.Context, v Version, jars string) (err error) {
 	return moveFile(made, filepath.Join(jars, archive))
 }
 
-// moveFile works across file systems, and other processes never see an incomplete file.
+// moveFile copies a file, also to another file system. Other processes never see an incomplete copy.
 func moveFile(from, to string) error {
 	text, err := os.ReadFile(from)
 	if err != nil {

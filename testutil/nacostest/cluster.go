@@ -19,13 +19,13 @@ import (
 	"github.com/leafsql/leafsql/testutil/freeport"
 )
 
-// Cluster is three nodes of V3 that store configs in a MariaDB or MySQL, and
-// persistent instances among themselves.
+// A Cluster consists of three nodes of V3. They store configs in a MariaDB or
+// MySQL, and persistent instances themselves.
 type Cluster struct {
 	Nodes [3]*Server
 }
 
-// membership has a node's settings for its cluster.
+// membership contains a node's settings for its cluster.
 type membership struct {
 	ports []int
 	db    *mysql.Config
@@ -57,7 +57,7 @@ func StartCluster(tb testing.TB, dsn string) *Cluster {
 	return &c
 }
 
-// boot starts the nodes together: none is ready before the others have started.
+// boot starts the nodes together, because no node becomes ready before the others have started.
 func (c *Cluster) boot(ctx context.Context, db *mysql.Config) error {
 	unlock, err := lockFile(ctx, "boot.lock")
 	if err != nil {
@@ -112,7 +112,7 @@ func (m *membership) properties() []string {
 	}
 }
 
-// createSchema runs the SQL statements of the server's jars.
+// createSchema creates Nacos' tables with the SQL in the server's jars.
 func createSchema(ctx context.Context, conf *mysql.Config, jars string) error {
 	found, err := filepath.Glob(filepath.Join(jars, "lib", "nacos-config-[0-9]*.jar"))
 	if err != nil || len(found) != 1 {
@@ -144,8 +144,8 @@ func createSchema(ctx context.Context, conf *mysql.Config, jars string) error {
 }
 
 // Leader returns the index in Nodes of the node that leads the group of
-// persistent instances. Nodes that are ready may still be electing it, and
-// members exchange the result every few seconds.
+// persistent instances. It waits until the members have elected the leader and
+// exchanged the result, which they do every few seconds.
 func (c *Cluster) Leader(tb testing.TB) int {
 	tb.Helper()
 	for until := time.Now().Add(2 * time.Minute); ; time.Sleep(100 * time.Millisecond) {

@@ -18,8 +18,8 @@ import (
 	"time"
 )
 
-// servers has, for each version, the files with which Maven fetches it and the
-// files that it needs to run.
+// servers contains, for each version, the files with which Maven fetches the
+// server and the files that the server needs to run.
 //
 //go:embed servers
 var servers embed.FS
@@ -34,8 +34,8 @@ func cacheDir() (string, error) {
 	return dir, os.MkdirAll(dir, 0o755)
 }
 
-// lockFile takes an exclusive lock that all test processes of this user share. It
-// is released when unlock is called or the process ends.
+// lockFile acquires an exclusive lock that all test processes of this user share.
+// The lock is released when unlock is called or the process ends.
 func lockFile(ctx context.Context, name string) (unlock func(), err error) {
 	dir, err := cacheDir()
 	if err != nil {
@@ -65,7 +65,7 @@ func lockFile(ctx context.Context, name string) (unlock func(), err error) {
 
 // install returns the folder with the version's jars under lib, its compiled
 // starter as boot.jar, and the archive of their classes. It fetches or creates
-// them if they are missing.
+// missing files.
 func install(ctx context.Context, v Version) (string, error) {
 	for _, tool := range []string{"java", "javac", "jar", "jcmd", "mvn"} {
 		if _, err := exec.LookPath(tool); err != nil {

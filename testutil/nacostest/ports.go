@@ -6,9 +6,9 @@ import (
 	"strconv"
 )
 
-// portOffsets has the offsets of the ports that belong to an HTTP port: gRPC for
-// clients and for the cluster above it, JRaft below. The caller holds the boot
-// lock until the servers have bound them.
+// portOffsets contains the offsets of a server's ports from its HTTP port: HTTP,
+// gRPC for clients, gRPC for the cluster, and JRaft. The caller holds the boot
+// lock until the servers have bound these ports.
 var portOffsets = []int{0, 1000, 1001, -1000}
 
 func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }

@@ -1,7 +1,7 @@
 // Package nacostest starts real, private Nacos servers of several versions:
 //
 //	s := nacostest.Start(t, nacostest.V3, nacostest.Options{})
-//	src, err := worker.OpenSource(ctx, "nacos("+s.Addr()+")", nil)
+//	open, err := worker.Lookup("nacos("+s.Addr()+")", nil)
 //	s.Kill9()
 //	s.Restart(t)
 //
@@ -10,9 +10,9 @@
 // machine without them tests fail and are never skipped.
 //
 // Each server is standalone, has a separate home and listens on free loopback ports. It ends
-// with the test process, and its home is removed. Servers start one after another, also those
-// of several test processes: a start takes 10 s of two cores. The package sends no requests to
-// the servers except to find out whether they are ready.
+// with the test process, and its home is removed. Servers start one after another, even in
+// several test processes, because a start uses two cores for 10 s. The package sends no requests
+// to the servers except to find out whether they are ready.
 package nacostest
 
 import (
@@ -329,8 +329,8 @@ func (s *Server) command() *exec.Cmd {
 	return cmd
 }
 
-// awaitReady waits until the server is ready. Otherwise it kills the server and
-// returns an error with the reason.
+// awaitReady waits until the server is ready. If the server does not become ready,
+// it kills the server and returns an error with the reason.
 func (s *Server) awaitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, bootTimeout, fmt.Errorf("not ready after %v", bootTimeout))
 	defer cancel()
@@ -351,7 +351,7 @@ func (s *Server) answersRequests(ctx context.Context) error {
 			return err
 		}
 	}
-	return s.poll(ctx, s.login) // users are loaded some seconds late
+	return s.poll(ctx, s.login) // the server loads its users some seconds after it is ready
 }
 
 func (s *Server) poll(ctx context.Context, ok func(context.Context) bool) error {
@@ -384,7 +384,7 @@ func (s *Server) serves(ctx context.Context) bool {
 }
 
 // setPassword sets the administrator's password in 3.x; earlier versions have a
-// default one. A restarted server has it already and answers 409.
+// default password. A restarted server already has a password and answers 409.
 func (s *Server) setPassword(ctx context.Context) error {
 	code, err := s.do(ctx, http.MethodPost, "/nacos/v3/auth/user/admin", url.Values{"password": {Password}})
 	if err == nil && code != http.StatusOK && code != http.StatusConflict {

@@ -6,8 +6,8 @@
 //	proxy.Drop(netfault.Both)
 //	proxy.Heal()
 //
-// It works on the bytes of established connections. It does not limit bandwidth, reorder, or implement any protocol,
-// and a dropped connection attempt cannot be simulated: the proxy always accepts, or refuses after Down.
+// It works on the bytes of established connections. It does not limit bandwidth, reorder bytes, or implement any
+// protocol. It cannot simulate a dropped connection attempt: the proxy always accepts, or refuses after Down.
 package netfault
 
 import (
@@ -46,11 +46,11 @@ type Proxy struct {
 	mu     sync.Mutex
 	ln     net.Listener // nil while down
 	links  map[*link]struct{}
-	delay  [2]time.Duration // by index(Direction)
+	delay  [2]time.Duration // index 0: to the server, 1: to the client
 	drop   Direction
 	filter func(Direction, []byte) Verdict
-	left   [2]int // bytes until a cut, by index(Direction); -1: no cut
-	silent int    // number of next connections on which nothing is delivered
+	left   [2]int // bytes until a cut, indexed like delay; -1: no cut
+	silent int    // number of future connections on which nothing is delivered
 	closed bool
 }
 
@@ -135,7 +135,7 @@ func (p *Proxy) Up() error {
 	return nil
 }
 
-// Delay delivers bytes that arrive from now on d later, in the given direction. It does not limit throughput.
+// Delay delays the bytes in the given direction that arrive from now on by d. It does not limit throughput.
 func (p *Proxy) Delay(dir Direction, d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -169,8 +169,8 @@ func (p *Proxy) Filter(f func(dir Direction, chunk []byte) Verdict) {
 	p.filter = f
 }
 
-// CutAfter delivers n more bytes in the given direction, over all connections together, and resets the connection of
-// the next byte. This happens once.
+// CutAfter delivers n more bytes in the given direction, over all connections together, and resets the connection on
+// which the next byte arrives. Other connections are not reset.
 func (p *Proxy) CutAfter(dir Direction, n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -327,8 +327,8 @@ func (p *Proxy) awaitStreamEnd(l *link, index int, err error) {
 	}
 }
 
-// countCut counts n bytes against CutAfter. It returns how many of them are delivered and whether the connection
-// is reset after those.
+// countCut counts n bytes towards the limit of CutAfter. It returns the number of bytes to deliver, and whether the
+// connection is reset after them.
 func (p *Proxy) countCut(index, n int) (pass int, cut bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -344,8 +344,8 @@ func (p *Proxy) countCut(index, n int) (pass int, cut bool) {
 	return left, true
 }
 
-// filterChunk returns the verdict on a chunk and its delay. Once bytes of a direction were lost, all later ones
-// are discarded.
+// filterChunk returns the verdict on a chunk and its delay. After a loss in one direction, all later bytes of this
+// direction are discarded.
 func (p *Proxy) filterChunk(l *link, index int, data []byte) (Verdict, time.Duration) {
 	p.mu.Lock()
 	l.lost |= p.drop & indexDirection(index)

@@ -13,8 +13,8 @@
 //	err = p.Start()
 //	p.Stop()
 //
-// Packages that start servers of one kind embed a Process and add the special parts. The package chooses no ports
-// (freeport does) and implements no protocol.
+// Packages for one kind of server embed a Process and add the parts that only this kind needs. Package process chooses
+// no ports (freeport does) and implements no protocol.
 package process
 
 import (
@@ -33,7 +33,7 @@ import (
 	"github.com/leafsql/leafsql/testutil/janitor"
 )
 
-// Config has the settings of a server.
+// Config contains the settings of a server.
 type Config struct {
 	Name    string                          // name for errors and the folder, such as "redis"
 	Command func(dir string) *exec.Cmd      // returns the command of each start; dir is the server's folder
@@ -48,8 +48,7 @@ type Process struct {
 	janitor *janitor.Janitor
 }
 
-// The timeout of a start is long, as the machine may be busy, and that of a single check
-// is short.
+// Timeouts of a start, which may take long on a busy machine, and of a single check.
 const (
 	startTime = 4 * time.Minute
 	askTime   = 5 * time.Second
@@ -143,7 +142,7 @@ func StartAll[S interface {
 	return nil
 }
 
-// Until calls ask until it returns nil, and returns an error if that takes too long.
+// Until calls ask until it returns nil or a permanentError. After startTime it returns an error.
 func Until(ask func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), startTime)
 	defer cancel()
@@ -165,14 +164,14 @@ func Until(ask func(ctx context.Context) error) error {
 // permanentError wraps an error that a retry cannot change.
 type permanentError struct{ error }
 
-// isZombie reports whether the process has ended and is a zombie. No goroutine waits for it: that would outlive
-// tests that check for leaked goroutines.
+// isZombie reports whether the process has ended and is a zombie. No goroutine waits for the process, since it would
+// outlive tests that check for leaked goroutines.
 func (p *Process) isZombie() bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
 	return err == nil && strings.Contains(string(stat), ") Z ")
 }
 
-// Running reports whether the server was started and not killed since.
+// Running reports whether the server was started and has not been killed since.
 func (p *Process) Running() bool { return p.cmd != nil }
 
 // Kill9 ends the server as a crash would, and keeps its data for Start. It does nothing if the server is
@@ -198,7 +197,7 @@ func (p *Process) Restart() error {
 	return p.Start()
 }
 
-// Freeze stops the server's process, as a paused machine would. Its connections stay open, and clients get
+// Freeze stops the server's process, like a pause of its machine. Its connections stay open, and clients get
 // no error.
 func (p *Process) Freeze() error {
 	if p.cmd == nil {
@@ -226,8 +225,8 @@ func (p *Process) Wipe() error {
 	return os.Mkdir(p.data(), 0o700)
 }
 
-// Snapshot copies the server's data to the folder dir, which must not have any of it yet. A running server is frozen
-// meanwhile, so the copy is what a crash would leave.
+// Snapshot copies the server's data to the folder dir, which must not contain any of its files yet. A running server is
+// frozen meanwhile, so the copy is what a crash would leave.
 func (p *Process) Snapshot(dir string) error {
 	if p.cmd != nil {
 		if err := p.Freeze(); err != nil {

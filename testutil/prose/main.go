@@ -65,7 +65,7 @@ type finding struct {
 	words, better string
 }
 
-// blank replaces what re matches in text by spaces, and keeps the line breaks.
+// blank replaces the matches of re in text by spaces, and keeps the line breaks.
 func blank(text string, re *regexp.Regexp) string {
 	return re.ReplaceAllStringFunc(text, func(s string) string {
 		return strings.Map(func(r rune) rune {
@@ -77,7 +77,7 @@ func blank(text string, re *regexp.Regexp) string {
 	})
 }
 
-// check applies rules to a text that begins in a line of its file.
+// check applies rules to a text that begins at this line of its file.
 func check(text string, line int, rules []rule) (found []finding) {
 	text = blank(blank(text, quoted), fine)
 	for _, r := range rules {

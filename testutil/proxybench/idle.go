@@ -14,8 +14,8 @@ import (
 )
 
 // idleConnections opens idle connections and measures their memory: in the proxy, the bytes in use in heap and stacks
-// after a collection; in the proxy and in HAProxy, the memory of the whole process. The server uses no thread for each
-// of them.
+// after a collection; in the proxy and in HAProxy, the memory of the whole process. The server uses a pool of threads
+// for the connections.
 func idleConnections(ctx context.Context, connections int) (all []idleMemory, err error) {
 	const overTLS = 1000
 	s, err := start(connections, "--thread-handling=pool-of-threads")
@@ -97,8 +97,8 @@ func (s *setup) idleOn(ctx context.Context, way int, what, parameters string, co
 	return all, nil
 }
 
-// memory returns the memory that a way's process has in use, if it can report that, and its
-// memory as the kernel counts it.
+// memory returns two sizes of a way's process, in bytes: the heap and stacks in use, which only the
+// proxy reports, and the resident memory.
 func (s *setup) memory(way int) (inUse, whole int64, err error) {
 	if way == throughProxy {
 		conn, err := net.Dial("tcp", s.control)

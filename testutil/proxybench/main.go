@@ -7,7 +7,7 @@
 //	go run ./testutil/proxybench -time 2s -rounds 9 -only 'SELECT|rows'
 //
 // The server, the proxy, HAProxy and the clients share the same cores, so each takes time from the others. Each kind of
-// work runs in rounds, and each round uses each way once, so a disturbance of the machine affects all three ways.
+// work runs in rounds. Each round uses each of the three ways once, so a disturbance of the machine affects all of them.
 // Processor time is the kernel's count for the processes of the server and of the proxy or HAProxy; unlike the elapsed
 // times, it hardly depends on the other load of the machine.
 package main

@@ -17,8 +17,8 @@ import (
 	"github.com/leafsql/leafsql/proxy"
 )
 
-// proxyEnv is set for the process that is the proxy: the address at which it listens, the address at which it reports
-// its memory, the server's DSN, and the files of its certificate and key.
+// proxyEnv is the environment variable of the proxy's process. It contains the address at which the proxy listens, the
+// address at which it reports its memory, the server's DSN, and the files of the certificate and its key.
 const proxyEnv = "LEAFSQL_PROXYBENCH_PROXY"
 
 // runProxy runs the proxy.
@@ -57,7 +57,7 @@ func runProxy() error {
 	return p.Serve(l)
 }
 
-// serveMemory sends each client how many bytes heap and stacks have in use after a collection.
+// serveMemory sends each client the number of bytes in use in heap and stacks after a collection.
 func serveMemory(l net.Listener) {
 	for {
 		conn, err := l.Accept()

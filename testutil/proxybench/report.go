@@ -27,10 +27,10 @@ func (r result) print(out io.Writer) {
 
 // The limits for the proxy.
 const (
-	cpuOfPointSelect = 2.0  // factor of HAProxy's
-	cpuOfRows        = 1.3  // factor of HAProxy's
-	throughput       = 0.85 // part of HAProxy's, with 16 clients
-	questions        = 1.05 // a filled INSERT; now and then it also fetches a range of ids
+	cpuOfPointSelect = 2.0  // times HAProxy's processor time
+	cpuOfRows        = 1.3  // times HAProxy's processor time
+	throughput       = 0.85 // fraction of HAProxy's rate, with 16 clients
+	questions        = 1.05 // statements for each filled INSERT, including fetches of ranges
 	idleBytes        = 12 << 10
 )
 
@@ -77,7 +77,7 @@ func printLimits(out io.Writer, results []result, idles []idleMemory) (all bool)
 	return all
 }
 
-// An idleMemory has the memory for idle connections.
+// An idleMemory contains the memory for idle connections.
 type idleMemory struct {
 	what        string
 	connections int

@@ -36,7 +36,7 @@ var wayNames = [ways]string{"direct", "proxy", "HAProxy"}
 // A setup is a server and the ways to it.
 type setup struct {
 	server  *mysqltest.Server
-	pids    [ways]int // processes in front of the server; for the direct way the server
+	pids    [ways]int // the proxy and HAProxy; for the direct way the server
 	addrs   [ways]string
 	control string // address at which the proxy reports its memory
 	between []*process.Process
@@ -46,7 +46,7 @@ type setup struct {
 	key     string
 }
 
-// start starts the server, which accepts that many connections, the proxy and HAProxy, and fills the tables for reads.
+// start starts the server, the proxy and HAProxy for that many idle connections, and fills the tables for reads.
 func start(idle int, args ...string) (*setup, error) {
 	s := new(setup)
 	if err := s.start(idle, args); err != nil {
@@ -101,8 +101,8 @@ func (s *setup) describe() string {
 	return fmt.Sprintf("%s, %s, load %s", version, strings.Join(words, " "), strings.Join(strings.Fields(string(load))[:3], " "))
 }
 
-// fill creates the rows for reads, and a table for writes, with AUTO_INCREMENT for the ways on which no
-// proxy fills it.
+// fill creates the rows for reads, and a table for writes. The table has AUTO_INCREMENT for the ways on which
+// no proxy fills it.
 func (s *setup) fill() error {
 	db, err := sql.Open("mysql", s.server.DSN("")+"?maxAllowedPacket=0")
 	if err != nil {
@@ -227,7 +227,7 @@ func (s *setup) launch(way int, name string, command func(dir string) *exec.Cmd)
 }
 
 // raiseOpenFiles raises the limit of open files of this process and its children to the kernel's maximum. It
-// returns the number of connections for which that is enough in a process with two files for each.
+// returns the number of connections that this allows in a process with two files for each connection.
 func raiseOpenFiles() (connections int, err error) {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {

@@ -51,7 +51,7 @@ func selectPrepared(ctx context.Context, c *client) error {
 	return c.rows(c.prepared.QueryContext(ctx, c.random.IntN(10_000)+1))
 }
 
-// Each text is different and has a backslash, like those of PHP and Python.
+// insertText sends a different text each time, with a backslash, as PHP and Python do.
 func insertText(ctx context.Context, c *client) error {
 	_, err := c.conn.ExecContext(ctx, fmt.Sprintf(`INSERT INTO written (a) VALUES ('it\'s %d')`, c.random.Int64()))
 	return err
@@ -88,7 +88,7 @@ func (c *client) rows(rows *sql.Rows, err error) error {
 	return rows.Err()
 }
 
-// A result is the sum of all rounds of a work on one way.
+// A result contains the measurements of a workload in all rounds, for each way.
 type result struct {
 	workload
 	ways [ways]measurement
@@ -140,7 +140,7 @@ func (w workload) measure(ctx context.Context, s *setup, opts options) (r result
 	return r, nil
 }
 
-// round runs the clients for that time.
+// round runs the clients for the time long, and adds the measurements.
 func (m *measurement) round(ctx context.Context, s *setup, way int, w workload, clients []*client, long time.Duration) error {
 	before, err := s.usage(ctx, way)
 	if err != nil {
@@ -179,7 +179,7 @@ func (m *measurement) round(ctx context.Context, s *setup, way int, w workload, 
 	m.rates = append(m.rates, float64(operations)/elapsed.Seconds())
 	m.server += after.server - before.server
 	m.between += after.between - before.between
-	m.questions += after.questions - before.questions - 1 // without the statement of usage itself
+	m.questions += after.questions - before.questions - 1 // without the query of usage itself
 	return nil
 }
 
@@ -209,7 +209,7 @@ func (m measurement) perOperation(d time.Duration) float64 {
 	return float64(d.Microseconds()) / float64(len(m.took))
 }
 
-// rate returns the median of the rounds.
+// rate returns the median rate of the rounds, in operations a second.
 func (m measurement) rate() float64 {
 	sorted := slices.Sorted(slices.Values(m.rates))
 	return sorted[len(sorted)/2]

@@ -44,5 +44,5 @@ var packages = []struct {
 	{"cmd/leafsql", "", []string{"."}},
 }
 
-// elsewhere matches tests of those packages that need no server, or a fixed one.
+// elsewhere matches tests in packages that are skipped here: they need no server, or a fixed one.
 const elsewhere = "Galera|GroupReplication|Simulation|Mutations|Model"

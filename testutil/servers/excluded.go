@@ -12,7 +12,7 @@ import (
 // An exclusion is a test, or a subtest of one, that cannot pass on a server.
 type exclusion struct {
 	server, pkg, test string
-	refused           bool // leafsql refuses its statements there; otherwise the server does not have what it needs
+	refused           bool // leafsql refuses the test's statements there; false: the server lacks a feature
 }
 
 //go:embed excluded.txt

@@ -225,7 +225,7 @@ func (r *results) add(e event) {
 	}
 }
 
-// test returns the result of a test, which has failed until it ends.
+// test returns the result of a test. A test that has not ended counts as failed.
 func (r *results) test(pkg, name string) *result {
 	if r.tests[pkg] == nil {
 		r.tests[pkg] = map[string]*result{}

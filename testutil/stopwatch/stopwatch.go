@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// The clock is read every tick. Between two reads at most maxStep counts: the rest is a pause of the machine.
+// The clock is read every tick. At most maxStep counts between two reads: the rest was a pause of the machine.
 const tick, maxStep = 10 * time.Millisecond, 50 * time.Millisecond
 
 // Start starts a stopwatch that runs until the test ends, and returns a function

@@ -3,11 +3,12 @@
 //	writer DSN NUMBER
 //
 // Tests of fail-overs run it as the processes of an application. They also build it in older versions of this repository, so it
-// uses only packages and names that these have.
+// uses only packages and names that exist there.
 //
 // A row has the writer's number and a number n. Every third row is inserted into events, which has no unique key. The others
-// replace the row of orders with the same id. The writer prints n and the id of each acknowledged row, and a ! and the error of
-// a failed statement. It does not reuse the n of a failed statement, since the row may be stored.
+// are written with REPLACE into orders, in which a duplicate id overwrites a row. The writer prints n and the id of each
+// acknowledged row, and a ! and the error of a failed statement. It does not reuse the n of a failed statement, since the row
+// may be stored.
 package main
 
 import (

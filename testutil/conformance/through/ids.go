@@ -12,8 +12,8 @@ import (
 	"github.com/leafsql/leafsql/idgen/segment"
 )
 
-// openStore creates an empty leaf_alloc in a separate database: suites read the
-// list of tables in theirs.
+// openStore creates an empty leaf_alloc in a separate database, because suites
+// list the tables of their own database.
 func openStore(db *sql.DB) (*segment.AllocStore, error) {
 	var name string
 	if err := db.QueryRow("SELECT CONCAT(DATABASE(), '_ids')").Scan(&name); err != nil {
@@ -83,8 +83,8 @@ func (g *tableIDs) generator(ctx context.Context) (*segment.Generator, error) {
 	return g.current, nil
 }
 
-// highest returns the table's highest key, or 0 if the table cannot be read
-// (temporary, locked, one of many).
+// highest returns the table's highest key, or 0 if it cannot be read: the table
+// is temporary or locked, or the name is a pattern.
 func (g *tableIDs) highest(ctx context.Context) (highest int64) {
 	if strings.Contains(g.table, "*") {
 		return 0

@@ -29,7 +29,7 @@ func (p program) Open(dsn string) (driver.Conn, error) {
 	return nil, fmt.Errorf("through: Open(%q) is not expected", dsn)
 }
 
-// OpenConnector adds the parameters with which a whole program is moved to leafsql.
+// OpenConnector adds the parameters with which mysql-leaf fills all tables of a program.
 func (p program) OpenConnector(dsn string) (driver.Connector, error) {
 	cfg, err := mysql.ParseDSN(dsn)
 	if err != nil {
@@ -131,7 +131,7 @@ var (
 	autoIncrement = regexp.MustCompile(`(?i)\bAUTO_?INCREMENT\b(?:\s*=\s*\d+)?`)
 )
 
-// text returns the driver's text for a suite's text.
+// text returns a suite's query as it is passed to the driver.
 func (p program) text(text string) string {
 	if !p.strip {
 		return text
@@ -147,8 +147,8 @@ func StripAutoIncrement(text string) string {
 	return autoIncrement.ReplaceAllString(serial.ReplaceAllString(text, "id BIGINT UNSIGNED NOT NULL"), "")
 }
 
-// ErrorPrefix begins a line of a run's output with an error that mysql-leaf returned:
-// a suite may not print such an error.
+// ErrorPrefix begins a line with an error of mysql-leaf in a run's output. The line is
+// necessary because a suite may not print the error itself.
 const ErrorPrefix = "mysql-leaf said: "
 
 func markError(err error) error {

@@ -17,15 +17,15 @@ import (
 	"github.com/leafsql/leafsql/idgen/segment"
 )
 
-// hiddenColumns are the keys added to tables without one, by mode: SELECT *
-// does not show them, and INSERT without a column list does not include them.
-// The check makes a row that was not filled an error.
+// hiddenColumns contains the key column that is added to tables without a key,
+// by mode. SELECT * does not show it, and INSERT without a column list does not
+// include it. The CHECK refuses a row that was not filled.
 var hiddenColumns = map[string]string{
 	"hidden": "leaf_id BIGINT NOT NULL AUTO_INCREMENT INVISIBLE PRIMARY KEY, ",
 	"filled": "leaf_id BIGINT NOT NULL DEFAULT 0 INVISIBLE PRIMARY KEY CHECK (leaf_id > 0), ",
 }
 
-// tables are the tables that a suite creates. Suites create the same tables
+// tables records the tables that a suite creates. Suites create the same tables
 // again and again, and expect ids that start at 1 each time.
 type tables struct {
 	mode   string

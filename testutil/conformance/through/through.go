@@ -1,5 +1,5 @@
-// Package through registers a driver named "mysql" that a peer's test suite
-// takes for go-sql-driver's. The suite is linked with
+// Package through registers a driver named "mysql", which a peer's test suite
+// uses instead of go-sql-driver's. The suite is linked with
 //
 //	-ldflags "-X github.com/go-sql-driver/mysql.driverName=mysql-inner"
 //
@@ -8,8 +8,8 @@
 // ("none"), or mysql-leaf that fills every table it can ("filled").
 //
 // Most tables of the suites have no key. If LEAFSQL_CONFORMANCE_HIDDEN is set,
-// filled adds a hidden one, and is compared with the mode "hidden":
-// go-sql-driver, and AUTO_INCREMENT on that column.
+// the mode "filled" adds a hidden key. Its results are compared with the mode
+// "hidden": go-sql-driver with AUTO_INCREMENT on the hidden key.
 //
 // A program's suite, whose tables have AUTO_INCREMENT, runs on go-sql-driver
 // ("bare"), through mysql-leaf with the tables unchanged ("left"), through
@@ -32,9 +32,9 @@ import (
 
 // The variables that configure a run.
 const (
-	EnvMode   = "LEAFSQL_CONFORMANCE"        // bare, proxied, none, hidden or filled; bare, left, dropped or control
+	EnvMode   = "LEAFSQL_CONFORMANCE"        // bare, proxied, none, hidden or filled; for a program: bare, left, dropped or control
 	EnvAddr   = "LEAFSQL_CONFORMANCE_ADDR"   // the server of a program's suite
-	EnvTables = "LEAFSQL_CONFORMANCE_TABLES" // file of the created tables: written by none, read by filled
+	EnvTables = "LEAFSQL_CONFORMANCE_TABLES" // file with the created tables: written by none, read by hidden and filled
 	EnvDSN    = "LEAFSQL_CONFORMANCE_DSN"    // the database of the suite
 	EnvHidden = "LEAFSQL_CONFORMANCE_HIDDEN" // add a hidden key to tables without a key
 )
@@ -47,7 +47,7 @@ func init() {
 	}
 	switch mode {
 	case "": // not in a suite
-	case "bare", "proxied": // their connections differ only in the address
+	case "bare", "proxied": // these modes differ only in the address of the server
 		sql.Register("mysql", mysql.MySQLDriver{})
 	case "none", "hidden", "filled":
 		tables, err := openTables(mode, os.Getenv(EnvTables), os.Getenv(EnvHidden) != "")

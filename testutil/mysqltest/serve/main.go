@@ -6,8 +6,8 @@
 //	go run ./testutil/mysqltest/serve -- go test ./...
 //
 // The command finds the server in LEAFSQL_TEST_DSN, and with -mysql a real MySQL in LEAFSQL_TEST_MYSQL_DSN. A variable
-// that is already set is not changed. TMPDIR is a folder that is removed when serve ends, with all files of the
-// command, also if serve is killed. The exit status is the command's.
+// that is already set is not changed. The command's TMPDIR is a folder that is removed with all its files when serve
+// ends, even if serve is killed. The exit status is the command's.
 package main
 
 import (
