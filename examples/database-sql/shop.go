@@ -71,8 +71,8 @@ func Put(ctx context.Context, db *sql.DB, c *Customer) error {
 	return err
 }
 
-// Import stores customers one by one through a prepared statement. Those that
-// have a key keep it.
+// Import stores customers one by one through a prepared statement. Customers
+// with a key keep it.
 func Import(ctx context.Context, db *sql.DB, cs []Customer) error {
 	st, err := db.PrepareContext(ctx, "INSERT INTO customers (id, email, name) VALUES (?, ?, ?)")
 	if err != nil {

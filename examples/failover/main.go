@@ -1,5 +1,5 @@
-// Command failover shows a fail-over of leaf_alloc that loses writes: its primary is killed with ranges that the
-// replica lacks. The same happens twice at the same time, without the mark in leaf_alloc and with it.
+// Command failover shows a fail-over of leaf_alloc that loses writes: the primary is killed while the replica lacks
+// its last ranges. Two runs show this at the same time, one without the mark in leaf_alloc and one with it.
 //
 //	make demo-failover
 //
@@ -38,7 +38,7 @@ func main() {
 	}
 }
 
-// A demo is the two runs, shown next to each other.
+// A demo contains the two runs, which are shown next to each other.
 type demo struct {
 	out   io.Writer
 	began time.Time

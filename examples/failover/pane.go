@@ -36,12 +36,12 @@ type pane struct {
 	orders     atomic.Int64              // INSERTs that succeeded
 	duplicates atomic.Int64              // INSERTs that failed because the key exists
 	promoted   atomic.Pointer[time.Time] // time at which the replica was promoted
-	first      atomic.Int64              // ms from then to the first row with an id above the margin
+	first      atomic.Int64              // ms from promoted to the first row with an id above the margin
 }
 
-// newShop starts the server that has the shop's databases of both runs. It does not fail over.
+// newShop starts the server with the shop's databases of both runs. This server does not fail over.
 func newShop() (*mysqltest.Server, error) {
-	mysql.SetLogger(log.New(io.Discard, "", 0)) // connections break
+	mysql.SetLogger(log.New(io.Discard, "", 0)) // broken connections are expected
 	slog.SetDefault(slog.New(slog.DiscardHandler))
 	return mysqltest.Start(mysqltest.Config{Kind: mysqltest.MariaDB})
 }
@@ -106,7 +106,7 @@ func (p *pane) start(context.Context) error {
 	for range 3 {
 		p.programs++
 		number := p.programs
-		// Pools with different store DSNs share no range, like those of different
+		// Pools with different store DSNs share no range, like pools of different
 		// processes.
 		store := fmt.Sprintf("root@tcp(%s)/ids?connectionAttributes=program:%d", p.balancer.Addr(), number)
 		db, err := sql.Open(driver.Name, p.dsns[number%2]+"?leafTables=orders&leafStore="+url.QueryEscape(store))
@@ -151,15 +151,15 @@ func (p *pane) noteFirstID(result sql.Result) {
 	}
 }
 
-// pauseFirstProgram stops the inserts of the first program, so that it cannot notice later that leaf_alloc has
-// gone back.
+// pauseFirstProgram stops the inserts of the first program, so that this program cannot notice later that
+// leaf_alloc has gone back.
 func (p *pane) pauseFirstProgram(context.Context) error {
 	p.idle.Store(true)
 	return nil
 }
 
-// stopReplication stops the replication, once the replica has the ranges that the first program
-// fetched.
+// stopReplication waits until the replica has the ranges that the first program fetched, and then stops
+// the replication.
 func (p *pane) stopReplication(ctx context.Context) error {
 	position, err := queryValue[string](ctx, p.primary.DSN("ids"), "SELECT @@gtid_binlog_pos")
 	if err != nil {
@@ -187,10 +187,10 @@ func (p *pane) waitForLostRanges(ctx context.Context) error {
 	return err
 }
 
-// fetchTimeout is the timeout for fetched ranges.
+// fetchTimeout is the timeout of waitForLostRanges.
 const fetchTimeout = time.Minute
 
-// failOver kills the primary and makes the replica the new one.
+// failOver kills the primary, makes the replica the new primary, and starts three more programs.
 func (p *pane) failOver(ctx context.Context) error {
 	if err := p.primary.Kill9(); err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// writeOrders writes orders to both shards in turn, and prints how many seconds that took.
+// writeOrders writes orders to both shards in turn, and prints the elapsed time in seconds.
 func writeOrders() error {
 	var inserts []*sql.Stmt
 	for shard := range strings.SplitSeq(os.Getenv("SHARDS"), ",") {

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// goEnv is set for the process that is the program in Go.
+// goEnv is the environment variable that makes this program the program in Go.
 const goEnv = "LEAFSQL_LANGUAGES_GO"
 
 //go:embed orders.php orders.py Orders.java orders.js
@@ -25,7 +25,7 @@ var sources embed.FS
 // requirements.
 type program struct {
 	name    string
-	command func(dir, installed string) *exec.Cmd // dir has the sources
+	command func(dir, installed string) *exec.Cmd // dir contains the sources
 }
 
 var programs = []program{

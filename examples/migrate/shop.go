@@ -18,7 +18,7 @@ import (
 //go:embed migrations
 var migrations embed.FS
 
-// Open migrates the shop up and opens it. dsn is the application's own, with
+// Open migrates the shop up and opens it. dsn is the application's DSN, with
 // leafTables.
 //
 // The pool of the migrations also names its tables in leafTables: with

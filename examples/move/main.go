@@ -19,8 +19,8 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// tables has the columns with the order of a row. A table follows those that its foreign keys
-// refer to.
+// tables lists the tables, and the columns with the order of a row. A table comes after the
+// tables that its foreign keys refer to.
 var tables = []struct{ name, order string }{{"orders", "id"}, {"items", "order_id"}, {"notes", "order_id"}}
 
 func main() {

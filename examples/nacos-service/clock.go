@@ -12,9 +12,9 @@ import (
 )
 
 // openAhead opens a pool with the leases and ids of a machine with a clock that is
-// ahead. The demo cannot set a clock for one process alone. But a clock matters
-// only in two places, and both are shifted: the times in the worker id's
-// document, as read and as written, and the times in the ids.
+// ahead by d. The demo cannot set the clock of a single process. Instead it shifts
+// the times in the two places that depend on the clock: the worker id's document,
+// when it is read or written, and the ids.
 func openAhead(ctx context.Context, dsn string, d time.Duration) (*sql.DB, error) {
 	cfg, err := driver.ParseDSN(dsn)
 	if err != nil {
@@ -52,9 +52,9 @@ func openAhead(ctx context.Context, dsn string, d time.Duration) (*sql.DB, error
 	return sql.OpenDB(connector), nil
 }
 
-// aheadSlots are slots as seen by a process with a clock that is ahead: for it, their
-// times are further in the past. The layout's epoch, which is in the registry's
-// own document, is shifted too.
+// aheadSlots converts slots for a process with a clock that is ahead: it shifts times
+// into the past when they are read, and back when they are written. The layout's
+// epoch, which is in the registry's own document, is shifted too.
 type aheadSlots struct {
 	worker.Slots
 	ahead  time.Duration
@@ -80,7 +80,7 @@ func (a aheadSlots) shiftAhead(d worker.Doc) worker.Doc {
 	return shiftTimes(d, a.ahead)
 }
 
-// shiftTimes shifts the times of a document, and returns one without a time unchanged.
+// shiftTimes shifts the time of a document, and returns a document without a time unchanged.
 func shiftTimes(d worker.Doc, by time.Duration) worker.Doc {
 	if d.HighWater.UnixMilli() > 0 {
 		d.HighWater = d.HighWater.Add(by)

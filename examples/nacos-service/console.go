@@ -16,7 +16,7 @@ import (
 	"github.com/leafsql/leafsql/idgen/worker"
 )
 
-// A console reads Nacos as anybody can, only over HTTP.
+// A console reads data from Nacos, only over HTTP.
 type console struct{ addr string }
 
 // An instance is an entry of a service's list.
@@ -66,8 +66,8 @@ func (c console) instances(ctx context.Context, service string) ([]instance, err
 	return list.Hosts, json.Unmarshal(body, &list)
 }
 
-// leases returns the holders of the worker ids: they are persistent instances
-// of the service "leafsql", and a config of each has the end of the lease.
+// leases returns the holders of the worker ids. Each holder is a persistent
+// instance of the service "leafsql", with a config that contains the lease's end.
 func (c console) leases(ctx context.Context) ([]lease, error) {
 	holders, err := c.instances(ctx, "leafsql")
 	if err != nil {
@@ -104,7 +104,8 @@ func (c console) doc(ctx context.Context, id int) (worker.Doc, error) {
 }
 
 // prepare creates the documents of all worker ids of a new registry. Without
-// it, the first processes wait for 135 s because the history is unknown.
+// them, the first processes would wait for 135 s, because the registry's history
+// would be unknown.
 func prepare(ctx context.Context, addr string) error {
 	open, err := worker.Lookup("nacos("+addr+")", nil)
 	if err != nil {

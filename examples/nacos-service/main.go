@@ -32,7 +32,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: nacos-service; it takes no arguments")
 		os.Exit(2)
 	}
-	// The first Ctrl-C cleans up, a second one ends at once.
+	// The first Ctrl-C cleans up, a second one ends the program at once.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	context.AfterFunc(ctx, func() {
 		stop()
@@ -50,7 +50,7 @@ func main() {
 	}
 }
 
-// clockAhead is the time by which one service's clock is ahead for a while.
+// clockAhead is how far the clock of service c is ahead in runClockAhead.
 const clockAhead = 10 * time.Minute
 
 func run(ctx context.Context, out io.Writer) (err error) {

@@ -60,7 +60,7 @@ func (s *screen) printLines(lines ...string) {
 	}
 }
 
-// wrap breaks a text between its words into lines that say prints.
+// wrap breaks a text between its words into lines for printLines.
 func wrap(text string) (lines []string) {
 	const width = 77
 	line := ""

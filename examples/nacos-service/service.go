@@ -24,8 +24,8 @@ import (
 	_ "github.com/leafsql/leafsql/nacos"
 )
 
-// serviceEnv has the settings of a service as JSON. If it is set, this program
-// is a service.
+// serviceEnv is the environment variable with the settings of a service, as JSON.
+// If it is set, this program is a service.
 const serviceEnv = "LEAFSQL_NACOS_SERVICE"
 
 // serviceName is the name under which the services are registered.
@@ -54,7 +54,7 @@ func serve() error {
 	if err := json.Unmarshal([]byte(os.Getenv(serviceEnv)), &s); err != nil {
 		return err
 	}
-	// The demo holds the other end, so the service never outlives it.
+	// The demo holds the other end of the pipe, so the service ends with the demo.
 	go func() { io.Copy(io.Discard, os.Stdin); os.Exit(1) }()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
@@ -78,7 +78,7 @@ func serve() error {
 	fmt.Println(listener.Addr())
 	select {
 	case err = <-failed:
-	case <-ctx.Done(): // first customers end, then orders, then the worker id is released
+	case <-ctx.Done(): // first no customer comes any more, then the orders end, then the worker id is released
 		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		defer cancel()
 		err = errors.Join(registered.end(ctx), server.Shutdown(ctx), db.Close())
@@ -156,8 +156,8 @@ func (s settings) register(port int) (*registration, error) {
 	return r, nil
 }
 
-// end removes the registration, and tries again until ctx ends: after an outage
-// Nacos may answer while its client has not reconnected yet.
+// end removes the registration, and retries until ctx ends: after an outage
+// Nacos may answer before its client has reconnected.
 func (r *registration) end(ctx context.Context) error {
 	defer r.client.CloseClient()
 	for {

@@ -92,8 +92,8 @@ type customers struct {
 	known  []instance
 	last   map[string]int64 // last id of each service
 	bought int
-	failed int   // number of calls that were repeated at another service
-	why    error // error of the last such call
+	failed int   // number of failed calls, which were repeated
+	why    error // error of the last failed call
 }
 
 // openShop starts the customers, and returns when they have found a service.
@@ -123,7 +123,7 @@ func openShop(ctx context.Context, nacos console) *customers {
 	return c
 }
 
-// buy orders from any service, and from another if that one fails.
+// buy places an order at a random service, and tries again if the call fails.
 func (c *customers) buy(ctx context.Context, customer int) {
 	for again := false; ctx.Err() == nil; again = true {
 		c.mu.Lock()

@@ -15,7 +15,7 @@ import (
 	"github.com/leafsql/leafsql/testutil/nacostest"
 )
 
-// A stage has the servers and services of the demo.
+// A stage contains the servers and services of the demo.
 type stage struct {
 	scr          *screen
 	dir          string // folder for the services' SDK
@@ -28,7 +28,7 @@ type stage struct {
 	customers    *customers
 }
 
-// table has no unique key on the id: it would accept a duplicate, and show it.
+// table has no unique key on the id, so it accepts duplicates, and checkOrders can count them.
 const table = `CREATE TABLE orders (
 	id BIGINT NOT NULL,
 	service VARCHAR(10) NOT NULL,

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// A crew is several workers.
+// A crew is a group of workers.
 type crew struct{ members []*member }
 
 // A member is a worker process from the demo's point of view.
@@ -25,8 +25,8 @@ type member struct {
 	fetches int64
 }
 
-// startWorkers starts workers: processes of this program with workerEnv set. They end with ctx, with stop, or
-// when this process ends and with it their standard input.
+// startWorkers starts workers: processes of this program with workerEnv set. They end when ctx is done, when
+// stop is called, or when this process ends, which closes their standard input.
 func startWorkers(ctx context.Context, workers int) (*crew, error) {
 	self, err := os.Executable()
 	if err != nil {

@@ -33,7 +33,7 @@ type options struct {
 	processes int
 	rounds    int
 	patience  time.Duration // time after which no further round begins
-	listen    string        // address of the page; "": only of this machine, with any free port
+	listen    string        // address of the page; "": 127.0.0.1 with a free port
 	stay      bool          // keep the shop and its page open after the last step
 }
 
@@ -57,7 +57,7 @@ func main() {
 		os.Exit(2)
 	}
 
-	// The first Ctrl-C cleans up, a second one ends at once.
+	// The first Ctrl-C cleans up, a second one ends the program at once.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	context.AfterFunc(ctx, stop)
 	err := run(ctx, os.Stdout, opts)
@@ -156,8 +156,8 @@ func showAgreement(ctx context.Context, scr *screen, srv *server, v variant) err
 	return nil
 }
 
-// compareDrivers inserts the same number of orders with either driver, in turns, because the speed of a machine
-// varies.
+// compareDrivers inserts the same number of orders with each driver. The drivers take turns, because the speed of
+// a machine varies.
 func compareDrivers(ctx context.Context, scr *screen, srv *server, plain, leaf variant, opts options) error {
 	scr.heading(fmt.Sprintf("3. %d processes insert %s orders at once, with each driver", opts.processes, formatThousands(opts.orders)))
 	crew, err := startWorkers(ctx, opts.processes)

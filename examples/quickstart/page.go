@@ -39,8 +39,8 @@ func openSite(ctx context.Context, db *sql.DB, title, address string) (*site, er
 // pause is the time between two days of the shop while the page is open.
 const pause = 500 * time.Millisecond
 
-// keepRunning keeps the shop open on both shards until ctx ends, which is no error, so that the page has
-// changing figures.
+// keepRunning runs the shop on both shards, so that the figures of the page change. It returns nil when ctx
+// ends.
 func (v variant) keepRunning(ctx context.Context) error {
 	tick := time.NewTicker(pause)
 	defer tick.Stop()

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// A result has the figures of one driver in the race.
+// A result contains the figures of one driver in the comparison.
 type result struct {
 	variant
 	bar    *bar
-	before int       // orders from before the race
+	before int       // orders from before the comparison
 	rates  []float64 // rows/s of each round
 }
 
@@ -31,8 +31,8 @@ func (r *result) insert(c *crew, orders int, progress func()) error {
 	return err
 }
 
-// spread returns the largest distance of a round from the rate over all rounds, as a part of
-// that rate.
+// spread returns the largest difference between a round's rate and the rate over all rounds, as a
+// fraction of the latter.
 func (r *result) spread() (distance float64) {
 	for _, rate := range r.rates {
 		distance = max(distance, math.Abs(rate-r.bar.rate())/r.bar.rate())
@@ -40,8 +40,7 @@ func (r *result) spread() (distance float64) {
 	return distance
 }
 
-// count returns the value of the aggregate what over the orders of both shards
-// together.
+// count returns the SQL aggregate what over the orders of both shards together.
 func (s *server) count(ctx context.Context, shards [2]string, what string) (n int, err error) {
 	err = s.db.QueryRowContext(ctx, fmt.Sprintf("SELECT %s FROM (SELECT id FROM %s.orders UNION ALL SELECT id FROM %s.orders) both_shards",
 		what, shards[0], shards[1])).Scan(&n)

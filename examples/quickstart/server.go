@@ -16,10 +16,10 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// A server is the demo's database server: a private one, or the user's. On either it works in databases that it creates
-// and drops.
+// A server is the demo's database server: a private one, or the user's. On both, the demo works in databases that it
+// creates and drops.
 type server struct {
-	private *mysqltest.Server // nil for the user's
+	private *mysqltest.Server // nil for the user's server
 	config  *mysql.Config
 	db      *sql.DB
 	prefix  string // prefix of the databases' names

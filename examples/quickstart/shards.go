@@ -23,7 +23,7 @@ type variant struct {
 	customers  [2][]string // customers of each shard's day
 }
 
-// variants returns the shop with either driver. The caller closes their pools.
+// variants returns the shop with each driver. The caller closes their pools.
 func variants(srv *server) (plain, leaf variant, err error) {
 	customers := [2][]string{{"ann", "bob", "cho"}, {"dee", "eva", "fay"}}
 	plain = variant{driverName: "mysql", key: "AUTO_INCREMENT", merged: srv.name("mysql_merged"), customers: customers}

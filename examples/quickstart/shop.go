@@ -39,7 +39,7 @@ func (s shop) addCustomers(ctx context.Context, names ...string) (first int64, e
 	return res.LastInsertId()
 }
 
-// addStock adds pieces of a product to the stock and returns the product's id, whether it is new or not.
+// addStock adds pieces of a new or known product to the stock, and returns the product's id.
 func (s shop) addStock(ctx context.Context, sku string, price, pieces int) (id int64, err error) {
 	res, err := s.db.ExecContext(ctx, `INSERT INTO products (sku, price, stock) VALUES (?, ?, ?)
 		ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id), price = VALUES(price), stock = stock + VALUES(stock)`, sku, price, pieces)

@@ -16,11 +16,11 @@ import (
 	"github.com/leafsql/leafsql/driver"
 )
 
-// workerEnv is set for a process that is a worker.
+// workerEnv is the environment variable that makes this program a worker.
 const workerEnv = "LEAFSQL_QUICKSTART_WORKER"
 
 // goroutines is the number of goroutines that insert in each worker, half of them
-// on either shard.
+// into each shard.
 const goroutines = 4
 
 // A task is a line to a worker: insert that many orders with the driver.
@@ -126,7 +126,7 @@ func (w *worker) carryOut(t task) error {
 				return err
 			}
 			n.Done = true
-			// Both shards' pools share one leaf_alloc and so the segments: each counts the fetches of both.
+			// The pools of both shards share the segments of one leaf_alloc, so each counts the fetches of both.
 			n.Fetches = max(shards[0].fetches(), shards[1].fetches())
 		case <-tick.C:
 		}

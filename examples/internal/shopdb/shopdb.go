@@ -17,8 +17,8 @@ const (
 	FirstOrder    = 5001
 )
 
-// Schema has the shop's tables, without AUTO_INCREMENT: an INSERT fails if its
-// key is not filled.
+// Schema creates the shop's tables without AUTO_INCREMENT, so an INSERT fails if
+// its key is not filled.
 var Schema = []string{
 	`CREATE TABLE customers (id BIGINT NOT NULL PRIMARY KEY, email VARCHAR(100) NOT NULL UNIQUE, name VARCHAR(100) NOT NULL, deleted_at DATETIME(3) NULL)`,
 	`CREATE TABLE orders (id BIGINT NOT NULL PRIMARY KEY, customer_id BIGINT NOT NULL, total BIGINT NOT NULL, FOREIGN KEY (customer_id) REFERENCES customers (id))`,
@@ -38,7 +38,7 @@ func RunOnServers(t *testing.T, fn func(t *testing.T, dsn string)) {
 	RunOnServersWith(t, append(append([]string(nil), Schema...), Alloc...), fn)
 }
 
-// RunOnServersWith is like Each, with setup instead of the shop's own statements.
+// RunOnServersWith is like RunOnServers, with setup instead of Schema and Alloc.
 func RunOnServersWith(t *testing.T, setup []string, fn func(t *testing.T, dsn string)) {
 	for _, target := range mysqltest.Targets(t) {
 		t.Run(target.Name, func(t *testing.T) {
