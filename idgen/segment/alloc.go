@@ -22,13 +22,13 @@ import (
 // The description of a row ends with a mark of the server on which ids were last drawn from it. A fetch on
 // another server, which may lack the last fetches, moves the row up by a margin first.
 type AllocStore struct {
-	Logger *slog.Logger // logs moves by a margin, and why rows get no mark; nil means slog.Default()
+	Logger *slog.Logger // logs moves by a margin, and the reason if rows cannot be marked; nil means slog.Default()
 	counter
 }
 
-// NewAllocStore returns a store on table, a name or db.name, unquoted; Leaf's name is leaf_alloc. The pool's
-// connections must never be held by a transaction that waits for ids. If the column description has fewer than
-// 256 characters, the pool needs a strict sql_mode: otherwise the server may cut off a mark.
+// NewAllocStore returns a store on table, a name or db.name, unquoted; Leaf's name is leaf_alloc. No transaction
+// that waits for ids may hold a connection of the pool. If the column description has fewer than 256 characters,
+// the pool needs a strict sql_mode: otherwise the server may cut off a mark.
 func NewAllocStore(db *sqlx.DB, table string) *AllocStore {
 	s := &AllocStore{counter: counter{rows: tagtable.Rows{DB: db, Table: quote.Table(table), Columns: tagtable.LeafAlloc}}}
 	s.loadRow, s.log = s.readRow, func() *slog.Logger { return cmp.Or(s.Logger, slog.Default()) }
@@ -65,8 +65,8 @@ func (s *AllocStore) readRow(ctx context.Context, c *sql.Conn, tag string) (row,
 // that this user may not read all columns.
 func lacksDescription(number uint16) bool { return number == 1054 || number == 1142 || number == 1143 }
 
-// severalStoresError returns the error of a row that was one of several stores': drawing from it alone would issue
-// the ids of the other stores. It is independent of the row's step.
+// severalStoresError returns the error of a row that belonged to one of several stores: drawing from this row alone
+// would also issue ids of the other stores. The error does not depend on the row's step.
 func severalStoresError(place, stores int64) *tagtable.Error {
 	return &tagtable.Error{
 		Reason: fmt.Sprintf("its row belongs to store %d of %d, which issued the tag's ids together in older versions", place, stores),
@@ -74,8 +74,8 @@ func severalStoresError(place, stores int64) *tagtable.Error {
 	}
 }
 
-// eachRow calls f for each row of the table, ordered by tag. f scans columns by position, since under
-// columnsWithAlias names include the table's.
+// eachRow calls f for each row of the table, ordered by tag. f scans columns by position, since their names include
+// the table's name if the pool uses columnsWithAlias.
 func (s *AllocStore) eachRow(ctx context.Context, columns string, f func(scan func(...any) error) error) error {
 	rows, err := s.rows.DB.QueryContext(ctx, "SELECT "+columns+" FROM "+s.rows.Table+" ORDER BY biz_tag")
 	if err != nil {
@@ -91,14 +91,14 @@ func (s *AllocStore) eachRow(ctx context.Context, columns string, f func(scan fu
 }
 
 // Create creates the table if it does not exist. It queries the table first, so that the right to create is
-// needed only once. Errors wrap the database's, after retries as by Fetch.
+// needed only once. Transient errors are retried, as by Fetch. The error wraps the database's.
 func (s *AllocStore) Create(ctx context.Context) error {
 	return s.rows.Create(ctx, schema.LeafAlloc(s.rows.Table))
 }
 
 // Ensure adds a row for the tag unless it has one; an existing row is not changed. maxID is the first id to be
-// issued: highest id in use + 1. step is the number of ids per fetch, 1 … 2^31-1; another one is a *RowError.
-// Other errors wrap the database's, after retries as by Fetch.
+// issued: highest id in use + 1. step is the number of ids per fetch, 1 … 2^31-1; other steps return a *RowError.
+// Transient errors are retried, as by Fetch. Other errors wrap the database's.
 func (s *AllocStore) Ensure(ctx context.Context, tag string, maxID, step int64) error {
 	return s.ensure(ctx, tag, maxID, step, maxEnd-1)
 }

@@ -16,11 +16,11 @@ import (
 	"github.com/leafsql/leafsql/internal/quote"
 )
 
-// A counter is a table with a row for each tag, which records the first unused id.
+// A counter is a table with one row for each tag. The row records the first unused id.
 //
-// A fetch is one UPDATE in autocommit mode. It changes nothing if the row is not as the caller last read it. A
-// transaction of an UPDATE and a SELECT is less safe: a cluster can abort it in between and then accept the
-// COMMIT.
+// A fetch is one UPDATE in autocommit mode. It changes nothing if the row has changed and no longer allows the
+// fetch. A transaction with an UPDATE and a SELECT is less safe: a cluster can abort it between the two statements
+// and then accept the COMMIT.
 type counter struct {
 	rows tagtable.Rows
 
@@ -38,13 +38,13 @@ type row struct {
 	next       int64 // the next unused id
 	step       int64
 	lowest     int64  // the lowest id that may be issued
-	end        int64  // above the highest id that may be issued
+	end        int64  // the highest id that may be issued, + 1
 	conditions string // SQL conditions under which all fields except next are still valid
 	rowMark
 }
 
-// Fetch implements Store. Transient errors are retried until ctx ends, or for 5 s if it has no deadline:
-// deadlocks and other conflicts, read-only servers, broken connections.
+// Fetch implements Store. Transient errors are retried until ctx ends, or for 5 s if ctx has no deadline. They are
+// deadlocks and other conflicts, read-only servers, and broken connections.
 func (t *counter) Fetch(ctx context.Context, q Request) (r Range, err error) {
 	err = t.retry(ctx, q.Tag, func(c *sql.Conn) error {
 		r, err = t.fetch(ctx, c, q)
@@ -56,7 +56,7 @@ func (t *counter) Fetch(ctx context.Context, q Request) (r Range, err error) {
 	return r, nil
 }
 
-// fetch makes one attempt.
+// fetch makes one attempt of Fetch.
 func (t *counter) fetch(ctx context.Context, c *sql.Conn, q Request) (Range, error) {
 	if v, known := t.knownRows.Load(q.Tag); q.N == 0 || !known || t.retryMark(v.(row)) {
 		if r, fit, err := t.readRowFor(ctx, c, q); !fit {
@@ -114,11 +114,11 @@ func (t *counter) buildMove(q Request, row row, floor int64) (tagtable.Move, tag
 	return m, mark, err
 }
 
-// readRowFor reads the row. fit reports whether q can get ids from it. If it is false, r and err are the result of
-// Fetch.
+// readRowFor reads the row. fit reports whether q can get ids from the row. If fit is false, r and err are the result
+// of Fetch.
 func (t *counter) readRowFor(ctx context.Context, c *sql.Conn, q Request) (r Range, fit bool, err error) {
 	row, autocommit, err := t.loadRow(ctx, c, q.Tag)
-	if err == nil && t.actionFor(q.Tag, row) == jump && !row.fresh { // the server may have another identity
+	if err == nil && t.actionFor(q.Tag, row) == jump && !row.fresh { // the server's identity may have changed
 		err = t.rows.Unlock(ctx, c, autocommit, err)
 		t.identity.Store(nil)
 		if err == nil {
@@ -133,7 +133,7 @@ func (t *counter) readRowFor(ctx context.Context, c *sql.Conn, q Request) (r Ran
 	t.recordMark(q.Tag, row.mark)
 	if row.next < q.Seen && action != jump {
 		at, ok := t.fetchedAt.Load(q.Tag)
-		late := ok && time.Since(at.(time.Time)) > tagtable.BriefRetryTime*3/4 // every node had enough time to apply the last fetch
+		late := ok && time.Since(at.(time.Time)) > tagtable.BriefRetryTime*3/4 // every node has had enough time to apply the last fetch
 		moves := action == compareMark || !t.rows.HasMarks
 		if row.behind = moves && late; !row.behind && (!moves || q.N > 0) {
 			t.knownRows.Store(q.Tag, row)
@@ -159,7 +159,7 @@ func (t *counter) exhaustedError(q Request, r row, at int64) error {
 // maxEnd is above every id.
 const maxEnd = math.MaxInt64
 
-// readStep parses the number of ids of a fetch from its column.
+// readStep parses the row's step from its column.
 func (t *counter) readStep(tag, column string, c tagtable.Cell) (int64, error) {
 	v, err := strconv.ParseInt(c.String, 10, 64)
 	if err != nil || v < 1 || v > maxRowStep {
@@ -168,7 +168,7 @@ func (t *counter) readStep(tag, column string, c tagtable.Cell) (int64, error) {
 	return v, nil
 }
 
-// retry runs do with retries after transient errors, and converts the error to one for users.
+// retry runs do, and repeats it after transient errors. It converts the last error to one for users.
 func (t *counter) retry(ctx context.Context, tag string, do func(*sql.Conn) error) error {
 	err := t.rows.Retry(ctx, do)
 	if answer, ok := errors.AsType[tagtable.Answer](err); ok {
@@ -183,8 +183,8 @@ func (t *counter) retry(ctx context.Context, tag string, do func(*sql.Conn) erro
 	return err
 }
 
-// ensure adds a row for a tag that has none, with its mark. Without the mark, a row of another server would be
-// used as if it had no history. highest is the highest id of the tag's smallest key column.
+// ensure adds a row for a tag that has none, with its mark. Without the mark, a server that lacks the first fetches
+// would draw from the row as if there had been none. highest is the highest id of the tag's smallest key column.
 func (t *counter) ensure(ctx context.Context, tag string, next, step, highest int64) error {
 	if step < 1 || step > maxRowStep {
 		return &RowError{tag, t.rows.Table, fmt.Sprintf("a row with step %d cannot be added", step), fmt.Sprintf("choose a step in 1 … %d", int64(maxRowStep))}

@@ -12,8 +12,8 @@ import (
 	"github.com/leafsql/leafsql/internal/quote"
 )
 
-// UnknownTagError means that a tag has no row in the table. The INSERT in its message writes no mark: the first
-// fetch writes it.
+// UnknownTagError means that a tag has no row in the table. The INSERT in its message contains no mark: the first
+// fetch writes the mark.
 type UnknownTagError struct {
 	Tag   string
 	Table string // in SQL's spelling; empty for a store without tables
@@ -59,7 +59,7 @@ func (e *RolledBackError) Error() string {
 		e.Tag, tableOrDefault(e.Table), e.Start, e.Seen, c.Next, c.Tag, quote.String(e.Tag), control.Margin(cmp.Or(e.highest, maxEnd)-e.Seen))
 }
 
-// FullError means that the key columns for the ids, which package driver names, have no room for N more.
+// FullError means that none of the key columns that package driver has announced has room for N more ids.
 type FullError struct {
 	Tag     string
 	N       int64 // ids wanted
@@ -103,7 +103,7 @@ func tableOrDefault(name string) string {
 	return name
 }
 
-// isAnswer reports whether err is the store's answer, not a sign that the store is unavailable.
+// isAnswer reports whether the store answered with err. Other errors mean that the store is unavailable.
 func isAnswer(err error) bool {
 	_, unknown := errors.AsType[*UnknownTagError](err)
 	_, row := errors.AsType[*RowError](err)
@@ -113,7 +113,8 @@ func isAnswer(err error) bool {
 	return unknown || row || back || count || full || errors.Is(err, idgen.ErrExhausted)
 }
 
-// contextError returns the error of a call whose context ended with err. err is nil if the call had no deadline.
+// contextError returns the error of a call that waited until its context ended with err, or for maxWait if err is
+// nil.
 func (g *Generator) contextError(err error) error {
 	if err == nil {
 		return &UnavailableError{Tag: g.tag, Cause: noAnswerError(g.maxWait())}

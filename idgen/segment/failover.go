@@ -29,7 +29,7 @@ type guards struct {
 	log           func() *slog.Logger
 	identity      atomic.Pointer[serverid.Server] // how servers are identified; nil: not queried yet
 	markedServers sync.Map                        // tag -> the server in the row's mark, as last read
-	marksDenied   atomic.Bool                     // rows cannot be marked: a right is missing
+	marksDenied   atomic.Bool                     // rows cannot be marked: see isMarkDenied
 	warnOnce      sync.Once
 	newRows       atomic.Pointer[newRowFacts]
 	random        func(int64) int64 // for margins, in tests
@@ -81,8 +81,8 @@ func (t *counter) recordMark(tag string, m tagtable.Mark) {
 	}
 }
 
-// jumpWindowSeconds is an hour. A row that has jumped waits before it jumps again: 2 s the first time, and twice
-// as long each further time within this window.
+// jumpWindowSeconds is an hour. A row that jumped within this time has to wait before it jumps again: 2 s after the
+// first jump, and twice as long after each further one.
 const jumpWindowSeconds = 3600
 
 // guardMove extends m as the row's mark requires, and returns the mark that the row has afterwards.
@@ -150,7 +150,8 @@ func (t *counter) repeatedJumpError(tag string, r row) error {
 	}}
 }
 
-// recordMove records the effect of a fetch, which took ids from start on, on the mark of a row.
+// recordMove records the mark that a row has after a fetch. The fetch moved the row up by gap, and took ids from
+// start on.
 func (t *counter) recordMove(q Request, r row, m tagtable.Mark, start, gap int64) {
 	if m == r.mark && !r.behind {
 		return
@@ -164,8 +165,8 @@ func (t *counter) recordMove(q Request, r row, m tagtable.Mark, start, gap int64
 	t.knownRows.Store(q.Tag, r)
 }
 
-// identityColumns returns the columns that identify the server of a query, and whether the way to do so was
-// queried just now.
+// identityColumns returns the columns of a query that identify the server that answers. fresh reports whether this
+// call had to query how servers are identified.
 func (t *counter) identityColumns(ctx context.Context, c *sql.Conn) (columns string, fresh bool, err error) {
 	server := t.identity.Load()
 	if fresh = server == nil; fresh {
@@ -230,8 +231,8 @@ func (t *counter) unreadableMarkError(tag, text, description string) *tagtable.E
 	}
 }
 
-// warnUnmarked logs once why rows have no mark. After a fail-over that loses writes, ids may be issued twice
-// without it.
+// warnUnmarked logs once why rows have no marks. Without marks, ids may be issued twice after a fail-over that
+// loses writes.
 func (t *counter) warnUnmarked(why, fix string) {
 	t.warnOnce.Do(func() {
 		t.log().Warn("leafsql: ids may be issued twice after a fail-over that loses writes, because rows cannot be marked", "table", t.rows.Table, "reason", why, "hint", fix)
@@ -252,7 +253,7 @@ func isMarkDenied(err error) bool {
 	}, n)
 }
 
-// giveUpMark makes the store draw without marks if err of a Move is caused by its mark, and reports whether it is.
+// giveUpMark reports whether a Move failed with err because of its mark. If so, the store then draws without marks.
 func (t *counter) giveUpMark(tag string, r row, m tagtable.Move, err error) bool {
 	if m.Set == "" || !isMarkDenied(err) {
 		return false
@@ -264,8 +265,8 @@ func (t *counter) giveUpMark(tag string, r row, m tagtable.Move, err error) bool
 	return true
 }
 
-// newMark returns the mark for a row that is to be added, or "" if it gets none. lossy reports that another row
-// shows that the server may lack rows: the new row may be one of them, and has to begin a margin higher.
+// newMark returns the mark for a row that is to be added, or "" if it gets none. lossy reports whether other rows
+// show that the server may lack rows. The new row may then be one of these, and has to begin a margin higher.
 func (t *counter) newMark(ctx context.Context, c *sql.Conn) (mark string, lossy bool, err error) {
 	if !t.rows.HasMarks || t.marksDenied.Load() {
 		return "", false, nil
@@ -292,17 +293,17 @@ func (t *counter) newMark(ctx context.Context, c *sql.Conn) (mark string, lossy 
 	return tagtable.Mark{Server: at.server.String}.String(), at.foreign > 0, nil
 }
 
-// newRowFacts has the facts about the server that rows to be added depend on. If a row is added on another server,
-// its mark does not name that server, so that the row jumps before it gives an id.
+// newRowFacts has facts about a server for the rows that are added there. If a row is added on another server, its
+// mark does not name that server, so the row jumps before any id is drawn from it.
 type newRowFacts struct {
 	readAt  time.Time
 	server  sql.NullString
 	foreign int64 // number of rows that show that the server may lack rows
 }
 
-const newRowFactsTTL = 5 * time.Second // rows are often added one after the other
+const newRowFactsTTL = 5 * time.Second // often several rows are added in succession
 
-const unknownVariable = 1193 // error for a system variable of another kind of server
+const unknownVariable = 1193 // number of the error for a system variable that the server does not have
 
 // forgetServer makes the store identify servers again, after an error which shows that the server has changed.
 func (t *counter) forgetServer(err error) error {

@@ -93,7 +93,7 @@ func (g *Generator) fetch() {
 			g.receive(q, r, now)
 		}
 		g.fetchFloor = 0
-		g.fetching = false // only after the waiters are served, since they count as demand
+		g.fetching = false // after the waiters are served: their ids count as used in the next check
 		switch s := g.cur.Load(); {
 		case g.closed:
 		case err != nil:
@@ -120,8 +120,8 @@ func (g *Generator) tryPrefetch(s *segment) {
 	}
 }
 
-// prefetchIfDue starts a fetch if the remaining ids of s might run out before it ends. Otherwise it sets
-// checkAt, the use of s at which the next check is due.
+// prefetchIfDue starts a fetch if the remaining ids of s might run out before the fetch ends. Otherwise it sets
+// checkAt, the number of taken ids at which the next check is due.
 func (g *Generator) prefetchIfDue(s *segment) {
 	now := time.Now()
 	taken := s.taken()
@@ -137,10 +137,10 @@ func (g *Generator) prefetchIfDue(s *segment) {
 	}
 }
 
-// nextRequest returns the next request to the store. If the row is not known, the request reads it. If a key
-// waits, the request moves the row above it, by the row's step. Otherwise it asks for ids, as many as the pace
-// requires. The last two ask for at least the ids that calls wait for. step is 0 unless the request is for ids
-// alone.
+// nextRequest returns the next request to the store. If the row's step is unknown or outdated, the request only
+// reads the row. If calls of Skip wait, it moves the row above their keys, by the row's step. Otherwise it takes
+// as many ids as the pace requires. Except for reads, it takes at least the ids that calls of Next wait for. step
+// is 0 for reads, and for requests that move the row above keys.
 func (g *Generator) nextRequest(now time.Time) (q Request, step int64) {
 	q = Request{Tag: g.tag, Seen: g.seen, Floor: g.floor}
 	if !g.pace.rowIsRecent(now) {
@@ -197,7 +197,7 @@ func (g *Generator) receive(q Request, r Range, now time.Time) {
 		g.recordRow(r, now)
 	} else {
 		g.rowNext = max(g.rowNext, r.End)
-		if g.warned { // only ids that were fetched prove it, not a read of the row
+		if g.warned { // only a fetched range proves it: a read of the row does not
 			g.log.Info("leafsql: ids can be fetched again", "tag", g.tag)
 		}
 		g.warned = false
@@ -219,7 +219,7 @@ func (g *Generator) recordRow(r Range, now time.Time) {
 }
 
 // serve finishes the waiting calls that the new state allows: first calls of Skip for keys below the row's next
-// id, then calls of Next, in the order of the calls.
+// id, then calls of Next in the order in which they came.
 func (g *Generator) serve() {
 	for _, w := range g.waiters {
 		if !w.finished && w.key > 0 && w.key < g.rowNext {
@@ -241,7 +241,7 @@ func (g *Generator) serve() {
 }
 
 // handleFailure passes the error to the waiting calls, and schedules the next attempt if the store may recover by
-// itself. A request that was not for ids alone (step 0) is repeated only if a call waits by then.
+// itself. A request with step 0 (see nextRequest) is repeated only if a call still waits.
 func (g *Generator) handleFailure(err error, step int64) {
 	if errors.Is(err, idgen.ErrExhausted) && step > g.pace.rowStep {
 		g.pace.step = 0 // the row's own step may still fit
@@ -259,7 +259,7 @@ func (g *Generator) handleFailure(err error, step int64) {
 		g.failWaiters(err)
 		return
 	}
-	if isNoAnswer(err) { // waiting calls have their own limit
+	if isNoAnswer(err) { // waiting calls have their own time limit
 		if step > 0 || g.hasWaiters() {
 			g.fetch()
 		}

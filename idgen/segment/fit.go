@@ -2,15 +2,15 @@ package segment
 
 import "slices"
 
-// A prefetch takes at most 1/32 of the ids left in the smallest column. Meanwhile other processes may move the
-// row so far that it would be 1/16.
+// A prefetch takes at most 1/32 of the ids left in the smallest column, and at most 1/16 of them if other processes
+// move the row up in the meantime.
 const spareShare = 32
 
-// Fit announces that ids are written to a column that holds none above highest, as well as to the columns of
-// earlier calls. While the smallest of these columns has room, a fetch takes the ids that the waiting calls
-// want, or 1/32 of that room if it is more: if few ids are left, each call fetches its own, so that none is
-// lost. A call for more ids than the largest column has left fails with *FullError. The store enforces
-// Request.MaxStart.
+// Fit announces a column that the ids are written to, in addition to the columns of earlier calls. highest is the
+// highest id that the column holds. While the smallest column has room, a fetch takes at most 1/32 of that room, or
+// the ids that the waiting calls want if they are more. If few ids are left, each call therefore fetches its own
+// ids, and none is lost. A call for more ids than the largest column has left fails with *FullError. The store
+// enforces the limits by Request.MaxStart.
 func (c *controlled) Fit(highest int64) {
 	g := (*Generator)(c)
 	g.mu.Lock()
@@ -20,7 +20,7 @@ func (c *controlled) Fit(highest int64) {
 	}
 }
 
-// refuseOversized fails the calls that want more than the largest column has left. If no column limits the ids,
+// refuseOversized fails the calls that want more ids than the largest column has left. If no column limits the ids,
 // the store returns the error.
 func (g *Generator) refuseOversized() {
 	if len(g.columns) == 0 || g.columns[len(g.columns)-1] == maxEnd {
@@ -35,8 +35,8 @@ func (g *Generator) refuseOversized() {
 	})
 }
 
-// fitRequest reduces a request to what the smallest column with room can spare, but not below the wanted ids.
-// It sets N to 0 if no ids are wanted and none can be spared.
+// fitRequest reduces a request to the ids that the smallest column with room can spare, but not below the wanted
+// ids. It sets N to 0 if no ids are wanted and none can be spared.
 func (g *Generator) fitRequest(q *Request, wanted int64) {
 	next := max(g.rowNext, q.Floor)
 	i, _ := slices.BinarySearch(g.columns, next)

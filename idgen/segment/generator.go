@@ -13,7 +13,7 @@ import (
 // Options of a Generator. Zero values mean the defaults.
 type Options struct {
 	Timeout time.Duration // time limit of a request to the store; default 5 s. After a timeout the next limit is longer, up to 12 times Timeout
-	Logger  *slog.Logger  // logs when fetches fail while ids are in memory, and when they work again; default slog.Default()
+	Logger  *slog.Logger  // logs when fetches fail while no call waits for them, and when they work again; default slog.Default()
 }
 
 // Generator issues the ids of one tag. It is safe for concurrent use. It has to be closed.
@@ -30,16 +30,16 @@ type Generator struct {
 	tasks   sync.WaitGroup // the fetch in progress
 
 	mu         sync.Mutex
-	queue      []span        // fetched spans to be used after cur's, none adjoining the previous one
+	queue      []span        // fetched spans to be used after cur; spans that adjoin are merged
 	tryLimit   time.Duration // limit of the next try
 	pace       pace
 	seen       int64   // end of the highest range fetched
-	rowNext    int64   // lower bound of the row's next id: seen, or the value that was last read
+	rowNext    int64   // lower bound of the row's next id: the highest value fetched or read
 	raised     bool    // a range has been requested because of a key
 	floor      int64   // lowest id that may still be issued
-	fetchFloor int64   // lowest id to be kept of the fetch in progress; 0 if there is no limit
+	fetchFloor int64   // lowest id to be kept from the fetch in progress; 0 if there is no limit
 	columns    []int64 // highest ids that the columns hold, ascending: see Fit
-	restarts   int     // number of calls of Restart: results of earlier requests are discarded
+	restarts   int     // number of calls of Restart; the results of requests that began before a call are discarded
 	waiters    []*waiter
 	fetching   bool
 	retry      *time.Timer   // starts the next attempt while the store is unavailable; else nil
@@ -54,9 +54,9 @@ type Generator struct {
 type Stats struct {
 	Fetches   int64 // ranges fetched
 	Failures  int64 // fetches that failed
-	Jumps     int64 // ranges before which the row was moved up by a margin, as after a fail-over
+	Jumps     int64 // fetches that also moved the row up by a margin, as after a fail-over
 	IDs       int64 // ids issued
-	Dropped   int64 // ids fetched and given up: at Close, by Skip, or because they were too few for a block
+	Dropped   int64 // ids fetched and given up: at Close, by Skip, or because they were too few for a call
 	Waits     int64 // calls of Next and Skip that waited for the store
 	Step      int64 // step of the last fetch; 0 before the first
 	Remaining int64 // ids in memory
@@ -89,7 +89,7 @@ func New(store Store, tag string, opts *Options) *Generator {
 func (g *Generator) Next(ctx context.Context, n int) (int64, error) {
 	s, used := g.cur.Load(), int64(0)
 	if n == 1 {
-		// Reads after the addition would wait for it. checkAt is never above size, not even an outdated one.
+		// Reads after the addition would wait for it. Even an outdated checkAt is not above size.
 		base, checkAt := s.base, s.checkAt.Load()
 		if used = s.used.Add(1); used <= checkAt {
 			return base + used, nil
@@ -98,8 +98,7 @@ func (g *Generator) Next(ctx context.Context, n int) (int64, error) {
 	return g.next(ctx, s, n, used)
 }
 
-// next continues Next if it cannot return immediately: n is not 1, or the used-th id of s, which may not exist,
-// is past checkAt.
+// next continues Next if n is not 1, or if the used-th id of s is past checkAt. That id may not exist.
 func (g *Generator) next(ctx context.Context, s *segment, n int, used int64) (int64, error) {
 	first := s.base + used
 	switch {

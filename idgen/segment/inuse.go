@@ -1,13 +1,13 @@
 package segment
 
-// DropInUse discards the ids in memory that rows of a table already have: a writer without this generator added
-// the rows, and moved the tag's row afterwards. highest is the table's highest key, read before the tag's row
-// was seen above it. below returns the highest key under a limit. Ids in memory below highest may still be
-// free, since other processes write higher ones. Therefore below is called for each range of ids in memory that
-// begins at highest or lower, and only for these.
+// DropInUse discards the ids in memory that rows of a table already have: a writer without this generator added the
+// rows, and the tag's row was moved above them only afterwards. highest is the table's highest key, read before
+// that. below returns the highest key under a limit. Ids in memory below highest may still be free, since other
+// processes write higher ones. Therefore below is called only for the ranges in memory that begin at highest or
+// lower.
 //
-// Of a fetch in progress all ids up to highest are discarded, since its range is not known yet. The row is not
-// moved, and ids that calls got before stay valid.
+// The ids of a fetch in progress are discarded up to highest, since its range is not known yet. The row is not
+// moved, and ids that calls have received stay valid.
 func (c *controlled) DropInUse(highest int64, below func(limit int64) (int64, error)) error {
 	g := (*Generator)(c)
 	g.mu.Lock()

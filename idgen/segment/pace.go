@@ -32,12 +32,12 @@ type pace struct {
 	hasRange   bool      // a range has arrived
 	step       int64     // step of the last fetch; 0 if the next one takes the row's
 	fetchedAt  time.Time // when the range of the last fetch arrived
-	skipped    int64     // ids discarded since then
-	usedBefore int64     // ids used before then
+	skipped    int64     // ids discarded since fetchedAt
+	usedBefore int64     // ids used before fetchedAt
 
 	fetchTime  time.Duration // smoothed duration of a fetch
 	rate       float64       // ids used per nanosecond
-	used       int64         // total number of ids used at that time
+	used       int64         // total number of ids used until measuredAt
 	measuredAt time.Time     // time of the last measurement
 }
 
@@ -82,8 +82,8 @@ func (p *pace) outlivedFirst(now time.Time) bool {
 	return p.step == 0 && !p.fetchedAt.IsZero() && now.Sub(p.fetchedAt) > firstLife
 }
 
-// measure records that used ids have been used until now. The rate rises immediately and falls by halves: an
-// early fetch costs little, a late one makes callers wait.
+// measure records that a total of used ids have been used until now. The rate rises immediately, but falls only
+// halfway to a lower one: an early fetch costs little, a late one makes callers wait.
 func (p *pace) measure(used int64, now time.Time) {
 	if p.measuredAt.IsZero() {
 		p.used, p.measuredAt = used, now

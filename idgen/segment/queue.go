@@ -37,7 +37,7 @@ func (g *Generator) take(n int64) (first int64, ok bool) {
 			g.switchTo(s, left, next, n)
 			return next.start, true
 		}
-		g.switchTo(s, left, next, 0) // concurrent single calls took ids of s
+		g.switchTo(s, left, next, 0) // too few: concurrent single calls took ids of s
 		return g.take(n)
 	}
 	for i, next := range g.queue {
@@ -56,13 +56,13 @@ func (g *Generator) take(n int64) (first int64, ok bool) {
 	return 0, false
 }
 
-// switchTo replaces s, which was drained when left ids remained, by next, and takes n ids of next.
+// switchTo replaces s by next, and takes n ids of next. left is the number of ids that were drained from s.
 func (g *Generator) switchTo(s *segment, left int64, next span, n int64) {
 	g.retire(s, left)
 	g.cur.Store(newSegment(next, n))
 }
 
-// retire adds s, which was drained when left ids remained, to the counters.
+// retire adds the ids of s to the counters. left is the number of ids that were drained from s.
 func (g *Generator) retire(s *segment, left int64) {
 	g.stats.IDs += s.size - left - s.skipped
 	g.stats.Dropped += s.skipped
@@ -81,10 +81,10 @@ func (g *Generator) discardAll() {
 	g.cur.Store(new(segment))
 }
 
-// discardUpTo discards the ids in memory up to k, and those that a fetch in progress may bring.
+// discardUpTo discards the ids in memory up to k, and those that a fetch in progress may return.
 //
-// The caller must hold g.mu, and not only for the fields of g: all ids that can still be issued are in cur and
-// in the queue, and they only move under g.mu. Calls without the lock may use a segment that is no longer cur,
+// The caller must hold g.mu, and not only because of the fields of g: all ids that can still be issued are in cur
+// and in the queue, and they only move under g.mu. Calls without the lock may use a segment that is no longer cur,
 // but such a segment is drained.
 func (g *Generator) discardUpTo(k int64) {
 	if k < g.floor {

@@ -7,7 +7,7 @@ type span struct{ start, end int64 }
 
 func (s span) size() int64 { return s.end - s.start }
 
-// segment is a span that is being used up. Only checkAt, used and skipped change. A new span is a new segment, so
+// segment is a span that is being used up. Only checkAt, used and skipped change. Each span has its own segment, so
 // that no call ever combines the counter of one span with the end of another.
 type segment struct {
 	base    int64        // the id before the first one
@@ -15,7 +15,7 @@ type segment struct {
 	checkAt atomic.Int64 // ≤ size; calls that take an id past it check whether a fetch is due
 	skipped int64        // taken ids that no caller got; guarded by Generator.mu
 	_       [96]byte     // the counter has its own cache lines (which are fetched in pairs)
-	used    atomic.Int64 // ids taken; single calls push it past size when none remain
+	used    atomic.Int64 // ids taken; single calls raise it above size when none remain
 	_       [120]byte
 }
 

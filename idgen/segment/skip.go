@@ -21,10 +21,10 @@ func (c *controlled) IsFar(key, highest int64) bool {
 // issues no id up to k, and the row is above k, so that no later fetch of any process gives ids up to k. Ranges
 // that other processes already hold are not affected. Skip does nothing for k below 1.
 //
-// The store is queried only if k is not below the highest known end of the row, and then for a range that
-// begins above k and is as long as the row's step (at most 16 ids the first time): ascending keys cause one
-// request a step. Skip fails with the errors of Next, and then does not change which ids are issued. It fails
-// with idgen.ErrExhausted if no id would be left above k.
+// The store is queried only if k is not below the row's next id, as far as this generator has seen it. The request
+// is for a range above k that is as long as the row's step (at most 16 ids the first time), so ascending keys cause
+// one request a step. Skip fails with the errors of Next, and with idgen.ErrExhausted if no id would be left above
+// k. After an error, the same ids are issued as without the call.
 func (g *Generator) Skip(ctx context.Context, k int64) error {
 	if k < 1 {
 		return nil

@@ -16,25 +16,25 @@ type Request struct {
 	// step.
 	N int64
 
-	// Step is the row's step as last read by the caller. A row with a larger step gives no ids but returns its
-	// step, so that the caller notices it was raised. 0 accepts any step.
+	// Step is the row's step as last read by the caller. If the row's step is larger, no ids are taken, and the
+	// Range has the larger step: the caller notices that it was raised. 0 accepts any step.
 	Step int64
 
 	// Floor is the lowest start of the range. A row below Floor is moved up to it.
 	Floor int64
 
-	// Raise takes ids only to move the row above Floor: a row at Floor or above gives no ids.
+	// If Raise is set, ids are taken only to move the row above Floor: a row at Floor or above gives no ids.
 	Raise bool
 
 	// MaxStart is the highest start of the range, 0 if there is no limit. A row above MaxStart gives no ids.
 	MaxStart int64
 
-	// Highest is the highest id that the smallest key column with room holds, 0 if that is not known. A row
-	// that is moved up by a margin is moved by less if little of the column is left.
+	// Highest is the highest id that the smallest key column with room holds, 0 if that is not known. The margin
+	// by which a row is moved up is smaller if the column has few ids left.
 	Highest int64
 
-	// Seen is the end of the highest range that the caller fetched, 0 before the first. The range begins at
-	// Seen or above, but a row below Seen is not moved up to it: the row has gone back.
+	// Seen is the end of the highest range that the caller fetched, 0 before the first. The range begins at Seen
+	// or above. A row below Seen has gone back, and is not just moved up to Seen: see Store.Fetch.
 	Seen int64
 }
 
@@ -43,7 +43,7 @@ type Request struct {
 type Range struct {
 	Start, End int64
 	Step       int64 // the row's step, as last read
-	Jumped     int64 // number of ids by which the row was moved up before the range was taken, since ids above it may be in use
+	Jumped     int64 // margin by which the row was moved up before the range was taken; 0 for most fetches
 }
 
 // A Store hands out ranges, each id once, to all processes that share it. It is safe for concurrent use.

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// A slow store is not unavailable: a reply can take seconds, and a new connection several of them. After a try
-// without an answer the next one has twice the time, and a call without a deadline waits as long as the longest
-// try may take.
+// A slow store is not unavailable: a reply can take seconds, and a new connection needs several replies. After a try
+// without an answer the next one has twice the time. A call without a deadline waits as long as the longest try may
+// take.
 
 // noAnswerError means that a store has not answered in time.
 type noAnswerError time.Duration
@@ -32,9 +32,9 @@ func (g *Generator) limitContext(ctx context.Context) (context.Context, context.
 	return context.WithTimeout(ctx, g.maxWait())
 }
 
-// try sends a request to the store. It fails with noAnswerError if the limit of this try was too short, so that
-// this is not mistaken for the end of the caller's context. The next try then has more time. After an answer,
-// the next limit is a multiple of the time that the answer took.
+// try sends a request to the store. If the limit of this try has passed, it fails with noAnswerError, which cannot
+// be mistaken for the end of the caller's context, and the next try has more time. After an answer, the next limit
+// is a multiple of the time that the answer took.
 func (g *Generator) try(ctx context.Context, q Request) (Range, error) {
 	g.mu.Lock()
 	within := g.tryLimit

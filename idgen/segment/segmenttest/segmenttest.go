@@ -26,7 +26,7 @@ type Fixture struct {
 	Open   func() segment.Store // opens a store on the table, as another process would
 	Put    func(row Row) error  // adds a row, or replaces the tag's row
 	Delete func(tag string) error
-	Moves  bool // the store moves a row that went back far above the old ids, and refuses none
+	Moves  bool // if a row went back, the store does not refuse it, and moves it far above the old ids
 }
 
 // Run tests the store. It calls open for each part of the test.
@@ -225,7 +225,7 @@ func rolledBack(k *kit) {
 	k.wantRange(segment.Request{Tag: "a", N: 20, Seen: 1010}, 1010, 1030, 10)
 }
 
-// Leaf's articles begin with 0, others with 1.
+// Leaf's articles begin a tag with max_id 0, others with 1.
 func zero(k *kit) {
 	for _, maxID := range []int64{0, 1} {
 		k.put("a", maxID, 10)

@@ -20,8 +20,7 @@ const (
 	// UnmatchedMark is a mark that no server has: the next fetch of a row with it jumps.
 	UnmatchedMark = markBegin + "0000000000000000 0 0"
 
-	// MaxTextLength is the largest number of characters of the user's text in a description that leaves room for a
-	// mark.
+	// MaxTextLength is the maximum length, in characters, of the user's text in a description that also has a mark.
 	MaxTextLength = 200
 )
 
@@ -60,9 +59,9 @@ func ParseMark(description string) (text string, m Mark, ok bool) {
 	return text, m, m.String() == strings.TrimPrefix(mark, " ")
 }
 
-// Guard returns the part of a Move that makes it change only a row with the mark of the server that executes
-// it. hash is the expression for that server. The description is assigned to itself, so that it is in the
-// events of MINIMAL row images too.
+// Guard returns the part of a Move that restricts it to a row whose mark names the executing server. hash is the
+// expression for this server's hash. The description is assigned to itself so that row events in the binary log
+// contain it, even if binlog_row_image is MINIMAL.
 func Guard(hash string) (set, where string) {
 	return ", description = description", " AND LOCATE(CONCAT('" + markBegin + "', " + hash + "), description) > 0"
 }
@@ -86,9 +85,9 @@ func (m Mark) Replace(old Mark, hash string) (set, where string) {
 // replica that receives the statement as text would evaluate its own identity.
 func (m Mark) executedBy(hash string) string { return " AND " + hash + " = " + quote.String(m.Server) }
 
-// ForeignMarksQuery returns the query for the hash of the server that answers, and for the number of rows of
-// the table that have another server's mark, or jumped within the last day. It locks no rows: FOR UPDATE makes
-// proxies send it to the primary.
+// ForeignMarksQuery returns a query for two values: the hash of the server that answers, and the number of rows of
+// the table that have another server's mark or jumped within the last day. The query locks no rows: FOR UPDATE
+// makes proxies send it to the primary.
 func ForeignMarksQuery(hash, table string) string {
 	return "SELECT " + hash + ", (SELECT COUNT(*) FROM " + table + " WHERE LOCATE('" + markBegin + "', description) > 0 AND LOCATE('" + MarkOff + "', description) = 0" +
 		" AND (LOCATE(CONCAT('" + markBegin + "', " + hash + "), description) = 0 OR SUBSTRING_INDEX(description, ' ', -1) > UNIX_TIMESTAMP() - 86400)) FOR UPDATE"

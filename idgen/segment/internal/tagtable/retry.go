@@ -22,7 +22,7 @@ const MinRetry, MaxRetry = 2 * time.Millisecond, 250 * time.Millisecond
 
 const (
 	RetryTime      = 5 * time.Second // duration of the attempts if the context has no deadline
-	BriefRetryTime = 2 * time.Second // duration of the attempts from the first of several consecutive answers that are not final
+	BriefRetryTime = 2 * time.Second // duration of the attempts after the first of consecutive answers with RetryBriefly
 )
 
 // Error describes why a row, or its table, cannot give ids in its present state, and the fix.
@@ -38,10 +38,10 @@ func (r *Rows) duplicateRowsError() error {
 	return &Error{"the tag has more than one row", "delete all but the row with the highest value and make " + r.Tag + " the primary key"}
 }
 
-// Answer is a caller's error that is final like Error and ErrNoRow: it is not retried.
+// Answer is a caller's error that is not retried, like Error and ErrNoRow, unless RetryBriefly is set.
 type Answer struct {
 	Err          error
-	RetryBriefly bool // retried for BriefRetryTime: after a balancer, the node that answers may not have applied another node's changes yet
+	RetryBriefly bool // retried for BriefRetryTime: a balancer may have chosen a node that has not applied another node's changes yet
 }
 
 func (e Answer) Error() string { return e.Err.Error() }
@@ -67,7 +67,7 @@ func (r *Rows) Retry(ctx context.Context, do func(*sql.Conn) error) error {
 	}
 	var last error
 	began := time.Now()
-	since := began // beginning of the current series of answers that are not final
+	since := began // time of the first of the current consecutive answers with RetryBriefly
 	for pause := MinRetry; ; pause = min(2*pause, MaxRetry) {
 		err := attempt(ctx, r.DB.DB, do)
 		answer, _ := errors.AsType[Answer](err)
@@ -78,11 +78,11 @@ func (r *Rows) Retry(ctx context.Context, do func(*sql.Conn) error) error {
 		case err == nil:
 			return nil
 		case ctx.Err() != nil && last != nil:
-			return last // the last error is more helpful than that of the context
+			return last // the last error is more helpful than the context's
 		case ctx.Err() != nil || time.Since(began) >= until || time.Since(since) >= retryTimeFor(err):
 			return err
 		}
-		if number, _ := ServerError(err); answer.RetryBriefly || number != 0 { // the error of the context is more helpful than a broken connection
+		if number, _ := ServerError(err); answer.RetryBriefly || number != 0 { // the context's error is more helpful than a broken connection
 			last = err
 		}
 		select {
@@ -106,7 +106,7 @@ func attempt(ctx context.Context, db *sql.DB, do func(*sql.Conn) error) error {
 	return err
 }
 
-// retryTimeFor returns the time within which err may be followed by another attempt.
+// retryTimeFor returns for how long attempts may be repeated after err.
 func retryTimeFor(err error) time.Duration {
 	answer, isAnswer := errors.AsType[Answer](err)
 	_, isError := errors.AsType[*Error](err)

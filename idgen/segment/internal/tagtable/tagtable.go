@@ -34,7 +34,7 @@ type Rows struct {
 	Table string // quoted
 	Columns
 
-	UseTransactions atomic.Bool // one statement does not work on this table: see take
+	UseTransactions atomic.Bool // a single UPDATE does not work on this table: see take
 }
 
 // Columns has the names of the table's columns, in SQL's spelling.
@@ -160,7 +160,7 @@ func (c Cell) Text() string {
 	return c.String
 }
 
-// A Move changes a row with its next unused id in From … To: it raises it to Floor if it is lower, and then by
+// A Move changes a row if its next unused id is in From … To. It raises this id to Floor if it is lower, and then by
 // N. Where is empty or has further conditions, each after " AND". Set is empty or has further assignments, each
 // after a comma.
 type Move struct {
@@ -207,9 +207,9 @@ func (r *Rows) take(ctx context.Context, c *sql.Conn, tag, text string) (rows, i
 	return rows, id, err
 }
 
-// takeInTransaction moves the row if the UPDATE returns no insert id, or connections are not in autocommit
-// mode. It reads the written number in the same transaction, as text: a prepared statement would run outside
-// the transaction after a Galera cluster has aborted it.
+// takeInTransaction does the same as take for an UPDATE that returns no insert id, or without autocommit mode. It
+// reads the written number in the same transaction, and sends the query as text: a prepared statement would run
+// outside the transaction after a Galera cluster has aborted it.
 func (r *Rows) takeInTransaction(ctx context.Context, c *sql.Conn, tag, text string) (rows, id int64, err error) {
 	err = runInTransaction(ctx, c, func() error {
 		if rows, id, err = update(ctx, c, text); err != nil || rows != 1 {
