@@ -17,13 +17,13 @@ type Layout struct {
 	Epoch    int64 // Unix ms
 
 	// Datacenter is the number of upper Worker bits that name a data
-	// centre. Only Parts uses it.
+	// centre. It only affects Parts.
 	Datacenter int
 }
 
 // Leaf is Meituan's layout, with ids until 2080. Twitter's has the same bits, of
-// which 5 name a data centre: "41-5+5-12". A Layout cannot express Sonyflake's layout (units of
-// 10 ms), that of Baidu's uid-generator (units of a second) or Instagram's (64 bits).
+// which 5 name a data centre: "41-5+5-12". A Layout cannot express the layouts of Sonyflake
+// (units of 10 ms), Baidu's uid-generator (units of a second) and Instagram (64 bits).
 var Leaf = Layout{Time: 41, Worker: 10, Sequence: 12, Epoch: 1288834974657}
 
 // Parts holds the fields of an id.
@@ -130,7 +130,7 @@ func (l Layout) End() time.Time { return time.UnixMilli(l.endMilli()) }
 
 func (l Layout) endMilli() int64 { return l.Epoch + 1<<l.Time - 1 }
 
-// checkTime returns an EpochError if now is outside the layout's years.
+// checkTime returns an EpochError if now is outside the layout's time.
 func (l Layout) checkTime(now time.Time) error {
 	if begin := time.UnixMilli(l.Epoch); !now.After(begin) || now.After(l.End()) {
 		return &EpochError{begin, l.End()}
@@ -138,8 +138,8 @@ func (l Layout) checkTime(now time.Time) error {
 	return nil
 }
 
-// overflows reports whether ms since the epoch no longer fits an id. If time
-// and sequence take all 63 bits, the place after the last one is negative.
+// overflows reports whether ms, a time since the epoch, no longer fits an id. If time and
+// sequence take all 63 bits, ms is negative after the last place: see Generator.last.
 func (l Layout) overflows(ms int64) bool { return uint64(ms) >= 1<<l.Time }
 
 // Compose returns the id with the fields p, whose time is truncated to the millisecond. It returns an error

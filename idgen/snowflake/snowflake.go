@@ -12,11 +12,11 @@
 //	first, err := ids.Next(ctx, 3) // first, first+1 and first+2
 //
 // The ids of one generator always ascend, even if its worker id is lost and it takes
-// another one. In a burst their time may run ahead of the clock: by worker.Status.Ahead
-// at most, plus the time that a call waited. It never runs beyond the
-// lease's limit. If the clock is set back while the process runs, ids do not follow it. If it was set back
-// between two runs, the generator waits until it has caught up, or returns a worker.UnavailableError with
-// the time when it will have.
+// another one. In a burst, the time in ids may run ahead of the clock by at most
+// worker.Status.Ahead plus the time that a call has waited. It never runs beyond the
+// lease's limit. If the clock is set back while the process runs, the time in ids does not go
+// back. If the clock was set back between two runs, the generator waits until it has caught up,
+// or returns a worker.UnavailableError with the time at which the clock will have caught up.
 //
 // The package does not choose worker ids. The lease guarantees that a worker id is
 // unique. Ids of different workers are ordered by time alone, to the millisecond.
@@ -60,9 +60,9 @@ type view struct {
 	ahead  int64     // how far ids may run ahead of the clock without waiting, in ms
 }
 
-// allowedAhead returns how far, in ms, the ids of a call may run ahead of the clock if the call has waited for so
-// many ms. The time waited is added, so that no call starves when others draw more ids than a
-// millisecond has.
+// allowedAhead returns how far, in ms, the ids of a call may run ahead of the clock after the call has waited for
+// waited ms. The time waited is added so that no call starves while others draw more ids than
+// each millisecond has.
 func (v *view) allowedAhead(waited int64) int64 {
 	if v.ahead == 0 { // nothing records that ids of a later time were issued
 		return 0
@@ -82,7 +82,7 @@ func (e *EpochError) Error() string {
 func (e *EpochError) Unwrap() error { return idgen.ErrExhausted }
 
 // LeaseError is returned if no id may be issued now because no worker id is held or its
-// limit has been reached. Later calls succeed as soon as that has changed.
+// limit has been reached. Later calls succeed after the next successful search or renewal.
 type LeaseError struct {
 	Worker int       // the worker id held, or held last; -1: none yet
 	Next   time.Time // time of the next search or renewal; zero: one is in progress
@@ -101,8 +101,8 @@ func (e *LeaseError) Error() string {
 func (e *LeaseError) Unwrap() error { return e.Cause }
 
 // New returns a generator that leases its worker id from the source that open
-// returns. It calls open at the first Next. New sets cfg's Workers,
-// Layout, Check and Issued. The error is that of Layout.Validate or of worker.Keep for cfg.
+// returns. The first Next calls open. New sets cfg's Workers,
+// Layout, Check and Issued. It returns the errors of Layout.Validate and worker.Keep.
 // Callers have to close the generator.
 func New(layout Layout, open func(context.Context) (worker.Source, error), cfg worker.Config) (*Generator, error) {
 	if err := layout.Validate(); err != nil {
@@ -122,8 +122,8 @@ func New(layout Layout, open func(context.Context) (worker.Source, error), cfg w
 	return g, nil
 }
 
-// Close returns the worker id to its registry, for which it waits up to 5 s. Next fails with idgen.ErrClosed
-// afterwards. The error is of closing the source, and only for logs.
+// Close releases the worker id in its registry, and waits up to 5 s for this. Next fails with idgen.ErrClosed
+// afterwards. The error comes from closing the source, and is only for logs.
 func (g *Generator) Close() error { return g.keeper.Close() }
 
 // Layout returns the layout of the ids.
@@ -185,8 +185,8 @@ func (g *Generator) Next(ctx context.Context, n int) (int64, error) {
 		if !g.last.CompareAndSwap(last, end) {
 			continue
 		}
-		// The worker id may have been lost or returned since v was read, and then
-		// the time that was returned may not cover these ids.
+		// The worker id may have been lost or released since v was read. The last time
+		// that was recorded with its release may then not cover these ids.
 		was := v.worker
 		if v = g.currentView(); v.worker == was && ms >= v.start && ms <= v.limit { // mutation: after marking
 			return ms<<(g.layout.Worker+seq) | was | first&(g.idsPerMilli-1), nil
@@ -198,7 +198,7 @@ func (g *Generator) Next(ctx context.Context, n int) (int64, error) {
 // placeAfter returns the first place for n ids after last and not before now.
 func (g *Generator) placeAfter(last, now, n int64) int64 {
 	first := last + 1
-	if uint64(first) < uint64(now)<<g.layout.Sequence { // see Layout.spent
+	if uint64(first) < uint64(now)<<g.layout.Sequence { // see Layout.overflows
 		return now<<g.layout.Sequence + startOffset(now, g.idsPerMilli-n+1)
 	}
 	if first&(g.idsPerMilli-1)+n > g.idsPerMilli {
@@ -207,9 +207,9 @@ func (g *Generator) placeAfter(last, now, n int64) int64 {
 	return first
 }
 
-// startOffset returns the first sequence of a millisecond, below room. The values have no
-// pattern, so that the ids of a quiet table spread evenly over any number of shards,
-// in any rhythm of its rows.
+// startOffset returns the first sequence to use in a millisecond, below room. The values have
+// no pattern, so that the ids of a quiet table spread evenly over any number of shards, even
+// if its rows are added at regular intervals.
 func startOffset(ms, room int64) int64 {
 	h := uint64(ms) * 0x9e3779b97f4a7c15
 	h = (h ^ h>>32) * 0xd6e8feb86659fd93
@@ -217,8 +217,8 @@ func startOffset(ms, room int64) int64 {
 	return int64((h & (1<<32 - 1)) * uint64(room) >> 32)
 }
 
-// wait returns when Next may succeed, with the ms that this call of Next has waited in total, or an error if it
-// cannot succeed.
+// wait waits until Next may succeed, and returns the ms that this call of Next has waited in total. It returns an
+// error if Next cannot succeed.
 func (g *Generator) wait(ctx context.Context, n, waited int64) (int64, error) {
 	began := g.keeper.UnixMilli() - waited
 	for {
@@ -262,8 +262,8 @@ func waitError(s *worker.Status, err error) error {
 	return leaseError(s, err)
 }
 
-// leaseError returns a LeaseError. Its Next is zero if that time has passed, as an attempt takes a while if the
-// registry does not answer.
+// leaseError returns a LeaseError. Its Next is zero if s.Next has passed: the attempt is in progress, and takes a
+// while if the registry does not answer.
 func leaseError(s *worker.Status, cause error) *LeaseError {
 	e := &LeaseError{Worker: s.Worker, Cause: cause}
 	if !s.Next.Before(time.Now()) {
