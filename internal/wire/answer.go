@@ -2,19 +2,19 @@ package wire
 
 import "encoding/binary"
 
-// The first byte of a packet that is not a row.
+// First bytes of packets that are not rows.
 const (
 	FirstOK          = 0x00
 	FirstLocalInfile = 0xfb
-	FirstEOF         = 0xfe // also the first byte of an OK that ends rows, with DeprecateEOF
+	FirstEOF         = 0xfe // with DeprecateEOF, also the first byte of an OK that ends rows
 	FirstErr         = 0xff
 )
 
-// An OK is the packet that ends an answer without rows, or with DeprecateEOF the rows.
+// An OK is the packet that ends an answer without rows. With DeprecateEOF it also ends rows.
 type OK struct {
 	Affected, ID     uint64
 	Status, Warnings uint16
-	Tail             []byte // the info, and with StateChanged the changes
+	Tail             []byte // the info and, with StateChanged, the changes of the session
 
 	StatusAt int // offset of the status in the payload
 }
@@ -93,7 +93,7 @@ const EOFStatusAt = 3
 // An Err is a server's error packet.
 type Err struct {
 	Number  uint16
-	State   [5]byte // zeros before the login, when there is none
+	State   [5]byte // SQLSTATE; zeros in errors before the login, which have none
 	Message string
 }
 

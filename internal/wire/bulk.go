@@ -2,8 +2,8 @@ package wire
 
 import "encoding/binary"
 
-// A Bulk is MariaDB's COM_STMT_BULK_EXECUTE: one statement executed for many rows. A copy of it has its
-// own position among the rows.
+// A Bulk is MariaDB's COM_STMT_BULK_EXECUTE: one statement executed for many rows. A copy of a Bulk reads the
+// rows independently.
 type Bulk struct {
 	Stmt  uint32
 	Types []Param // type and flags of each argument
@@ -13,11 +13,11 @@ type Bulk struct {
 	row  []Param
 }
 
-// bulkSendTypes is the flag of types before the rows. Other flags, such as that for an answer with the id of
-// each row, are not passed on.
+// bulkSendTypes is the flag for types before the rows. Other flags are not passed on, such as the one that
+// requests the id of each row.
 const bulkSendTypes = 1 << 7
 
-// ParseBulk parses COM_STMT_BULK_EXECUTE, including its command byte, of a statement with n
+// ParseBulk parses COM_STMT_BULK_EXECUTE, including the command byte, for a statement with n
 // parameters. types are the last types that were bound. The Bulk refers to the payload.
 func ParseBulk(p []byte, n int, types []Param) (Bulk, error) {
 	b := Bulk{Types: types}
@@ -68,8 +68,8 @@ func (b *Bulk) Append(dst []byte) []byte {
 	return append(AppendBulk(dst, b.Stmt, b.Types), b.rest.p...)
 }
 
-// AppendBulk appends a COM_STMT_BULK_EXECUTE up to its rows. AppendBulkValue appends each of their
-// arguments.
+// AppendBulk appends a COM_STMT_BULK_EXECUTE up to its rows. Callers then append each argument of each row with
+// AppendBulkValue.
 func AppendBulk(b []byte, stmt uint32, types []Param) []byte {
 	b = binary.LittleEndian.AppendUint32(append(b, ComStmtBulkExecute), stmt)
 	b = binary.LittleEndian.AppendUint16(b, bulkSendTypes)

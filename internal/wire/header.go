@@ -21,7 +21,7 @@ const (
 )
 
 // HasHeaderPrefix reports whether b, of at least four bytes, begins like a PROXY header. As the header of a
-// frame, these bytes would mean a length far above that of a login.
+// frame, these bytes would announce a payload much longer than a login.
 func HasHeaderPrefix(b []byte) bool {
 	return len(b) >= 4 && (string(b[:4]) == textHeader[:4] || string(b[:4]) == binaryHeader[:4])
 }
@@ -29,7 +29,8 @@ func HasHeaderPrefix(b []byte) bool {
 // ParseHeader parses the PROXY header, of either version, at the front of b. n is its length. If
 // b does not contain the whole header, n is greater than len(b), and the caller has to read at least n bytes
 // and call again. from is the client's address. It is not valid if the connection is the balancer's own,
-// as in health checks, or if the header has no address. ErrMalformed means that b begins no PROXY header.
+// as in health checks, or if the header has no address. ErrMalformed means that b does not begin with a PROXY
+// header.
 func ParseHeader(b []byte) (from netip.AddrPort, n int, err error) {
 	switch {
 	case !sharePrefix(b, textHeader) && !sharePrefix(b, binaryHeader):
@@ -125,7 +126,7 @@ func AppendHeader(b []byte, from, to netip.AddrPort) []byte {
 	if source.Is4() {
 		family, unknown = "TCP4", netip.IPv4Unspecified()
 	}
-	if source.Is4() != dest.Is4() || !dest.IsValid() { // the client connected to another address of the balancer, of its own family
+	if source.Is4() != dest.Is4() || !dest.IsValid() { // the client connected to an address of its own family, which is not known here
 		dest = unknown
 	}
 	return fmt.Appendf(b, "%s%s %s %s %d %d\r\n", textHeader, family, source, dest, from.Port(), to.Port())

@@ -46,7 +46,7 @@ func (g *Greeting) SetCaps(caps, maria uint32) {
 	}
 }
 
-// A Login is a client's answer to the greeting. A request for TLS ends after the
+// A Login is a client's answer to the greeting. A request for TLS is the beginning of a login, up to the
 // capabilities; the whole login follows through TLS.
 type Login struct {
 	Caps      uint32
@@ -85,8 +85,8 @@ func ParseLogin(p []byte) (Login, error) {
 	return l, c.err() // the server checks the rest
 }
 
-// ParseChangeUser parses COM_CHANGE_USER, including its command byte, of a client with
-// caps in its login.
+// ParseChangeUser parses COM_CHANGE_USER, including the command byte. caps are the capabilities
+// in the client's login.
 func ParseChangeUser(p []byte, caps uint32) (user, database string, err error) {
 	c := cursor{p: p}
 	c.byte()

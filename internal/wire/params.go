@@ -15,7 +15,7 @@ type Param struct {
 	Null  bool
 	Raw   []byte // the value in the wire's encoding; nil if Null
 
-	Long []byte // not nil: the value was sent before in pieces, without a length
+	Long []byte // the value if it was sent before in pieces, without a length; otherwise nil
 
 	Indicator byte // in a Bulk: 0: a value; 1: NULL; 2: the column's default; 3: leave the column unchanged, or in an INSERT the default
 }
@@ -39,7 +39,7 @@ const (
 const TypeString = 254
 
 // valueWidth returns the length of a type's values: 0 for no value, -1 if the value begins with its length
-// in one byte, -2 if it begins with a length-encoded integer.
+// in one byte, -2 if it begins with its length as a length-encoded integer.
 func valueWidth(typ byte) int {
 	switch typ {
 	case typeNull:
@@ -77,7 +77,7 @@ func (c *cursor) readValue(typ byte) []byte {
 }
 
 // KeyValue returns the value as a possible key: an int64, a uint64, a float64, bytes, or nil for
-// NULL and for a column's default. It returns p for a date, which cannot be a key.
+// NULL and for a column's default. It returns struct{}{} for a date or time, which cannot be a key.
 func (p Param) KeyValue() any {
 	switch {
 	case p.Null || p.Type == typeNull || p.Indicator != 0:
@@ -178,8 +178,8 @@ type Execute struct {
 
 const paramCountAvailable = 0x08
 
-// ParseExecute parses COM_STMT_EXECUTE, including its command byte, of a statement with n
-// parameters. types are the last types that were bound. With attrs, the capability
+// ParseExecute parses COM_STMT_EXECUTE, including the command byte, for a statement with n
+// parameters. types are the last types that were bound. If attrs is set, for the capability
 // QueryAttrs, attributes may follow the arguments. long has the values that were sent before. The Params
 // refer to the payload.
 func ParseExecute(p []byte, n int, attrs bool, types []Param, long map[int][]byte) (Execute, error) {
@@ -207,8 +207,8 @@ func ParseExecute(p []byte, n int, attrs bool, types []Param, long map[int][]byt
 	return e, c.err()
 }
 
-// Append appends the packet's payload. With attrs, the capability QueryAttrs, it contains
-// the number of parameters.
+// Append appends the packet's payload. If attrs is set, for the capability QueryAttrs, the
+// payload contains the attributes and the number of parameters.
 func (e Execute) Append(b []byte, attrs bool) []byte {
 	b = append(b, ComStmtExecute)
 	b = binary.LittleEndian.AppendUint32(b, e.Stmt)
@@ -247,8 +247,8 @@ func (e Execute) Append(b []byte, attrs bool) []byte {
 	return b
 }
 
-// FindQueryText returns the offset of the text in COM_QUERY, including its command byte. With
-// attrs, attributes of the query precede the text.
+// FindQueryText returns the offset of the text in COM_QUERY, including the command byte. If attrs
+// is set, attributes of the query precede the text.
 func FindQueryText(p []byte, attrs bool) (int, error) {
 	c := cursor{p: p}
 	c.byte()

@@ -8,8 +8,8 @@
 // first packet.
 //
 // The package reads no connection and has no state. Each function takes the payload of one packet,
-// checks all of its lengths, and returns ErrMalformed if it is not a packet of
-// its kind. The package does not parse rows and column definitions, except for single values.
+// checks all lengths in it, and returns ErrMalformed if the packet is not of the expected
+// kind. The package does not parse rows and column definitions, except for single values.
 //
 // The protocol is described at
 // https://dev.mysql.com/doc/dev/mysql-server/latest/PAGE_PROTOCOL.html and
@@ -99,7 +99,7 @@ const (
 	StateChanged       = 1 << 14
 )
 
-// A cursor reads a payload from the front. A read beyond its end sets bad, and later
+// A cursor reads a payload from the front. A read beyond its end sets isMalformed, and later
 // reads return zeros.
 type cursor struct {
 	p           []byte
@@ -188,8 +188,8 @@ func ParseLenEnc(p []byte) (n uint64, rest []byte, err error) {
 	return n, c.p, c.err()
 }
 
-// ParseRowValue parses one value of a text row, which is bytes, or nil for NULL, and returns the rest of the
-// row.
+// ParseRowValue parses the first value of a row in the text protocol, and returns the rest of the row. The value
+// is a []byte, or nil for NULL.
 func ParseRowValue(p []byte) (value any, rest []byte, err error) {
 	if len(p) > 0 && p[0] == 0xfb {
 		return nil, p[1:], nil
