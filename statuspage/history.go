@@ -16,10 +16,10 @@ const (
 )
 
 // A history records how many ids of each tag were issued, at the times of
-// requests.
+// requests and of Page.Run.
 type history struct {
 	mu    sync.Mutex
-	notes []note // notes of the last span and a little more, in order
+	notes []note // notes of the last historySpan and a little more, oldest first
 }
 
 type note struct {
@@ -62,7 +62,7 @@ func (h *history) recent() bool {
 	return len(h.notes) > 1
 }
 
-// total stands for all tags.
+// total is used as a tag's name for the sum of all tags.
 const total = "\x00"
 
 func (n note) idsOf(tag string) int64 {
@@ -92,7 +92,7 @@ func rate(a, b note, tag string) float64 {
 	return max(0, float64(b.idsOf(tag)-a.idsOf(tag))/b.at.Sub(a.at).Seconds())
 }
 
-// busy returns how many ids were issued in the time of the notes, by tag.
+// busy returns how many ids were issued between the first and the last note, by tag.
 func (h *history) busy() map[string]int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -107,7 +107,7 @@ func (h *history) busy() map[string]int64 {
 	return issued
 }
 
-// A chart is a line of ids a second over the last span, drawn by the page.
+// A chart is a line of the ids issued per second in the last historySpan.
 type chart struct {
 	Width, Height int
 	Line          string // SVG path; empty before there are two notes

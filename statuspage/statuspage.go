@@ -76,8 +76,8 @@ func (p *Page) readStats(now time.Time) (driver.Stats, error) {
 	return s, err
 }
 
-// firstLook is the time between the first two readings after a pause, so
-// that rates can be shown at once.
+// firstLook is the time between the first two readings after a pause. It is
+// short so that rates can be shown immediately.
 const firstLook = 250 * time.Millisecond
 
 // ServeHTTP answers GET and HEAD, in Chinese if the browser prefers it. The parameter id is a snowflake to

@@ -15,7 +15,7 @@ import (
 	"github.com/leafsql/leafsql/internal/version"
 )
 
-// A view has the contents of the page in the form in which it shows them.
+// A view has the contents of the page, formatted for display.
 type view struct {
 	Title  string
 	About  string // version, uptime, source of the ids
@@ -36,7 +36,7 @@ type view struct {
 
 	ID      string // id to decode
 	Decoded *decoded
-	NoID    string // why it cannot be decoded
+	NoID    string // why ID cannot be decoded
 	Layout  snowflake.Layout
 
 	texts chinese.Texts
@@ -68,14 +68,14 @@ type workerView struct {
 	Offset string // difference of the clocks
 }
 
-// maxListed is the largest number of problems shown above the tags. The rows of tags show theirs too.
+// maxListed is the largest number of problems shown above the tags. The row of each tag also shows its problem.
 const maxListed = 10
 
-// maxCharts is the number of tags with a chart: the first ones, which are those with errors and the
-// busiest.
+// maxCharts is the largest number of tags with a chart. Tags with errors come first, then the busiest
+// tags.
 const maxCharts = 50
 
-// maxRows is the largest number of tags and tables on one page.
+// maxRows is the largest number of tags, and of tables, on one page.
 const maxRows = 500
 
 // refusalAge is the time for which a refused statement is shown as a problem.
@@ -143,7 +143,7 @@ func newView(p *Page, texts chinese.Texts, s driver.Stats, err error, now time.T
 	return v
 }
 
-// filter keeps the tags and tables with part in their names, up to most of
+// filter keeps the tags and tables with part in their names, up to maxRows of
 // each.
 func (v *view) filter(part string, h *history) {
 	v.Filter = part
