@@ -4,11 +4,11 @@
 //	prometheus.MustRegister(metrics.NewCollector(db, "shop"))
 //
 // A scrape sends nothing to a server. Pools that share a leaf_alloc share the figures
-// of its tags: each reports them, with its own db_name. Alerts and a dashboard
-// with these names are in the repository's folder contrib.
+// of its tags: each pool reports them, with its own db_name. Alerts and a dashboard
+// for these metrics are in the repository's folder contrib.
 //
-// It is not part of package driver, so that programs without Prometheus do not link its
-// client. It does not measure statements; otelsql and similar packages do. The
+// This package is separate from package driver, so that programs without Prometheus do not
+// link its client. It does not measure statements; otelsql and similar packages do. The
 // repository's examples/otelsql shows this, and how to export these metrics to
 // OpenTelemetry.
 package metrics
@@ -123,7 +123,7 @@ type emitter struct {
 
 func (e emitter) send(name string, v float64, labels ...string) {
 	for i, l := range labels {
-		labels[i] = strings.ToValidUTF8(l, "\uFFFD") // a table's name is as the statement wrote it
+		labels[i] = strings.ToValidUTF8(l, "\uFFFD") // a table's name has the bytes that the statement contained
 	}
 	m := e.metrics[name]
 	e.to <- prometheus.MustNewConstMetric(m.desc, m.kind, v, labels...)
@@ -171,7 +171,7 @@ func (e emitter) stats(s driver.Stats, err error) {
 	}
 }
 
-// keyUsed returns the part of its key column that a table has used, 0 … 1, and 0 if unknown.
+// keyUsed returns the fraction of a table's key column that is used, 0 … 1, or 0 if it is not known.
 func keyUsed(t driver.TableStats, tags []driver.TagStats) float64 {
 	for _, tag := range tags {
 		if t.HighestKey > 0 && tag.Tag == t.Tag && tag.Sequence == (t.Generator == "sequence") {
