@@ -20,8 +20,8 @@ const (
 	anyPacket                   // the only packet of an answer; its content does not matter
 )
 
-// An answer is the server's answer to one command. It is followed up to its end. Only the front of each packet
-// is parsed.
+// An answer is the server's answer to one command. The proxy follows it packet by packet up to its end, and parses
+// only the front of each packet.
 type answer struct {
 	state       state
 	more        bool // another answer to the same command follows, and the last packet has to announce it
@@ -35,7 +35,7 @@ type answer struct {
 	// Fields for an answer that is passed on while it arrives:
 	remaining int  // remaining bytes of the frame in progress, which are passed on unread
 	continued bool // the frame's payload continues in the next frame
-	ended     bool // the answer ends with the payload
+	ended     bool // the answer ends with the current payload
 
 	ok      wire.OK // the last OK in the answer
 	failure error   // the error that ended the answer, with a truncated message if the answer is passed on
@@ -45,8 +45,9 @@ type answer struct {
 // frontLength is the length of a packet's front that followPacket needs: the numbers in an OK.
 const frontLength = 1 + 9 + 9 + 2 + 2
 
-// followPacket follows an answer over its next packet, of this length, and reports whether the answer ends with
-// it. p is the packet or its front. If a.more is set, the last packet is changed to announce another answer.
+// followPacket updates a for the next packet of the answer, and reports whether the answer ends with it. p is the
+// packet or its front, and length is the length of the packet. If a.more is set, the last packet is changed to
+// announce another answer.
 func (b *backend) followPacket(a *answer, p []byte, length int) (ends bool, err error) {
 	switch {
 	case a.state == anyPacket:
@@ -103,7 +104,7 @@ func (b *backend) followPacket(a *answer, p []byte, length int) (ends bool, err 
 	return false, err
 }
 
-// endDefinitions follows an answer over the end of definitions, and reports whether the answer ends there.
+// endDefinitions updates an answer at the end of definitions, and reports whether the answer ends there.
 func (a *answer) endDefinitions() (ends bool) {
 	switch {
 	case a.columnsAfter > 0:

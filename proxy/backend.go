@@ -22,7 +22,7 @@ type backend struct {
 	noAttributes []byte // the bytes before a text without attributes
 
 	status        uint16 // status in the server's last answer
-	isStatusStale bool   // status comes from the login, which servers answer before they run init_connect, or from a previous session
+	isStatusStale bool   // status is from a previous session, or from the login, which servers answer before they run init_connect
 	modeChanged   bool   // the sql_mode flag in status has changed since the login: see fill.Session.SetNoBackslashEscapes
 
 	lastSeq byte  // number of the last frame from the server
@@ -110,7 +110,7 @@ func (b *backend) passFile() error {
 	defer func() { b.client.hasFrameTimeout = true }()
 	for seq, length := b.lastSeq+1, 1; length > 0; seq = b.seq {
 		_, _, err := b.client.peekHeader()
-		if errors.Is(err, os.ErrDeadlineExceeded) { // set by hangUp: the server's answer has the reason
+		if errors.Is(err, os.ErrDeadlineExceeded) { // hangUp set the deadline: the server's answer has the reason
 			return nil
 		}
 		if length, err = b.forward(seq); err != nil {

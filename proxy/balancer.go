@@ -10,8 +10,8 @@ import (
 )
 
 // readClientAddress determines the client's address. A balancer has to send it in a PROXY header before anything
-// else: if the header were optional, a client that connects through the balancer could send one itself. For a
-// balancer that only checks whether the proxy accepts connections, and closes, the proxy does not connect to the
+// else: if the header were optional, a client that connects through the balancer could send one itself. If a
+// balancer connects and closes without a header, as some health checks do, the proxy does not connect to the
 // server.
 func (s *session) readClientAddress() error {
 	s.client.address = addrPort(s.client.raw.RemoteAddr())
@@ -45,7 +45,7 @@ func (s *session) denyUnreadLogin(err error) error {
 	if err != errTooLarge {
 		return err
 	}
-	s.client.seq++ // as the client expects; its login may follow the header
+	s.client.seq++ // the number that the client expects: its login may follow the header
 	if wire.HasHeaderPrefix(s.client.buffered()) {
 		return s.denyLogin(1043, "08S01", "leafsql: a PROXY header came from "+s.client.address.Addr().String()+", which -proxy-protocol does not list as a balancer; add the address to -proxy-protocol, or send no header")
 	}

@@ -9,9 +9,9 @@ import (
 	"github.com/leafsql/leafsql/internal/wire"
 )
 
-// serveBulk serves MariaDB's COM_STMT_BULK_EXECUTE of a filled statement. It stays one command, with the ids
-// among the arguments of its rows. A bulk of a single row runs like any other execution. Its answer has more
-// information about the key.
+// serveBulk serves MariaDB's COM_STMT_BULK_EXECUTE of a filled statement. The server receives one command too, with
+// the ids among the arguments of its rows. A bulk of a single row runs like any other execution: the answer then has
+// more information about the key.
 func (s *session) serveBulk(st *preparedStmt, p []byte) error {
 	s.dropLongValues(st)
 	rows, err := wire.ParseBulk(p, st.params, st.types)
@@ -42,7 +42,7 @@ func (s *session) serveBulk(st *preparedStmt, p []byte) error {
 	switch {
 	case err != nil:
 		return s.sendFailure(err)
-	case b == nil: // sent with its types: the server may not have them, if an earlier execution with types was filled
+	case b == nil: // sent with its types: the server does not have them if they came with an execution that was filled
 		if err := s.server.sendCommand(rows.Append(nil)); err != nil {
 			return s.sendFailure(err)
 		}

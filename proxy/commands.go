@@ -34,7 +34,7 @@ func (s *session) serveCommand() (quit bool, err error) {
 	case wire.ComResetConnection:
 		var ok bool
 		if ok, err = s.pass(&answer{}); ok {
-			s.resetState(s.login, false) // the database in use differs between server versions
+			s.resetState(s.login, false) // the database in use after a reset depends on the server's version
 		}
 	case wire.ComFieldList:
 		_, err = s.pass(&answer{state: rows})
@@ -94,8 +94,8 @@ func (s *session) serveSetOption(p []byte) error {
 	return err
 }
 
-// serveStream passes all bytes on in both directions for a client that is a replica, until one side or the proxy
-// ends. If the server refuses the stream, the session continues.
+// serveStream passes all bytes on in both directions for a client that is a replica, until one side closes its
+// connection or the proxy ends. If the server refuses the stream, the session continues.
 func (s *session) serveStream() (quit bool, err error) {
 	if _, err := s.server.forward(0); err != nil {
 		return true, err

@@ -20,7 +20,7 @@ import (
 const compressedHeader, minCompressed = 7, 50
 
 // A compressedConn is a client's connection, compressed with zlib in both directions. The frames of the
-// protocol (see frame_conn.go) begin and end anywhere in compressed frames.
+// protocol (see frame_conn.go) may begin and end anywhere in compressed frames.
 type compressedConn struct {
 	net.Conn
 	client    *client       // the client that reads the connection
@@ -30,8 +30,8 @@ type compressedConn struct {
 	remaining int           // bytes that content has not returned yet; 0 if no frame is open
 }
 
-// startCompression compresses the client's connection from now on. Bytes that are buffered already are
-// compressed.
+// startCompression compresses the client's connection from now on. Received bytes that are still in the buffer are
+// compressed already.
 func (s *session) startCompression() {
 	c := &compressedConn{Conn: s.client.conn, client: &s.client, input: s.client.frameConn}
 	s.client.conn, s.client.compressed, s.client.small = c, &c.input, make([]byte, smallBufferSize)
@@ -39,7 +39,7 @@ func (s *session) startCompression() {
 }
 
 // Read reads the content of frames. It waits without a buffer for the first byte of a frame, and then returns 0
-// bytes and no error, so that awaitByte returns, and readAtLeast limits the time for the rest of the frame.
+// bytes and no error. This makes awaitByte return; readAtLeast then limits the time for the rest of the frame.
 func (c *compressedConn) Read(b []byte) (int, error) {
 	if c.remaining == 0 {
 		if err := c.openFrame(); err != nil || c.remaining == 0 {
@@ -58,7 +58,8 @@ func (c *compressedConn) Read(b []byte) (int, error) {
 
 var inflaters = sync.Pool{New: func() any { return lo.Must(zlib.NewReader(bytes.NewReader([]byte{0x78, 0x9c}))) }} // a valid header
 
-// openFrame reads a whole frame. Its declared length takes no memory, since content inflates it piece by piece.
+// openFrame reads a whole frame. It allocates no memory for the declared length, since content inflates the frame
+// piece by piece.
 func (c *compressedConn) openFrame() error {
 	if len(c.input.buffered()) == 0 {
 		return c.input.awaitByte()
@@ -116,7 +117,7 @@ func (c *compressedConn) Write(b []byte) (n int, err error) {
 	return n, err
 }
 
-// buildFrame returns a frame. It is valid until the next call.
+// buildFrame returns a frame with a piece of the content. The frame is valid until the next call.
 func (d *deflater) buildFrame(piece []byte, seq uint32) []byte {
 	d.out.Reset()
 	d.out.Write(make([]byte, compressedHeader))

@@ -13,7 +13,7 @@ import (
 )
 
 // These methods make the backend a connection of package driver. They ignore contexts: the answer to a
-// statement that was sent is always read. Their results are packets of the server.
+// statement that was sent is always read. Their results are replies, with packets of the server.
 
 func (b *backend) Begin() (driver.Tx, error) { return nil, driver.ErrSkip }
 func (b *backend) BeginTx(context.Context, driver.TxOptions) (driver.Tx, error) {
@@ -24,7 +24,7 @@ func (b *backend) ResetSession(context.Context) error       { return nil }
 func (b *backend) IsValid() bool                            { return b.lostErr == nil }
 func (b *backend) CheckNamedValue(*driver.NamedValue) error { return nil }
 
-// Close is called if the session's state is not as the client left it.
+// Close is called if internal statements have changed the session's state and it cannot be restored.
 func (b *backend) Close() error {
 	b.markLost(errors.New("leafsql closed the connection to the server, because its session had changed"))
 	return b.conn.Close()
@@ -188,7 +188,7 @@ func (b *backend) PrepareContext(_ context.Context, text string) (driver.Stmt, e
 	return &innerStatement{b, r.stmt}, nil
 }
 
-// An innerStatement is prepared for executions that are filled.
+// An innerStatement is prepared by package driver, and runs instead of a client's statement that is filled.
 type innerStatement struct {
 	backend  *backend
 	prepared wire.PreparedOK

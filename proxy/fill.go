@@ -35,9 +35,9 @@ func (s *session) serveQuery(p []byte) error {
 	return err
 }
 
-// hideSocket returns a text that reads system variables and ends with @@socket with an empty value for
-// @@socket: Rust's mysql and mysql_async would connect to the server's socket, past the proxy. It returns other
-// texts unchanged.
+// hideSocket replaces @@socket by an empty value in a text that only reads system variables and ends with @@socket:
+// Rust's mysql and mysql_async would connect to the server's socket, past the proxy. It returns other texts
+// unchanged.
 func hideSocket(text string) string {
 	before, found := strings.CutSuffix(text, "@@socket")
 	if variables, ok := strings.CutPrefix(before, "SELECT "); !found || !ok || strings.Trim(variables, "@,_abcdefghijklmnopqrstuvwxyz") != "" {
@@ -46,8 +46,8 @@ func hideSocket(text string) string {
 	return before + "'' AS `@@socket`"
 }
 
-// runText runs a text. If whole is set, it is the text of the whole command; otherwise it is a part of it from
-// fill.Plan.Parts. more is set if further parts follow. ok is false if the statement failed.
+// runText runs a text. If whole is set, text is the unchanged text of the command. Otherwise hideSocket has changed
+// it, or it is a part from fill.Plan.Parts. more is set if further parts follow. ok is false if the statement failed.
 func (s *session) runText(ctx context.Context, text string, whole, more bool) (ok bool, err error) {
 	s.setBackslashEscapes()
 	plan, err := s.filler.Plan(ctx, text)
@@ -79,11 +79,11 @@ func (s *session) runText(ctx context.Context, text string, whole, more bool) (o
 	return true, nil
 }
 
-// setBackslashEscapes passes the sql_mode flag of the server's last status to package driver, if it is reliable.
-// Otherwise the driver queries the session. Another proxy in front of the server may have written the status:
-// ProxySQL keeps NO_BACKSLASH_ESCAPES in it after COM_RESET_CONNECTION, and does not set it if it is the
-// server's default. Therefore an unset flag is trusted after queried sessions have confirmed it, and until one
-// contradicts it.
+// setBackslashEscapes passes the sql_mode flag of the server's last status, NO_BACKSLASH_ESCAPES, to package driver
+// if the flag is reliable. Otherwise the driver queries the session. Another proxy in front of the server may have
+// written the status: ProxySQL keeps the flag after COM_RESET_CONNECTION, and does not set the flag if the mode is
+// the server's default. Therefore an unset flag is trusted only after a queried session has confirmed it, and only
+// until one contradicts the status.
 func (s *session) setBackslashEscapes() {
 	on := s.server.status&wire.NoBackslashEscapes != 0
 	known := !s.server.modeChanged && !s.server.isStatusStale
@@ -109,7 +109,7 @@ func (s *session) sendResult(a fill.Answer, failure error, more bool) (ok bool, 
 		return s.sendRows(rows, more)
 	}
 	r, ok := a.Result.(*reply)
-	if !ok { // the statement had no rows, so none was sent
+	if !ok { // there were no rows to write, so no statement was sent
 		r = new(reply)
 		affected, _ := a.Result.RowsAffected()
 		r.ok = wire.OK{Affected: uint64(affected), Status: s.server.status}
@@ -117,8 +117,8 @@ func (s *session) sendResult(a fill.Answer, failure error, more bool) (ok bool, 
 	if r.headPackets != nil {
 		return s.sendRows(r, more)
 	}
-	// The client receives the current state of the session, and not the state when the rows were written, since
-	// an internal step may have switched autocommit off.
+	// The client receives the session's current status, and not the status in this answer: autocommit may have been
+	// off during an internal step.
 	result := r.ok
 	result.ID = uint64(a.ID)
 	const sessions = wire.InTransaction | wire.Autocommit | wire.NoBackslashEscapes
@@ -147,8 +147,8 @@ func (s *session) sendResult(a fill.Answer, failure error, more bool) (ok bool, 
 func addWarnings(a, b uint16) uint16 { return uint16(min(int(a)+int(b), 1<<16-1)) }
 
 // formatLoadInfo returns the info of LOAD DATA, which ran as two internal statements. loaded is the info of the
-// first one, affected is from the second one, and warnings is the sum of both. Rows that REPLACE deleted are
-// included in affected, and rows that existed already are not.
+// first one, affected is from the second one, and warnings is the sum of both. affected includes the rows that
+// REPLACE deleted, but not the rows that were skipped because their keys existed already.
 func formatLoadInfo(loaded []byte, affected uint64, warnings uint16) []byte {
 	_, rest, _ := bytes.Cut(loaded, []byte("Records: "))
 	digits, _, _ := bytes.Cut(rest, []byte(" "))
@@ -169,8 +169,8 @@ func (s *session) sendRows(r *reply, more bool) (ok bool, err error) {
 	return s.server.relay(&answer{state: rows, more: more})
 }
 
-// Error numbers of leafsql's own errors. No program mistakes them for a conflict and retries immediately,
-// except for numberUnfilled, the number for ids that did not arrive in time.
+// Error numbers of leafsql's own errors. Programs do not mistake them for a conflict and retry immediately, except
+// for numberUnfilled.
 const (
 	numberRefused = 1235 // ER_NOT_SUPPORTED_YET
 	// ER_LOCK_WAIT_TIMEOUT: ids did not arrive, or leafsql's own account cannot reach the server. The statement
@@ -187,7 +187,7 @@ func (s *session) sendFailure(err error) error {
 		return s.server.lostErr
 	case errors.As(err, &server) && error(server) == err:
 		return s.client.send(wire.Err{Number: server.Number, State: server.SQLState, Message: server.Message}.Append(nil))
-	case s.ctx.Err() != nil: // ended while the statement waited for ids
+	case s.ctx.Err() != nil: // the server's connection ended while the statement waited for ids
 		return s.server.passFinalError()
 	case errors.Is(err, leafdriver.ErrRefused):
 		s.proxy.counts.refused.Add(1)

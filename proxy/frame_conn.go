@@ -18,13 +18,13 @@ const (
 	smallBufferSize = 512      // kept by an idle connection
 	readBufferSize  = 32 << 10 // used during reads
 
-	// expectedSize is the number of bytes of a client's packet for which a buffer is allocated before they
-	// arrive; during logins it is readBufferSize. For a longer packet the buffer grows to four times the data
-	// received, since a header costs its sender nothing.
+	// expectedSize is the size of the largest buffer that is allocated for a client's packet before its bytes
+	// arrive; during logins that size is readBufferSize. For a longer packet the buffer grows to four times the
+	// data received, since it costs the sender nothing to declare a long packet.
 	expectedSize = 128 << 10
 
 	// Time limits for the next bytes of a command that has begun to arrive, and for the other side to receive
-	// written bytes. They are the defaults of servers.
+	// written bytes. Servers have the same defaults.
 	frameTimeout = 30 * time.Second
 	writeTimeout = 60 * time.Second
 )
@@ -186,8 +186,8 @@ func (e *frameConn) peekHeader() (length int, seq byte, err error) {
 	return int(binary.LittleEndian.Uint32(b) & wire.MaxFrame), b[3], nil
 }
 
-// readPacket reads a whole payload of at most limit bytes. The payload is valid until the next read. The number
-// of the next frame that is written follows the last frame of the packet.
+// readPacket reads a whole payload of at most limit bytes. The payload is valid until the next read. seq is then
+// the number after the packet's last frame.
 func (e *frameConn) readPacket(limit int) ([]byte, error) {
 	b, err := e.readAtLeast(wire.HeaderLen)
 	for at, n := 0, 0; err == nil; { // a header begins at b[at], after n bytes of the payload
@@ -249,8 +249,8 @@ func (e *frameConn) write(b []byte) error {
 	return err
 }
 
-// copyConn returns the connection to use with io.Copy. The kernel copies between two connections without TLS
-// and compression.
+// copyConn returns the connection to use with io.Copy. The kernel does the copying if neither of the two connections
+// uses TLS or compression.
 func (e *frameConn) copyConn() net.Conn {
 	if _, private := e.conn.(*tls.Conn); private || e.compressed != nil {
 		return e.conn
@@ -266,8 +266,8 @@ func (e *frameConn) extendWriteDeadline() {
 	}
 }
 
-// hangUp closes the connection. The other side then reads an orderly end even if it has just sent a command
-// that was not read: a connection closed without CloseWrite would be reset.
+// hangUp closes the connection. The other side then reads an orderly end, even if it has just sent a command that
+// was not read. Without CloseWrite it could read a reset instead.
 func (e *frameConn) hangUp() {
 	if e.compressed != nil {
 		e.compressed.returnBuffer()

@@ -35,17 +35,17 @@ func (s *Server) Ping(ctx context.Context) error {
 	return err
 }
 
-// setLoginLimit sets the maximum number of logins that are in progress or were broken off since the server reset
-// its count of them. After max_connect_errors consecutive broken logins, a server refuses the host from which
-// they come, which is the proxy's for most clients. n is half of that limit, since as many logins again may be
-// broken off unnoticed while a login succeeds.
+// setLoginLimit sets the maximum number of logins that are in progress or were broken off since the server last
+// reset its count of broken logins. After max_connect_errors consecutive broken logins from a host, a server refuses
+// the host. This is usually the proxy's host. n is half of max_connect_errors, since the same number of further
+// logins may be broken off, unnoticed, while a login succeeds.
 func (s *Server) setLoginLimit(n int64) {
 	n = max(n, 1)
 	if more := n - s.loginLimit.Swap(n); more >= 0 {
 		s.logins.Release(more)
 	} else {
 		go func() {
-			s.resetBrokenLogins() // broken logins may hold more places than remain
+			s.resetBrokenLogins() // broken logins may hold more places than the new limit has
 			s.logins.Acquire(s.ctx, -more)
 		}()
 	}
@@ -64,9 +64,9 @@ func (s *Server) resetBrokenLogins() error {
 	return err
 }
 
-// endLogin counts a login, and releases its place and those of earlier logins when the server resets its
-// count, which a successful login causes. If many clients in a row break off, leafsql's own account logs in. A
-// balancer's own connections only count for the server, and not in Stats: no client failed to log in.
+// endLogin counts a login that has ended. After a successful login, which makes the server reset its count of broken
+// logins, it releases the places of this login and of the broken ones. If many consecutive clients break off, leafsql's
+// own account logs in. A balancer's own connections count for the limit but not in Stats: no client failed to log in.
 func (s *Server) endLogin(ses *session, err error) {
 	gone := errors.Is(err, errServerGone)
 	if !ses.isLoginDecided && !ses.client.isBalancer && !gone {

@@ -131,7 +131,7 @@ func (s *session) sendLogin(p []byte) error {
 	return wrapServerGone(s.server.send(p))
 }
 
-// startTLS starts TLS on both sides, with the client that requested it in p, and reads the login.
+// startTLS starts TLS with the server and with the client, which requested it in p, and reads the client's login.
 func (s *session) startTLS(p []byte) ([]byte, wire.Login, error) {
 	request := slices.Clone(p)
 	if err := s.sendLogin(p); err != nil {
@@ -162,7 +162,7 @@ func (s *session) startTLS(p []byte) ([]byte, wire.Login, error) {
 	return p, login, err
 }
 
-// A replayConn is read through a reader that first returns bytes that were read before.
+// A replayConn first returns bytes that were already read from the connection.
 type replayConn struct {
 	net.Conn
 	reader io.Reader
@@ -172,8 +172,8 @@ func (c replayConn) Read(b []byte) (int, error) { return c.reader.Read(b) }
 
 // authenticate passes the packets of an authentication on, in both directions, until the server accepts or
 // refuses the login. With some plugins the server sends two packets in a row, with others the client answers
-// each packet, so that either side may be next. A packet of the client without the number of an answer is not
-// an answer: it may be a command that was sent early.
+// each packet, so either side may send the next one. If a packet of the client does not have the number of an
+// answer, it may be a command that was sent early.
 func (s *session) authenticate() error {
 	var expected atomic.Uint32
 	expected.Store(noSequence)
@@ -212,11 +212,11 @@ func (s *session) authenticate() error {
 	return s.finishLogin(last)
 }
 
-// isProcessLogin reports whether the server may have logged the client in because this process, which is at the
-// other end of the server's unix socket, has the right operating system user. The plugins unix_socket and
-// auth_socket do this, also in combination with another plugin.
+// isProcessLogin reports whether the server may have logged the client in because of the operating system user of
+// this process, which is at the other end of the server's unix socket. The plugins unix_socket and auth_socket do
+// this, also in combination with another plugin.
 func (s *session) isProcessLogin() bool {
-	s.server.maxPacket = max(s.server.maxPacket, smallBufferSize) // it is not known during a login
+	s.server.maxPacket = max(s.server.maxPacket, smallBufferSize) // maxPacket is not known during a login
 	rows, err := s.server.query("SHOW CREATE USER CURRENT_USER()", nil)
 	account := []sqldriver.Value{""}
 	if err == nil {
@@ -225,7 +225,7 @@ func (s *session) isProcessLogin() bool {
 	return err != nil || strings.Contains(strings.ToLower(fmt.Sprintf("%s", account[0])), "_socket")
 }
 
-// noSequence is the number of no frame.
+// noSequence is a number that no frame has.
 const noSequence = 1 << 8
 
 // passClientAnswers passes the client's packets on while they are numbered as answers.

@@ -12,8 +12,8 @@ import (
 	"github.com/leafsql/leafsql/internal/wire"
 )
 
-// A preparedStmt is a client's statement that is filled. The client uses the id of its own text, which is
-// prepared too, since the client gets the answer to it.
+// A preparedStmt is a client's statement that is filled. The client's own text is prepared too: the client receives
+// the answer to it, and uses its id.
 type preparedStmt struct {
 	prepared   fill.Prepared
 	params     int
@@ -64,7 +64,7 @@ func (s *session) prepareFilled(ctx context.Context, p []byte, plan fill.Plan) e
 	return s.client.send(r.headPackets...)
 }
 
-// newestID means the statement that was prepared last, on MariaDB: a client need not wait for its id.
+// newestID is MariaDB's id for the statement that was prepared last: a client need not wait for its real id.
 const newestID = 1<<32 - 1
 
 // serveStatementCommand serves the commands for a prepared statement.
@@ -170,7 +170,7 @@ func (s *session) dropStatements() {
 	s.newest = 0
 }
 
-// storeLongData stores a piece of an argument until the execution, since the text to run is chosen then.
+// storeLongData stores a piece of an argument until the execution, since the text to run is only chosen then.
 func (s *session) storeLongData(st *preparedStmt, p []byte) {
 	param, piece := int(binary.LittleEndian.Uint16(p[5:])), p[7:]
 	if st.longValues == nil {
@@ -195,7 +195,7 @@ func (s *session) serveExecute(st *preparedStmt, p []byte) error {
 	wrong := st.longErr
 	s.dropLongValues(st)
 	switch {
-	case wrong != nil: // the value is missing in the arguments
+	case wrong != nil: // a value is missing from the arguments
 		return s.sendFailure(wrong)
 	case err != nil && s.server.caps&wire.QueryAttrs != 0: // MySQL
 		return s.client.sendMalformed()
@@ -203,7 +203,7 @@ func (s *session) serveExecute(st *preparedStmt, p []byte) error {
 		return s.client.sendError(1210, "HY000", "Incorrect arguments to mysqld_stmt_execute")
 	}
 	s.server.extraParams = e.Extra
-	st.types = cloneTypes(e.Params) // attributes are sent with their types each time
+	st.types = cloneTypes(e.Params) // not those of e.Extra: attributes are sent with their types each time
 	return s.runFilled(st, e.Params)
 }
 
@@ -221,7 +221,7 @@ func (s *session) runFilled(st *preparedStmt, params []wire.Param) error {
 	return err
 }
 
-// cloneTypes copies the types of arguments, which are valid after their packet is released.
+// cloneTypes returns a copy of the types of arguments that stays valid after their packet is released.
 func cloneTypes(params []wire.Param) []wire.Param {
 	types := make([]wire.Param, len(params))
 	for i, p := range params {

@@ -128,7 +128,7 @@ type Server struct {
 	statusConfirmed, statusContradicted atomic.Bool // a queried session has confirmed, or contradicted, NO_BACKSLASH_ESCAPES in the server's status
 
 	maxAllowedPacket, maxConnectErrors atomic.Int64        // max_allowed_packet and max_connect_errors; 0 if not known
-	logins                             *semaphore.Weighted // has loginLimit free places, less those of logins in progress and of brokenInARow
+	logins                             *semaphore.Weighted // has loginLimit places; logins in progress and those in brokenInARow hold one each
 	loginLimit, brokenInARow           atomic.Int64        // brokenInARow: logins that were broken off since the last completed login
 
 	counts counters
@@ -184,8 +184,8 @@ type unclosedConnector struct{ *driver.Connector }
 func (unclosedConnector) Close() error { return nil }
 
 // Serve accepts clients from l until Shutdown or Close, and then returns ErrClosed. If the caller closes l, Serve
-// returns an error that wraps net.ErrClosed; it retries after other errors. It closes l before it returns, except if the server was
-// closed before. It may be called for several listeners.
+// returns an error that wraps net.ErrClosed; it retries after other errors. It closes l before it returns, except if
+// the server was closed before the call. It may be called for several listeners.
 func (s *Server) Serve(l net.Listener) error {
 	s.mu.Lock()
 	if s.draining.Load() {
@@ -285,6 +285,6 @@ func (s *Server) Close() error {
 	}
 	s.mu.Unlock()
 	s.running.Wait()
-	s.ownDB.Close() // this error only means that the server ended a connection before
+	s.ownDB.Close() // this error only means that the server had ended a connection
 	return s.closeWatch()
 }

@@ -91,11 +91,11 @@ func (b *backend) scan(a *answer, p []byte) (n int, err error) {
 }
 
 const (
-	spliced = 256 << 10 // length of the rest of a frame from which on the kernel copies it
-	atOnce  = 1 << 20   // number of bytes of it that the client has to receive within writeTimeout
+	spliced = 256 << 10 // the kernel copies the rest of a frame if it is at least this long
+	atOnce  = 1 << 20   // number of bytes of the rest that the client has to receive within writeTimeout
 )
 
-// splice passes on more of a frame that has no bytes in the buffer.
+// splice passes on the next part of a frame that has no bytes in the buffer.
 func (b *backend) splice(a *answer) error {
 	client, ok := b.client.copyConn().(*net.TCPConn)
 	if !ok {

@@ -18,7 +18,7 @@ type session struct {
 	client         client
 	server         backend
 	isLoginDecided bool        // the server has accepted or refused the client's login
-	isStreaming    atomic.Bool // sends events to a replica: Shutdown closes the connection, and the replica reconnects
+	isStreaming    atomic.Bool // the client is a replica that receives events: Shutdown closes its connection, and it reconnects
 
 	login  fill.Login
 	filler fill.Session

@@ -8,11 +8,11 @@ import (
 	"unsafe"
 )
 
-// A socket is a connection. Its reads and writes do not notify Go's scheduler that a system call begins. The
-// scheduler only needs this for calls that may block, and these do not, since Go's sockets are non-blocking and
-// its poller waits for them. Each notification wakes the runtime's monitor thread, which then polls every 20
-// µs: with one busy client that is half of the proxy's cost, as make bench-proxy shows. At most one goroutine
-// may read at a time, and one may write.
+// A socket is a connection with reads and writes that do not notify Go's scheduler of their system calls. The
+// scheduler only needs this for calls that may block. These calls do not, since Go's sockets are non-blocking and
+// its poller waits until they are ready. Each notification wakes the runtime's monitor thread, which then polls
+// every 20 µs: with one busy client that is half of the proxy's cost, as make bench-proxy shows. At most one
+// goroutine may read at a time, and one may write.
 type socket struct {
 	net.Conn
 	fd      syscall.RawConn
@@ -81,8 +81,8 @@ func (s *socket) finish(t *transfer, err error) (int, error) {
 }
 
 const (
-	// longTransfer is more than the usual buffer size: the kernel may need long to copy the bytes, and the
-	// command that is read may take long, so that the scheduler has to be notified.
+	// longTransfer is the length from which on the scheduler is notified, just above the usual buffer size: the
+	// kernel may need long to copy the bytes, and the command that is read may take long.
 	longTransfer = readBufferSize + 1
 
 	// maxUnnotified is the maximum number of consecutive reads that find data immediately and do not notify the

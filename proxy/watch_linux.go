@@ -9,20 +9,20 @@ import (
 )
 
 // A hangupWatch detects that a server ends connections, such as after wait_timeout, while their clients are
-// idle: they are not read then. Without it, a pool that checks its connection before each use would find it
-// open, and lose its next statement.
+// idle: the proxy does not read the connections then. Without the watch, a client's pool that checks a connection
+// before each use would find it open, and its next statement would fail.
 type hangupWatch struct {
 	epoll int
 	file  *os.File // the epoll file, for Go's poller
 
-	// The key is an internal id: an event that is read late must not be attributed to the next connection with
-	// the same file descriptor.
+	// The key of callbacks is an internal id, not a file descriptor: an event that is read late must not be
+	// attributed to the next connection with the same descriptor.
 	mu        sync.Mutex
 	callbacks map[int32]func()
 	lastID    int32
 }
 
-// edgeTriggered is EPOLLET; the type of its constant does not fit.
+// edgeTriggered is EPOLLET. The constant in package syscall is negative, and does not fit a uint32.
 const edgeTriggered = 1 << 31
 
 func newWatch() (*hangupWatch, error) {
@@ -68,7 +68,7 @@ func (w *hangupWatch) add(server net.Conn, hangUp func()) (id int32, err error) 
 	return id, err
 }
 
-// nextID returns the id after another one: 1 after the largest.
+// nextID returns the id after id: 1 after the largest.
 func nextID(id int32) int32 { return max(id+1, 1) }
 
 // remove deletes a connection's callback. The connection leaves the watch when it is closed.
