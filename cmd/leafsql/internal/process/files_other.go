@@ -4,5 +4,5 @@ package process
 
 import "math"
 
-// openFiles returns the maximum number of open files of this process. The limit is unknown on this system.
-func openFiles() int { return math.MaxInt }
+// maxOpenFiles returns the maximum number of open files of this process. The limit is unknown on this system.
+func maxOpenFiles() int { return math.MaxInt }
