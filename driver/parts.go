@@ -10,7 +10,7 @@ import (
 )
 
 // runInParts runs a query that has to be cut: the second part can be planned only after
-// the first part has run. If rows are requested, only those of the last statement can be
+// the first part has run. If rows are requested, only the rows of the last statement can be
 // returned, so the first part must be an INSERT that needs its own query and returns no rows.
 func (e *execution) runInParts(ctx context.Context) error {
 	c, p := e.c, e.st.Plan

@@ -1,12 +1,12 @@
-// Package catalog reads what a server's catalog holds about tables, by their names: columns,
-// triggers and indexes, and the highest key if an index has it. It also reads the texts of
-// stored routines and views that the caller names.
+// Package catalog reads facts about named tables from a server's catalog: columns, triggers
+// and indexes, and the highest key if an index has it. It also reads the texts of stored
+// routines and views that the caller names.
 //
 //	c := catalog.New(pool)
 //	tables, err := c.Tables(ctx, []catalog.Name{{DB: "shop", Table: "orders"}})
 //
-// It uses no rules and caches no tables. Temporary tables are not in a catalog:
-// only the connection that created one sees it.
+// The package uses no rules and caches no tables. Temporary tables are not in a catalog:
+// only the connection that created such a table sees it.
 package catalog
 
 import (
@@ -160,11 +160,11 @@ func (c *Column) IsUnsigned() bool {
 // Timeout bounds the queries of one lookup: a slow server needs seconds for each reply.
 const Timeout = time.Minute
 
-// A Catalog sends its queries through an internal pool: a query on an application's
-// connection would change its ROW_COUNT(), and would wait for the connection in a pool of one.
-// It is safe for concurrent use after FoldsCase is set, and the caller has to close it. Errors of
-// its methods are the server's, the connection's or ctx's; callers that show them wrap them in a
-// [Failure].
+// A Catalog sends its queries through an internal pool. A query on an application's connection
+// would change ROW_COUNT() there, and would wait forever if the application's pool has only one.
+// A Catalog is safe for concurrent use after FoldsCase is set, and the caller has to close it. Its
+// methods return the errors of the server, the connection or ctx; callers that show them wrap them
+// in a [Failure].
 type Catalog struct {
 	FoldsCase bool // the server ignores the case of tables' names
 
@@ -209,8 +209,8 @@ func (c *Catalog) ShowsTransactions(ctx context.Context) (bool, error) {
 // maxTablesPerQuery is the largest number of tables in one query.
 const maxTablesPerQuery = 100
 
-// Tables reads tables with as few queries as possible. A name without an entry in the result has no
-// table, or this user may not see it.
+// Tables reads tables with as few queries as possible. If a name has no entry in the result, there is
+// no such table, or this user may not see it.
 func (c *Catalog) Tables(ctx context.Context, names []Name) (map[Name]*Table, error) {
 	tables := make(map[Name]*Table, len(names))
 	for part := range slices.Chunk(names, maxTablesPerQuery) {
@@ -308,7 +308,7 @@ func (c *Catalog) Routines(ctx context.Context, name Name, mariaDB bool) (found 
 	return found, nil
 }
 
-// Views returns the selects of those of the given tables of a database that are views.
+// Views returns the selects of the views among the given names of tables and views of a database.
 func (c *Catalog) Views(ctx context.Context, db string, tables []string) ([]Program, error) {
 	query, args, err := sqlx.In("SELECT view_definition FROM information_schema.views WHERE table_schema = ? AND table_name IN (?)", db, tables)
 	if err != nil {
@@ -331,11 +331,11 @@ func (c *Catalog) TableNames(ctx context.Context, db string) (names []string, er
 	return names, err
 }
 
-// HighestKey returns the highest values of an integer column below a limit, 0 if there is none. stored is the result of a query
-// such as HighestKeyQuery. given, read if counted is set, is the highest value that AUTO_INCREMENT has generated, also for rows that
-// are deleted or locked. A next value of AUTO_INCREMENT at or above the limit is ignored, since the server also shows it after
-// a single row with the column's highest value. SHOW CREATE TABLE would need another round trip and a right on the whole
-// table, and some sql_modes of MariaDB leave the value out there.
+// HighestKey returns the highest values of an integer column below a limit, 0 if there is none. stored is the result of query, for
+// example one that HighestKeyQuery returned. given is read if counted is set: the highest value that AUTO_INCREMENT has generated,
+// including values of rows that are deleted or locked. A next value of AUTO_INCREMENT at or above the limit is ignored, since the
+// server also shows it after a single row with the column's highest value. The next value is not read by SHOW CREATE TABLE: that
+// would need another round trip and a right on the whole table, and omits the value under some sql_modes of MariaDB.
 func (c *Catalog) HighestKey(ctx context.Context, table Name, query string, below int64, counted bool) (stored, given int64, err error) {
 	next, args := "NULL", []any(nil)
 	if counted {

@@ -10,8 +10,8 @@ import (
 )
 
 // A Failure is the error of an internal statement that reads the server's catalog or session.
-// The application's statement was not run. A server error is only in the text of the
-// message: it is not about the application's query.
+// The application's statement was not run. A server error is in the message, but is not
+// unwrapped, because it is not about the application's query.
 type Failure struct {
 	What string // subject of the failed query
 	Err  error

@@ -14,8 +14,8 @@ func (c *Catalog) DisableIdleConns() { c.db.SetMaxIdleConns(-1) }
 const isGrantedToUser = "BINARY grantee = CONCAT('''', LEFT(CURRENT_USER(), CHAR_LENGTH(CURRENT_USER()) - CHAR_LENGTH(SUBSTRING_INDEX(CURRENT_USER(), '@', -1)) - 1)," +
 	" '''@''', SUBSTRING_INDEX(CURRENT_USER(), '@', -1), '''')"
 
-// hasTriggerRight is true for a table on which the user has TRIGGER. Its arguments are the database, the table and the database
-// again. Only one of several grants on a database counts, depending on their patterns, so TRIGGER has to be in all of them.
+// hasTriggerRight is the condition that the user has TRIGGER on a table. Its arguments are the database, the table and the database
+// again. If several grants match a database, the server applies only one of them, so all of them have to include TRIGGER.
 const hasTriggerRight = "EXISTS (SELECT 1 FROM information_schema.user_privileges WHERE privilege_type = 'TRIGGER' AND " + isGrantedToUser + ")" +
 	" OR EXISTS (SELECT 1 FROM information_schema.table_privileges WHERE privilege_type = 'TRIGGER' AND BINARY table_schema = ? AND BINARY table_name = ? AND " + isGrantedToUser + ")" +
 	" OR (SELECT COUNT(DISTINCT table_schema) = SUM(privilege_type = 'TRIGGER') FROM information_schema.schema_privileges" +

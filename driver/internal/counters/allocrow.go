@@ -21,7 +21,7 @@ const createdStep = 1000 // step of the leaf_alloc rows that leafCreate adds
 // compareWithKeys compares the row with the table, once per epoch: a row that starts at or below
 // keys in use is the classic accident of a migration. The highest key is read
 // before the row. Keys that leafsql inserts in between are below the row when it is read:
-// they come from ranges that were fetched, or have moved the row themselves.
+// they come from fetched ranges, or are explicit keys that have moved the row.
 func (t *Table) compareWithKeys(ctx context.Context, s insert.Querier) error {
 	if err := t.checking.Acquire(ctx, 1); err != nil {
 		return &FillError{Table: t.Name.String(), Rows: 1, Err: err}
@@ -72,8 +72,8 @@ func (t *Table) compareWithKeys(ctx context.Context, s insert.Querier) error {
 			return err
 		}
 	}
-	// Some rows may have ids that are in memory: a table that was renamed to this name has
-	// other keys, and other pools of this process have drawn on the row before.
+	// Ids in memory may already be keys of this table: a table that was renamed to this name
+	// brings other keys, and other pools of this process may have fetched ids earlier.
 	if known {
 		below := func(limit int64) (int64, error) {
 			stored, _, _, err := t.highestBelow(ctx, s, t.Name, true, false, limit)
@@ -88,8 +88,8 @@ func (t *Table) compareWithKeys(ctx context.Context, s insert.Querier) error {
 }
 
 // readOrCreateRow returns the counter's row under leafCreate, and adds it if it is missing. One connection of the
-// process does this at a time. highest is the table's highest key. After adding a row, after is the highest key of
-// all tables of the tag, otherwise it is highest.
+// process does this at a time. highest is the table's highest key. If a row was added, after is the highest key of
+// all tables of the tag. Otherwise after is highest.
 func (t *Table) readOrCreateRow(ctx context.Context, s insert.Querier, highest int64, known bool) (row control.Row, after int64, err error) {
 	if err := t.counter.RowLock.Acquire(ctx, 1); err != nil {
 		return row, 0, err
@@ -131,8 +131,8 @@ func (t *Table) highestKey(ctx context.Context, s insert.Querier, name catalog.N
 	return stored, given, known, nil
 }
 
-// highestBelow returns the highest keys below a limit, like Catalog.HighestKey, and known is false without an index on the
-// key. s is the application's session, which is queried if it has locked the table; it may be nil.
+// highestBelow returns the highest keys below a limit, like Catalog.HighestKey. known is false if no index begins with the
+// key. s is the application's session, which is queried if it has locked the table. s may be nil.
 func (t *Table) highestBelow(ctx context.Context, s insert.Querier, name catalog.Name, indexed, counted bool, limit int64) (stored, given int64, known bool, err error) {
 	if !indexed {
 		return 0, 0, false, nil
@@ -150,8 +150,8 @@ func (t *Table) highestBelow(ctx context.Context, s insert.Querier, name catalog
 
 // createRow adds the row of a tag. The row starts above the keys of all tables
 // of the rule in this database, and above all ids that this process has fetched
-// from a lost row. createRow returns the highest key as read afterwards, since keys
-// that were written meanwhile could not move a row.
+// from a lost row. createRow then reads the highest key again and returns it, since
+// keys that were written before the row existed could not move it.
 func (t *Table) createRow(ctx context.Context, s insert.Querier, highest int64, known bool) (int64, error) {
 	tables := []catalog.Name{t.Name}
 	if rules.IsPattern(t.rule) && t.rule.Table != "*" {
@@ -240,8 +240,9 @@ func (t *Table) insertRowText() string {
 	return fmt.Sprintf("INSERT INTO %s (biz_tag, max_id, step) VALUES (%s, <highest key + 1>, %d)", t.counter.Table(), tag, createdStep)
 }
 
-// safeFloor returns the key above which to move a row that is too low. A row without fetches starts right above the
-// highest key. A row with fetches must have gone back, and processes may hold ranges above the highest key.
+// safeFloor returns the key above which to move a row that is too low. If no ids were fetched from the row, that is the
+// highest key. Otherwise the row must have been set back, and processes may hold ranges above the highest key, so the
+// key is higher by a margin.
 func (t *Table) safeFloor(row control.Row, highest int64) int64 {
 	if row.MaxID > 1 {
 		highest += control.Margin(t.Highest - highest)

@@ -35,7 +35,7 @@ type Counters struct {
 	logged sync.Map // keys of messages that are logged only once: string -> struct{}
 }
 
-// loggerOnce returns the logger on the first call with a key, and later one that discards all messages.
+// loggerOnce returns the logger on the first call with a key, and a logger that discards all messages on later calls.
 func (c *Counters) loggerOnce(key string) *slog.Logger {
 	if _, said := c.logged.LoadOrStore(key, struct{}{}); said {
 		return slog.New(slog.DiscardHandler)

@@ -53,8 +53,8 @@ type skipper interface {
 	Skip(ctx context.Context, k int64) error
 }
 
-// NewTable returns the table of a name that a rule fits as f. Its error is an *insert.Refusal because of
-// AUTO_INCREMENT.
+// NewTable returns the table with the given name. f describes how the rule fits it. The error is an
+// *insert.Refusal if the key still has AUTO_INCREMENT under leafAutoIncrement=refuse.
 func (c *Counters) NewTable(rule rules.Rule, name catalog.Name, f *rules.Fit) (*Table, error) {
 	t := &Table{Fit: f, Name: name, shared: c, rule: rule, checking: semaphore.NewWeighted(1)}
 	if err := t.checkAutoIncrement(); err != nil {
@@ -178,8 +178,7 @@ func (t *Table) Draw(ctx context.Context, s insert.Querier, b *insert.Block) (er
 
 // Skip moves the counter above an explicit key, as AUTO_INCREMENT does. The
 // column's highest value is ignored, here and by the search for the highest key:
-// no id is above it. late is as for insert.Keys. The error is a *FillError, or an *insert.Refusal
-// as from Draw.
+// no id is above it. insert.Keys describes late. The error is an *insert.Refusal or a *FillError.
 func (t *Table) Skip(ctx context.Context, s insert.Querier, k int64, late *insert.Block) error {
 	if t.skipper == nil || k <= 0 || k >= t.Highest || t.shared.Config.KeepExplicit || t.rowMissingUntil.Load() > time.Now().UnixMilli() {
 		return nil
@@ -212,10 +211,10 @@ func (t *Table) Skip(ctx context.Context, s insert.Querier, k int64, late *inser
 	return &FillError{Table: t.Name.String(), Key: k, Err: err}
 }
 
-// SkipAfter moves the counter above a key after its statement, which ended with err, also if the outcome is
-// unknown. It does nothing if the key is 0. After an error of the server, SkipAfter reads the highest stored key,
-// since a table without transactions may hold some of the rows. If the counter cannot be moved now, the next
-// statement that needs an id compares it with the keys again.
+// SkipAfter moves the counter above a key after its statement, which ended with err. It does so even if the
+// outcome is unknown, but does nothing if the key is 0. After an error of the server, SkipAfter reads the highest
+// stored key, since a table without transactions may hold some of the rows. If the counter cannot be moved now,
+// the next statement that needs an id compares it with the keys again.
 func (t *Table) SkipAfter(ctx context.Context, k int64, err error) {
 	if k == 0 {
 		return

@@ -28,7 +28,7 @@ type Counter struct {
 	RowLock         *semaphore.Weighted // weight 1, held while the row is looked up and added
 
 	store     *Store
-	databases map[string]bool // databases of the counter's tables, as server/db; guarded by store.mu
+	databases map[string]bool // databases of the tables that the counter fills, as server/db; guarded by store.mu
 }
 
 // Counter returns the store's only counter of a tag, and creates it on the first call.
@@ -77,9 +77,8 @@ func (c *Counter) Table() string {
 	return c.store.Table
 }
 
-// Row returns the counter's row for a caller that is about to draw ids from it. For leaf_alloc it also is
-// the read that the generator needs before its first fetch. Without a row, the error is a
-// *segment.UnknownTagError.
+// Row returns the counter's row for a caller that is about to draw ids from it. For leaf_alloc, the generator
+// needs no other read before its first fetch. If there is no row, the error is a *segment.UnknownTagError.
 func (c *Counter) Row(ctx context.Context) (control.Row, error) {
 	if c.Sequence {
 		return c.Rows.Row(ctx, c.Name)
@@ -88,7 +87,7 @@ func (c *Counter) Row(ctx context.Context) (control.Row, error) {
 	return control.Row{Tag: c.Name, MaxID: maxID, Step: step}, err
 }
 
-// AddDatabase notes that the counter's ids fill a table in a database of a server.
+// AddDatabase records that the counter's ids fill a table in a database of a server.
 func (c *Counter) AddDatabase(server, db string) {
 	c.store.mu.Lock()
 	defer c.store.mu.Unlock()

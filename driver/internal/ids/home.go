@@ -30,7 +30,7 @@ func eachOpenStore(yield func(*Store) bool) {
 // warnMu serializes the search for other stores with an equal tag.
 var warnMu sync.Mutex
 
-// warnSameTag warns, once a store, that another pool of the process draws ids for an equal tag
+// warnSameTag warns, once for each store, if another pool of the process draws ids for an equal tag
 // from another store, as after a database was cloned with its leaf_alloc. It does not warn
 // if the configuration names both stores explicitly.
 func (s *Store) warnSameTag(tag Tag) {
@@ -57,10 +57,10 @@ func (s *Store) findSameTag(tag Tag) *Store {
 	return nil
 }
 
-// NoteDropped notes that a statement on a server may have dropped or emptied a table. An empty table stands for
-// all tables of a database, and an empty db for any database. All stores of the process that may have
+// NoteDropped records that a statement on a server may have dropped or emptied a table. An empty table means
+// all tables of a database, and an empty db means any database. All stores of the process that may have
 // lost rows read them again. If dropped is set, the whole database was certainly dropped: counters
-// that only filled its tables start again.
+// that filled no tables outside it start again.
 func NoteDropped(server, db, table string, dropped bool) {
 	for s := range eachOpenStore {
 		h := s.home

@@ -9,7 +9,7 @@ type shared[K comparable, V any] struct {
 
 	mu      sync.Mutex
 	inUse   map[K]*sharedValue[V]
-	closing map[K]chan struct{} // closed after the key's last value and all earlier ones
+	closing map[K]chan struct{} // closed when the key's latest released value and all earlier ones are closed
 }
 
 // A sharedValue is a value and the number of its users.

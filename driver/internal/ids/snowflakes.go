@@ -12,18 +12,18 @@ import (
 // SnowflakesConfig configures the generator of OpenSnowflakes.
 type SnowflakesConfig struct {
 	Layout snowflake.Layout
-	Worker worker.Config // Lease, NewRegistry, State and Logger
+	Worker worker.Config // Lease, NewRegistry, AnyClock, State and Logger
 
-	// Open opens the source of worker ids. If nil, it is the table leaf_worker next to the
-	// leaf_alloc of Store, which is created if Create is set.
+	// Open opens the source of worker ids. If Open is nil, the source is the table leaf_worker next
+	// to the leaf_alloc of Store. If Create is set, a missing leaf_worker is created.
 	Open   func(context.Context) (worker.Source, error)
 	Source string // equal for an equal Open; "": the generator is not shared
 	Store  *Store
 	Create bool
 }
 
-// Snowflakes is one generator with its worker id, which pools with an equal
-// source share: a second lease would waste a worker id. Nothing is leased
+// Snowflakes is one generator with its worker id. Pools with an equal source
+// share it, because a second lease would waste a worker id. Nothing is leased
 // before the first id is drawn.
 type Snowflakes struct {
 	*snowflake.Generator
@@ -43,7 +43,7 @@ type snowflakesKey struct {
 var snowflakes = shared[snowflakesKey, *Snowflakes]{close: func(s *Snowflakes) error { return s.Generator.Close() }}
 
 // OpenSnowflakes returns a new generator, or an open one with an equal configuration. The caller has to close it,
-// before the Store of cfg. Errors are those of snowflake.New for cfg.Layout and cfg.Worker.
+// before the Store of cfg. Errors come from snowflake.New, for cfg.Layout and cfg.Worker.
 func OpenSnowflakes(cfg SnowflakesConfig) (*Snowflakes, error) {
 	key := snowflakesKey{layout: cfg.Layout, source: cfg.Source}
 	open := cfg.Open
@@ -60,7 +60,8 @@ func OpenSnowflakes(cfg SnowflakesConfig) (*Snowflakes, error) {
 	})
 }
 
-// openAfter returns a function that waits until before is closed, when an equal source was given back, and then calls open.
+// openAfter returns a function that waits until before is closed, that is, until earlier generators with an equal source are closed,
+// and then calls open.
 func openAfter(before <-chan struct{}, open func(context.Context) (worker.Source, error)) func(context.Context) (worker.Source, error) {
 	if before == nil {
 		return open
@@ -75,5 +76,5 @@ func openAfter(before <-chan struct{}, open func(context.Context) (worker.Source
 	}
 }
 
-// Close ends one use of the generator. The last user's Close gives the worker id back. The error is only for logs.
+// Close ends one use of the generator. The last user's Close releases the worker id. The error is useful only in logs.
 func (s *Snowflakes) Close() error { return snowflakes.release(s.key) }

@@ -64,7 +64,7 @@ type Store struct {
 	sequences segment.Store // nil if there is a replacement
 	segments  segment.Store // leaf_alloc, or the replacement
 	log       *slog.Logger
-	warned    bool // guarded by telling
+	warned    bool // guarded by warnMu
 
 	mu       sync.Mutex
 	counters map[Tag]*Counter
@@ -79,7 +79,7 @@ type storeKey struct {
 var stores = shared[storeKey, *Store]{close: (*Store).closeAll}
 
 // OpenStore returns a new store, or an open one with an equal configuration. The caller has to close it.
-// OpenStore does not connect to the database, and its error is nil.
+// OpenStore does not connect to the database, and always returns a nil error.
 func OpenStore(cfg StoreConfig) (*Store, error) {
 	key := storeKey{database: cfg.Key}
 	if cfg.Key == "" || cfg.Replacement != nil {
@@ -114,11 +114,11 @@ func (s *Store) workerOpener(create bool) func(context.Context) (worker.Source, 
 }
 
 // Close ends one use of the store. The last user's Close closes the generators and the store's pool. The error is
-// the pool's, and only for logs.
+// the pool's, and useful only in logs.
 func (s *Store) Close() error { return stores.release(s.key) }
 
-// closeAll closes the generators concurrently, since each may take a while if the server does not
-// answer, and then the pool.
+// closeAll closes the generators and then the pool. It closes the generators concurrently, since each
+// may take a while if the server does not answer.
 func (s *Store) closeAll() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

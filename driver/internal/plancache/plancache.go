@@ -12,8 +12,8 @@ package plancache
 import "sync"
 
 // A Cache maps texts to values. It is safe for concurrent use. It holds two
-// generations: when the young one is full it becomes the old one. An entry of the old
-// generation that is used becomes young again.
+// generations of entries. When the young generation is full, it replaces the old one. If an
+// entry of the old generation is used, it becomes young again.
 type Cache[V any] struct {
 	mu         sync.RWMutex
 	young, old map[string]entry[V]
@@ -31,8 +31,8 @@ type entry[V any] struct {
 	bytes int
 }
 
-// New returns a cache of at most entries texts. Together with their values they take at most
-// about the given number of bytes. A text that would take more than a 32nd of that is not cached.
+// New returns a cache that holds at most the given number of entries, and takes at most about the
+// given number of bytes. An entry that would take more than a 32nd of these bytes is not cached.
 func New[V any](entries, bytes int) *Cache[V] {
 	return &Cache[V]{young: make(map[string]entry[V]), entries: max(entries/2, 1), limit: bytes / 2}
 }

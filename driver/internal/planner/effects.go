@@ -19,7 +19,7 @@ import (
 // statement.
 func (p *Planner) RecordEffects(st *Statement, err error) {
 	plan := st.Plan
-	if plan.SetsRole && p.Permitted != nil { // the session's roles may now differ from those of other sessions of its account
+	if plan.SetsRole && p.Permitted != nil { // the session's roles may now differ from the roles of its account's other sessions
 		p.Guard("")
 	}
 	if plan.Opaque {

@@ -34,8 +34,8 @@ type Prepared struct {
 type textMeaning struct{ db, settings string }
 
 // Prepare returns the Prepared of a query that is about to be prepared, and records its current
-// meaning. st is its statement. The result is valid even if err is not nil. The errors are those of
-// session.LoadDatabase and LoadSettings.
+// meaning. st is its statement. The result is valid even if err is not nil. The error comes from
+// LoadDatabase or LoadSettings.
 func (p *Planner) Prepare(ctx context.Context, st *Statement, text string) (s Prepared, err error) {
 	s = Prepared{Text: text, Statement: st, NumInput: st.Plan.NumInput, p: p, schema: p.schema, plans: p.plans}
 	if len(st.Plan.Inserts) > 0 {

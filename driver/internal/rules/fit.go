@@ -11,8 +11,8 @@ import (
 	"github.com/leafsql/leafsql/internal/quote"
 )
 
-// lowestFarKey is the lowest key that leafExplicit=keep treats as foreign. Few counters reach it, and snowflakes are
-// above it five minutes after their epoch.
+// lowestFarKey is the lowest key that leafExplicit=keep treats as foreign to the counter. Few counters reach it, and
+// snowflakes exceed it five minutes after their epoch.
 const lowestFarKey = 1 << 40
 
 // A Fit describes how a rule fits a table.

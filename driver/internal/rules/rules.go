@@ -35,10 +35,10 @@ type Rule struct {
 	Table    string // may contain *
 	Column   string // "" is the table's single-column primary key
 	Kind     Kind   // Segment (also when ""), Sequence, Snowflake or UUID7
-	Tag      string // biz_tag of the segment, or the sequence's name; "" is Table as written here, or each table's name if Table is "*", after "db." if the DSN names no database
+	Tag      string // biz_tag of the segment, or the sequence's name; "" means Table as written here, or each table's own name if Table is "*", with "db." in front if the DSN names no database
 	Exclude  bool   // the rule's tables are not filled, even if other rules name them (!pattern)
 
-	// Generator, if not nil, makes the ids, and Kind and Tag are ignored. It cannot be
+	// Generator, if not nil, makes the ids. Kind and Tag are then ignored. It cannot be
 	// set in a DSN.
 	Generator idgen.Generator
 }

@@ -12,7 +12,7 @@ const restoreTimeout = 5 * time.Second
 
 // Restore runs statements that restore the application's session, as ExecUncancelled does, and reports whether
 // they succeeded. If one fails, Restore closes the connection: the application's next statements would
-// run in a different session from the one that they expect.
+// otherwise run in a session that is not as the application left it.
 func (s *Session) Restore(ctx context.Context, texts ...string) bool {
 	for _, text := range texts {
 		// NoSavepoint: after a deadlock the server has already rolled everything back.

@@ -43,7 +43,7 @@ type Session struct {
 	Revision int  // number of changes of DB and Settings, on which plans depend
 	Broken   bool // the session is not as the application left it, or lacks a right
 
-	baseSettings                          insert.Settings // Settings without those that LoadSettings queries
+	baseSettings                          insert.Settings // Settings without the values from LoadSettings
 	multiStatements, multiStatementsKnown bool            // whether the connection accepts several statements in a text
 }
 

@@ -50,8 +50,8 @@ func (p *Programs) TriggerEffects(ctx context.Context, db string, t catalog.Trig
 	return e, err
 }
 
-// TextEffects returns the effects of the text of a stored program, without those of the programs that it
-// calls. db is the program's database.
+// TextEffects returns the effects of the text of a stored program, without the effects of the programs that
+// it calls. db is the program's database.
 func (p *Programs) TextEffects(db string, text lex.Scanner) insert.Effects {
 	e := findEffects(text)
 	p.qualifyNames(&e, db)

@@ -7,7 +7,7 @@
 //	run := staged.Run{ConnState: &st, Session: s, Insert: in, Args: args}
 //	err := run.Do(ctx) // then run.Result, run.Block and run.ID
 //
-// The files, each based on those above it:
+// The files, each based on the files above it:
 //
 //	effects.go      what a piece of SQL reads and changes apart from its rows
 //	programs.go     the same for stored programs, with all programs that they lead to

@@ -9,8 +9,8 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/rules"
 )
 
-// describeTable returns the data that plans need of a table, nil if the rule may name
-// many tables and leaves this one out.
+// describeTable returns the data that plans need about a table. It returns nil if the rule
+// may name many tables and leaves this one out.
 func (set *Set) describeTable(rule rules.Rule, name catalog.Name, seen *serverTable) (*insert.Table, error) {
 	f, err := set.Config.Fit(rule, name, seen.Table)
 	if f == nil || err != nil {
@@ -40,7 +40,7 @@ func (set *Set) describeTable(rule rules.Rule, name catalog.Name, seen *serverTa
 		AutoIncrement: key.AutoIncrement, RowTriggers: seen.RowTriggers(),
 	}
 	switch {
-	case key.AutoIncrement && desc.ZeroKey == insert.KeyGiven: // the server would replace it
+	case key.AutoIncrement && desc.ZeroKey == insert.KeyGiven: // the server would replace the 0
 		desc.ZeroKey = insert.KeyBySession
 	case f.UUIDs != insert.NoUUID && desc.ZeroKey == insert.KeyBySession: // sql_mode does not affect UUIDs
 		desc.ZeroKey = insert.KeyWanted
@@ -75,7 +75,7 @@ func (set *Set) describeTable(rule rules.Rule, name catalog.Name, seen *serverTa
 	return desc, nil
 }
 
-// KeylessCopy returns a temporary table that was created LIKE a configured one: it has neither
+// KeylessCopy describes a temporary table that was created LIKE a configured one. It has neither
 // AUTO_INCREMENT nor ids, so a row without a key is refused.
 func KeylessCopy(like *insert.Table, name catalog.Name) *insert.Table {
 	desc := *like

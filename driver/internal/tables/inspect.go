@@ -20,8 +20,8 @@ import (
 )
 
 // Inspect returns the configured tables on the set's server, with their fit and their errors. conn is a
-// connection to the DSN's database. Under leafTables=auto, tags are the biz_tags of leaf_alloc. Errors about
-// single tables are in their entries. Another error is a *catalog.Failure.
+// connection to the DSN's database. Under leafTables=auto, tags are the biz_tags of leaf_alloc. An error about
+// a single table is in the table's entry. The returned error is a *catalog.Failure.
 func (set *Set) Inspect(ctx context.Context, conn pool.Conn, database string, tags []string) (*inspect.Inspection, error) {
 	if err := set.learnServer(ctx, conn, database); err != nil {
 		return nil, err
@@ -89,8 +89,8 @@ func (s *Schema) mayNameTableIn(db string) bool {
 	})
 }
 
-// inspectTable is like describe, without a generator. It returns nil if the rule may name
-// many tables and leaves this one out.
+// inspectTable is like describeTable, but needs no generator. It returns nil if the rule may
+// name many tables and leaves this one out.
 func (set *Set) inspectTable(rule rules.Rule, name catalog.Name, t *catalog.Table) *inspect.Table {
 	info := &inspect.Table{
 		Database: name.DB, Table: name.Table, Kind: cmp.Or(rule.Kind, rules.Segment),
@@ -119,7 +119,7 @@ func (set *Set) inspectTable(rule rules.Rule, name catalog.Name, t *catalog.Tabl
 	return info
 }
 
-// missingNames returns, sorted, the tags and the rules for a single table that match no known table.
+// missingNames returns, sorted, the tags and the rules that name a single table which is not in known.
 func (s *Schema) missingNames(known map[catalog.Name]bool) []string {
 	var none []string
 	for tag, written := range s.tags {

@@ -15,10 +15,10 @@ import (
 	"github.com/leafsql/leafsql/internal/versions"
 )
 
-// Learn reads, before the first connection is used, the server's properties and, under
-// leafTables=auto, the tags, which every statement needs. After it has succeeded once, it does
+// Learn reads the server's properties and, under leafTables=auto, the tags. Every statement needs
+// them, so Learn is called before the first connection is used. After it has succeeded once, it does
 // nothing. Concurrent calls wait for the first one, at most until their ctx ends. database is the
-// DSN's database. Errors are those of ctx, a *catalog.Failure or a *counters.ConfigError.
+// DSN's database. The error is ctx's, a *catalog.Failure or a *counters.ConfigError.
 func (set *Set) Learn(ctx context.Context, conn pool.Conn, database string) error {
 	if set.HasLearned() {
 		return nil
@@ -72,7 +72,7 @@ func (set *Set) learnServer(ctx context.Context, conn pool.Conn, database string
 	return nil
 }
 
-// learnTags reads the tables of leafTables=auto.
+// learnTags reads the tags, which name the tables of leafTables=auto.
 func (set *Set) learnTags(ctx context.Context) error {
 	tags, err := set.readTags(ctx)
 	if set.Config.Create && servererr.Is(err, servererr.NoSuchTable) {

@@ -51,8 +51,8 @@ type serverTable struct {
 	triggers map[string]insert.Effects // effects by event of the triggers and of the routines that they call
 }
 
-// without returns a new schema without the stale tables, and reports whether
-// s has an entry of one.
+// without returns a new schema without the stale tables, and reports whether s has an
+// entry of a stale table.
 func (s *Schema) without(stale func(catalog.Name) bool) (n *Schema, known bool) {
 	n = s.set.newSchema(s.tags)
 	s.mu.Lock()
@@ -78,9 +78,9 @@ func (set *Set) Forget(stale func(catalog.Name) bool) {
 	}
 }
 
-// Lookup returns the configured table of a name, nil without an error if there is nothing to
+// Lookup returns the configured table of a name, or nil without an error if there is nothing to
 // fill. name has to be from Set.NormalizeName. The error is ErrNotInCatalog if the catalog has no such table, a
-// *catalog.Failure if the server does not answer or ctx ends, or a refusal of the table.
+// *catalog.Failure if the server does not answer or ctx ends, or the table's *insert.Refusal.
 func (s *Schema) Lookup(ctx context.Context, name catalog.Name) (*insert.Table, error) {
 	rule, ok := s.findRule(name)
 	if !ok {
@@ -129,8 +129,8 @@ func (s *Schema) readTable(rule rules.Rule, name catalog.Name, l *tableLookup) {
 	close(l.done)
 }
 
-// readCatalog reads tables from the catalog. On servers with the bug MDEV-36026 it first reads on which of them this user has
-// TRIGGER: the connection that then reads the triggers was opened later, and has these rights.
+// readCatalog reads tables from the catalog. On servers with the bug MDEV-36026 it first reads on which of the tables this user
+// has TRIGGER. The connection that reads the triggers is opened after that, so it has these rights.
 func (set *Set) readCatalog(ctx context.Context, names []catalog.Name) (tables map[catalog.Name]*catalog.Table, err error) {
 	_, matters := versions.HasNullColumnsBug(set.Settings.MariaDB, set.Settings.Version)
 	var sees map[catalog.Name]bool
@@ -169,7 +169,7 @@ func (set *Set) readTables(ctx context.Context, names []catalog.Name) (map[catal
 	return seen, nil
 }
 
-// findRule returns the rule that applies to a table, and reports whether the table is to be filled.
+// findRule returns the rule that applies to a table, and reports whether the table has to be filled.
 func (s *Schema) findRule(name catalog.Name) (rules.Rule, bool) {
 	set := s.set
 	if set.Config.Auto {
@@ -212,8 +212,8 @@ func (s *Schema) IsConfigured(name catalog.Name) bool {
 }
 
 // Refresh reads all known tables again, with one query for up to 100 of them, and forgets the tables that have
-// changed. Meanwhile, and if the server does not answer, statements continue to use the known tables. After an
-// error nothing has changed.
+// changed. Statements continue to use the known tables in the meantime, and also if the server does not answer.
+// After an error nothing has changed.
 func (set *Set) Refresh() error {
 	ctx, cancel := context.WithTimeout(set.ctx, catalog.Timeout)
 	defer cancel()
@@ -264,7 +264,7 @@ func (set *Set) refreshPeriodically() {
 	}
 }
 
-// readTags returns leaf_alloc's tags by the names of tables that they may mean.
+// readTags returns leaf_alloc's tags. The keys are the names of tables that the tags may mean.
 func (set *Set) readTags(ctx context.Context) (map[string]string, error) {
 	rows, err := set.Store.Alloc.Tags(ctx)
 	return lo.SliceToMap(rows, func(r control.Row) (name, tag string) { return set.NormalizeName("", r.Tag).Table, r.Tag }), err

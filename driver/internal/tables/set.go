@@ -8,13 +8,13 @@
 //
 // In the order in which they build on one another:
 //
-//	describe.go  data that plans need of a table
+//	describe.go  data that plans need about a table
 //	schema.go    cached descriptions of tables, and their refresh
 //	learn.go     data that is read before the first statement
 //	inspect.go   the same decisions for the command, without a statement
 //
-// It reads no statements of the application. It uses the application's connection for one
-// query only: the highest key of a table that this connection has locked.
+// The package parses no statements of the application. It uses the application's connection for
+// one query only: the highest key of a table that this connection has locked.
 package tables
 
 import (
