@@ -22,10 +22,10 @@ type Rows interface {
 	// needed only once. Errors wrap the database's, after retries as by Fetch.
 	Create(ctx context.Context) error
 
-	// EnsureWithin adds a row for a tag whose ids go to columns of which the smallest holds none above highest.
-	// An existing row is not changed. next is the first id to be issued: highest id in use + 1. step is the number
-	// of ids per fetch, 1 … 2^31-1; another one is a *segment.RowError. Other errors wrap the database's, after
-	// retries as by Fetch.
+	// EnsureWithin adds a row for a tag. It does not change an existing row. next is the first id to be issued:
+	// the highest id in use + 1. highest is the highest id that fits into all columns for the ids. step is the
+	// number of ids per fetch, 1 … 2^31-1; the error for any other step is a *segment.RowError. Other errors wrap
+	// the database's, after retries as by Fetch.
 	EnsureWithin(ctx context.Context, tag string, next, step, highest int64) error
 
 	// Row returns the tag's row without moving it, or *segment.UnknownTagError. Other errors wrap the database's.
@@ -41,19 +41,20 @@ type AllocRows interface {
 	// Tags returns all rows, ordered by tag. Errors wrap the database's, and are not retried.
 	Tags(ctx context.Context) ([]Row, error)
 
-	// NewMark returns the mark for a row that is added on this server, for the end of its description, or "" if
-	// rows get none. lossy reports that the server may lack rows, as after a fail-over: a new row has to begin
-	// higher by Margin. The table may be missing. Errors wrap the database's, after retries as by Fetch.
+	// NewMark returns the mark for a row that is added on this server, or "" if rows get no marks. The mark
+	// belongs at the end of the row's description. lossy is set if the server may lack rows, as after a
+	// fail-over: a new row then has to begin higher, by Margin. The table may be missing. Errors wrap the
+	// database's, after retries as by Fetch.
 	NewMark(ctx context.Context) (mark string, lossy bool, err error)
 
-	// Marks reads the descriptions of all rows. There are none if the table is missing, or has no column
-	// description that this user may read. Errors wrap the database's.
+	// Marks reads the marks in the descriptions of all rows. It finds none if the table is missing, or has no
+	// column description that this user may read. Errors wrap the database's.
 	Marks(ctx context.Context) (Marks, error)
 }
 
 // Marks lists rows of a table by the marks in their descriptions. Tags are in ascending order.
 type Marks struct {
-	Broken   []error  // a *segment.RowError for each row that gives no ids: rows of one store of several, from versions before 0.2, or with a mark that cannot be read
-	Unmarked []string // tags of rows that get their first mark from the next fetch
+	Broken   []error  // a *segment.RowError for each row that gives no ids: its mark cannot be read, or a version before 0.2 wrote it for one of several stores
+	Unmarked []string // tags of rows whose next fetch writes their first mark
 	Full     []string // tags of rows without room for a mark in the description
 }

@@ -1,6 +1,6 @@
 // Package fill is leafsql without database/sql, for a program that implements MySQL's protocol itself,
-// as package proxy does: it fills the statements that a client sends on another connection. Package
-// driver implements it.
+// as package proxy does. It fills the statements of such a program's clients. Package driver implements
+// it.
 //
 //	s, err := fill.Attach(ctx, connector, conn, fill.Login{Database: "shop"})
 //	plan, err := s.Plan(ctx, text)  // an error is the response to the client: send nothing
@@ -20,10 +20,10 @@ import (
 // Attach returns the session of a connection that is logged in. The session uses the generators of
 // connector, which must be a *driver.Connector. conn must implement the interfaces that go-sql-driver's
 // connections do, or Attach returns an error. Results and rows of conn are returned unchanged in an
-// Answer. Its statements get the client's arguments; if a value implements KeyValue() any, that
-// method's result is judged as its key. conn is closed if a statement fails and the session cannot be
-// restored to the client's state. leafsql reads other facts from the server with the connector's
-// account.
+// Answer. Statements on conn get the client's arguments. If an argument has a method KeyValue() any, leafsql
+// judges the method's result to find out whether the argument is a key. conn is closed if a statement fails
+// and the session cannot be restored to the client's state. Facts that are not about the session are read
+// on other connections, with the connector's account.
 var Attach func(ctx context.Context, connector driver.Connector, conn driver.Conn, login Login) (Session, error)
 
 // Login has the settings that a client's login decided.
@@ -32,9 +32,9 @@ type Login struct {
 	FoundRows       bool   // affected counts include unchanged rows: CLIENT_FOUND_ROWS
 	MultiStatements bool   // a query may have several statements: CLIENT_MULTI_STATEMENTS
 
-	// Account is the name of the client's account, with its host if the server sees that host. Sessions
-	// of one account share for a minute the permissions that the server gave for statements of the same
-	// shape. With "" the session shares nothing.
+	// Account is the name of the client's account, with its host if the server sees that host. If the
+	// server permits a statement to one session of an account, statements of the same shape are permitted
+	// to all of its sessions for a minute. With "" the session shares no permissions.
 	Account string
 }
 
@@ -64,8 +64,7 @@ type Session interface {
 	UseDatabase(name string)
 
 	// Reset records that the session was reset, with COM_CHANGE_USER or COM_RESET_CONNECTION, or by a
-	// login. Its prepared statements are gone. knownDB reports whether login.Database is the database
-	// in use.
+	// login. Its prepared statements are gone. knownDB is set if login.Database is the database in use.
 	Reset(login Login, knownDB bool)
 
 	// SetMultiStatements records whether COM_SET_OPTION allows several statements in a query.
@@ -107,7 +106,7 @@ type Statement interface {
 // An Answer is the result of a statement.
 type Answer struct {
 	// Result is the connection's result of the statement that wrote the rows, or nil if Rows is set. If
-	// there were no rows to write, the connection has not returned it.
+	// there were no rows to write, it may be an empty result that does not come from the connection.
 	Result driver.Result
 	ID     int64 // the statement's id, to be returned in place of the one in Result
 
@@ -125,10 +124,11 @@ type Prepared interface {
 	// Run executes the statement, with the results of Session.Run.
 	Run(context.Context, []driver.NamedValue) (Answer, error)
 
-	// StartBulk draws the ids for an execution with the given number of rows. The ids may add less than room
-	// bytes to its command. arg returns the arguments that may be keys; it is called by row and by
-	// index, in order. The result is nil if no keys are needed now, as for a temporary table: execute
-	// the client's statement as it was prepared. An error is the response to the client.
+	// StartBulk draws the ids for an execution with the given number of rows. It returns an error if the ids
+	// would add room or more bytes to the command. arg returns the i-th argument of a row; it is called for
+	// the arguments that may be keys, row by row. The result is nil if no keys are needed now, as for a
+	// temporary table: execute the client's statement as it was prepared. An error is the response to the
+	// client.
 	StartBulk(ctx context.Context, rows, room int, arg func(row, i int) driver.Value) (Bulk, error)
 
 	// Close closes the statement on the server.
@@ -158,7 +158,7 @@ type Bulk interface {
 	// is sent.
 	NextID(arg int) (id driver.Value, ok bool)
 
-	// IsKey reports whether an element of Args is a key's argument, or -1 for an id.
+	// IsKey reports whether an element of Args is the argument of a key, or -1 for an id.
 	IsKey(arg int) bool
 
 	// Finish records the result of the execution, and returns the Answer. It has to be called after each

@@ -1,6 +1,5 @@
-// Package inspect lets the command leafsql find out from package driver how a configuration applies
-// to a server. The result is the one that a Connector uses, and needs no statement of the application, no id and no
-// worker id.
+// Package inspect gives the command leafsql access to functions of package driver that report how a configuration
+// applies to a server. A Connector uses the same results. They need no statement of the application, no id and no worker id.
 //
 //	shard, err := inspect.Server(ctx, dsn, tags)
 //	for _, t := range shard.Tables { … }
@@ -61,8 +60,8 @@ type Table struct {
 	Unique           bool   // no two rows can have the same key
 	UniqueWithOthers bool   // no two rows can have the same key and the same values in some other columns
 
-	// RefusesLoad is true if LOAD DATA is refused because of the server's bug MDEV-36026, and INSERT … SELECT is too unless the
-	// column has AUTO_INCREMENT. TriggersHidden is true if the reason is that this user cannot see the table's triggers.
+	// RefusesLoad is true if LOAD DATA is refused because of the server's bug MDEV-36026. INSERT … SELECT is then refused too, unless
+	// the column has AUTO_INCREMENT. TriggersHidden is true if the reason is that this user cannot see the table's triggers.
 	RefusesLoad, TriggersHidden bool
 }
 

@@ -22,8 +22,8 @@ const patience = 30 * time.Second
 // Open opens a source for a Keeper.
 type Open = func(context.Context) (worker.Source, error)
 
-// Keep returns a Keeper that holds a worker id and is closed at the end of the test. The worker id can then be reused at once.
-// Keep retries a search that fails, for example on a busy machine.
+// Keep returns a Keeper that holds a worker id and is closed at the end of the test. After that, the worker id can be reused at
+// once. Keep retries a search that fails, for example on a busy machine.
 func Keep(tb testing.TB, open Open, cfg worker.Config) *worker.Keeper {
 	tb.Helper()
 	cfg.Issued = time.Now
@@ -57,14 +57,14 @@ func Wait(tb testing.TB, k *worker.Keeper) (*worker.Status, error) {
 	}
 }
 
-// NotWritten reports whether the error of a Put means that nothing was written for certain.
+// NotWritten reports whether the error of a Put means that certainly nothing was written.
 func NotWritten(err error) bool {
 	_, ok := errors.AsType[*worker.NotWrittenError](err)
 	return ok
 }
 
-// InUse prepares a registry that looks used: the documents of all worker ids exist and are free. It retries, as on a busy
-// machine an answer may be late.
+// InUse prepares a registry that looks used: the documents of all worker ids exist and are free. It retries, because a
+// response may be late on a busy machine.
 func InUse(tb testing.TB, open Open, cfg worker.Config) {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(tb.Context(), 4*patience)

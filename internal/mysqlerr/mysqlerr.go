@@ -15,8 +15,8 @@ var LostRace = []uint16{
 	3101, // a plugin, such as Group Replication, rolled back
 }
 
-// Conflicts lists Overtaken and the other errors of statements that had no effect because of
-// other sessions or members. Such a statement may be sent again.
+// Conflicts lists the errors in LostRace and the other errors of statements that had no effect
+// because of other sessions or members. Such a statement may be sent again.
 var Conflicts = slices.Concat(LostRace, []uint16{
 	1180, // an error during COMMIT
 	1205, // lock wait timeout

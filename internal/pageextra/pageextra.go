@@ -1,4 +1,4 @@
-// Package pageextra has what leafsql's commands add to the page of package statuspage.
+// Package pageextra describes the contents that leafsql's commands add to the page of package statuspage.
 package pageextra
 
 // An Extra is shown in addition to the ids.
@@ -18,7 +18,7 @@ type More struct {
 	Wrong   []string // problems that need attention
 }
 
-// A Figure is a number with the name of what it counts.
+// A Figure is a number and the text that is shown with it.
 type Figure struct {
 	Text   string
 	Number int64

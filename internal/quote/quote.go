@@ -2,7 +2,7 @@
 //
 //	"SELECT " + quote.Name("id") + " FROM " + quote.Qualified("shop", "orders")
 //
-// It sends nothing to a server. Its output means the same under every sql_mode, except that of [String].
+// The package sends nothing to a server. Except for [String], its output means the same under every sql_mode.
 package quote
 
 import (

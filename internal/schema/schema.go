@@ -21,8 +21,8 @@ func LeafAlloc(quoted string) string {
 `)
 }
 
-// Sequences returns the SQL that creates t_sequence, with a row for each sequence, if it does not
-// exist.
+// Sequences returns the SQL that creates t_sequence, a table with one row for each sequence, if it
+// does not exist.
 func Sequences(quoted string) string {
 	return table(quoted, `
   name varchar(128) NOT NULL,

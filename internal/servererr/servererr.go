@@ -2,7 +2,7 @@
 //
 //	if servererr.Is(err, servererr.NoSuchTable) { … }
 //
-// Package mysqlerr lists those after which a statement may be retried.
+// Package mysqlerr lists the errors after which a statement may be retried.
 package servererr
 
 import (

@@ -3,9 +3,9 @@
 //	server, err := serverid.Query(ctx, db)
 //	db.QueryRow("SELECT " + server.Identity).Scan(&identity)
 //
-// Two servers of a replication have different identities. The nodes of a Galera cluster and the members of a group of Group
-// Replication have one identity, since a fail-over between them loses no commit. A server that may lose its last commits in a
-// crash has another identity after each start.
+// A source and its replicas have different identities. The nodes of a Galera cluster share one identity, and so do the members of
+// a group of Group Replication, since a fail-over between them loses no commit. A server that may lose its last commits in a crash
+// has another identity after each start.
 package serverid
 
 import (
@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// A Server has SQL expressions about the server that executes the statement they are part of.
+// A Server has SQL expressions about the server that executes them.
 type Server struct {
 	Identity string // "" if the server cannot be identified, such as TiDB and Vitess
 	Hash     string // the first 16 hexadecimal digits of the SHA-256 of Identity; "" if Identity is
@@ -31,7 +31,7 @@ type Queryer interface {
 // MySQL is a single MySQL server, not a member of a cluster.
 var MySQL = serverOf(map[string]string{"server_uuid": "", "server_id": "", "hostname": "", "port": "", "innodb_flush_log_at_trx_commit": "", "sync_binlog": "", "log_bin": ""})
 
-// variables names the variables that an expression may use, and those that select the expression.
+// variables names the variables that an expression may use, and the variables that decide which expression is used.
 const variables = "'version', 'server_uuid', 'server_id', 'hostname', 'port', 'innodb_flush_log_at_trx_commit', 'sync_binlog', 'log_bin', 'binlog_format', " +
 	"'group_replication_group_name', 'wsrep_on', 'wsrep_provider'"
 
@@ -68,7 +68,7 @@ func identity(values map[string]string) string {
 			return ""
 		}
 	}
-	// global: the thread that applies a source's events has the source's server_id.
+	// @@global.server_id, because the thread that applies a source's events has the source's server_id in its session.
 	name, status := "CONCAT(@@global.server_id, '@', @@hostname, ':', @@port)", "information_schema.GLOBAL_STATUS"
 	uses := []string{"server_id", "hostname", "port", "innodb_flush_log_at_trx_commit", "sync_binlog", "log_bin"}
 	if _, mysql := values["server_uuid"]; mysql {
@@ -88,7 +88,7 @@ func identity(values map[string]string) string {
 			return ""
 		}
 	}
-	// Without an empty string, which is NULL under sql_mode=EMPTY_STRING_IS_NULL.
+	// The expression contains no empty string, which would be NULL under sql_mode=EMPTY_STRING_IS_NULL.
 	return "IF(@@global.innodb_flush_log_at_trx_commit <> 1 OR @@global.log_bin AND @@global.sync_binlog <> 1, " +
 		"CONCAT('server ', " + name + ", ' started at ', UNIX_TIMESTAMP() - CAST(" + value("Uptime") + " AS SIGNED)), CONCAT('server ', " + name + "))"
 }

@@ -36,8 +36,8 @@ type Settings struct {
 // New returns the Settings of a source. Errors contain its name.
 func New(source string, opts worker.Options) *Settings { return &Settings{source: source, opts: opts} }
 
-// Err returns the first mistake, or nil. An option that no method has read is an unknown option. Mistakes in options are
-// *spec.OptionError values.
+// Err returns the first mistake, or nil. An option that no method has read is unknown, which is a mistake. Mistakes in
+// options are *spec.OptionError values.
 func (s *Settings) Err() error {
 	err := s.opts.Only(s.known...)
 	if option, ok := errors.AsType[*spec.OptionError](err); ok {
@@ -65,7 +65,7 @@ func (s *Settings) Flag(name string) bool {
 	return v
 }
 
-// Number returns an option that is a whole number of at least 0.
+// Number returns an option that is a whole number of at least 0. ok is false if the option is missing or invalid.
 func (s *Settings) Number(name string) (n int, ok bool) {
 	text := s.Text(name)
 	if text == "" {

@@ -10,7 +10,7 @@ type OptionError struct {
 	Source string // as in the DSN's parameters: Nacos in leafNacosGroup
 	Option string // Group
 	Reason string
-	Fix    string   // the hint; "": Known is the hint
+	Fix    string   // the hint; if it is "", the hint lists Known
 	Known  []string // known options, such as Group
 }
 

@@ -4,9 +4,9 @@
 //	block, err := uuid7.New(3)
 //	first, last := block.At(0), block.At(2)
 //
-// The UUIDs of a process ascend, since the clock of github.com/google/uuid
-// never repeats or goes back. UUIDs of different processes differ by chance: each has 61
-// random bits and a time with a resolution of about 0.25 µs. The package needs no
+// UUIDs ascend within the process, since the clock of github.com/google/uuid
+// never repeats or goes back. UUIDs of different processes almost certainly differ: each
+// has 61 random bits and a time with a resolution of about 0.25 µs. The package needs no
 // worker id and no server.
 package uuid7
 

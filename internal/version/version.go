@@ -16,8 +16,8 @@ import (
 const module = "github.com/leafsql/leafsql"
 
 // Current returns the version of leafsql in this program: a tag such as v0.2.0, a pseudo-version with
-// its commit, or "(devel)" if the go command did not record one. All modules of leafsql have
-// the same version, so a program of one of them, such as the command, uses its own version.
+// its commit, or "(devel)" if the go command did not record a version. All modules of leafsql have
+// the same version, so a program in one of them, such as the command, reports its own version.
 var Current = sync.OnceValue(func() string {
 	info, ok := debug.ReadBuildInfo()
 	switch {
