@@ -64,7 +64,13 @@ func (t *counter) fetch(ctx context.Context, c *sql.Conn, q Request) (Range, err
 		}
 	}
 	for tried := (tagtable.Move{}); ; {
-		v, _ := t.knownRows.Load(q.Tag)
+		v, known := t.knownRows.Load(q.Tag)
+		if !known { // a concurrent fetch has found the row outdated
+			if r, fit, err := t.readRowFor(ctx, c, q); !fit {
+				return r, err
+			}
+			continue
+		}
 		row := v.(row)
 		floor := max(q.Floor, row.lowest)
 		if floor > row.end-q.N {

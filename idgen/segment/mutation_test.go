@@ -80,10 +80,10 @@ var mutations = []mutation{
 		{"failover.go", "m.N += min(t.margin(left), r.end-q.N-at)", "m.N += 0"},
 	}},
 	{"the margin is larger than what was lost", "fail-over", []replacement{
-		{"margin.go", "return m + random(m)", "return 1"},
+		{"../../internal/control/margin.go", "return m + random(m)", "return 1"},
 	}},
 	{"the margin is random", "A to B to C", []replacement{
-		{"margin.go", "return m + random(m)", "return m"},
+		{"../../internal/control/margin.go", "return m + random(m)", "return m"},
 	}},
 	{"a row is added with its mark", "fail-over, creation", []replacement{
 		{"counter.go", "mark, lossy, err := t.newMark(ctx, c)", `mark, lossy, err := "", false, error(nil)`},
