@@ -89,7 +89,7 @@ func (e *execution) run(ctx context.Context) (err error) {
 		case e.st.Way == planner.PassedThrough:
 			return e.passThrough(ctx)
 		// After ErrSkip, database/sql prepares the query, reports a wrong number of arguments, and closes the statement
-		// after its rows. These outlive this call, so a statement prepared here would have to stay open as long.
+		// after its rows. The rows outlive this call, so a statement prepared here would have to stay open until they are closed.
 		case len(e.args) > 0 && (len(e.args) != e.st.Plan.NumInput || e.wantRows && !c.connector.interpolates):
 			return driver.ErrSkip
 		case e.st.Way == planner.InParts:
@@ -122,7 +122,7 @@ func (e *execution) run(ctx context.Context) (err error) {
 		}
 		if err != nil || e.st.Effects {
 			e.recordOutcome(err)
-			if e.stmt != nil { // MariaDB runs a prepared USE in the database of its Prepare, and may switch back afterwards
+			if e.stmt != nil { // MariaDB runs a prepared USE in the database that was in use at Prepare, and may switch back afterwards
 				c.DoubtDatabase(e.st)
 			}
 		}

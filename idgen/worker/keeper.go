@@ -63,9 +63,9 @@ func (k *Keeper) Status() *Status { return k.status.Load() }
 // the machine's clock, except that it never goes back while the process runs.
 func (k *Keeper) UnixMilli() int64 { return k.clock.unixMilli() }
 
-// Wait starts the keeper and returns the status when ids may be issued. If no search has failed
-// since the start, or since a worker id was lost, it waits for that until ctx ends. Otherwise it returns
-// the status and its Err at once: an *UnavailableError, an *UnusableError, or an error of the
+// Wait starts the keeper and returns the status when ids may be issued. As long as no search has
+// failed since the start, or since a worker id was lost, it waits until then or until ctx ends. Otherwise
+// it returns the status and its Err at once: an *UnavailableError, an *UnusableError, or an error of the
 // source. If ctx ended, the status is nil and the error wraps context.Cause(ctx).
 func (k *Keeper) Wait(ctx context.Context) (*Status, error) {
 	k.Start()
@@ -87,7 +87,7 @@ func (k *Keeper) Wait(ctx context.Context) (*Status, error) {
 
 // Close releases the worker id and closes the source. It waits up to 5 s for the
 // registry. If the worker id cannot be released, that is not an error:
-// other processes take it over after its bound. Close returns the error of closing the source, for logs.
+// other processes take it over some time after its lease has ended. Close returns the error of closing the source, for logs.
 func (k *Keeper) Close() error {
 	k.cancel()
 	k.once.Do(k.finish)

@@ -112,7 +112,7 @@ func (e *engine) search(ctx context.Context, slotLimit int) (*heldSlot, error) {
 		return cmp.Or(cmp.Compare(a.state, b.state), a.floor.Compare(b.floor))
 	})
 	for _, r := range waits {
-		if hasUnknownHistory(r.doc, reg.id) && e.waitedIn != reg.id { // holders of lost documents get the time of a renewal to put them back
+		if hasUnknownHistory(r.doc, reg.id) && e.waitedIn != reg.id { // processes whose documents were lost get the time of a renewal to write them again
 			e.log.Info("leafsql: the registry of worker ids is new or has lost documents: running processes that it has lost get time to write theirs again; this process issues its first id after the wait",
 				"registry", e.source.Name, "wait", (e.restoreWait + e.lease + e.skew).String())
 			e.waitedIn = reg.id
@@ -168,8 +168,8 @@ func (e *engine) slotsEndingFirst(n int) []int {
 	return all[:min(n, len(all))]
 }
 
-// take takes a slot for this process by compare-and-set. Its ids begin above
-// all times that can have been issued before. Any error except errContended ends the
+// take takes a slot for this process by compare-and-set. This process's ids get
+// later times than all ids that may have been issued before. Any error except errContended ends the
 // search. If the put may have been executed, the next search begins with this slot.
 func (e *engine) take(ctx context.Context, reg registry, r reading) (*heldSlot, error) {
 	if err := e.clockError(ctx); err != nil {
@@ -201,9 +201,8 @@ func (e *engine) take(ctx context.Context, reg registry, r reading) (*heldSlot, 
 	ctx, cancel := e.host.withTimeout(context.WithoutCancel(ctx), 2*releaseTimeout)
 	defer cancel()
 	v, res, err := e.put(ctx, r.slot, y, r.ver)
-	// If the puts of several creators can be acknowledged, a late one may still overwrite this document with an unused
-	// one, and the next process would not wait if the registry
-	// was declared new. So a slot that is taken right after it was created is taken a second time.
+	// If the puts of several creators can be acknowledged, a late put may still overwrite this document with an
+	// unused one. In a registry that was declared new, the next process would then take the slot without waiting. So a slot that is taken right after it was created is taken a second time.
 	unconfirmed := res == swapped && e.source.Inserts && r.doc.isUnused() && (e.declaredNew || now.Sub(r.doc.HighWater) < e.skew) // mutation: first take
 	if unconfirmed || res == unclear {
 		e.claim = h
@@ -228,7 +227,8 @@ func (e *engine) take(ctx context.Context, reg registry, r reading) (*heldSlot, 
 }
 
 // noneFreeError returns the error if no slot could be taken. It returns unread, the error of a
-// slot that could not be read, only if no slot is held, as that slot will not be usable soon.
+// slot that could not be read, only if no slot is held: the slot that could not be read will
+// not be usable soon.
 func (e *engine) noneFreeError(unread error) error {
 	var taken, early []reading
 	for _, r := range e.readings {

@@ -70,7 +70,7 @@ func New(cfg Config) (*Process, error) {
 	return p, nil
 }
 
-// Dir returns the server's folder. The server's data is in its folder data.
+// Dir returns the server's folder. Its subfolder data contains the server's data.
 func (p *Process) Dir() string { return p.dir }
 
 // Start starts a stopped server and waits until it is ready.

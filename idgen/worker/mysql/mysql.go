@@ -21,8 +21,8 @@
 // The history of rows is known as long as the server is the same. A MySQL server is identified by
 // its server_uuid, a MariaDB server by its server_id, host name and port. After a fail-over to
 // another server, which may lack the last writes, or after a move to another host, the next
-// process to start delays its first id by 1.25 times the lease and 60 s, however late it starts.
-// Other processes that start wait until this delay has ended. Running processes continue. A server
+// process to start delays its first id by 60 s and 1.25 times the lease, however late it starts.
+// Other new processes wait until this delay has ended. Running processes continue. A server
 // that may lose its last commits in a crash, because of innodb_flush_log_at_trx_commit or
 // sync_binlog, counts as another one after each start. A Galera cluster and a group of
 // Group Replication, which lose nothing, count as one server. A copy of the server with the
@@ -126,8 +126,8 @@ func (s *slots) explain(err error) error {
 }
 
 // identity returns the identity of the server that answers, or of its cluster if the cluster's fail-overs lose nothing: see
-// package serverid. It waits until the second in which the server started has passed. Otherwise a server that lost a take, and
-// was restarted within that second, would have the same identity.
+// package serverid. It waits until the second in which the server started has passed. Otherwise a server that lost the write by which a
+// worker id was taken, and was restarted within that second, would have the same identity.
 func (s *slots) identity(ctx context.Context) (string, error) {
 	server, err := serverid.Query(ctx, s.db)
 	if err != nil {

@@ -21,8 +21,8 @@
 // Redis loses acknowledged writes: the last ones in a fail-over, and in a restart too
 // unless appendfsync is always. After a fail-over and after a restart the server has another
 // replication id, which shows that writes may have been lost. Processes that hold worker ids then
-// continue. The next process that takes a worker id, however late, waits for 1.25 times the
-// lease and 60 s. By then a former owner that the server has lost can no longer issue
+// continue. The next process that takes a worker id, however late, waits for 60 s and 1.25 times
+// the lease. By then a former owner that the server has lost can no longer issue
 // ids. Other processes wait until this wait has ended. The first process of a new registry waits
 // as long, unless leafsql init ran before or leafNewRegistry declares it new.
 //
@@ -31,9 +31,9 @@
 // The default is 1 with Sentinels. Without Sentinels it is 0, but 1 once the server was seen with
 // replicas. If all replicas are required (2 for a primary with two replicas), no worker id has two
 // owners in any partition, but no worker id is renewed while a replica is away. If fewer are required,
-// a partition can give one worker id to two processes: if the old primary, enough replicas and some
-// processes remain cut off together from the Sentinels and the other processes, both primaries have
-// the same worker ids. With leafRedisReplicas=0 no write waits.
+// a partition can give one worker id to two processes. This happens if the old primary, enough replicas
+// and some processes are cut off together from the Sentinels and the other processes: then both
+// primaries have the same worker ids. With leafRedisReplicas=0 no write waits.
 //
 // The user needs the commands GET, SET, EVAL, INFO, TIME and WAIT; with leafRedisDatabase also
 // SELECT; in a cluster also CLUSTER SLOTS and CLUSTER SHARDS. Redis 4 and later are supported, and
@@ -148,7 +148,7 @@ func (c *Config) complete() error {
 }
 
 // answerTime is the timeout for an answer of a server or Sentinel; WAIT takes a second of it at most. Opening a connection may take
-// four times as long: a frozen Sentinel is tried twice, and then once more together with the others. With a shorter timeout for
+// four times as long, because go-redis tries a frozen Sentinel twice before it tries all Sentinels together. With a shorter timeout for
 // connections, only the frozen Sentinel would be tried, again and again.
 const answerTime = 1500 * time.Millisecond
 

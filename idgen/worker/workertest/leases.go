@@ -29,7 +29,7 @@ func (k *kit) startTogether(n int, cfg worker.Config) {
 					procs[i].issue()
 					return
 				}
-				// A process that did not receive the reply of its put may have a slot, until it releases the slot.
+				// A process that did not receive the reply of its put may hold a slot without knowing it.
 				if taken := unavailable(err, "taken"); (taken != nil || k.Unreliable) && ctx.Err() == nil {
 					time.Sleep(100 * time.Millisecond)
 					if procs[i], err = k.tryOpen(0); err == nil {
@@ -171,8 +171,8 @@ func fencing(k *kit) {
 	}
 }
 
-// waitLost waits until a process no longer holds a worker id. Until then it calls meanwhile
-// repeatedly. It fails the test after d.
+// waitLost waits until a process no longer holds a worker id. Until then it repeatedly calls
+// the function meanwhile. It fails the test after d.
 func (k *kit) waitLost(p *process, d time.Duration, meanwhile func()) {
 	k.Helper()
 	for until := time.Now().Add(d); p.holds(); time.Sleep(20 * time.Millisecond) {
@@ -227,8 +227,7 @@ func boundHonoured(k *kit) {
 }
 
 // waitRenewed waits until p's limit rises, and reports whether it did. It may never rise if the registry
-// returns documents that it refused: the owner then mistakes its own refused text for the
-// current one.
+// returns documents whose puts it refused: the owner then takes such a document for the current one.
 func (k *kit) waitRenewed(p *process) bool {
 	k.Helper()
 	if k.waitHigherLimit(p) {

@@ -101,8 +101,8 @@ func (s *servers) current() (*conn, error) {
 }
 
 // rotation cycles through the servers, beginning with a random one. It leaves host names to be resolved when dialing: the
-// client's own provider would resolve all of them first, without a timeout. A server drops connections if many arrive together,
-// so the first retries come soon.
+// client's own provider would resolve all of them first, without a timeout. If many clients connect together, a
+// server drops some connections, but accepts them soon afterwards. The first retries are therefore quick.
 type rotation struct {
 	servers      []string
 	tried        int

@@ -36,7 +36,7 @@ func FromCreateTable(create, column string) (Definition, error) {
 	return Definition{}, fmt.Errorf("leafsql: column %s is not in the table's definition; check SHOW CREATE TABLE", column)
 }
 
-// cutPrefixFold is like strings.CutPrefix, but ignores case, as column names do.
+// cutPrefixFold is like strings.CutPrefix, but ignores case, because column names are case-insensitive.
 func cutPrefixFold(s, prefix string) (string, bool) {
 	if len(s) < len(prefix) || !strings.EqualFold(s[:len(prefix)], prefix) {
 		return s, false

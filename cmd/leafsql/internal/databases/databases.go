@@ -5,7 +5,7 @@
 //	defer set.Close()
 //	for _, s := range set.Shards { … }
 //
-// It fills no tables, and takes no ids and no worker id. Its errors are for people: they contain the server
+// It only opens connections: it takes no ids and no worker id. Its errors are for people: they contain the server
 // and the user, but no password.
 package databases
 
@@ -135,7 +135,7 @@ func hasLeafParams(dsn string) bool {
 	return err == nil && slices.ContainsFunc(slices.Collect(maps.Keys(inner.Params)), func(k string) bool { return strings.HasPrefix(k, "leaf") })
 }
 
-// DifferingStore returns the leaf_alloc of a shard's DSN and the set's. Both are "" if they are the same, or if
+// DifferingStore returns the names of the leaf_alloc of a shard's DSN, and of the one that the set uses. Both are "" if they are the same, or if
 // the shard's DSN has no leaf parameters.
 func (s *Set) DifferingStore(ctx context.Context, shard *Shard) (theirs, ours string, err error) {
 	if !shard.HasLeafParams || shard == s.Shards[0] {

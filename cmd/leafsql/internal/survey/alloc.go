@@ -139,8 +139,8 @@ func AllocRows(store *databases.Store) control.AllocRows {
 	return control.AllocRowsOf(segment.NewAllocStore(sqlx.NewDb(store.DB, "mysql"), store.PlainName()))
 }
 
-// ReadMarks returns the rows of leaf_alloc that have no mark, or that give no ids because of their description.
-// A leaf_alloc without the column has no marks, which is not an error.
+// ReadMarks returns the rows of leaf_alloc with no mark in the column description, and those that give no ids
+// because of that column. If leaf_alloc has no column description, ReadMarks returns none and no error.
 func ReadMarks(ctx context.Context, store *databases.Store) (control.Marks, error) {
 	marks, err := AllocRows(store).Marks(ctx)
 	if err != nil && !servererr.Is(err, servererr.UnknownColumn) { // a missing column is reported by check

@@ -316,9 +316,9 @@ func (w *insertReader) planID() error {
 	return err
 }
 
-// markerFits reports whether the statement can carry the marker. It cannot if a later call would read the
-// marker, or set the session's id. In a select without a table, LAST_INSERT_ID() without an argument does
-// not count, except in a stored program.
+// markerFits reports whether the statement can carry the marker, LAST_INSERT_ID(first). It cannot if a later
+// call would read the marker, or set the session's id. In a select without a table, a LAST_INSERT_ID()
+// without an argument is no such call, unless it is in a stored program.
 func (w *insertReader) markerFits() (bool, error) {
 	place := w.markerPlace()
 	called := w.rowCalls.sets
@@ -332,8 +332,8 @@ func (w *insertReader) markerFits() (bool, error) {
 	return !reads, err
 }
 
-// markerPlace returns the first possible offset of the marker. There may be several, since arguments may
-// decide which row is the last filled one.
+// markerPlace returns the first possible offset of the marker. The marker is in the last row that gets an
+// id, and arguments may decide which row that is.
 func (w *insertReader) markerPlace() int {
 	place := -1
 	for _, e := range w.Edits[w.firstEdit:] {
