@@ -77,8 +77,8 @@ func (s *session) connect() error {
 	if err != nil {
 		s.proxy.logins.Release(1)
 		s.proxy.counts.unreachable.Add(1)
-		s.client.sendError(2003, "", "leafsql: the server cannot be reached; see the log of leafsql proxy")
 		s.proxy.unreachableLine.logger(s.proxy.cfg.Logger).Warn("leafsql: the server that clients are connected to cannot be reached", "err", err)
+		s.client.sendError(2003, "", "leafsql: the server cannot be reached; see the log of leafsql proxy")
 		return err
 	}
 	s.proxy.mu.Lock()
