@@ -56,22 +56,18 @@ func (t *counter) Fetch(ctx context.Context, q Request) (r Range, err error) {
 	return r, nil
 }
 
-// fetch makes one attempt of Fetch.
-func (t *counter) fetch(ctx context.Context, c *sql.Conn, q Request) (Range, error) {
-	if v, known := t.knownRows.Load(q.Tag); q.N == 0 || !known || t.retryMark(v.(row)) {
-		if r, fit, err := t.readRowFor(ctx, c, q); !fit {
+// fetch makes one attempt of Fetch. It uses its own copy of the row, since a concurrent fetch of the tag may replace
+// or remove the cached one.
+func (t *counter) fetch(ctx context.Context, c *sql.Conn, q Request) (r Range, err error) {
+	v, known := t.knownRows.Load(q.Tag)
+	row, _ := v.(row)
+	var fit bool
+	if q.N == 0 || !known || t.retryMark(row) {
+		if row, r, fit, err = t.readRowFor(ctx, c, q); !fit {
 			return r, err
 		}
 	}
 	for tried := (tagtable.Move{}); ; {
-		v, known := t.knownRows.Load(q.Tag)
-		if !known { // a concurrent fetch has found the row outdated
-			if r, fit, err := t.readRowFor(ctx, c, q); !fit {
-				return r, err
-			}
-			continue
-		}
-		row := v.(row)
 		floor := max(q.Floor, row.lowest)
 		if floor > row.end-q.N {
 			return Range{}, t.exhaustedError(q, row, floor)
@@ -88,7 +84,7 @@ func (t *counter) fetch(ctx context.Context, c *sql.Conn, q Request) (Range, err
 			return Range{}, tagtable.Answer{Err: &tagtable.Error{Reason: "the UPDATE that takes ids changes no row", Fix: "look for triggers on the table"}, RetryBriefly: true}
 		}
 		end, err := t.rows.Move(ctx, c, q.Tag, m)
-		if t.giveUpMark(q.Tag, row, m, err) {
+		if t.giveUpMark(q.Tag, &row, m, err) {
 			continue
 		}
 		if err != nil {
@@ -99,7 +95,7 @@ func (t *counter) fetch(ctx context.Context, c *sql.Conn, q Request) (Range, err
 			t.recordMove(q, row, mark, end-q.N, m.N-q.N)
 			return Range{Start: end - q.N, End: end, Step: row.step, Jumped: m.N - q.N}, nil
 		}
-		if r, fit, err := t.readRowFor(ctx, c, q); !fit {
+		if row, r, fit, err = t.readRowFor(ctx, c, q); !fit {
 			return r, err
 		}
 		tried = m
@@ -122,7 +118,7 @@ func (t *counter) buildMove(q Request, row row, floor int64) (tagtable.Move, tag
 
 // readRowFor reads the row. fit reports whether q can get ids from the row. If fit is false, r and err are the result
 // of Fetch.
-func (t *counter) readRowFor(ctx context.Context, c *sql.Conn, q Request) (r Range, fit bool, err error) {
+func (t *counter) readRowFor(ctx context.Context, c *sql.Conn, q Request) (row row, r Range, fit bool, err error) {
 	row, autocommit, err := t.loadRow(ctx, c, q.Tag)
 	if err == nil && t.actionFor(q.Tag, row) == jump && !row.fresh { // the server's identity may have changed
 		err = t.rows.Unlock(ctx, c, autocommit, err)
@@ -133,7 +129,7 @@ func (t *counter) readRowFor(ctx context.Context, c *sql.Conn, q Request) (r Ran
 	}
 	if err = t.rows.Unlock(ctx, c, autocommit, err); err != nil {
 		t.knownRows.Delete(q.Tag) // the stored row may be outdated
-		return Range{}, false, err
+		return row, Range{}, false, err
 	}
 	action := t.actionFor(q.Tag, row)
 	t.recordMark(q.Tag, row.mark)
@@ -144,18 +140,18 @@ func (t *counter) readRowFor(ctx context.Context, c *sql.Conn, q Request) (r Ran
 		if row.behind = moves && late; !row.behind && (!moves || q.N > 0) {
 			t.knownRows.Store(q.Tag, row)
 			back := &RolledBackError{Tag: q.Tag, Table: t.rows.Table, Start: row.next, Seen: q.Seen, columns: t.rows.Columns, highest: q.Highest}
-			return Range{}, false, tagtable.Answer{Err: back, RetryBriefly: !late}
+			return row, Range{}, false, tagtable.Answer{Err: back, RetryBriefly: !late}
 		}
 	}
 	t.knownRows.Store(q.Tag, row)
 	r = Range{Start: row.next, End: row.next, Step: row.step}
 	switch {
 	case q.N == 0, q.Step > 0 && row.step > q.Step, q.Raise && row.next >= q.Floor, q.MaxStart > 0 && row.next > q.MaxStart:
-		return r, false, nil
+		return row, r, false, nil
 	case row.next > row.end-q.N:
-		return Range{}, false, t.exhaustedError(q, row, row.next)
+		return row, Range{}, false, t.exhaustedError(q, row, row.next)
 	}
-	return r, true, nil
+	return row, r, true, nil
 }
 
 func (t *counter) exhaustedError(q Request, r row, at int64) error {

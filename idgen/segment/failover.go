@@ -253,15 +253,16 @@ func isMarkDenied(err error) bool {
 	}, n)
 }
 
-// giveUpMark reports whether a Move failed with err because of its mark. If so, the store then draws without marks.
-func (t *counter) giveUpMark(tag string, r row, m tagtable.Move, err error) bool {
+// giveUpMark reports whether a Move failed with err because of its mark. If so, the store then draws without marks,
+// also from r.
+func (t *counter) giveUpMark(tag string, r *row, m tagtable.Move, err error) bool {
 	if m.Set == "" || !isMarkDenied(err) {
 		return false
 	}
 	t.marksDenied.Store(true)
 	t.warnUnmarked("the column description cannot be written: "+err.Error(), "GRANT SELECT, UPDATE on the table, and make description a varchar(256)")
 	r.server = ""
-	t.knownRows.Store(tag, r)
+	t.knownRows.Store(tag, *r)
 	return true
 }
 
