@@ -12,6 +12,8 @@ import (
 	"context"
 	"database/sql"
 	"strings"
+
+	"github.com/leafsql/leafsql/internal/versions"
 )
 
 // A Server has SQL expressions about the server that executes them.
@@ -63,10 +65,8 @@ func serverOf(values map[string]string) (s Server) {
 }
 
 func identity(values map[string]string) string {
-	for _, engine := range []string{"TiDB", "Vitess"} {
-		if strings.Contains(values["version"], engine) {
-			return ""
-		}
+	if version := values["version"]; versions.TiDB(version) || strings.Contains(version, "Vitess") {
+		return ""
 	}
 	// @@global.server_id, because the thread that applies a source's events has the source's server_id in its session.
 	name, status := "CONCAT(@@global.server_id, '@', @@hostname, ':', @@port)", "information_schema.GLOBAL_STATUS"
