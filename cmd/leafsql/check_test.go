@@ -159,7 +159,7 @@ func TestCheckFindsNothingBetweenSwitchAndDrop(t *testing.T) {
 	runOnServers(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		db := open(t, dsn, "CREATE TABLE orders (id BIGINT AUTO_INCREMENT PRIMARY KEY)", "CREATE VIEW all_orders AS SELECT * FROM orders")
 		if hasSelectedKeysBug(t, db) {
-			t.Skip(mysqltest.Refused + "selected rows into a table whose trigger stands")
+			t.Skip(mysqltest.Refused + "rows selected into a table with a trigger")
 		}
 		args := []string{"check", "-dsn", dsn + "?leafTables=orders"}
 		mustRun(t, exitOK, "migrate", "-dsn", dsn, "-do", "switch", "orders")

@@ -171,7 +171,7 @@ func badStep(k *kit) {
 		k.put("a", 7, step)
 		for _, n := range []int64{0, 5} {
 			if e := wantError[*segment.RowError](k, segment.Request{Tag: "a", N: n}); e.Tag != "a" {
-				k.Fatalf("wantError[*segment.RowError](segment.Request{Tag: \"a\", N: n}) = %+v, want Tag == \"a\"", e)
+				k.Fatalf("the error for %d ids has Tag %q, want \"a\"", n, e.Tag)
 			}
 		}
 	}
@@ -184,7 +184,7 @@ func badStep(k *kit) {
 func unknownTag(k *kit) {
 	for _, n := range []int64{0, 1} {
 		if e := wantError[*segment.UnknownTagError](k, segment.Request{Tag: "a", N: n}); e.Tag != "a" {
-			k.Fatalf("wantError[*segment.UnknownTagError](segment.Request{Tag: \"a\", N: n}) = %+v, want Tag == \"a\"", e)
+			k.Fatalf("the error for %d ids has Tag %q, want \"a\"", n, e.Tag)
 		}
 	}
 	k.put("a", 1, 10) // found immediately
@@ -217,7 +217,7 @@ func rolledBack(k *kit) {
 		{Tag: "a", Seen: 1010, N: 20, Step: 10, Floor: 1000, Raise: true},
 	} {
 		if e := wantError[*segment.RolledBackError](k, q); e.Tag != "a" || e.Start != 1005 || e.Seen != 1010 {
-			k.Fatalf("wantError[*segment.RolledBackError](q) = %+v, want Tag == \"a\", Start == 1005 and Seen == 1010", e)
+			k.Fatalf("the error of Fetch(%+v) is %+v, want Tag a, Start 1005 and Seen 1010", q, e)
 		}
 	}
 	k.wantRow("a", 1005, 10)
@@ -320,7 +320,7 @@ func concurrent(k *kit) {
 		end := int64(1)
 		for _, r := range rs {
 			if r.Start < end {
-				k.Fatalf("%s: a range starts at %d, the one before ended at %d, want r.Start >= %v", tag, r.Start, end, end)
+				k.Fatalf("%s: a range starts at %d, want %d, the end of the one before, or higher", tag, r.Start, end)
 			}
 			end = r.End
 		}

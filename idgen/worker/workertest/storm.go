@@ -60,7 +60,7 @@ func (f Fixture) Storm(t *testing.T, processes int, d time.Duration, disturb ...
 	}
 	t.Logf("%d lives, %d of them with a worker id; %d worker ids issued %v", lives.Load(), taken.Load(), len(k.ledger.all), issued.Round(time.Second))
 	if issued < d {
-		t.Errorf("%d processes issued %v in %v, want issued >= %v", processes, issued, d, d)
+		t.Errorf("%d processes issued ids for %v in %v, want at least %v", processes, issued, d, d)
 	}
 }
 
