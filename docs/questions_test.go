@@ -20,6 +20,8 @@ var questions = []struct{ english, chinese string }{
 	{"id row batch", "批量 每一行 id"},
 	{"read/write splitting", "读写分离"},
 	{"choosing step", "step 多大"},
+	{"snowflake", "雪花"},
+	{"after migration", "迁移过"},
 	{"rollback", "回滚"},
 	{"MySQL 5.7", "MySQL 5.7"},
 	{"Kubernetes", "Kubernetes"},
