@@ -29,9 +29,9 @@ func (e *engine) compareClocks(ctx context.Context, always bool) {
 }
 
 // clockError returns an error if this machine's clock is too far ahead of the registry's. Such a process must
-// not take a worker id: valid leases look expired to it, and a worker id that it takes is
-// blocked for all others until their clocks reach its time. If the registry does not
-// return its time, the result of the last comparison is used.
+// not take a worker id: it would treat valid leases as expired, and other processes could not use
+// its worker id until their clocks reach its time. If the registry does not
+// return its time, clockError uses the last comparison.
 func (e *engine) clockError(ctx context.Context) error {
 	e.compareClocks(ctx, true)
 	if e.anyClock || e.clockOffset <= e.skew {

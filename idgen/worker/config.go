@@ -18,9 +18,9 @@ type Config struct {
 	// 0 means 1024.
 	Workers int
 
-	// Lease is the time for which a renewal confirms the worker id, and so
-	// how long the registry may be away: 6 s … 1 h; 0 means 60 s. The worker id is renewed
-	// after a sixth of this time. All processes of a registry must use the same value;
+	// Lease is the time for which a renewal confirms the worker id, 6 s … 1 h; 0 means 60 s.
+	// While the registry does not answer, ids are issued for this time. The worker id is renewed
+	// after a sixth of it. All processes of a registry must use the same Lease;
 	// a different one is refused. static, env and ordinal ignore it and use 3 s.
 	Lease time.Duration
 
@@ -28,9 +28,9 @@ type Config struct {
 	// same layout; a different one is refused. snowflake.New sets it.
 	Layout string
 
-	// NewRegistry declares that the registry is new and no process is running. Then
-	// the first id is not delayed until unknown leases have ended, which takes 1.25 times
-	// the lease and 60 s, or 135 s by default. It is for a first roll-out and for
+	// NewRegistry declares that the registry is new and that no process is running. Without it, the
+	// first id is delayed until unknown leases have ended: for 60 s plus 1.25 times
+	// the lease, which is 135 s by default. It is for a first roll-out and for
 	// tests, and must not stay set.
 	NewRegistry bool
 
@@ -45,7 +45,7 @@ type Config struct {
 	// local disk that is never copied, rolled back or shared. Other sources ignore it.
 	State string
 
-	// Owner is written into the slot for people; "" means host and
+	// Owner is written into the worker id's document, for people; "" means host and
 	// process id.
 	Owner string
 
@@ -54,7 +54,7 @@ type Config struct {
 	Check func(now time.Time) error
 
 	// Issued, if set, returns the latest time in the ids that were issued or are being issued,
-	// with any worker id. It is called when the worker id is returned. If it is nil, all times
+	// with any worker id. It is called when the worker id is released. If it is nil, all times
 	// that were allowed count as issued. snowflake.New sets it.
 	Issued func() time.Time
 
@@ -110,11 +110,11 @@ type Status struct {
 	//	"searching"  no worker id is held; after a failed search Err is the cause
 	//	"waiting"    a worker id is held; its ids are safe from Start on
 	//	"holding"    ids may be issued with times from Start to Limit
-	//	"closed"     the worker id was returned
+	//	"closed"     the Keeper is closed; it holds no worker id
 	Phase string
 
 	Worker   int       // the worker id held, or held last; -1: none yet
-	Owner    string    // as written into the slot
+	Owner    string    // the owner in the worker id's document: Config.Owner, or host and process id
 	Registry string    // name of the registry, for people; "" until it was opened
 	Since    time.Time // when the worker id was taken
 	Start    time.Time // the first time that may go into an id
@@ -158,14 +158,14 @@ const tick = time.Millisecond
 
 // timing holds the durations of the protocol.
 type timing struct {
-	lease       time.Duration // from a renewal to the bound that it confirms
-	renewEvery  time.Duration // from one renewal to the next
-	grace       time.Duration // time for which an expired slot is left to its owner; if it is below the skew, nothing is put back
-	skew        time.Duration // at least the difference of two machines' clocks plus the life of a message
+	lease       time.Duration // time from a renewal to the end of the lease that it confirms
+	renewEvery  time.Duration // time from one renewal to the next
+	grace       time.Duration // time after the end of a lease during which its slot is left to its owner; if it is shorter than skew, lost documents are not put back
+	skew        time.Duration // upper limit of the difference of two machines' clocks plus the life of a message
 	callTimeout time.Duration // timeout of one call to the registry
 	restoreWait time.Duration // time for which a starting process takes no slot of unknown history, so that holders can put back lost documents
 	maxAhead    time.Duration // how far a burst may run ahead of the clock
-	minPause    time.Duration // least pause between attempts; longer ones are multiples of it
+	minPause    time.Duration // shortest pause between attempts; longer pauses are multiples of it
 }
 
 // timingFor returns the durations for a registry on the network.

@@ -17,8 +17,9 @@ import (
 	"github.com/leafsql/leafsql/internal/errprefix"
 )
 
-// engine takes and renews slots. It contains only the protocol. An acknowledged put
-// is its only proof; reads are hints.
+// engine takes and renews slots. It contains only the protocol. It relies only on
+// acknowledged puts; reads are hints. doc.go explains the terms: slot, put, take, bound, high water, floor,
+// history, quarantine, and the labels "// mutation: NAME".
 type engine struct {
 	timing
 	source      Source
@@ -31,16 +32,16 @@ type engine struct {
 	clock       *clock
 	log         *slog.Logger
 
-	// claim is a slot that may still belong to this process: it was lost because
-	// its bound ended, or was taken by a put whose reply was lost.
+	// claim is a slot that may still belong to this process: either its lease has ended,
+	// or the reply to the put that took it was lost.
 	claim *heldSlot
 
 	readings  map[int]reading // readings since the last search of all slots
-	searchPos int             // position among the slots that are searched in turns
-	waitedIn  string          // the registry in which holders already had time to put back lost documents; "" after a take
+	searchPos int             // position among the slots that are searched in turn
+	waitedIn  string          // identity of the registry in which holders already had time to put back lost documents; "" after a take
 
 	anyClock       bool          // take worker ids even if the clock is ahead of the registry's
-	clockOffset    time.Duration // how far the clock was ahead at the last comparison
+	clockOffset    time.Duration // time by which the clock was ahead at the last comparison
 	noRegistryTime bool          // the registry did not return its time at the last comparison
 	lastDrift      time.Duration // clock.drift at the last comparison
 }
@@ -67,17 +68,17 @@ func (e *engine) floorOf(r reading, registry string, now time.Time) time.Time {
 	return latest(used, e.quarantineEnd(now)) // mutation: quarantine
 }
 
-// hasUnknownHistory reports whether the history before d is unknown in a
-// registry with that identity.
+// hasUnknownHistory reports whether the earlier owners of d's slot are unknown, if registry is the
+// registry's present identity.
 func hasUnknownHistory(d Doc, registry string) bool {
 	return d.IsInitial() || d.Registry != registry // mutation: unknown
 }
 
-// quarantineEnd returns a time above every bound that an owner missing in the registry can
-// hold now.
+// quarantineEnd returns a time after which no present owner can issue ids without a renewal, even if the
+// registry has lost the owner's document.
 func (e *engine) quarantineEnd(now time.Time) time.Time { return now.Add(e.lease + e.skew) }
 
-// get and put make one call each. The error for a call that takes too long differs from the error for
+// get and put make one call each. If the call takes too long, their error differs from the error for
 // an ended context of the caller.
 
 func (e *engine) get(ctx context.Context, slot int) reading {
@@ -120,7 +121,7 @@ func (e *engine) put(ctx context.Context, slot int, d Doc, expected Version) (Ve
 type registry struct {
 	reading
 	id            string // Doc.Registry of documents that are written now
-	preparedSlots int    // number of slots that are prepared, from slot 0 on
+	preparedSlots int    // the slots 0 … preparedSlots-1 have a document with a known history
 }
 
 // readRegistry reads the registry's document, and creates it if it is missing.
@@ -170,8 +171,8 @@ func (e *engine) readRegistry(ctx context.Context) (registry, error) {
 	return reg, nil
 }
 
-// createInitial writes the document of unknown history into a missing slot, and reads the slot. It
-// makes no difference if another process, or several, wrote the same document first.
+// createInitial creates the document of a slot that has none, as initialDoc returns it, and reads the slot. It
+// makes no difference if other processes have written the same document first.
 func (e *engine) createInitial(ctx context.Context, slot int) reading {
 	_, _, err := e.put(ctx, slot, initialDoc(), "")
 	r := e.get(ctx, slot)
@@ -181,12 +182,12 @@ func (e *engine) createInitial(ctx context.Context, slot int) reading {
 	return r
 }
 
-// preparedSeparator separates the terms and the number of slots in the registry's
+// preparedSeparator separates the lease terms and the number of prepared slots in the registry's
 // document.
 const preparedSeparator = "; slots made: "
 
 // readBatch is the number of slots that a search reads concurrently. It reads the first slot
-// alone, as that slot usually is free, or was this process's before.
+// alone, because this slot usually is free, or belonged to this process before.
 const readBatch = 16
 
 // readAll reads several slots concurrently.
@@ -204,36 +205,36 @@ func shuffledSlots(n int, seed uint64) []int {
 // heldSlot is a slot that this process has taken, until it is released or lost.
 type heldSlot struct {
 	slot            int
-	floor           time.Time // the latest time that may have been issued before the take
-	start           time.Time // the first time that may be issued after the take
-	mayHaveIssued   bool      // ids may have been issued since the take
+	floor           time.Time // the latest time in ids of earlier owners
+	start           time.Time // the first time that this process may put into an id
+	mayHaveIssued   bool      // this process may have issued ids with it
 	unknownHistory  bool      // the history of the slot was unknown when it was taken
-	declaredNew     bool      // it was taken in a registry declared new
-	registry        registry  // registry at the take, or when doc was last put back
+	declaredNew     bool      // the registry was declared new when the slot was taken
+	registry        registry  // the registry when the slot was taken, or when doc was last put back
 	nextPrepare     time.Time // time to create the next missing slots
 	mayHaveRestored bool      // a put after the last confirmed one may have restored a lost document
 
 	doc              Doc         // the last document that was confirmed
 	confirmedVer     Version     // version of doc
-	expectedVer      Version     // version that the next put expects; a later one than confirmedVer may have been read
+	expectedVer      Version     // version that the next put expects: confirmedVer, or a later version that was read
 	highestSent      time.Time   // highest high water ever sent, so that no text is sent twice
 	unconfirmedTimes []time.Time // high waters sent since doc was confirmed, and not refused
-	refusedTimes     []time.Time // high waters that were refused since then
+	refusedTimes     []time.Time // high waters that were refused since doc was confirmed
 
-	// bound is the latest time that the last acknowledged put allows: a lease after the
-	// put was decided. The high water can be far later during a quarantine. A bound
-	// as late as the high water would outlast the quarantine of the next owner after a wipe.
+	// bound is the latest time that this process may put into an id: the time of the decision to send the last
+	// acknowledged put, plus the lease. During a quarantine the document's high water can be far later.
+	// With such a bound, this process could still issue ids when the next owner's quarantine after a wipe has ended.
 	bound time.Time
 }
 
 // owns reports whether r has a document that this process wrote for h, and that is not free. If so,
-// no other process has had the slot since, even if h was lost.
+// no other process has taken the slot since, even if this process lost it.
 func (h *heldSlot) owns(r reading) bool {
 	return h != nil && r.slot == h.slot && !r.doc.Free && h.mayHaveWritten(r.doc)
 }
 
-// mayHaveWritten reports whether a put for this slot can have written d: the confirmed document,
-// an older one, or one whose put got no reply. Any other document with the same nonce
+// mayHaveWritten reports whether a put of this process can have written d: d is the confirmed document,
+// an older document, or a document whose put got no reply. Any other document with the same nonce
 // was written by a copy of this process, such as a second virtual machine that was started from a
 // snapshot.
 func (h *heldSlot) mayHaveWritten(d Doc) bool {

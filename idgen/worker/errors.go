@@ -27,8 +27,8 @@ type unreachableError struct{ error }
 func (e *unreachableError) Unwrap() error { return e.error }
 
 // UnusableError wraps the error of a source that this process cannot use until an operator
-// changes something: a wrong password, a server that does not
-// compare and set, a registry used with another lease or layout. A Keeper
+// changes something. Examples are a wrong password, a server without
+// compare-and-set, and a registry that is used with another lease or layout. A Keeper
 // retries after 30 to 60 s. Sources return it when they are opened
 // and from Get and Put.
 type UnusableError struct {
@@ -40,8 +40,8 @@ func (e *UnusableError) Error() string { return e.Err.Error() }
 // Unwrap returns Err.
 func (e *UnusableError) Unwrap() error { return e.Err }
 
-// hintedError is an error of a source whose text ends with a hint. Unlike after an
-// UnusableError, the Keeper retries at the usual pace.
+// hintedError is an error of a source, with a text that ends with a hint. The Keeper retries at the
+// usual pace, not as slowly as after an UnusableError.
 type hintedError interface {
 	error
 	Hint() string
@@ -59,8 +59,8 @@ func (e *NotWrittenError) Error() string { return e.Err.Error() }
 // Unwrap returns Err.
 func (e *NotWrittenError) Unwrap() error { return e.Err }
 
-// termsError returns the error for a registry that is used with another lease or layout than
-// this process's. With two leases or layouts in a registry, worker ids would not be unique.
+// termsError returns the error for a registry that other processes use with another lease or layout.
+// With two leases or layouts in a registry, worker ids would not be unique.
 func termsError(registry, theirs, ours string) error {
 	return &UnusableError{fmt.Errorf("leafsql: the registry of worker ids%s is used with %q, but this process is set to %q; give all processes of a table the same leafLease and leafSnowflake; to change them, see \"Changing the lease or the layout\" in docs/operations.md",
 		inParentheses(registry), theirs, ours)}
@@ -82,8 +82,8 @@ type UnavailableError struct {
 	Reason string
 
 	Worker int       // 0 … Config.Workers-1; for "taken" the worker id that is free first
-	Owner  string    // the process that holds or used it, by its document; "" if unknown
-	Until  time.Time // when it is free, or its ids are safe, by this machine's clock; zero for "lost"
+	Owner  string    // the process that holds or used the worker id, according to its document; "" if unknown
+	Until  time.Time // when the worker id is free, or its ids are safe, on this machine's clock; zero for "lost"
 	Cause  error     // for "lost", the error of the renewal; may be nil
 
 	text string
@@ -94,8 +94,8 @@ func (e *UnavailableError) Error() string { return e.text }
 // Unwrap returns the Cause.
 func (e *UnavailableError) Unwrap() error { return e.Cause }
 
-// takenError returns the error if all worker ids are held; of is their number. worker is the
-// one whose lease ends first, and d is its document. This worker id can be taken over at until,
+// takenError returns the error if all of the of worker ids are held. worker is the worker id with the
+// lease that ends first, and d is its document. Another process can take it at until,
 // unless its lease is renewed.
 func takenError(of, worker int, d Doc, until time.Time) error {
 	e := &UnavailableError{Reason: "taken", Worker: worker, Owner: d.Owner, Until: until}
@@ -117,8 +117,8 @@ func aheadError(worker int, d Doc, now time.Time) error {
 			worker, ownerOrUnnamed(d.Owner), d.HighWater.Sub(now).Round(time.Millisecond))}
 }
 
-// lostError returns the error for a lease that has ended. d is the document that
-// replaced this process's, or zero if the bound has passed.
+// lostError returns the error for a lease that has ended. d is the document of another process that
+// replaced this process's document, or zero if the lease ended without a renewal.
 func lostError(worker int, d Doc, cause error) *UnavailableError {
 	e := &UnavailableError{Reason: "lost", Worker: worker, Cause: cause}
 	why := "its lease ended before a renewal was confirmed"
@@ -147,8 +147,8 @@ func refusedError(h *heldSlot, r reading) error {
 	return fmt.Errorf("the registry has a document of %s", ownerOrUnnamed(r.doc.Owner))
 }
 
-// quarantineError returns the error for a held worker id that may not be used before until.
-// unknown means that its history is unknown; otherwise it was used up to until.
+// quarantineError returns the error for a held worker id that may not be used before until. If unknown is true,
+// its earlier owners are unknown; otherwise ids up to until were issued with it.
 func quarantineError(worker int, until time.Time, unknown bool) error {
 	why := "it was used up to that time"
 	if unknown {

@@ -30,8 +30,8 @@ func openFile(dir string, worker int) (*file, error) {
 	return &file{worker: worker, path: path, lock: lock}, nil
 }
 
-// Get returns the document. A document that another process left as held is
-// free, since the lock proves that its owner has ended.
+// Get returns the document. If another process ended without a release, Get returns its document
+// as free, since the lock proves that the process has ended.
 func (f *file) Get(_ context.Context, _ int) (Doc, Version, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -16,7 +16,7 @@ func init() {
 	registerFixed("ordinal", parseOrdinal)
 }
 
-// registerFixed registers a source of a fixed worker id, which number returns for an
+// registerFixed registers a source of a fixed worker id. number returns the worker id for an
 // address.
 func registerFixed(name string, number func(address string) (int, error)) {
 	Register(name, func(address string, opts Options) (func(context.Context) (Source, error), error) {
@@ -35,7 +35,7 @@ func registerFixed(name string, number func(address string) (int, error)) {
 // fixedSource returns the source of one worker id. The operator must not give this worker id to
 // another process. With Config.State its lease is kept in a file, which
 // protects against a clock that was set back and against a second process on the host. Without
-// Config.State only the clock protects the ids, so they never run ahead of it.
+// Config.State only the clock protects the ids, so the time in ids never runs ahead of it.
 func fixedSource(worker int) Source {
 	return Source{Name: fmt.Sprintf("worker id %d, fixed", worker), fixedID: &worker}
 }

@@ -49,7 +49,7 @@ func (m machine) forEach(n int, f func(i int)) {
 	wg.Wait()
 }
 
-// random reads from the kernel, since two clones of a virtual machine must not continue with
+// random returns a random number from the kernel: two clones of a virtual machine must not continue with
 // the same numbers.
 func (m machine) random() uint64 {
 	var b [8]byte
@@ -62,9 +62,9 @@ func newNonce(h host) string {
 	return fmt.Sprintf("%016x%016x", h.random(), h.random())
 }
 
-// clock is the machine's clock without steps back: the monotonic clock
-// plus a shift that only grows. It follows a wall clock that is set forward and a
-// machine that was suspended, but not a wall clock that is set back.
+// clock is the machine's clock, except that it never goes back. Its time is the monotonic clock
+// plus a shift that only grows. The shift grows if the wall clock is set forward, or if the
+// machine was suspended; it does not change if the wall clock is set back.
 type clock struct {
 	host  host
 	shift atomic.Int64 // ns

@@ -21,7 +21,7 @@ func (k *Keeper) holdSlot() {
 	lost := k.renewUntilLost(ctx)
 	cancel()
 	e.claim = h
-	// After the next status is published, no more ids are issued, and Config.Issued returns
+	// Once the next status is published, no more ids are issued, and Config.Issued returns
 	// its final value.
 	if lost == nil {
 		k.publishClosed()
@@ -141,10 +141,10 @@ func (k *Keeper) reportRenewal(before, err error) {
 	}
 }
 
-// prepareMissing creates some of the missing slots, and returns the time of its next call.
+// prepareMissing creates the documents of some slots that have none, and returns the time of its next call.
 func (k *Keeper) prepareMissing(ctx context.Context, taken time.Time) time.Time {
 	e, h := k.engine, k.held
-	fresh := h.declaredNew && e.now().Before(taken.Add(e.lease)) // the declaration holds for a lease only
+	fresh := h.declaredNew && e.now().Before(taken.Add(e.lease)) // the declaration is valid only for the time of one lease
 	reg, err := e.readRegistry(ctx)
 	done := err == nil && reg.id != h.registry.id // a renewal adopts the new registry, or the worker id is lost
 	if err == nil && !done {
@@ -153,7 +153,7 @@ func (k *Keeper) prepareMissing(ctx context.Context, taken time.Time) time.Time 
 	switch {
 	case done:
 		return farFuture
-	case err != nil: // spare a registry with problems
+	case err != nil: // do not add load to a registry with problems
 		return e.now().Add(jitter(e.host, e.lease/2, e.lease))
 	case fresh: // other processes are starting
 		return e.now()

@@ -63,10 +63,10 @@ func (k *Keeper) Status() *Status { return k.status.Load() }
 // the machine's clock, except that it never goes back while the process runs.
 func (k *Keeper) UnixMilli() int64 { return k.clock.unixMilli() }
 
-// Wait starts the keeper and returns the status when ids may be issued. As long as no search has
-// failed since the start, or since a worker id was lost, it waits until then or until ctx ends. Otherwise
-// it returns the status and its Err at once: an *UnavailableError, an *UnusableError, or an error of the
-// source. If ctx ended, the status is nil and the error wraps context.Cause(ctx).
+// Wait starts the keeper and returns the status when ids may be issued. If a search has failed since
+// the start, or since a worker id was lost, Wait does not wait: it returns the status and its Err at
+// once, an *UnavailableError, an *UnusableError, or an error of the source. If ctx ends first, the status
+// is nil and the error wraps context.Cause(ctx).
 func (k *Keeper) Wait(ctx context.Context) (*Status, error) {
 	k.Start()
 	for {
@@ -86,8 +86,8 @@ func (k *Keeper) Wait(ctx context.Context) (*Status, error) {
 }
 
 // Close releases the worker id and closes the source. It waits up to 5 s for the
-// registry. If the worker id cannot be released, that is not an error:
-// other processes take it over some time after its lease has ended. Close returns the error of closing the source, for logs.
+// registry. A failed release is not an error: other processes can take the worker id some time after
+// its lease has ended. Close returns the error of closing the source, for logs.
 func (k *Keeper) Close() error {
 	k.cancel()
 	k.once.Do(k.finish)
@@ -167,8 +167,8 @@ func (r *retries) nextPause(err error, now time.Time) (pause time.Duration, quie
 	r.searches++
 	if e, ok := errors.AsType[*UnavailableError](err); ok {
 		// Every document was read. The next searches read only a few documents, about one
-		// for each second of the pause before the search. Half of them are the documents whose
-		// leases end first. Reads may be stale, so the first such error is not published.
+		// for each second of the pause before the search. Half of these documents have the leases
+		// that end first. Reads may be stale, so the first such error is not published.
 		second := 4 * r.unit
 		pause = min(second<<min(r.fullSearches, 5), 20*second)
 		if e.Reason == "taken" {

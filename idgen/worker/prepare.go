@@ -9,10 +9,10 @@ import (
 	"github.com/leafsql/leafsql/internal/errprefix"
 )
 
-// Prepare creates the documents that are missing in a registry, so that the wait for an
-// unknown history (see Config.NewRegistry) begins now, and not when the first
-// process starts. With Config.NewRegistry it declares that
-// no process that uses the registry is running, and no wait is needed. The Workers, Lease and Layout of
+// Prepare creates the documents that are missing in a registry. The delay of the first
+// id (see Config.NewRegistry) then begins now, and not when the first
+// process starts. With Config.NewRegistry there is no delay: the caller declares that
+// no process that uses the registry is running. The Workers, Lease and Layout of
 // cfg must be those of the processes. The error is an *UnusableError if an operator has to change
 // something, such as a clock that is ahead. Other errors come from cfg, open or the registry.
 func Prepare(ctx context.Context, open func(context.Context) (Source, error), cfg Config) error {
@@ -70,10 +70,10 @@ func openEngine(ctx context.Context, open func(context.Context) (Source, error),
 // leaseTerms returns the settings that all processes of a registry must share, as text.
 func leaseTerms(cfg *Config) string { return fmt.Sprintf("lease %v, layout %s", cfg.Lease, cfg.Layout) }
 
-// prepareNext prepares the next few slots, so that later processes need not wait: it writes a document into
-// each slot that has none, or has a free one with an unknown history. All processes share this work: the
-// registry's document has the number of prepared slots. fresh means that the registry was declared new.
-// prepareNext reports whether all slots are prepared.
+// prepareNext prepares the next few slots, so that later processes need not wait. To prepare a slot is to write a
+// document with a known history into it, if it has no document, or a free document with an unknown history.
+// All processes share this work: the registry's document has the number of prepared slots. If fresh is true, the
+// registry was declared new. prepareNext reports whether all slots are prepared.
 func (e *engine) prepareNext(ctx context.Context, reg registry, fresh bool) (done bool, err error) {
 	if reg.preparedSlots >= len(e.slots) {
 		return true, nil
@@ -106,14 +106,14 @@ func (e *engine) prepareNext(ctx context.Context, reg registry, fresh bool) (don
 	d := reg.doc
 	d.Registry, d.HighWater, d.Owner = reg.id, latest(d.HighWater.Add(tick), e.now()), e.terms+preparedSeparator+strconv.Itoa(upTo)
 	_, res, err := e.put(ctx, RegistrySlot, d, reg.ver)
-	if errors.Is(err, errContended) { // another process wrote it
+	if errors.Is(err, errContended) { // another process wrote the registry's document
 		err = nil
 	}
 	return res == swapped && upTo == len(e.slots), err
 }
 
-// prepareSlot writes a document with a known history into a free slot. A process that takes the slot after a
-// quarantine that begins now need not wait. If fresh is set, there is no quarantine.
+// prepareSlot writes a document with a known history into a free slot. A quarantine of the slot begins now: a
+// process that takes the slot after it need not wait. If fresh is set, there is no quarantine.
 func (e *engine) prepareSlot(ctx context.Context, id string, fresh bool, r reading) error {
 	if r.ver == "" {
 		r = e.createInitial(ctx, r.slot)

@@ -9,8 +9,9 @@ import (
 	"github.com/leafsql/leafsql/internal/errprefix"
 )
 
-// renew tries once to raise the bound, which had not passed at now. An *UnavailableError means that
-// the worker id is lost. Otherwise again is the pause before the next call of renew.
+// renew tries once to extend the lease, which had not ended at now. It raises the slot's bound, the latest time
+// that may go into an id. An *UnavailableError means that the worker id is lost. Otherwise again is the pause before
+// the next call of renew. doc.go explains the terms and the labels "// mutation: NAME".
 func (e *engine) renew(ctx context.Context, h *heldSlot, now time.Time) (again time.Duration, err error) {
 	if h.mayHaveRestored && e.isTooLate(h) { // mutation: given up
 		return e.timing.renewEvery, errTooLate
@@ -28,13 +29,13 @@ func (e *engine) renew(ctx context.Context, h *heldSlot, now time.Time) (again t
 	case r.err != nil:
 		err = fmt.Errorf("%w; reading it: %w", errprefix.Trim(err), errprefix.Trim(r.err))
 	case h.mayHaveWritten(r.doc): // mutation: nonce
-		// One of this slot's puts wrote the document, perhaps the last one. The next put
-		// expects its version, but a read does not raise the bound.
+		// One of this process's puts wrote the document, perhaps the last put. The next put
+		// expects the document's version. The bound is not raised, because this is only a read.
 		h.expectedVer = r.ver
 		if res == unclear && r.doc.HighWater.Equal(hw) {
 			again = jitter(e.host, e.minPause/16, e.minPause/2) // only the reply was lost; reads may show a refused document for minutes
 		}
-	case h.wasRefused(r.doc): // reads show it nevertheless, or a copy of this process wrote it
+	case h.wasRefused(r.doc): // the registry returned a document that it refused, or a copy of this process wrote it
 		h.expectedVer = h.confirmedVer
 	case r.doc.Nonce == h.doc.Nonce:
 		return 0, lostError(h.slot, r.doc, errClone)
@@ -50,7 +51,7 @@ func (e *engine) renew(ctx context.Context, h *heldSlot, now time.Time) (again t
 	return again, err
 }
 
-// raiseBound puts y with a higher high water, and raises the bound if the put is acknowledged.
+// raiseBound puts y with a later high water, and raises the bound if the put is acknowledged.
 func (e *engine) raiseBound(ctx context.Context, h *heldSlot, y Doc, expected Version, now time.Time) (hw time.Time, res outcome, err error) {
 	bound := now.Add(e.lease)
 	y.HighWater = latest(bound, h.highestSent.Add(tick)) // mutation: text
@@ -73,8 +74,8 @@ func (e *engine) raiseBound(ctx context.Context, h *heldSlot, y Doc, expected Ve
 	return y.HighWater, res, err
 }
 
-// release returns the slot; ids with times up to last may have been issued. Nothing
-// depends on its success: other processes take over the slot after its bound.
+// release marks the slot's document as free; last is the latest time in ids that may have been issued. Nothing
+// depends on its success: other processes can take the slot some time after its lease has ended.
 func (e *engine) release(ctx context.Context, h *heldSlot, last time.Time) {
 	free := h.doc
 	free.HighWater, free.Free = last, true // mutation: freed

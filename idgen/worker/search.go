@@ -20,18 +20,20 @@ type reading struct {
 	err  error
 
 	state slotState
-	floor time.Time // the latest time that may have been issued under the slot
+	floor time.Time // the latest time in ids that may have been issued with the worker id
 }
 
-// slotState classifies slots by what a search can do with them.
+// slotState classifies slots by what a search can do with them. A slot is one document of the registry, for one
+// worker id. To take a slot is to write a document that makes this process its owner. doc.go explains the other terms,
+// and the labels "// mutation: NAME".
 type slotState int
 
 const (
 	slotUsable      slotState = iota // can be taken, and used at once
 	slotUsableLater                  // can be taken if no slot is slotUsable, and used after a wait
-	slotMissing                      // can be created and taken if no slot has a state above, and used after a wait
-	slotHeld                         // held by another process, or was until a moment ago
-	slotAhead                        // was used with a clock too far ahead to wait for
+	slotMissing                      // has no document; can be created and taken if no slot is slotUsable or slotUsableLater, and used after a wait
+	slotHeld                         // another process holds it, or held it until a moment ago
+	slotAhead                        // was used with a clock that was too far ahead to wait until its time has passed
 	slotUnreadable                   // its document cannot be decoded, or the registry did not answer
 )
 
@@ -59,8 +61,8 @@ func (e *engine) classify(r *reading, registry string) {
 
 // search reads slots and takes the first one that can be used at once, otherwise the
 // one that can be used soonest. If slotLimit is 0, it may read all slots. After a search of all
-// slots has found none, slotLimit is the number of slots to read: half of them are those whose
-// leases are expected to end first, and the others follow in turn.
+// slots has found none, slotLimit is the number of slots to read: one half are the slots with the
+// leases that are expected to end first, and the other half are the next slots in turn.
 func (e *engine) search(ctx context.Context, slotLimit int) (*heldSlot, error) {
 	if err := e.check(e.now()); err != nil {
 		return nil, err
@@ -112,7 +114,7 @@ func (e *engine) search(ctx context.Context, slotLimit int) (*heldSlot, error) {
 		return cmp.Or(cmp.Compare(a.state, b.state), a.floor.Compare(b.floor))
 	})
 	for _, r := range waits {
-		if hasUnknownHistory(r.doc, reg.id) && e.waitedIn != reg.id { // processes whose documents were lost get the time of a renewal to write them again
+		if hasUnknownHistory(r.doc, reg.id) && e.waitedIn != reg.id { // processes with lost documents get enough time to write them again at their next renewal
 			e.log.Info("leafsql: the registry of worker ids is new or has lost documents: running processes that it has lost get time to write theirs again; this process issues its first id after the wait",
 				"registry", e.source.Name, "wait", (e.restoreWait + e.lease + e.skew).String())
 			e.waitedIn = reg.id
@@ -132,10 +134,9 @@ func (e *engine) search(ctx context.Context, slotLimit int) (*heldSlot, error) {
 }
 
 // searchOrder returns the slots in the order in which they are tried: the slot that may still belong to
-// this process, the one that Source.Last returns, and then the others in
-// a random order of this process, so that processes that start together try different slots.
-// If slotLimit is not 0, only that many others are tried: one half are the slots whose
-// leases end first, and the other half are the next ones in turn.
+// this process, the slot that Source.Last returns, and then the others. The others are in
+// a random order, so that processes that start together try different slots.
+// If slotLimit is not 0, only that many others are tried, as search describes.
 func (e *engine) searchOrder(ctx context.Context, slotLimit int) []int {
 	var first []int
 	if e.claim != nil {
@@ -159,7 +160,8 @@ func (e *engine) searchOrder(ctx context.Context, slotLimit int) []int {
 	return append(first, slices.DeleteFunc(others, func(s int) bool { return slices.Contains(first, s) })...)
 }
 
-// slotsEndingFirst returns the n slots with the lowest high water, of those that could be read.
+// slotsEndingFirst returns the n readable slots with the earliest high water, the latest time that their owners may
+// put into ids.
 func (e *engine) slotsEndingFirst(n int) []int {
 	all := slices.SortedFunc(maps.Keys(e.readings), func(a, b int) int {
 		return e.readings[a].doc.HighWater.Compare(e.readings[b].doc.HighWater)
@@ -168,9 +170,9 @@ func (e *engine) slotsEndingFirst(n int) []int {
 	return all[:min(n, len(all))]
 }
 
-// take takes a slot for this process by compare-and-set. This process's ids get
-// later times than all ids that may have been issued before. Any error except errContended ends the
-// search. If the put may have been executed, the next search begins with this slot.
+// take takes a slot for this process by compare-and-set. The ids of this process get
+// later times than all ids that may have been issued with the worker id before. Any error except errContended
+// ends the search. If the put may have been executed, the next search begins with this slot.
 func (e *engine) take(ctx context.Context, reg registry, r reading) (*heldSlot, error) {
 	if err := e.clockError(ctx); err != nil {
 		return nil, err
@@ -191,18 +193,19 @@ func (e *engine) take(ctx context.Context, reg registry, r reading) (*heldSlot, 
 	y := Doc{Nonce: newNonce(e.host), Owner: e.owner, Registry: reg.id}
 	y.HighWater = latest(floor, now.Add(e.lease)) // mutation: taken up to
 	blind := hasUnknownHistory(r.doc, reg.id) && !e.declaredNew && e.skew > 0
-	if blind { // the put may arrive after others had the slot, so the document's history is unknown until a renewal
+	if blind { // the put may be executed late, after other processes used the slot, so the document's history is unknown until a renewal
 		y.Registry = "" // mutation: blind
 	}
 	h := &heldSlot{slot: r.slot, floor: floor, highestSent: y.HighWater, unknownHistory: r.doc.isUnused() || hasUnknownHistory(r.doc, reg.id), declaredNew: e.declaredNew, registry: reg}
 	h.doc, h.unconfirmedTimes = y, []time.Time{y.HighWater}
 	h.doc.HighWater = floor // no later time is confirmed
-	// If the keeper is closed now, it still needs the result of the put, to return the slot.
+	// If the keeper is closed now, it still needs the result of the put, to release the slot.
 	ctx, cancel := e.host.withTimeout(context.WithoutCancel(ctx), 2*releaseTimeout)
 	defer cancel()
 	v, res, err := e.put(ctx, r.slot, y, r.ver)
-	// If the puts of several creators can be acknowledged, a late put may still overwrite this document with an
-	// unused one. In a registry that was declared new, the next process would then take the slot without waiting. So a slot that is taken right after it was created is taken a second time.
+	// Some backends acknowledge the puts of several processes that create a document. A late put could then
+	// overwrite this document with an unused one, and the next process could take the slot without waiting if the
+	// registry was declared new. So a slot that is taken right after it was created is taken a second time.
 	unconfirmed := res == swapped && e.source.Inserts && r.doc.isUnused() && (e.declaredNew || now.Sub(r.doc.HighWater) < e.skew) // mutation: first take
 	if unconfirmed || res == unclear {
 		e.claim = h
@@ -226,9 +229,9 @@ func (e *engine) take(ctx context.Context, reg registry, r reading) (*heldSlot, 
 	return h, nil
 }
 
-// noneFreeError returns the error if no slot could be taken. It returns unread, the error of a
-// slot that could not be read, only if no slot is held: the slot that could not be read will
-// not be usable soon.
+// noneFreeError returns the error if no slot could be taken. If slots are held, it is the error for the slot that becomes
+// free first. Otherwise it is unread, the error of a slot that could not be read. Without such an error, it
+// is the error for a slot that was used with a clock too far ahead.
 func (e *engine) noneFreeError(unread error) error {
 	var taken, early []reading
 	for _, r := range e.readings {

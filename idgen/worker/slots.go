@@ -15,14 +15,14 @@ import (
 // document is missing.
 type Version string
 
-// Doc is the content of a slot: the owner of the worker id, and the end of its use.
+// Doc is the content of a slot: the owner of one worker id, and the latest time in the owner's ids.
 type Doc struct {
 	// Nonce is 128 random bits in hex, new with every take of a slot. It distinguishes
 	// owners, and states of a slot if versions are content hashes.
 	Nonce string
 
 	// HighWater is the latest time that the owner may put into an id, to the
-	// millisecond. In a free document it is the latest time that may have been used.
+	// millisecond. In a free document it is the latest time in an id that may have been issued.
 	HighWater time.Time
 
 	Free  bool   // no process holds the slot
@@ -40,11 +40,11 @@ const (
 	spareNonce   = "spare"
 )
 
-// initialDoc returns the document for creating a missing slot. It means "free, history unknown". Its text is
-// the same for all processes, so it does no harm if the puts of several creators are acknowledged.
+// initialDoc returns the document for creating a missing slot. It means "free, earlier owners unknown". Its text is
+// the same for all processes, so several processes can create it at once without harm.
 func initialDoc() Doc { return Doc{Nonce: initialNonce, HighWater: time.UnixMilli(0), Free: true} }
 
-// IsInitial reports whether d is the document of unknown history.
+// IsInitial reports whether d is the first document of a slot, from which its earlier owners are unknown.
 func (d Doc) IsInitial() bool { return d.Nonce == initialNonce }
 
 // isUnused reports whether d has never had an owner.
@@ -117,9 +117,9 @@ func outcomeOf(ok bool, err error) outcome {
 // leases. Slots stores it like any other document.
 const RegistrySlot = -1
 
-// Slots is a registry of worker ids: one document for each worker id, 0 … Workers-1, and
-// RegistrySlot. They are changed only by compare-and-set. The package relies only on
-// acknowledged Puts; reads may be stale, or even return documents that were never written.
+// Slots is a registry of worker ids. It has one document for each worker id, 0 … Workers-1, and
+// one for RegistrySlot. Documents are changed only by compare-and-set. The package relies only on
+// Puts that return true; reads may be stale, or even return documents that were never written.
 // Methods must be safe for concurrent use and return soon after
 // ctx is done. ctx always has a deadline.
 type Slots interface {
@@ -136,7 +136,7 @@ type Slots interface {
 	// d may have been written, or may still be written. Put must not retry by
 	// itself.
 	//
-	// In some backends, such as Nacos, a put at any version succeeds if the document is missing. Put may then
-	// return true, and the Source must set Inserts.
+	// In some backends, such as Nacos, a put succeeds whenever the document is missing, whatever version is
+	// expected. Put may then return true, and the Source must set Inserts.
 	Put(ctx context.Context, slot int, d Doc, expected Version) (after Version, swapped bool, err error)
 }

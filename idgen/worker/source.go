@@ -26,22 +26,21 @@ type Source struct {
 	// Identity, if set, returns a text that changes whenever the registry may have lost
 	// writes. An example is the uuid of the server that answers, if the last writes
 	// are lost in a fail-over to another server. Identity is called before and after a
-	// take. Documents that were written under another identity have an unknown
-	// history. A wipe is noticed even without Identity, because the registry's own
+	// worker id is taken. The earlier owners of a worker id are unknown if its document was written
+	// under another identity. A wipe is noticed even without Identity, because the registry's own
 	// document is missing.
 	Identity func(ctx context.Context) (string, error)
 
-	// Inserts is set if a put at any version succeeds when the document is missing, as in Nacos.
-	// If several processes create a document, all of their puts may then be
-	// acknowledged, and a renewal restores a lost document as a side effect. Without Inserts,
-	// such a renewal is refused, and the holder creates the document again. If several processes
-	// create it, only one succeeds.
+	// Inserts is set if a put succeeds whenever the document is missing, whatever version is expected, as in
+	// Nacos. Then the puts of several processes that create a document may all succeed, and
+	// a renewal restores a lost document as a side effect. Without Inserts, such a renewal is refused, and
+	// the holder creates the document again; if several processes create it, only one of them succeeds.
 	Inserts bool
 
-	// Time, if set, returns the registry's clock. It is called before each take and
+	// Time, if set, returns the registry's time. It is called before a worker id is taken and
 	// after this machine's clock has jumped. A large difference is logged and
 	// shown, and a process with a clock more than a minute ahead takes no worker
-	// id. An error is logged and prevents nothing.
+	// id. An error is logged and has no other effect.
 	Time func(ctx context.Context) (time.Time, error)
 
 	// Last, if set, returns the worker id that this instance probably had before. It is called
@@ -49,8 +48,8 @@ type Source struct {
 	Last func(ctx context.Context) (worker int, ok bool)
 
 	// OnChange, if set, is called in the background after a worker id was taken
-	// (held is true) and after it was returned or lost (held is false), one call at
-	// a time, in that order. d is the worker id's document as it was taken, or as it was last
+	// (held is true) and after it was released or lost (held is false), one call at
+	// a time, in that order. d is the worker id's document as it was last
 	// confirmed. OnChange is meant for displays, such as an entry in a
 	// console: no lease waits for it. If held is true, ctx ends with the lease,
 	// otherwise after 2 s.
