@@ -16,19 +16,19 @@ import (
 	"github.com/leafsql/leafsql/internal/schema"
 )
 
-// AllocStore is a Store on Leaf's table, leaf_alloc, shared with Java Leaf: max_id is the next unused id, and a
-// fetch moves it up.
+// AllocStore is a Store on Leaf's table, leaf_alloc, which Java Leaf can use too. max_id is the next unused id of a
+// row, and a fetch raises it.
 //
-// The description of a row ends with a mark of the server on which ids were last drawn from it. A fetch on
-// another server, which may lack the last fetches, moves the row up by a margin first.
+// The column description of a row ends with a mark, which names the server on which ids were last fetched from the
+// row. Another server may lack the last fetches, so the first fetch there raises max_id by a random margin.
 type AllocStore struct {
-	Logger *slog.Logger // logs moves by a margin, and the reason if rows cannot be marked; nil means slog.Default()
+	Logger *slog.Logger // logs such margins, and the reason if the column description cannot be written; nil means slog.Default()
 	counter
 }
 
-// NewAllocStore returns a store on table, a name or db.name, unquoted; Leaf's name is leaf_alloc. No transaction
-// that waits for ids may hold a connection of the pool. If the column description has fewer than 256 characters,
-// the pool needs a strict sql_mode: otherwise the server may cut off a mark.
+// NewAllocStore returns a store on table, a name or db.name, unquoted; Leaf's name is leaf_alloc. Transactions
+// that wait for ids must not hold connections of the pool. If the column description has fewer than 256 characters,
+// the pool needs a strict sql_mode: otherwise the server may cut off the text at its end.
 func NewAllocStore(db *sqlx.DB, table string) *AllocStore {
 	s := &AllocStore{counter: counter{rows: tagtable.Rows{DB: db, Table: quote.Table(table), Columns: tagtable.LeafAlloc}}}
 	s.loadRow, s.log = s.readRow, func() *slog.Logger { return cmp.Or(s.Logger, slog.Default()) }
@@ -65,8 +65,8 @@ func (s *AllocStore) readRow(ctx context.Context, c *sql.Conn, tag string) (row,
 // that this user may not read all columns.
 func lacksDescription(number uint16) bool { return number == 1054 || number == 1142 || number == 1143 }
 
-// severalStoresError returns the error of a row that belonged to one of several stores: drawing from this row alone
-// would also issue ids of the other stores. The error does not depend on the row's step.
+// severalStoresError returns the error of a row that belonged to one of several stores. Ids that are fetched from this
+// row alone may also be ids of the other stores. The error does not depend on the row's step.
 func severalStoresError(place, stores int64) *tagtable.Error {
 	return &tagtable.Error{
 		Reason: fmt.Sprintf("its row belongs to store %d of %d, which issued the tag's ids together in older versions", place, stores),
@@ -91,14 +91,14 @@ func (s *AllocStore) eachRow(ctx context.Context, columns string, f func(scan fu
 }
 
 // Create creates the table if it does not exist. It queries the table first, so that the right to create is
-// needed only once. Transient errors are retried, as by Fetch. The error wraps the database's.
+// needed only once. Like Fetch, it retries after transient errors. The error wraps the database's.
 func (s *AllocStore) Create(ctx context.Context) error {
 	return s.rows.Create(ctx, schema.LeafAlloc(s.rows.Table))
 }
 
 // Ensure adds a row for the tag unless it has one; an existing row is not changed. maxID is the first id to be
-// issued: highest id in use + 1. step is the number of ids per fetch, 1 … 2^31-1; other steps return a *RowError.
-// Transient errors are retried, as by Fetch. Other errors wrap the database's.
+// issued: highest id in use + 1. step is the number of ids per fetch, 1 … 2^31-1; for other steps Ensure returns a
+// *RowError. Like Fetch, it retries after transient errors. Other errors wrap the database's.
 func (s *AllocStore) Ensure(ctx context.Context, tag string, maxID, step int64) error {
 	return s.ensure(ctx, tag, maxID, step, maxEnd-1)
 }

@@ -16,11 +16,11 @@ import (
 	"github.com/leafsql/leafsql/internal/quote"
 )
 
-// A counter is a table with one row for each tag. The row records the first unused id.
+// A counter is a table with one row for each tag. The row records the next unused id.
 //
-// A fetch is one UPDATE in autocommit mode. It changes nothing if the row has changed and no longer allows the
-// fetch. A transaction with an UPDATE and a SELECT is less safe: a cluster can abort it between the two statements
-// and then accept the COMMIT.
+// A fetch takes the ids of one request. It is one UPDATE in autocommit mode. The UPDATE changes nothing if the row has
+// changed and no longer allows the fetch. A transaction with an UPDATE and a SELECT is less safe: a cluster can abort
+// it between the two statements and then accept the COMMIT.
 type counter struct {
 	rows tagtable.Rows
 
@@ -43,8 +43,8 @@ type row struct {
 	rowMark
 }
 
-// Fetch implements Store. Transient errors are retried until ctx ends, or for 5 s if ctx has no deadline. They are
-// deadlocks and other conflicts, read-only servers, and broken connections.
+// Fetch implements Store. After transient errors it retries until ctx ends, or for 5 s if ctx has no deadline.
+// Transient errors are deadlocks and other conflicts, read-only servers, and broken connections.
 func (t *counter) Fetch(ctx context.Context, q Request) (r Range, err error) {
 	err = t.retry(ctx, q.Tag, func(c *sql.Conn) error {
 		r, err = t.fetch(ctx, c, q)
@@ -80,7 +80,7 @@ func (t *counter) fetch(ctx context.Context, c *sql.Conn, q Request) (r Range, e
 			t.knownRows.Delete(q.Tag) // the next attempt reads the row again
 			return Range{}, err
 		}
-		if m.Where == tried.Where { // the row fits, but the table cannot be changed
+		if m.Where == tried.Where { // the row can give the ids, but the UPDATE does not change it
 			return Range{}, tagtable.Answer{Err: &tagtable.Error{Reason: "the UPDATE that takes ids changes no row", Fix: "look for triggers on the table"}, RetryBriefly: true}
 		}
 		end, err := t.rows.Move(ctx, c, q.Tag, m)
@@ -102,7 +102,8 @@ func (t *counter) fetch(ctx context.Context, c *sql.Conn, q Request) (r Range, e
 	}
 }
 
-// buildMove returns the move that takes q's ids off a row, and the mark that the row has afterwards.
+// buildMove returns the UPDATE that takes q's ids from a row, and the mark that the row has afterwards. A mark names the
+// server on which ids were last fetched from the row.
 func (t *counter) buildMove(q Request, row row, floor int64) (tagtable.Move, tagtable.Mark, error) {
 	m := tagtable.Move{From: q.Seen, To: row.end - q.N, Floor: floor, N: q.N}
 	if q.MaxStart > 0 {
@@ -120,7 +121,7 @@ func (t *counter) buildMove(q Request, row row, floor int64) (tagtable.Move, tag
 // of Fetch.
 func (t *counter) readRowFor(ctx context.Context, c *sql.Conn, q Request) (row row, r Range, fit bool, err error) {
 	row, autocommit, err := t.loadRow(ctx, c, q.Tag)
-	if err == nil && t.actionFor(q.Tag, row) == jump && !row.fresh { // the server's identity may have changed
+	if err == nil && t.actionFor(q.Tag, row) == jump && !row.fresh { // the way to identify the server may have changed
 		err = t.rows.Unlock(ctx, c, autocommit, err)
 		t.identity.Store(nil)
 		if err == nil {
@@ -158,7 +159,7 @@ func (t *counter) exhaustedError(q Request, r row, at int64) error {
 	return tagtable.Answer{Err: fmt.Errorf("%w: tag %q in %s: fewer than %d ids remain in %d … %d", idgen.ErrExhausted, q.Tag, t.rows.Table, q.N, at, r.end-1)}
 }
 
-// maxEnd is above every id.
+// maxEnd is higher than all ids.
 const maxEnd = math.MaxInt64
 
 // readStep parses the row's step from its column.
@@ -170,7 +171,7 @@ func (t *counter) readStep(tag, column string, c tagtable.Cell) (int64, error) {
 	return v, nil
 }
 
-// retry runs do, and repeats it after transient errors. It converts the last error to one for users.
+// retry runs do, and repeats it after transient errors. It converts the last error to an error for users.
 func (t *counter) retry(ctx context.Context, tag string, do func(*sql.Conn) error) error {
 	err := t.rows.Retry(ctx, do)
 	if answer, ok := errors.AsType[tagtable.Answer](err); ok {
@@ -185,8 +186,8 @@ func (t *counter) retry(ctx context.Context, tag string, do func(*sql.Conn) erro
 	return err
 }
 
-// ensure adds a row for a tag that has none, with its mark. Without the mark, a server that lacks the first fetches
-// would draw from the row as if there had been none. highest is the highest id of the tag's smallest key column.
+// ensure adds a row for a tag that has none. The row gets a mark. Without it, a server that lacks the first fetches
+// of the row would issue the same ids again. highest is the highest id of the tag's smallest key column.
 func (t *counter) ensure(ctx context.Context, tag string, next, step, highest int64) error {
 	if step < 1 || step > maxRowStep {
 		return &RowError{tag, t.rows.Table, fmt.Sprintf("a row with step %d cannot be added", step), fmt.Sprintf("choose a step in 1 … %d", int64(maxRowStep))}
@@ -214,7 +215,7 @@ func (t *counter) ensure(ctx context.Context, tag string, next, step, highest in
 		if err != nil {
 			return err
 		}
-		// This read shows whether the INSERT was in autocommit mode, and saves the read before the first fetch.
+		// This read shows whether the INSERT was in autocommit mode, and the first fetch need not read the row again.
 		row, autocommit, err := t.loadRow(ctx, c, tag)
 		if !autocommit {
 			if _, err := c.ExecContext(ctx, tagtable.Commit); err != nil {

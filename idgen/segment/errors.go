@@ -12,8 +12,7 @@ import (
 	"github.com/leafsql/leafsql/internal/quote"
 )
 
-// UnknownTagError means that a tag has no row in the table. The INSERT in its message contains no mark: the first
-// fetch writes the mark.
+// UnknownTagError means that a tag has no row in the table. Its message has an INSERT for the row.
 type UnknownTagError struct {
 	Tag   string
 	Table string // in SQL's spelling; empty for a store without tables
@@ -39,9 +38,9 @@ func (e *RowError) Error() string {
 	return fmt.Sprintf("leafsql: tag %q in %s: %s; %s", e.Tag, tableOrDefault(e.Table), e.Reason, e.Fix)
 }
 
-// RolledBackError means that a row is below a range that was fetched before: the row was lowered, deleted and
-// added again, or restored from an old backup or a replica that lagged, and its ids may be in use. The error
-// persists until the row is raised.
+// RolledBackError means that a row's next id is below a range that was fetched before, so its ids may be in use. The
+// row was lowered, deleted and added again, or restored from an old backup or a replica that lagged. The error
+// persists until the row's next id is raised.
 type RolledBackError struct {
 	Tag   string
 	Table string // like UnknownTagError.Table
@@ -71,7 +70,7 @@ func (e *FullError) Error() string {
 	return fmt.Sprintf("leafsql: tag %q: %d ids from %d do not fit the key column, whose highest value is %d; make it BIGINT", e.Tag, e.N, e.Next, e.Highest)
 }
 
-// UnavailableError means that no id was in memory and the store failed to give any. Cause is the store's error.
+// UnavailableError means that no id was in memory and that the fetch of more ids failed. Cause is the store's error.
 // Later calls try again.
 type UnavailableError struct {
 	Tag   string
@@ -113,8 +112,8 @@ func isAnswer(err error) bool {
 	return unknown || row || back || count || full || errors.Is(err, idgen.ErrExhausted)
 }
 
-// contextError returns the error of a call that waited until its context ended with err, or for maxWait if err is
-// nil.
+// contextError returns the error of a call that waited until its context ended with err. If err is nil, the call waited
+// for maxWait.
 func (g *Generator) contextError(err error) error {
 	if err == nil {
 		return &UnavailableError{Tag: g.tag, Cause: noAnswerError(g.maxWait())}

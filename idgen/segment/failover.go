@@ -18,13 +18,13 @@ import (
 	"github.com/leafsql/leafsql/internal/serverid"
 )
 
-// After a fail-over the new primary may lack the last fetches, so that the ids above the row may be in use.
-// Each row has a mark of the server on which ids were last drawn from it. A fetch changes the row only if the
-// mark names the server that executes the fetch: no process has to remember or detect where its statements go.
-// A row with another mark jumps: the next fetch moves it up by a random margin and replaces the mark, in one
-// statement.
+// After a fail-over the new primary may lack the last fetches. Then the ids from the row's next id on may be in use.
+// So each row has a mark, which names the server on which ids were last fetched from the row. A fetch changes the row
+// only if the mark names the server that executes the fetch: processes need not detect which server that is.
+// If the mark names another server, the row jumps: the next fetch raises the row's next id by a random margin and
+// replaces the mark, in one statement.
 
-// guards has a store's state for marks.
+// guards is the part of a store that handles marks.
 type guards struct {
 	log           func() *slog.Logger
 	identity      atomic.Pointer[serverid.Server] // how servers are identified; nil: not queried yet
@@ -38,12 +38,12 @@ type guards struct {
 // rowMark is a row's mark as it was read, with the server that answered.
 type rowMark struct {
 	mark   tagtable.Mark
-	server string // hash of the identity of the server that answered; "" if ids are drawn without a mark
-	hash   string // expression for the server's hash
+	server string // hash of the identity of the server that answered; "" if marks are not used
+	hash   string // SQL expression for the server's hash
 	now    int64  // the server's time, in seconds since 1970
 	fresh  bool   // the way to identify servers was queried in the same call
 	read   time.Time
-	behind bool // the row is below the ids that this process fetched, though its mark is right
+	behind bool // the row's next id is below the ids that this process fetched, although the mark names this server
 }
 
 // markAction determines how the next fetch treats a row's mark.
@@ -51,10 +51,10 @@ type markAction int
 
 const (
 	ignoreMark     markAction = iota // ignores the mark
-	allowAnyServer                   // ignores the server, as the mark requests
-	compareMark                      // compares the mark
+	allowAnyServer                   // ignores the server, because the mark allows all servers
+	compareMark                      // succeeds only if the mark is unchanged and names the executing server
 	writeMark                        // writes the first mark
-	jump                             // moves the row up by a margin, and replaces the mark
+	jump                             // raises the row's next id by a margin, and replaces the mark
 )
 
 func (t *counter) actionFor(tag string, r row) markAction {
@@ -82,7 +82,7 @@ func (t *counter) recordMark(tag string, m tagtable.Mark) {
 }
 
 // jumpWindowSeconds is an hour. A row that jumped within this time has to wait before it jumps again: 2 s after the
-// first jump, and twice as long after each further one.
+// first jump, and twice as long after each further jump.
 const jumpWindowSeconds = 3600
 
 // guardMove extends m as the row's mark requires, and returns the mark that the row has afterwards.
@@ -140,8 +140,8 @@ func (t *counter) margin(left int64) int64 {
 	return control.Margin(left)
 }
 
-// repeatedJumpError returns the error of a row that jumps repeatedly: two servers take writes, or the same
-// server looks like several.
+// repeatedJumpError returns the error of a row that jumps repeatedly: two servers accept writes, or one
+// server has several identities.
 func (t *counter) repeatedJumpError(tag string, r row) error {
 	return tagtable.Answer{RetryBriefly: true, Err: &tagtable.Error{
 		Reason: fmt.Sprintf("ids were last fetched on another server (mark %s, this server is %s), and the row was moved up by a margin %d times in a row already", r.mark, r.server, r.mark.Jumps),
@@ -150,8 +150,8 @@ func (t *counter) repeatedJumpError(tag string, r row) error {
 	}}
 }
 
-// recordMove records the mark that a row has after a fetch. The fetch moved the row up by gap, and took ids from
-// start on.
+// recordMove records m, the mark that a row has after a fetch. The fetch raised the row's next id by the margin gap, and
+// took ids from start on.
 func (t *counter) recordMove(q Request, r row, m tagtable.Mark, start, gap int64) {
 	if m == r.mark && !r.behind {
 		return
@@ -266,8 +266,9 @@ func (t *counter) giveUpMark(tag string, r *row, m tagtable.Move, err error) boo
 	return true
 }
 
-// newMark returns the mark for a row that is to be added, or "" if it gets none. lossy reports whether other rows
-// show that the server may lack rows. The new row may then be one of these, and has to begin a margin higher.
+// newMark returns the mark for a row that is to be added, or "" if the row gets no mark. lossy reports whether other
+// rows show that the server may lack rows. The row that is added may then be a lost row, and has to begin a margin
+// higher.
 func (t *counter) newMark(ctx context.Context, c *sql.Conn) (mark string, lossy bool, err error) {
 	if !t.rows.HasMarks || t.marksDenied.Load() {
 		return "", false, nil
@@ -280,7 +281,7 @@ func (t *counter) newMark(ctx context.Context, c *sql.Conn) (mark string, lossy 
 		}
 		at = &newRowFacts{readAt: time.Now()}
 		err = c.QueryRowContext(ctx, tagtable.ForeignMarksQuery(t.identity.Load().Hash, t.rows.Table)).Scan(&at.server, &at.foreign)
-		if n, _ := tagtable.ServerError(err); n == tagtable.NoSuchTableNumber { // no row can be foreign
+		if n, _ := tagtable.ServerError(err); n == tagtable.NoSuchTableNumber { // there are no rows with another server's mark
 			err = c.QueryRowContext(ctx, "SELECT "+t.identity.Load().Hash).Scan(&at.server)
 		}
 		switch {
@@ -294,8 +295,8 @@ func (t *counter) newMark(ctx context.Context, c *sql.Conn) (mark string, lossy 
 	return tagtable.Mark{Server: at.server.String}.String(), at.foreign > 0, nil
 }
 
-// newRowFacts has facts about a server for the rows that are added there. If a row is added on another server, its
-// mark does not name that server, so the row jumps before any id is drawn from it.
+// newRowFacts has facts about a server for the rows that are added there. If such a row is added on another server
+// instead, its mark names the wrong server, so the row jumps before any id is fetched from it.
 type newRowFacts struct {
 	readAt  time.Time
 	server  sql.NullString
@@ -306,7 +307,7 @@ const newRowFactsTTL = 5 * time.Second // often several rows are added in succes
 
 const unknownVariable = 1193 // number of the error for a system variable that the server does not have
 
-// forgetServer makes the store identify servers again, after an error which shows that the server has changed.
+// forgetServer makes the store identify servers again if err shows that the server has changed. It returns err.
 func (t *counter) forgetServer(err error) error {
 	if n, _ := tagtable.ServerError(err); n == unknownVariable && t.identity.Swap(nil) != nil {
 		t.knownRows.Clear()

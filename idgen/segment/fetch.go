@@ -60,15 +60,15 @@ func (g *Generator) await(ctx context.Context, w *waiter) error {
 	return g.contextError(ctx.Err())
 }
 
-// fetch starts a fetch, unless one is in progress or a retry is scheduled. A fetch belongs to no call: it
-// continues when a caller's context ends.
+// fetch starts a fetch, unless a fetch is in progress or a retry is scheduled. A fetch is independent of the calls that
+// wait for it: it continues when a caller's context ends.
 func (g *Generator) fetch() {
 	if g.fetching || g.retry != nil || g.closed {
 		return
 	}
 	q, step := g.nextRequest(time.Now())
 	if q.N == 0 && step > 0 {
-		return // no call waits, and the columns have no ids to spare: see Fit
+		return // no call waits, and too few ids are left in the columns for a fetch in advance: see Fit
 	}
 	g.fetching = true
 	life := g.restarts
@@ -93,7 +93,7 @@ func (g *Generator) fetch() {
 			g.receive(q, r, now)
 		}
 		g.fetchFloor = 0
-		g.fetching = false // after the waiters are served: their ids count as used in the next check
+		g.fetching = false // after the waiting calls are served: their ids count as used in the next check
 		switch s := g.cur.Load(); {
 		case g.closed:
 		case err != nil:
@@ -138,9 +138,9 @@ func (g *Generator) prefetchIfDue(s *segment) {
 }
 
 // nextRequest returns the next request to the store. If the row's step is unknown or outdated, the request only
-// reads the row. If calls of Skip wait, it moves the row above their keys, by the row's step. Otherwise it takes
-// as many ids as the pace requires. Except for reads, it takes at least the ids that calls of Next wait for. step
-// is 0 for reads, and for requests that move the row above keys.
+// reads the row. If calls of Skip wait, the request takes a range above their keys that is as long as the row's step.
+// Otherwise it takes as many ids as the rate of use requires. Except for reads, it takes at least the ids that calls of
+// Next wait for. step is 0 for reads, and for requests because of calls of Skip.
 func (g *Generator) nextRequest(now time.Time) (q Request, step int64) {
 	q = Request{Tag: g.tag, Seen: g.seen, Floor: g.floor}
 	if !g.pace.rowIsRecent(now) {
@@ -155,8 +155,8 @@ func (g *Generator) nextRequest(now time.Time) (q Request, step int64) {
 		}
 	}
 	if key > 0 {
-		// Like the first range, the first one for a key is small: a program that writes a few seed rows wastes
-		// few ids.
+		// Like the first range, the first range above a key is small, so that a program that writes a few rows with
+		// keys wastes few ids.
 		n := q.Step
 		if !g.raised {
 			g.raised, n = true, min(n, firstRange)
@@ -197,7 +197,7 @@ func (g *Generator) receive(q Request, r Range, now time.Time) {
 		g.recordRow(r, now)
 	} else {
 		g.rowNext = max(g.rowNext, r.End)
-		if g.warned { // only a fetched range proves it: a read of the row does not
+		if g.warned { // only a fetched range proves that fetches work again
 			g.log.Info("leafsql: ids can be fetched again", "tag", g.tag)
 		}
 		g.warned = false
@@ -218,7 +218,7 @@ func (g *Generator) recordRow(r Range, now time.Time) {
 	g.pace.recordRow(r.Step, now)
 }
 
-// serve finishes the waiting calls that the new state allows: first calls of Skip for keys below the row's next
+// serve finishes the waiting calls that can now succeed: first calls of Skip for keys below the row's next
 // id, then calls of Next in the order in which they came.
 func (g *Generator) serve() {
 	for _, w := range g.waiters {
@@ -244,7 +244,7 @@ func (g *Generator) serve() {
 // itself. A request with step 0 (see nextRequest) is repeated only if a call still waits.
 func (g *Generator) handleFailure(err error, step int64) {
 	if errors.Is(err, idgen.ErrExhausted) && step > g.pace.rowStep {
-		g.pace.step = 0 // the row's own step may still fit
+		g.pace.step = 0 // a fetch of the row's step may still be possible
 		g.fetch()
 		return
 	}

@@ -2,15 +2,15 @@ package segment
 
 import "slices"
 
-// A prefetch takes at most 1/32 of the ids left in the smallest column, and at most 1/16 of them if other processes
-// move the row up in the meantime.
+// A fetch in advance takes at most 1/32 of the ids left in the smallest column. It takes at most 1/16 of them if other
+// processes fetch ids in the meantime.
 const spareShare = 32
 
 // Fit announces a column that the ids are written to, in addition to the columns of earlier calls. highest is the
-// highest id that the column holds. While the smallest column has room, a fetch takes at most 1/32 of that room, or
-// the ids that the waiting calls want if they are more. If few ids are left, each call therefore fetches its own
-// ids, and none is lost. A call for more ids than the largest column has left fails with *FullError. The store
-// enforces the limits by Request.MaxStart.
+// highest id that the column can hold. The room of a column is the number of unused ids up to its highest id. While the
+// smallest column has room, a fetch takes at most 1/32 of this room, or the ids that the waiting calls want if they are
+// more. If few ids are left, each call therefore fetches only its own ids, and no id is lost. A call for more ids than
+// the largest column has left fails with *FullError. The store enforces the limits by Request.MaxStart.
 func (c *controlled) Fit(highest int64) {
 	g := (*Generator)(c)
 	g.mu.Lock()
@@ -35,8 +35,8 @@ func (g *Generator) refuseOversized() {
 	})
 }
 
-// fitRequest reduces a request to the ids that the smallest column with room can spare, but not below the wanted
-// ids. It sets N to 0 if no ids are wanted and none can be spared.
+// fitRequest reduces a request to 1/32 of the room in the smallest column that has room, but not below the wanted
+// ids. It sets N to 0 if no ids are wanted and the room is too small.
 func (g *Generator) fitRequest(q *Request, wanted int64) {
 	next := max(g.rowNext, q.Floor)
 	i, _ := slices.BinarySearch(g.columns, next)

@@ -23,7 +23,7 @@ type Generator struct {
 
 	store   Store
 	tag     string
-	timeout time.Duration // limit of the first try
+	timeout time.Duration // time limit of the first request to the store
 	log     *slog.Logger
 	ctx     context.Context // context of the fetches; ends with Close
 	cancel  context.CancelFunc
@@ -31,13 +31,13 @@ type Generator struct {
 
 	mu         sync.Mutex
 	queue      []span        // fetched spans to be used after cur; spans that adjoin are merged
-	tryLimit   time.Duration // limit of the next try
+	tryLimit   time.Duration // time limit of the next request
 	pace       pace
 	seen       int64   // end of the highest range fetched
 	rowNext    int64   // lower bound of the row's next id: the highest value fetched or read
-	raised     bool    // a range has been requested because of a key
+	raised     bool    // a range has been requested because of a call of Skip
 	floor      int64   // lowest id that may still be issued
-	fetchFloor int64   // lowest id to be kept from the fetch in progress; 0 if there is no limit
+	fetchFloor int64   // lower ids of the fetch in progress will be discarded; 0 if there is no limit
 	columns    []int64 // highest ids that the columns hold, ascending: see Fit
 	restarts   int     // number of calls of Restart; the results of requests that began before a call are discarded
 	waiters    []*waiter
@@ -47,16 +47,16 @@ type Generator struct {
 	failure    error         // error of the last fetch; nil if it succeeded
 	warned     bool          // the failure has been logged
 	closed     bool
-	stats      Stats // IDs and Dropped do not include cur's
+	stats      Stats // IDs and Dropped without the ids of cur
 }
 
 // Stats are the counters of a Generator since New, and its current state.
 type Stats struct {
 	Fetches   int64 // ranges fetched
 	Failures  int64 // fetches that failed
-	Jumps     int64 // fetches that also moved the row up by a margin, as after a fail-over
+	Jumps     int64 // fetches that also raised the row's next id by a margin, as after a fail-over
 	IDs       int64 // ids issued
-	Dropped   int64 // ids fetched and given up: at Close, by Skip, or because they were too few for a call
+	Dropped   int64 // ids fetched and discarded: at Close, by Skip, or because they were too few for a call
 	Waits     int64 // calls of Next and Skip that waited for the store
 	Step      int64 // step of the last fetch; 0 before the first
 	Remaining int64 // ids in memory
@@ -89,7 +89,7 @@ func New(store Store, tag string, opts *Options) *Generator {
 func (g *Generator) Next(ctx context.Context, n int) (int64, error) {
 	s, used := g.cur.Load(), int64(0)
 	if n == 1 {
-		// Reads after the addition would wait for it. Even an outdated checkAt is not above size.
+		// These reads come first, since reads after the addition would wait for it. Even an outdated checkAt is at most size.
 		base, checkAt := s.base, s.checkAt.Load()
 		if used = s.used.Add(1); used <= checkAt {
 			return base + used, nil
@@ -98,7 +98,8 @@ func (g *Generator) Next(ctx context.Context, n int) (int64, error) {
 	return g.next(ctx, s, n, used)
 }
 
-// next continues Next if n is not 1, or if the used-th id of s is past checkAt. That id may not exist.
+// next continues Next if n is not 1, or if used, the number of ids taken from s, is higher than checkAt. It may even be
+// higher than the number of ids in s.
 func (g *Generator) next(ctx context.Context, s *segment, n int, used int64) (int64, error) {
 	first := s.base + used
 	switch {

@@ -1,13 +1,13 @@
 package segment
 
-// DropInUse discards the ids in memory that rows of a table already have: a writer without this generator added the
-// rows, and the tag's row was moved above them only afterwards. highest is the table's highest key, read before
-// that. below returns the highest key under a limit. Ids in memory below highest may still be free, since other
-// processes write higher ones. Therefore below is called only for the ranges in memory that begin at highest or
-// lower.
+// DropInUse discards the ids in memory that are already keys of a table's rows. A writer without this generator added
+// these rows, and the next id in the tag's row was raised above their keys only afterwards. highest is the table's
+// highest key, read before the next id was raised. below returns the highest key under a limit. Ids in memory below
+// highest may still be unused, since other processes may have written the higher keys. Therefore below is called for the
+// ranges in memory that begin at highest or lower.
 //
-// The ids of a fetch in progress are discarded up to highest, since its range is not known yet. The row is not
-// moved, and ids that calls have received stay valid.
+// The ids of a fetch in progress are discarded up to highest, since its range is not known yet. The tag's row is not
+// changed, and ids that calls have received stay valid.
 func (c *controlled) DropInUse(highest int64, below func(limit int64) (int64, error)) error {
 	g := (*Generator)(c)
 	g.mu.Lock()

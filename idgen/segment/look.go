@@ -10,8 +10,8 @@ import (
 
 var errRestarted = errors.New("the tag's generator was restarted while its row was read")
 
-// ReadRow returns the next unused id and the step of the tag's row, without moving it. Each call queries the store.
-// The first fetch does not read the row again if ReadRow did so shortly before. ReadRow fails with the errors of
+// ReadRow returns the next unused id and the step of the tag's row, and takes no ids. Each call queries the store.
+// The first fetch does not read the row again if ReadRow has read it shortly before. ReadRow returns the errors of
 // Next.
 func (c *controlled) ReadRow(ctx context.Context) (maxID, step int64, err error) {
 	r, err := (*Generator)(c).readRow(ctx)

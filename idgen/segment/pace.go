@@ -2,15 +2,15 @@ package segment
 
 import "time"
 
-// The first range of a generator holds at most firstRange ids. The next one is fetched when half of them are
+// The first range of a generator holds at most firstRange ids. The next range is fetched when half of these ids are
 // used, or at the first call after firstLife.
 const (
 	firstRange = 16
 	firstLife  = 5 * time.Second
 )
 
-// Leaf's rule for the step: a segment that lasted less than shortLife was too small, and one that lasted more
-// than longLife was too large. A row's step that was read longer than longLife ago is read again.
+// Leaf's rule for the number of ids in a fetch: a range that lasted less than shortLife was too small, and a range that
+// lasted more than longLife was too large. The step in the row is read again after longLife.
 const (
 	shortLife = 15 * time.Minute
 	longLife  = 30 * time.Minute
@@ -30,7 +30,7 @@ type pace struct {
 	rowReadAt time.Time // when the row was last read; zero if never
 
 	hasRange   bool      // a range has arrived
-	step       int64     // step of the last fetch; 0 if the next one takes the row's
+	step       int64     // number of ids of the last fetch; 0 if the next fetch uses the row's step
 	fetchedAt  time.Time // when the range of the last fetch arrived
 	skipped    int64     // ids discarded since fetchedAt
 	usedBefore int64     // ids used before fetchedAt
@@ -49,7 +49,7 @@ func (p *pace) rowIsRecent(now time.Time) bool {
 // recordRow records the row's step.
 func (p *pace) recordRow(step int64, now time.Time) { p.rowStep, p.rowReadAt = step, now }
 
-// nextStep returns the step of a fetch that starts now.
+// nextStep returns the number of ids for a fetch that starts now.
 func (p *pace) nextStep(now time.Time) int64 {
 	if !p.hasRange {
 		return min(p.rowStep, firstRange)
@@ -77,13 +77,13 @@ func (p *pace) recordFetch(step int64, took time.Duration, now time.Time) {
 	p.fetchTime = max(took, (7*p.fetchTime+took)/8)
 }
 
-// outlivedFirst reports whether the first range has been in use for so long that the program needs a full range.
+// outlivedFirst reports whether the program has run for so long that the small first range is no longer enough.
 func (p *pace) outlivedFirst(now time.Time) bool {
 	return p.step == 0 && !p.fetchedAt.IsZero() && now.Sub(p.fetchedAt) > firstLife
 }
 
-// measure records that a total of used ids have been used until now. The rate rises immediately, but falls only
-// halfway to a lower one: an early fetch costs little, a late one makes callers wait.
+// measure records that a total of used ids have been used until now. The rate rises immediately to a higher rate, but
+// falls only halfway to a lower rate: an early fetch costs little, a late fetch makes callers wait.
 func (p *pace) measure(used int64, now time.Time) {
 	if p.measuredAt.IsZero() {
 		p.used, p.measuredAt = used, now

@@ -1,7 +1,7 @@
 package segment
 
-// The ids in memory are the segment in use and the spans queued after it. Callers of the functions in this file
-// hold Generator.mu.
+// The ids in memory are in the segment in use and in the spans queued after it. A span is a number of consecutive
+// ids. Callers of the functions in this file hold Generator.mu.
 
 // enqueue appends a span to the queue, without the ids that must not be issued.
 func (g *Generator) enqueue(s span) {
@@ -37,7 +37,7 @@ func (g *Generator) take(n int64) (first int64, ok bool) {
 			g.switchTo(s, left, next, n)
 			return next.start, true
 		}
-		g.switchTo(s, left, next, 0) // too few: concurrent single calls took ids of s
+		g.switchTo(s, left, next, 0) // too few ids: concurrent calls for one id took ids of s
 		return g.take(n)
 	}
 	for i, next := range g.queue {
@@ -83,9 +83,9 @@ func (g *Generator) discardAll() {
 
 // discardUpTo discards the ids in memory up to k, and those that a fetch in progress may return.
 //
-// The caller must hold g.mu, and not only because of the fields of g: all ids that can still be issued are in cur
-// and in the queue, and they only move under g.mu. Calls without the lock may use a segment that is no longer cur,
-// but such a segment is drained.
+// The caller must hold g.mu. It guards the fields of g, and ids are moved between the queue and cur only under it, so all
+// ids that can still be issued are in these two. Calls without the lock may use a segment that is no longer cur, but no
+// ids remain in such a segment.
 func (g *Generator) discardUpTo(k int64) {
 	if k < g.floor {
 		return

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// FirstUnused returns an id above all ids that this generator has seen in use: the ends of the ranges it fetched, the
-// row's next id as last read, and the keys it skipped. A row that is added again may begin there. FirstUnused waits
-// for the fetch in progress, whose range may be from the deleted row.
+// FirstUnused returns an id that is higher than all ids of fetched ranges, all keys passed to Skip, and the row's last
+// used id as last read. A row that is added again may begin with it. FirstUnused waits for the fetch in progress, because
+// its range may be from the deleted row.
 func (c *controlled) FirstUnused(ctx context.Context) (int64, error) {
 	g := (*Generator)(c)
 	for {
@@ -25,8 +25,8 @@ func (c *controlled) FirstUnused(ctx context.Context) (int64, error) {
 	}
 }
 
-// Restart discards the ids in memory and all that was read from the row, as if the generator were new. Call it
-// only if the row and all rows with ids from it are known to be gone.
+// Restart discards the ids in memory and the data that was read from the row, as if the generator were new. Call it
+// only if the row and all rows with ids from it have certainly been deleted.
 func (c *controlled) Restart() {
 	g := (*Generator)(c)
 	g.mu.Lock()

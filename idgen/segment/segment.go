@@ -2,20 +2,20 @@ package segment
 
 import "sync/atomic"
 
-// span holds the ids [start, end), all of them 1 or more.
+// span is a number of consecutive ids, [start, end). They are 1 or higher.
 type span struct{ start, end int64 }
 
 func (s span) size() int64 { return s.end - s.start }
 
-// segment is a span that is being used up. Only checkAt, used and skipped change. Each span has its own segment, so
-// that no call ever combines the counter of one span with the end of another.
+// segment is the span from which ids are issued. Only checkAt, used and skipped change. Each span has its own segment,
+// so that no call ever combines the counter of one span with the end of another.
 type segment struct {
 	base    int64        // the id before the first one
 	size    int64        // number of ids
-	checkAt atomic.Int64 // ≤ size; calls that take an id past it check whether a fetch is due
-	skipped int64        // taken ids that no caller got; guarded by Generator.mu
-	_       [96]byte     // the counter has its own cache lines (which are fetched in pairs)
-	used    atomic.Int64 // ids taken; single calls raise it above size when none remain
+	checkAt atomic.Int64 // ≤ size; a call that raises used above it checks whether a fetch is due
+	skipped int64        // discarded ids that count as used; guarded by Generator.mu
+	_       [96]byte     // used has its own cache lines (which are fetched in pairs)
+	used    atomic.Int64 // ids taken; calls for one id raise it above size when no ids remain
 	_       [120]byte
 }
 

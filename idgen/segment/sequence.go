@@ -30,9 +30,9 @@ type sequenceStore struct{ counter }
 //	max_value      the highest id
 //	cycle          must be 0: a sequence that restarts at its end is refused
 //
-// A function nextval that sets current_value = current_value + increment and returns it may use the same rows.
-// MyCAT may not: it uses ids above current_value. If the columns have other names, a view can give them these
-// names.
+// A function nextval that sets current_value = current_value + increment and returns current_value may use the same
+// rows. MyCAT must not use them, because it issues ids above current_value. If the columns have other names, a view can
+// give them these names.
 //
 // Sequences that descend are refused.
 func NewSequenceStore(db *sqlx.DB, table string) Store {
@@ -93,7 +93,7 @@ func (s *sequenceStore) Create(ctx context.Context) error {
 	return s.rows.Create(ctx, schema.Sequences(s.rows.Table))
 }
 
-// EnsureWithin ignores highest, since rows of sequences get no mark.
+// EnsureWithin adds a row if there is none. It ignores the highest id, which only a table with marks needs.
 func (s *sequenceStore) EnsureWithin(ctx context.Context, name string, next, increment, _ int64) error {
 	return s.ensure(ctx, name, next, increment, maxEnd-1)
 }

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// A slow store is not unavailable: a reply can take seconds, and a new connection needs several replies. After a try
-// without an answer the next one has twice the time. A call without a deadline waits as long as the longest try may
-// take.
+// A try is one request to the store, with a time limit. A slow store is not unavailable: a reply can take seconds, and a
+// new connection needs several replies. After a try without an answer, the next try has twice the time. A call without a
+// deadline waits for the time limit of the longest try.
 
 // noAnswerError means that a store has not answered in time.
 type noAnswerError time.Duration

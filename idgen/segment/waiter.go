@@ -4,8 +4,8 @@ import (
 	"slices"
 )
 
-// waiter is a call of Next that found no ids, or a call of Skip that found the row below its key. first and err
-// may be read when done is closed.
+// waiter is a call of Next that found no ids, or a call of Skip with a key that is not below the row's next id. first
+// and err may be read when done is closed.
 type waiter struct {
 	n        int64 // number of ids wanted, or 0
 	key      int64 // key to be skipped, or 0

@@ -16,8 +16,8 @@ import (
 // Row has the columns of a tag's row.
 type Row = control.Row
 
-// Memory is a segment.Store in memory, for tests without a database. It keeps the contract of segment.Store,
-// and can be slow or fail on demand. The zero value has no rows. It is safe for concurrent use.
+// Memory is a segment.Store in memory, for tests without a database. Tests can make it slow, or make it
+// fail. The zero value has no rows. It is safe for concurrent use.
 type Memory struct {
 	mu       sync.Mutex
 	rows     map[string]Row

@@ -26,7 +26,7 @@ type Fixture struct {
 	Open   func() segment.Store // opens a store on the table, as another process would
 	Put    func(row Row) error  // adds a row, or replaces the tag's row
 	Delete func(tag string) error
-	Moves  bool // if a row went back, the store does not refuse it, and moves it far above the old ids
+	Moves  bool // if a row was lowered, the store raises its next id far above the old ids, and does not refuse it
 }
 
 // Run tests the store. It calls open for each part of the test.
@@ -125,11 +125,11 @@ func step(k *kit) {
 	k.put("a", 1, 10)
 	k.wantRange(segment.Request{Tag: "a", N: 20, Step: 10}, 1, 21, 10)
 	k.put("a", 21, 50)
-	for range 2 { // raised: the new step is returned, and no ids are taken
+	for range 2 { // the step was raised: the new step is returned, and no ids are taken
 		k.wantRange(segment.Request{Tag: "a", N: 40, Step: 10, Seen: 21}, 21, 21, 50)
 	}
 	k.wantRange(segment.Request{Tag: "a", N: 50, Step: 50, Seen: 21}, 21, 71, 50)
-	k.put("a", 71, 1) // lowered: the next read returns it
+	k.put("a", 71, 1) // the step was lowered: the next read returns it
 	k.wantRow("a", 71, 1)
 	k.wantRange(segment.Request{Tag: "a", N: 1, Step: 50}, 71, 72, 1)
 	k.put("a", 72, math.MaxInt32)
@@ -195,7 +195,8 @@ func unknownTag(k *kit) {
 	wantError[*segment.UnknownTagError](k, segment.Request{Tag: "a", N: 1, Step: 10, Seen: 2})
 }
 
-// A refused fetch does not move the row towards the ids in use, and a fetch that moves the row goes above them.
+// rolledBack tests fetches from a row that was lowered. A refused fetch does not change the row, and a fetch that is
+// not refused raises the row's next id above the ids in use.
 func rolledBack(k *kit) {
 	k.put("a", 1000, 10)
 	k.wantRange(segment.Request{Tag: "a", N: 10}, 1000, 1010, 10)
@@ -225,7 +226,7 @@ func rolledBack(k *kit) {
 	k.wantRange(segment.Request{Tag: "a", N: 20, Seen: 1010}, 1010, 1030, 10)
 }
 
-// Leaf's articles begin a tag with max_id 0, others with 1.
+// zero tests rows with max_id 0, with which Leaf's articles begin a tag.
 func zero(k *kit) {
 	for _, maxID := range []int64{0, 1} {
 		k.put("a", maxID, 10)
@@ -267,8 +268,8 @@ func contexts(k *kit) {
 	k.wantRange(segment.Request{Tag: "a", N: 1}, 1, 2, 10)
 }
 
-// Several processes with several goroutines each fetch, raise and read. Each fetch has the time limit that a
-// generator sets: with SERIALIZABLE connections, MariaDB from 11.6 on lets only one of several concurrent
+// concurrent runs several processes with several goroutines each, which fetch, raise and read. Each fetch has the time
+// limit that a generator sets: with SERIALIZABLE connections, MariaDB from 11.6 on lets only one of several concurrent
 // statements on a row succeed, and the others have to be retried.
 func concurrent(k *kit) {
 	ctx, cancel := context.WithTimeout(k.Context(), time.Minute)

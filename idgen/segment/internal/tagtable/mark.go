@@ -9,13 +9,13 @@ import (
 	"github.com/leafsql/leafsql/internal/quote"
 )
 
-// The description of a row ends with a mark, which names the server on which ids were last drawn from the row.
-// The mark replicates together with the number that it protects, and writers that do not use marks leave it
-// unchanged.
+// The description of a row ends with a mark, which names the server on which ids were last taken from the row.
+// The mark is replicated together with the row's next id, and writers that do not use marks leave it
+// unchanged. A row jumps if its mark names another server: its next id is raised by a margin before ids are taken.
 const (
 	markBegin = "leafsql@"
 
-	MarkOff = markBegin + "off" // mark of a row from which any server may draw ids
+	MarkOff = markBegin + "off" // mark of a row from which ids may be taken on any server
 
 	// UnmatchedMark is a mark that no server has: the next fetch of a row with it jumps.
 	UnmatchedMark = markBegin + "0000000000000000 0 0"
@@ -29,7 +29,7 @@ type Mark struct {
 	Server string // hash of the server's identity; "" if the row has no mark
 	Jumps  int64  // number of jumps of the row, each within an hour of the previous one
 	At     int64  // time of the last jump, in seconds since 1970; 0 if there was none
-	Off    bool   // any server may draw ids from the row
+	Off    bool   // ids may be taken from the row on any server
 }
 
 func (m Mark) String() string { return fmt.Sprintf("%s%s %d %d", markBegin, m.Server, m.Jumps, m.At) }
@@ -59,14 +59,14 @@ func ParseMark(description string) (text string, m Mark, ok bool) {
 	return text, m, m.String() == strings.TrimPrefix(mark, " ")
 }
 
-// Guard returns the part of a Move that restricts it to a row whose mark names the executing server. hash is the
-// expression for this server's hash. The description is assigned to itself so that row events in the binary log
+// Guard returns the part of a Move that restricts it to a row with a mark that names the executing server. hash is the
+// SQL expression for this server's hash. The description is assigned to itself so that row events in the binary log
 // contain it, even if binlog_row_image is MINIMAL.
 func Guard(hash string) (set, where string) {
 	return ", description = description", " AND LOCATE(CONCAT('" + markBegin + "', " + hash + "), description) > 0"
 }
 
-// GuardOff returns the part of a Move for a row from which any server may draw ids.
+// GuardOff returns the part of a Move for a row from which ids may be taken on any server.
 func GuardOff() (where string) { return " AND LOCATE('" + MarkOff + "', description) > 0" }
 
 // WriteFirst returns the part of a Move that writes the first mark of a row, on the server that the mark names.
@@ -81,8 +81,8 @@ func (m Mark) Replace(old Mark, hash string) (set, where string) {
 		" AND LOCATE(" + quote.String(old.String()) + ", description) > 0" + m.executedBy(hash)
 }
 
-// executedBy returns the condition that the mark's server executes the statement. The server is a literal, since a
-// replica that receives the statement as text would evaluate its own identity.
+// executedBy returns the SQL condition that the mark's server executes the statement. The server is written as a
+// literal, since a replica that receives the statement as text would evaluate its own identity.
 func (m Mark) executedBy(hash string) string { return " AND " + hash + " = " + quote.String(m.Server) }
 
 // ForeignMarksQuery returns a query for two values: the hash of the server that answers, and the number of rows of

@@ -22,10 +22,10 @@ const MinRetry, MaxRetry = 2 * time.Millisecond, 250 * time.Millisecond
 
 const (
 	RetryTime      = 5 * time.Second // duration of the attempts if the context has no deadline
-	BriefRetryTime = 2 * time.Second // duration of the attempts after the first of consecutive answers with RetryBriefly
+	BriefRetryTime = 2 * time.Second // duration of the attempts while all answers have RetryBriefly set
 )
 
-// Error describes why a row, or its table, cannot give ids in its present state, and the fix.
+// Error describes why ids cannot be taken from a row in the present state of the row or its table, and the fix.
 type Error struct{ Reason, Fix string }
 
 func (e *Error) Error() string { return e.Reason + "; " + e.Fix }
@@ -38,7 +38,7 @@ func (r *Rows) duplicateRowsError() error {
 	return &Error{"the tag has more than one row", "delete all but the row with the highest value and make " + r.Tag + " the primary key"}
 }
 
-// Answer is a caller's error that is not retried, like Error and ErrNoRow, unless RetryBriefly is set.
+// Answer is an error of a caller. Like after Error and ErrNoRow, Retry stops, unless RetryBriefly is set.
 type Answer struct {
 	Err          error
 	RetryBriefly bool // retried for BriefRetryTime: a balancer may have chosen a node that has not applied another node's changes yet
@@ -49,12 +49,12 @@ func (e Answer) Error() string { return e.Err.Error() }
 // Unwrap returns Err.
 func (e Answer) Unwrap() error { return e.Err }
 
-// noConnError is a failure to get a connection: the store is unavailable.
+// noConnError is the error if the pool gave no connection.
 type noConnError struct{ error }
 
 func (e noConnError) Unwrap() error { return e.error }
 
-// errNoInsertID causes another attempt, in a transaction.
+// errNoInsertID causes another attempt, which uses a transaction.
 var errNoInsertID = errors.New("leafsql: the UPDATE of a range returned no insert id")
 
 // Retry runs do, each time on another connection, until it succeeds or fails with an error that is not
@@ -120,8 +120,8 @@ func retryTimeFor(err error) time.Duration {
 	case number != 0 && !slices.Contains(mysqlerr.Conflicts, number) && !slices.Contains(mysqlerr.NotWritable, number) && !strings.HasPrefix(state, "40"):
 		return 0
 	}
-	// An error that no server sent is a broken connection: whether the statement was carried out is unknown,
-	// and another attempt takes other ids.
+	// An error that did not come from the server means a broken connection. The statement may have been executed;
+	// another attempt takes other ids.
 	return math.MaxInt64
 }
 

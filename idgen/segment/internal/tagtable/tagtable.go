@@ -1,5 +1,5 @@
 // Package tagtable sends the statements that read and move the rows of a table with one row for each tag. A row
-// records which ids of its tag are in use.
+// records the next unused id of its tag. To move a row is to raise this id: the ids in between belong to the caller.
 //
 //	rows := tagtable.Rows{DB: db, Table: "`leaf_alloc`", Columns: tagtable.LeafAlloc}
 //	err := rows.Retry(ctx, func(c *sql.Conn) error {
@@ -7,9 +7,8 @@
 //		return err
 //	})
 //
-// The last N ids below next are then the caller's. The meaning of a row is defined by the callers. This
-// package's errors, [Error] and [ErrNoRow], describe only the fault: callers turn them into the errors that
-// users see.
+// The last N ids below next then belong to the caller. This package's errors, [Error] and [ErrNoRow], describe only the
+// fault: callers turn them into the errors that users see.
 package tagtable
 
 import (
@@ -34,7 +33,7 @@ type Rows struct {
 	Table string // quoted
 	Columns
 
-	UseTransactions atomic.Bool // a single UPDATE does not work on this table: see take
+	UseTransactions atomic.Bool // ids are taken in transactions, since a single UPDATE does not work on this table: see take
 }
 
 // Columns has the names of the table's columns, in SQL's spelling.
@@ -44,7 +43,7 @@ type Columns struct {
 	Step string
 	Last int64 // 1 if Next holds the last id that was taken; 0 if it holds the first unused id
 
-	HasMarks bool // a column description can hold a Mark
+	HasMarks bool // the table may have a column description, which can contain a Mark
 }
 
 // LeafAlloc has the columns of leaf_alloc.
@@ -57,7 +56,7 @@ func ParseStore(description string) (place, stores int64, several bool) {
 	return place, stores, n == 2
 }
 
-// NextSuffix returns the text to append to the highest id in use in an expression for Next.
+// NextSuffix returns the SQL text that turns the highest id in use into the value for the column Next.
 func (c Columns) NextSuffix() string {
 	if c.Last > 0 {
 		return ""
@@ -168,9 +167,9 @@ type Move struct {
 	Set, Where         string
 }
 
-// Move moves the tag's row, and returns its new next unused id, or 0 if no row fits. It sends one UPDATE as
-// text, so it needs one round trip. The server returns the number that it wrote as the insert id, which proves
-// the move. An *Error means that the move cannot be proved. Other errors are the driver's: the row may have moved.
+// Move moves the tag's row, and returns its new next unused id, or 0 if the row does not satisfy m's conditions. It sends
+// one UPDATE as text, so it needs one round trip. The server returns the written number as the insert id, which proves
+// the move. An *Error means that the move cannot be proved. After other errors, the driver's, the row may have moved.
 func (r *Rows) Move(ctx context.Context, c *sql.Conn, tag string, m Move) (next int64, err error) {
 	now, back := r.Next, ""
 	if r.Last > 0 {
@@ -207,9 +206,9 @@ func (r *Rows) take(ctx context.Context, c *sql.Conn, tag, text string) (rows, i
 	return rows, id, err
 }
 
-// takeInTransaction does the same as take for an UPDATE that returns no insert id, or without autocommit mode. It
-// reads the written number in the same transaction, and sends the query as text: a prepared statement would run
-// outside the transaction after a Galera cluster has aborted it.
+// takeInTransaction does the same as take if the UPDATE returns no insert id, or without autocommit mode. It
+// reads the written number in the same transaction. The query is sent as text: a prepared statement would run
+// outside the transaction after a Galera cluster has aborted the transaction.
 func (r *Rows) takeInTransaction(ctx context.Context, c *sql.Conn, tag, text string) (rows, id int64, err error) {
 	err = runInTransaction(ctx, c, func() error {
 		if rows, id, err = update(ctx, c, text); err != nil || rows != 1 {
@@ -240,9 +239,9 @@ func update(ctx context.Context, c *sql.Conn, text string) (rows, id int64, err 
 	return rows, id, err
 }
 
-// Create creates the table with text if it does not exist. It queries the table first: the right to create is
-// then needed only once, and on a cluster every CREATE, even of an existing table, aborts the statements that
-// run on all nodes. The error wraps the driver's.
+// Create creates the table with text if it does not exist. It queries the table first, so that the right to create is
+// needed only once. On a cluster, a CREATE even of an existing table aborts the statements that run on all
+// nodes. The error wraps the driver's.
 func (r *Rows) Create(ctx context.Context, text string) error {
 	err := r.Retry(ctx, func(c *sql.Conn) error {
 		_, err := c.ExecContext(ctx, "SELECT 1 FROM "+r.Table+" LIMIT 0")
