@@ -15,15 +15,15 @@
 // Every worker id is one key, leafsql/worker/<n>. It is changed only by
 // compare-and-set: a transaction that compares its revision and value.
 // leafsql/registry is the registry's own key. These keys have no etcd lease,
-// which would end by the cluster's clock. They must not be edited or deleted
-// while processes run. A holder writes once per sixth of the lease and reads
-// nothing.
+// because an etcd lease ends by the cluster's clock. The keys must not be edited or deleted
+// while processes run. A process that holds a worker id writes once per sixth of the lease
+// and reads nothing.
 //
-// A write that etcd has acknowledged is stored on a majority of its members, so
-// the loss of a leader loses no write. A registry is identified by the cluster's id and a random key, which a
+// A write that etcd has acknowledged is stored on a majority of its members, so no
+// write is lost if the leader fails. A registry is identified by the cluster's id and a random key, which a
 // wiped cluster lacks. Both remain the same if a snapshot is restored, or
-// if --force-new-cluster is used on a member that lags: stop the writers for two
-// minutes before doing either. etcd does not return its clock to clients. So a process with a
+// if --force-new-cluster is used on a member that lags: stop the writers two
+// minutes before you do either. Clients cannot read etcd's clock. So a process with a
 // clock far ahead takes worker ids that others hold, and these worker ids are blocked until the
 // other clocks reach its time.
 //
@@ -74,9 +74,9 @@ type Config struct {
 	Prefix string // prefix of the keys; "" means leafsql
 }
 
-// Open returns the source. With a user name it logs in, and returns the client's error, or one that
-// wraps context.DeadlineExceeded if no server answers within 5 s. Otherwise it sends nothing before
-// a worker id is requested.
+// Open returns the source. With a user name it logs in. It returns the client's error, or an error that
+// wraps context.DeadlineExceeded if no server answers within 5 s. Without a user name it sends nothing
+// before a worker id is requested.
 func Open(cfg Config) (worker.Source, error) {
 	if len(cfg.Servers) == 0 {
 		return worker.Source{}, errors.New("leafsql: etcd: no server; write for example etcd(h1:2379,h2:2379)")
@@ -94,7 +94,7 @@ func Open(cfg Config) (worker.Source, error) {
 		DialTimeout:          loginTimeout, // for logins, which would wait forever otherwise
 		DialKeepAliveTime:    10 * time.Second,
 		DialKeepAliveTimeout: callTimeout,
-		MaxUnaryRetries:      1, // attempts: no write is sent twice
+		MaxUnaryRetries:      1, // number of attempts; 1, so that no write is sent twice
 		DialOptions:          []grpc.DialOption{grpc.WithConnectParams(connectParams)},
 		Logger:               zap.NewNop(),
 	})
@@ -117,8 +117,8 @@ func Open(cfg Config) (worker.Source, error) {
 const (
 	loginTimeout = 5 * time.Second
 
-	// callTimeout is the timeout of one call. A server whose leader has died would answer after
-	// 7 s, and a frozen one never. After the timeout another server is tried.
+	// callTimeout is the timeout of one call. After the leader has died, other servers answer only after
+	// 7 s; a frozen server never answers. After the timeout another server is tried.
 	callTimeout = 2 * time.Second
 )
 

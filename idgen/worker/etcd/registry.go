@@ -47,7 +47,7 @@ func (r *registry) Get(ctx context.Context, slot int) (worker.Doc, worker.Versio
 }
 
 // read makes a linearizable read of a key. If a server does not answer, it reads from another
-// one.
+// server.
 func (r *registry) read(ctx context.Context, key string) (resp *clientv3.GetResponse, err error) {
 	for range len(r.client.Endpoints()) + 1 {
 		attempt, cancel := context.WithTimeout(ctx, callTimeout)
@@ -93,7 +93,7 @@ func (r *registry) Put(ctx context.Context, slot int, d worker.Doc, expected wor
 	return version(resp.Header.Revision, text), true, nil
 }
 
-// isDenied reports whether err means that the user lacks a right, on any server.
+// isDenied reports whether err means that the user lacks a right. Other servers would return the same error.
 func isDenied(err error) bool {
 	return errors.Is(err, rpctypes.ErrPermissionDenied) || errors.Is(err, rpctypes.ErrUserEmpty)
 }

@@ -11,26 +11,26 @@
 //	}
 //	ids, err := snowflake.New(snowflake.Leaf, open, worker.Config{})
 //
-// Give it a pool of connections that are in autocommit, are not held by transactions that
-// wait for ids, and lead to the primary. Every worker id is one row, which is changed by
-// compare-and-set alone: one UPDATE in autocommit whose WHERE compares all values that were
+// The connections of the pool must be in autocommit mode and lead to the primary. Transactions that wait
+// for ids must not hold them. Every worker id is one row, which is changed only by
+// compare-and-set: one UPDATE in autocommit mode, with a WHERE that compares all values that were
 // read from the row. A process writes once per sixth of the lease and reads nothing. The
 // rows must not be edited or deleted while processes run; owner and update_time are
 // for operators.
 //
-// The history of rows is known as long as the server is the same. A MySQL server is identified by
+// As long as the server is the same, its rows contain all earlier writes. A MySQL server is identified by
 // its server_uuid, a MariaDB server by its server_id, host name and port. After a fail-over to
 // another server, which may lack the last writes, or after a move to another host, the next
-// process to start delays its first id by 60 s and 1.25 times the lease, however late it starts.
+// process to start delays its first id by 60 s plus 1.25 times the lease, however late it starts.
 // Other new processes wait until this delay has ended. Running processes continue. A server
 // that may lose its last commits in a crash, because of innodb_flush_log_at_trx_commit or
-// sync_binlog, counts as another one after each start. A Galera cluster and a group of
-// Group Replication, which lose nothing, count as one server. A copy of the server with the
-// same identity, such as one restored from an older backup, cannot be noticed: stop the
-// writers for two minutes before starting the copy.
+// sync_binlog, counts as another server after each start. A Galera cluster and a group of
+// Group Replication, which lose no commits, count as one server. A copy of the server with the
+// same identity, such as a copy restored from an older backup, cannot be detected: stop the
+// writers two minutes before you start the copy.
 //
 // Shards must share one table, as they share one leaf_alloc. The package
-// creates no database and grants nothing: the user needs SELECT, INSERT and
+// does not create the database or grant rights: the user needs SELECT, INSERT and
 // UPDATE on the table, and CREATE for Config.Create.
 package mysql
 
@@ -68,7 +68,8 @@ type Config struct {
 
 func init() { worker.Register("mysql", openSpec) }
 
-// openSpec always returns an error, as a spec has no pool. It is registered to list mysql as a source.
+// openSpec always returns an error, because a source that is named in text has no pool. It is registered so that
+// mysql is listed as a source.
 func openSpec(address string, _ worker.Options) (func(context.Context) (worker.Source, error), error) {
 	return nil, fmt.Errorf("leafsql: worker source mysql(%s): only the driver mysql-leaf opens it by name; call mysql.Open with a pool", address)
 }
@@ -106,7 +107,7 @@ func (e *tableError) Unwrap() error { return e.Err }
 // Hint returns the hint. Package worker adds no hint of its own to errors that have this method.
 func (e *tableError) Hint() string { return e.Fix }
 
-// explain returns a *tableError with a hint if there is one for err, and otherwise err.
+// explain returns a *tableError with a hint if there is a hint for err, and otherwise err.
 func (s *slots) explain(err error) error {
 	switch {
 	case servererr.Is(err, servererr.LoginDenied, servererr.SocketLoginDenied):
@@ -125,9 +126,10 @@ func (s *slots) explain(err error) error {
 	return err
 }
 
-// identity returns the identity of the server that answers, or of its cluster if the cluster's fail-overs lose nothing: see
-// package serverid. It waits until the second in which the server started has passed. Otherwise a server that lost the write by which a
-// worker id was taken, and was restarted within that second, would have the same identity.
+// identity returns the identity of the server that answers, or of its cluster if fail-overs in the cluster lose no writes:
+// see package serverid. The identity of a server that may lose writes contains the second of its start. identity waits
+// until this second has passed. Otherwise a server that was restarted within the second would keep its identity,
+// although it may have lost the write by which a worker id was taken.
 func (s *slots) identity(ctx context.Context) (string, error) {
 	server, err := serverid.Query(ctx, s.db)
 	if err != nil {
@@ -166,8 +168,8 @@ func (s *slots) queryValues(ctx context.Context, what string, into ...any) error
 }
 
 // lastWorker returns the worker id that a process of this host released last, according to a
-// read that may be stale. If several were released within some seconds, it chooses one of them at random, so
-// that processes that start together choose different ones. The nonce of a slot that was
+// read that may be stale. If several worker ids were released within some seconds, it chooses one of them at random, so
+// that processes that start together choose different ones. The nonce in the row of a worker id that was
 // used has 32 characters.
 func (s *slots) lastWorker(ctx context.Context) (slot int, ok bool) {
 	host, err := os.Hostname()
@@ -200,7 +202,7 @@ func (s *slots) lastWorker(ctx context.Context) (slot int, ok bool) {
 	return slot, ok
 }
 
-// time returns the server's clock.
+// time returns the server's time.
 func (s *slots) time(ctx context.Context) (time.Time, error) {
 	var us int64
 	err := s.db.QueryRowContext(ctx, "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))").Scan(&us)

@@ -19,9 +19,9 @@ import (
 	"github.com/leafsql/leafsql/internal/servererr"
 )
 
-// slots implements worker.Slots with one row per slot. The version of a slot contains all values of its
-// row as one text. Statements are texts without arguments, so that each takes one
-// round trip and nothing is prepared.
+// slots implements worker.Slots with one row for each slot, the place of a worker id's document. The version of a
+// slot is a text with all values of its row. Statements are sent as texts without arguments, so that each takes one
+// round trip and is not prepared.
 type slots struct {
 	db       *sql.DB
 	table    string // quoted
@@ -83,7 +83,7 @@ func (s *slots) read(ctx context.Context, slot int) (worker.Doc, worker.Version,
 		return worker.Doc{}, "", err
 	case found == 0:
 		return worker.Doc{}, "", nil
-	case found > 1: // two processes could hold one row each
+	case found > 1: // two processes could hold the worker id, with one row each
 		return worker.Doc{}, "", s.duplicateRowsError(slot, found)
 	}
 	d.HighWater = time.UnixMilli(hw)
@@ -94,9 +94,9 @@ func (s *slots) read(ctx context.Context, slot int) (worker.Doc, worker.Version,
 	return d, worker.Version(text), nil
 }
 
-// Put implements worker.Slots. An autocommit statement is atomic. If it affected one row, this row
-// was at the expected version. This is also true with clientFoundRows, which counts rows that
-// were found but not changed.
+// Put implements worker.Slots. A statement in autocommit mode is atomic. If the statement affected one row, this row
+// was at the expected version. This is also true with clientFoundRows, which also counts rows that
+// were found and not changed.
 func (s *slots) Put(ctx context.Context, slot int, d worker.Doc, expected worker.Version) (worker.Version, bool, error) {
 	text := d.Encode()
 	var statement string

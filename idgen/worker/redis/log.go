@@ -15,8 +15,8 @@ import (
 )
 
 // go-redis has one logger for the whole process, which writes to standard error. The lines of this
-// package's clients only repeat the errors of worker ids. So until the
-// application sets its own logger (redis.SetLogger), a quiet one drops these lines, and
+// package's clients only repeat errors that are also reported for worker ids. So until the
+// application sets its own logger (redis.SetLogger), the logger of this file drops these lines, and
 // writes the lines of other clients as go-redis does.
 func init() {
 	redis.SetLogger(quietLogger{log.New(os.Stderr, "redis: ", log.LstdFlags|log.Lshortfile)})
@@ -27,7 +27,7 @@ type quietLogger struct{ others *log.Logger }
 func (q quietLogger) Printf(_ context.Context, format string, args ...any) {
 	line := fmt.Sprintf(format, args...)
 	if !slices.ContainsFunc(args, isDialError) && !(usesSentinels.Load() && strings.Contains(line, "sentinel")) {
-		q.others.Output(3, line) // with the place in go-redis
+		q.others.Output(3, line) // with the file and line in go-redis
 	}
 }
 

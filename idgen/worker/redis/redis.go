@@ -18,22 +18,24 @@
 // node. They have no expiry, and must not get one, or be evicted, edited or deleted while processes
 // run. If a server's maxmemory-policy is not noeviction, a warning is logged.
 //
-// Redis loses acknowledged writes: the last ones in a fail-over, and in a restart too
+// Redis loses acknowledged writes: it loses the last writes in a fail-over, and also in a restart
 // unless appendfsync is always. After a fail-over and after a restart the server has another
-// replication id, which shows that writes may have been lost. Processes that hold worker ids then
-// continue. The next process that takes a worker id, however late, waits for 60 s and 1.25 times
-// the lease. By then a former owner that the server has lost can no longer issue
+// replication id, which shows that writes may have been lost. Then processes that hold worker ids
+// continue. The next process that takes a worker id, however late, waits for 60 s plus 1.25 times
+// the lease. After this wait, a former owner with a lost key can no longer issue
 // ids. Other processes wait until this wait has ended. The first process of a new registry waits
-// as long, unless leafsql init ran before or leafNewRegistry declares it new.
+// for the same time, unless leafsql init ran before or leafNewRegistry declares it new.
 //
 // A primary that the Sentinels have replaced does not notice this at once, and continues to acknowledge
 // writes. So if there are replicas, a write counts only when leafRedisReplicas of them have it (WAIT).
-// The default is 1 with Sentinels. Without Sentinels it is 0, but 1 once the server was seen with
-// replicas. If all replicas are required (2 for a primary with two replicas), no worker id has two
+// The default is 1 with Sentinels. Without Sentinels it is 0, and 1 once the server was seen with
+// replicas. With leafRedisReplicas=0 no write waits.
+//
+// If all replicas are required (2 for a primary with two replicas), no worker id has two
 // owners in any partition, but no worker id is renewed while a replica is away. If fewer are required,
-// a partition can give one worker id to two processes. This happens if the old primary, enough replicas
-// and some processes are cut off together from the Sentinels and the other processes: then both
-// primaries have the same worker ids. With leafRedisReplicas=0 no write waits.
+// two processes can get the same worker id in a partition. The old primary, enough replicas
+// and some processes are then cut off together from the Sentinels and the other processes. The Sentinels promote
+// another primary, and both primaries give out the same worker ids.
 //
 // The user needs the commands GET, SET, EVAL, INFO, TIME and WAIT; with leafRedisDatabase also
 // SELECT; in a cluster also CLUSTER SLOTS and CLUSTER SHARDS. Redis 4 and later are supported, and
@@ -147,8 +149,8 @@ func (c *Config) complete() error {
 	return nil
 }
 
-// answerTime is the timeout for an answer of a server or Sentinel; WAIT takes a second of it at most. Opening a connection may take
-// four times as long, because go-redis tries a frozen Sentinel twice before it tries all Sentinels together. With a shorter timeout for
+// answerTime is the timeout for an answer of a server or Sentinel; WAIT takes at most a second of it. To open a connection may take
+// four times answerTime, because go-redis tries a frozen Sentinel twice before it tries all Sentinels together. With a shorter timeout for
 // connections, only the frozen Sentinel would be tried, again and again.
 const answerTime = 1500 * time.Millisecond
 

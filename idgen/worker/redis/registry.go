@@ -31,7 +31,7 @@ func (r *registry) key(slot int) string {
 	return "{" + r.cfg.Prefix + "}:worker:" + strconv.Itoa(slot)
 }
 
-// node returns a client of the server with the documents. In a cluster this client does not use go-redis' redirections, which
+// node returns a client of the server that has the documents. In a cluster this client does not use go-redis' redirections, which
 // would send a write again after its reply was lost.
 func (r *registry) node(ctx context.Context) (redis.Cmdable, error) {
 	if c, ok := r.client.(*redis.ClusterClient); ok {
@@ -55,7 +55,7 @@ func (r *registry) explain(err error) error {
 	return fmt.Errorf("%s: %w", r.cfg.String(), err)
 }
 
-// unusableError returns the UnusableError for a server that can't be the registry.
+// unusableError returns the UnusableError for a server that cannot be used as a registry.
 func (r *registry) unusableError(reason string, args ...any) error {
 	return &worker.UnusableError{Err: fmt.Errorf("leafsql: %s: "+reason, append([]any{r.cfg.String()}, args...)...)}
 }
@@ -124,7 +124,7 @@ func (r *registry) Put(ctx context.Context, slot int, d worker.Doc, expected wor
 	return worker.Version(text), true, nil
 }
 
-// isAnswer reports whether err is an answer of the server. Then the script has not written, as writing is its last step.
+// isAnswer reports whether err is an answer of the server. If it is, the script has not written, as the write is its last step.
 func isAnswer(err error) bool {
 	_, ok := errors.AsType[redis.Error](err)
 	return ok

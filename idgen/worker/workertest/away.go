@@ -2,10 +2,10 @@ package workertest
 
 import "github.com/leafsql/leafsql/idgen/worker"
 
-// The rules for reads and writes of a registry that goes away, is wiped, restored or failed over. The slow tests of
+// This file tests reads and writes of a registry that stops for a while, is wiped, restored or failed over. The slow tests of
 // leases in these cases are in outage.go and loss.go.
 
-// away reads and writes a registry that does not answer, and again when it is back with its data.
+// away reads and writes a registry that does not answer, and again when it answers again with its data.
 func away(k *kit) {
 	s := k.open(0).slots
 	d := newDoc()
@@ -56,7 +56,7 @@ func setBack(k *kit) {
 	}
 }
 
-// tellsServers fails over to a server that lacks the last writes. This server must have another identity.
+// tellsServers tests a fail-over to a server that lacks the last writes. This server must have another identity.
 func tellsServers(k *kit) {
 	k.makeInUse(configOf(1))
 	over, err := k.FailOver()

@@ -10,8 +10,8 @@ import (
 )
 
 // Bench measures a registry that is in use: the time from the start to a worker
-// id, for one process and for 64 that start together, and the time of a renewal, which a
-// worker makes every 10 s. It calls open once for each of the three.
+// id, for one process and for 64 processes that start together, and the time of a renewal, which a
+// process makes every 10 s. It calls open once for each of the three measurements.
 func (open Registry) Bench(b *testing.B) {
 	cfg := worker.Config{Workers: 1024, Lease: time.Minute}
 	wave := func(b *testing.B, n int) {

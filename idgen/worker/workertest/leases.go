@@ -8,6 +8,9 @@ import (
 	"github.com/leafsql/leafsql/idgen/worker"
 )
 
+// In this file a slot is the place of a worker id's document, and a lease is the right to use the worker id. The bound is the
+// end of a lease: no id has a later time. For the grace period after it, other processes leave the slot to its owner.
+
 // configOf returns a Config with n slots.
 func configOf(n int) worker.Config { return worker.Config{Workers: n} }
 
@@ -29,7 +32,7 @@ func (k *kit) startTogether(n int, cfg worker.Config) {
 					procs[i].issue()
 					return
 				}
-				// A process that did not receive the reply of its put may hold a slot without knowing it.
+				// A process that did not receive the reply to its write may occupy a slot without having it.
 				if taken := unavailable(err, "taken"); (taken != nil || k.Unreliable) && ctx.Err() == nil {
 					time.Sleep(100 * time.Millisecond)
 					if procs[i], err = k.tryOpen(0); err == nil {
@@ -53,7 +56,7 @@ func (k *kit) startTogether(n int, cfg worker.Config) {
 			continue
 		}
 		p.issueAll()
-		now := p.keeper.Status() // it may already have lost its first worker id
+		now := p.keeper.Status() // the process may already have lost its first worker id
 		if k.Unreliable && now.Phase != "holding" {
 			continue // it waited for the others for longer than a lease lasts
 		}
@@ -74,8 +77,8 @@ func startsAtOnceOnNothing(k *kit) {
 	k.startTogether(6, worker.Config{Workers: 8, NewRegistry: true})
 }
 
-// release takes a slot, returns it and takes it again. The ids of each process start
-// above all times that were issued before.
+// release takes a slot, releases it and takes it again. The ids of each process have
+// later times than all ids that were issued before.
 func release(k *kit) {
 	k.makeInUse(configOf(1))
 	for life := range 4 {
@@ -94,8 +97,8 @@ func release(k *kit) {
 	}
 }
 
-// crashTakesAnother starts a process after another one crashed. It does not wait for the
-// crashed one's slot, which is free only after the bound and the grace period.
+// crashTakesAnother starts a process after another process crashed. The new process takes another slot. It does not wait for the
+// slot of the crashed process, which is free only after the bound and the grace period.
 func crashTakesAnother(k *kit) {
 	k.makeInUse(configOf(4))
 	p := k.hold(0, configOf(4))
@@ -130,7 +133,7 @@ func crashAlone(k *kit) {
 	k.hold(later, configOf(1)).issueAll()
 }
 
-// takeOver tries to take a crashed owner's slot too early, which is refused, and again when it may be taken.
+// takeOver tries to take a crashed owner's slot too early, which must fail, and again when it may be taken.
 func takeOver(k *kit) {
 	k.makeInUse(configOf(1))
 	p := k.hold(0, configOf(1))
@@ -157,7 +160,7 @@ func takeOver(k *kit) {
 }
 
 // fencing takes a running owner's slot with a process that has a clock far
-// ahead, while both issue as many ids as they may.
+// ahead, while both processes issue as many ids as they may.
 func fencing(k *kit) {
 	k.makeInUse(configOf(2))
 	p := k.hold(0, configOf(1))
@@ -171,8 +174,8 @@ func fencing(k *kit) {
 	}
 }
 
-// waitLost waits until a process no longer holds a worker id. Until then it repeatedly calls
-// the function meanwhile. It fails the test after d.
+// waitLost waits until a process no longer holds a worker id, and calls the function meanwhile repeatedly
+// while it waits. It fails the test after d.
 func (k *kit) waitLost(p *process, d time.Duration, meanwhile func()) {
 	k.Helper()
 	for until := time.Now().Add(d); p.holds(); time.Sleep(20 * time.Millisecond) {
@@ -186,7 +189,7 @@ func (k *kit) waitLost(p *process, d time.Duration, meanwhile func()) {
 	}
 }
 
-// cutOff cuts an owner off from the registry: it must stop by itself.
+// cutOff cuts an owner off from the registry. The owner must stop by itself.
 func cutOff(k *kit) {
 	k.makeInUse(configOf(1))
 	p := k.hold(0, configOf(1))
@@ -208,7 +211,7 @@ func cutOff(k *kit) {
 	q.issueAll()
 }
 
-// boundHonoured checks that a limit rises with renewals, and not without them.
+// boundHonoured checks that the latest allowed time rises with renewals, and does not rise without them.
 func boundHonoured(k *kit) {
 	k.makeInUse(configOf(1))
 	p := k.hold(0, configOf(1))
@@ -226,8 +229,8 @@ func boundHonoured(k *kit) {
 	p.issueAll()
 }
 
-// waitRenewed waits until p's limit rises, and reports whether it did. It may never rise if the registry
-// returns documents whose puts it refused: the owner then takes such a document for the current one.
+// waitRenewed waits until p's limit, the latest time allowed in ids, rises, and reports whether it did. It may never rise if
+// the registry returns documents that it refused to write: the owner then uses the version of such a document.
 func (k *kit) waitRenewed(p *process) bool {
 	k.Helper()
 	if k.waitHigherLimit(p) {
@@ -280,7 +283,7 @@ func lostReplies(k *kit) {
 }
 
 // ownSlotAgain cuts a process off until its bound has passed, while its slot is still
-// reserved for it and all others are held. It must get its own slot again at once.
+// reserved for it and all other slots are held. The process must get its own slot again at once.
 func ownSlotAgain(k *kit) {
 	k.makeInUse(configOf(2))
 	p, q := k.hold(0, configOf(2)), k.hold(0, configOf(2))
@@ -353,7 +356,7 @@ func clockSetBack(k *kit) {
 	q.issueAll()
 }
 
-// clockFarAhead uses a slot with a clock that is too far ahead to wait for.
+// clockFarAhead starts a process on a slot that was used with a clock too far ahead to wait until its time has passed.
 func clockFarAhead(k *kit) {
 	k.makeInUse(configOf(1))
 	p := k.open(0)

@@ -8,10 +8,10 @@ import (
 	"github.com/leafsql/leafsql/idgen/worker"
 )
 
-// removed loses the document of a running owner. The next process does not know the slot's
-// history and waits for the longest possible lease. Before the removal, another process waits until
-// it reads the current document: with Source.Inserts, as on Nacos, a process that read an
-// older document and writes after the removal would issue the owner's times.
+// removed loses the document of a running owner. The next process cannot find out whether the worker id is in use, and
+// waits for the longest possible lease. Before the removal, another process waits until
+// it reads the current document. With Source.Inserts, as on Nacos, a process that read an
+// older document and writes after the removal would issue ids with the owner's times.
 func removed(k *kit) {
 	k.makeInUse(configOf(1))
 	other := k.open(0)
@@ -60,8 +60,8 @@ func (k *kit) startAfterLoss(p *process, cfg worker.Config, lost time.Time) {
 }
 
 // wiped loses all documents of running owners, which continue. No process may take their
-// worker ids before their bounds have passed, not even one that read the slot as
-// free, before its owner took it, and writes after the wipe.
+// worker ids before their leases have ended, not even a process that read the document as
+// free, before the owner took it, and writes after the wipe.
 func wiped(k *kit) {
 	cfg := k.outlastingConfig(2)
 	k.makeInUse(cfg)
@@ -88,7 +88,7 @@ func wiped(k *kit) {
 		late = k.open(0)
 		late.before = writes
 		err = late.acquire(soon, cfg)
-		// If puts at the right version may be refused, all slots may still be held since their creation.
+		// If the registry may refuse correct writes, all slots may still be held since their creation.
 		if owner != nil || !k.Unreliable || soon.Err() != nil {
 			break
 		}
@@ -122,8 +122,8 @@ func restored(k *kit) {
 	k.hold(4*cfg.Lease+time.Minute, cfg).issueAll()
 }
 
-// failedOver fails over to a server that lacks the last takes. A process that took
-// a slot continues, and no other process gets it before its bound has passed.
+// failedOver fails over to a server that lacks the last writes, by which processes took worker ids. Such a process
+// continues, and no other process gets its worker id before its lease has ended.
 func failedOver(k *kit) {
 	cfg := k.outlastingConfig(1)
 	k.makeInUse(cfg)
@@ -144,7 +144,7 @@ func wipedUnderHolders(k *kit) {
 	var holders []*process
 	for range 6 {
 		holders = append(holders, k.hold(0, cfg))
-		time.Sleep(1500 * time.Millisecond) // their renewals are at different times
+		time.Sleep(1500 * time.Millisecond) // so that the renewals of the owners are at different times
 	}
 	k.must(k.Wipe())
 	began := time.Now()

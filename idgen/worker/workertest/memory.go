@@ -25,7 +25,7 @@ type Memory struct {
 type slotText struct{ now, before string }
 
 // Faults selects the faults of a Memory. The first six occur in practice, and
-// leases must tolerate them. With the others the Memory is not a registry.
+// leases must tolerate them. With the other faults, the Memory violates the rules of worker.Slots.
 type Faults struct {
 	Away        bool          // calls are not answered
 	Delay       time.Duration // before each answer

@@ -28,7 +28,7 @@ func downAtStart(k *kit) {
 	k.acquireDuringRecovery(k.open(0))
 }
 
-// acquireDuringRecovery takes a lease from a registry that is coming back.
+// acquireDuringRecovery takes a lease from a registry that is starting again.
 func (k *kit) acquireDuringRecovery(p *process) {
 	k.Helper()
 	src := p
@@ -49,7 +49,7 @@ func (k *kit) outlastingConfig(n int) worker.Config {
 	return worker.Config{Workers: n, Lease: max(2*lease, k.Outage)}
 }
 
-// downDuringRun issues ids during an outage until the bound, and again after the outage.
+// downDuringRun issues ids during an outage until the lease ends, and again after the outage.
 func downDuringRun(k *kit) {
 	cfg := k.outlastingConfig(4)
 	k.makeInUse(cfg)

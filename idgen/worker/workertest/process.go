@@ -14,16 +14,16 @@ import (
 )
 
 // process is a layer between a keeper and the registry that simulates a process and its
-// machine. It shifts the clock by changing the times in
-// documents, in reads and writes, and in ids.
+// machine. To shift the machine's clock, it changes the times in
+// documents that are read or written, and in ids.
 type process struct {
 	k          *kit
 	slots      worker.Slots
 	src        worker.Source
-	clockShift time.Duration // how far its clock is ahead
+	clockShift time.Duration // time by which its clock is ahead
 
-	cut   atomic.Bool  // it cannot reach the registry
-	dead  atomic.Bool  // it crashed: no more of its calls reach the registry
+	cut   atomic.Bool  // the process cannot reach the registry
+	dead  atomic.Bool  // the process crashed: no more of its calls reach the registry
 	slow  atomic.Int64 // delay of replies, regardless of the context
 	lose  atomic.Int64 // number of replies to writes that are still to be lost
 	close sync.Once
@@ -31,9 +31,9 @@ type process struct {
 	before func(slot int) // called once, before its first write to a slot
 
 	keeper *worker.Keeper
-	worker int // the worker id it held first
+	worker int // the first worker id that it held
 	mu     sync.Mutex
-	last   time.Time // the last time that it issued
+	last   time.Time // the latest time in its ids
 }
 
 var errCut = errors.New("cut off from the registry")
@@ -139,8 +139,8 @@ func (k *kit) hold(ahead time.Duration, cfg worker.Config) *process {
 	return k.holdWith(ahead, cfg, func(*process) {})
 }
 
-// holdWith is like hold, but calls prepare before the process searches for a worker id. It
-// retries if the registry is unreliable, since a worker id may not have been released there.
+// holdWith is like hold, but calls prepare before the process searches for a worker id. If the
+// registry is unreliable, it retries, since the release of a worker id may have failed.
 func (k *kit) holdWith(ahead time.Duration, cfg worker.Config, prepare func(*process)) *process {
 	k.Helper()
 	for until := time.Now().Add(25 * max(lease, cfg.Lease)); ; time.Sleep(time.Second) {
@@ -163,7 +163,7 @@ func (p *process) now() time.Time { return time.UnixMilli(p.keeper.UnixMilli()) 
 // holds reports whether ids may be issued.
 func (p *process) holds() bool { return p.keeper.Status().Phase == "holding" }
 
-// limit returns the latest time that may be issued, or zero if none may.
+// limit returns the latest time that may be put into an id, or zero if no id may be issued.
 func (p *process) limit() time.Time { return p.keeper.Status().Limit }
 
 // issue puts all times up to now into ids.
@@ -172,7 +172,7 @@ func (p *process) issue() { p.issueUpTo(p.now()) }
 // issueAll puts all times that the lease allows into ids.
 func (p *process) issueAll() { p.issueUpTo(p.limit()) }
 
-// issueUpTo issues times as a generator does: it reads the status before and after it
+// issueUpTo issues ids with all times up to a time, as a generator does: it reads the status before and after it
 // records the times.
 func (p *process) issueUpTo(to time.Time) {
 	s := p.keeper.Status()
@@ -195,7 +195,7 @@ func (p *process) issueUpTo(to time.Time) {
 	}
 }
 
-// crash ends the process without returning its worker id.
+// crash ends the process without releasing its worker id.
 func (p *process) crash() {
 	p.dead.Store(true)
 	p.keeper.Close()
@@ -250,7 +250,7 @@ type ledger struct {
 
 type span struct{ from, to time.Time }
 
-// add records a span, and fails the test if any time in it was issued before
+// add records a span of times, and fails the test if any of them was issued before
 // with the same worker id.
 func (l *ledger) add(p *process, id int, from, to time.Time) {
 	from, to = from.Add(p.clockShift), to.Add(p.clockShift)
@@ -260,7 +260,7 @@ func (l *ledger) add(p *process, id int, from, to time.Time) {
 		l.all = make(map[int][]span)
 	}
 	spans := l.all[id]
-	// The first span that does not end before this one begins. Usually there is none.
+	// after is the index of the first span that does not end before the new span begins. Usually there is none.
 	after, _ := slices.BinarySearchFunc(spans, from, func(s span, from time.Time) int { return s.to.Compare(from) })
 	if after < len(spans) && !spans[after].from.After(to) {
 		p.k.Errorf("worker id %d: times from %v to %v issued twice", id, from, to)

@@ -10,12 +10,12 @@
 //		}).Run(t)
 //	}
 //
-// The first tests are for the rules of Slots, the others for leases: processes that
-// start together, crash, are cut off, have wrong clocks, and a registry that goes
-// away, is wiped or restored. RunRules omits the tests of leases, which are
+// The first tests are for the rules of Slots, the others are for leases. In these tests, processes
+// start together, crash, are cut off or have wrong clocks, and the registry stops for a
+// while, is wiped or restored. RunRules omits the tests of leases, which are
 // slow: a lease has to end before another one begins. Memory is a registry for other tests.
 //
-// The package does not explore schedules, unlike worker's own simulation, and
+// Unlike the simulation of package worker, this package does not try many orders of events. It
 // does not test a crash of the machine of a registry's server.
 package workertest
 
@@ -46,11 +46,11 @@ type Fixture struct {
 	// taking a lease may need any time.
 	Unreliable bool
 
-	Wipe        func() error                             // loses everything
+	Wipe        func() error                             // removes all documents
 	Copy        func() (restore func() error, err error) // restore sets the registry back to the time of Copy, under the same identity
-	FailOver    func() (over func() error, err error)    // over does the same under another identity, as an asynchronous fail-over does
-	Stop, Start func() error                             // the registry goes away, and comes back with its data
-	Remove      func(slot int) error                     // loses one document
+	FailOver    func() (over func() error, err error)    // over sets it back to the time of FailOver, under another identity, as an asynchronous fail-over does
+	Stop, Start func() error                             // the registry stops answering, and answers again with its data
+	Remove      func(slot int) error                     // removes one document
 	Corrupt     func(slot int) error                     // makes a document unreadable
 
 	// Outage is longer than Stop and Start take together, and longer than Wipe or a restore
@@ -117,7 +117,7 @@ func (open Registry) RunInBubble(t *testing.T) {
 					p.run(t, f, true)
 				}
 			})
-			if leftOut { // a Skip in the bubble would be reported as a pass
+			if leftOut { // in the bubble, a skipped test would be reported as passed
 				t.Skip("not for this registry")
 			}
 		})
@@ -132,7 +132,7 @@ type part struct {
 	supported func(*Fixture) bool // whether the registry supports the test; nil: always
 }
 
-// rules wait for no lease.
+// rules has the parts that do not wait for leases.
 var rules = slices.Clip([]part{
 	{"Missing", missing, false, nil},
 	{"RoundTrip", roundTrip, false, nil},
@@ -210,7 +210,7 @@ func (k *kit) must(err error) {
 	}
 }
 
-// eventually waits for a condition that registries may show with a delay.
+// eventually waits until ok returns true. Reads of some registries lag behind the writes.
 func (k *kit) eventually(what string, ok func() bool) {
 	k.Helper()
 	for until := time.Now().Add(patience); !ok(); time.Sleep(50 * time.Millisecond) {

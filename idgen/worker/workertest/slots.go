@@ -29,8 +29,8 @@ func millis(t time.Time) time.Time { return time.UnixMilli(t.UnixMilli()) }
 func isUnclear(err error) bool { return err != nil && !leasetest.NotWritten(err) }
 
 // mustSet overwrites a slot, retries until a put is acknowledged, and returns the version.
-// Between two writes of the same document it writes another one, since processes never overwrite a document
-// with an equal one.
+// Between two writes of the same document it writes another document, since processes never overwrite a document
+// with an equal document.
 func (k *kit) mustSet(s worker.Slots, slot int, d worker.Doc) worker.Version {
 	k.Helper()
 	var why error
@@ -72,7 +72,7 @@ func (k *kit) wantRefused(s worker.Slots, slot int, expected worker.Version) {
 }
 
 // mustPut puts at the right version and returns the new version. A registry may refuse such a put occasionally,
-// but not for long. After a lost reply, mustPut puts at the version that reads show.
+// but not for long. After a lost reply, mustPut uses the version that a read returns.
 func (k *kit) mustPut(s worker.Slots, slot int, v worker.Version) worker.Version {
 	k.Helper()
 	var (
@@ -178,7 +178,7 @@ func wrongVersion(k *kit) {
 	k.wantRefused(s, 0, first)
 	k.wantRefused(other, 0, first)
 	k.wantRefused(other, 0, "")
-	// A read may show a document that was refused. The next put proves that the slot's version
+	// A read may return a document that was refused. The next put proves that the slot's version
 	// has not changed.
 	third := k.mustPut(other, 0, second)
 	k.wantRefused(s, 0, second)
@@ -264,7 +264,7 @@ func oneWinner(k *kit) {
 	}
 }
 
-// creators creates the document of unknown history from several processes at
+// creators creates a slot's first document from several processes at
 // once. Several puts may be acknowledged, but afterwards only one process may
 // take the slot.
 func creators(k *kit) {
@@ -319,7 +319,7 @@ func noUpdateIsLost(k *kit) {
 					pause = 10
 				case isUnclear(err):
 					open.Add(1)
-				default: // reads may show a document that was refused for a while
+				default: // for a while, reads may return a document that was refused
 					time.Sleep(time.Duration(rand.IntN(pause)) * time.Millisecond)
 					pause = min(2*pause, 2000)
 				}
@@ -385,7 +385,7 @@ func (k *kit) openUnreadable() *process {
 	return p
 }
 
-// corruptIsLeft looks for a free slot in a registry with an unreadable document.
+// corruptIsLeft searches for a free slot in a registry with an unreadable document.
 func corruptIsLeft(k *kit) {
 	p := k.openUnreadable()
 	if err := p.acquire(k.timeoutContext(2*time.Second), worker.Config{NewRegistry: true}); err == nil {
@@ -394,7 +394,7 @@ func corruptIsLeft(k *kit) {
 	if k.Exclusive {
 		return
 	}
-	for range 3 { // also if the process is one of several
+	for range 3 { // several processes find a slot
 		if q := k.hold(0, worker.Config{Workers: 4, NewRegistry: true}); q.worker == 0 {
 			k.Error("took a worker id with an unreadable document, want another one or an error")
 		}
@@ -416,7 +416,7 @@ func (k *kit) makeInUse(cfg worker.Config) {
 		leasetest.InUse(k, k.Open, cfg)
 		return
 	}
-	// If a registry refuses right versions, a slot's history may still be unknown after its creation, but not after a release.
+	// If a registry may refuse correct writes, the earlier owners of a slot may still be unknown after its creation, but not after a release.
 	p := k.open(0)
 	cfg.NewRegistry = true
 	if err := p.acquire(k.timeoutContext(2*patience), cfg); err != nil {
@@ -436,8 +436,8 @@ func (k *kit) makeInUse(cfg worker.Config) {
 	p.Close()
 }
 
-// registryID returns the registry's identity from its documents. If reads show refused documents, the
-// registry's own document may lack it.
+// registryID returns the registry's identity from the documents of its slots. The registry's own document may lack it, if reads
+// return documents that were refused.
 func (k *kit) registryID(s worker.Slots) (id string) {
 	k.Helper()
 	k.eventually("the registry's identity", func() bool {

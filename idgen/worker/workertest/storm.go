@@ -14,8 +14,8 @@ import (
 // Storm runs processes that start, issue ids, crash, end and start again for the duration d, while the functions in
 // disturb are called in turn, one every d/20. No time may be issued twice with one worker id.
 //
-// After a loss of history, free worker ids are available only after a lease and a minute. A storm has to last longer
-// to use them.
+// After the registry has lost documents, worker ids can be used only after a lease and a minute. A storm has to last longer
+// than that.
 func (f Fixture) Storm(t *testing.T, processes int, d time.Duration, disturb ...func() error) {
 	k := &kit{TB: t, Fixture: f}
 	cfg := worker.Config{Workers: 2 * processes, Lease: shortestLease}

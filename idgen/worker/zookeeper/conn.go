@@ -20,7 +20,7 @@ type servers struct {
 	cfg Config
 
 	mu      sync.Mutex
-	inUse   *conn // current connection; nil: none yet, or it was given up
+	inUse   *conn // current connection; nil: none was opened yet, or giveUp has closed it
 	closed  bool
 	closing sync.WaitGroup // connections that are being closed
 }
@@ -30,7 +30,7 @@ type conn struct {
 	*zk.Conn
 	ready  chan struct{} // closed when it has a session
 	since  time.Time     // start of the session; set before ready is closed
-	giveUp func()        // closes the connection, after which servers opens another; may be called several times
+	giveUp func()        // closes the connection, so that servers opens another one; may be called several times
 
 	mu     sync.Mutex
 	epoch  string // epoch of the registry, "" if unknown
@@ -100,7 +100,7 @@ func (s *servers) current() (*conn, error) {
 	return c, nil
 }
 
-// rotation cycles through the servers, beginning with a random one. It leaves host names to be resolved when dialing: the
+// rotation cycles through the servers, beginning with a random one. Host names are resolved when a connection is opened: the
 // client's own provider would resolve all of them first, without a timeout. If many clients connect together, a
 // server drops some connections, but accepts them soon afterwards. The first retries are therefore quick.
 type rotation struct {
@@ -127,8 +127,8 @@ func (r *rotation) Next() (server string, again bool) {
 
 func (r *rotation) round() int { return (r.tried - 1) / len(r.servers) }
 
-// dial connects. Without its timer, the client would wait for over a minute for a server that accepts the connection but creates
-// no session, such as a starting or frozen one.
+// dial opens a connection, and starts attemptTimer. Without this timer, the client would wait for over a minute for a server that
+// accepts the connection but creates no session, such as a starting or frozen server.
 func (r *rotation) dial(network, address string, _ time.Duration) (net.Conn, error) {
 	patience, most := 3*time.Second, 3*time.Second
 	if r.round() < shortRounds {

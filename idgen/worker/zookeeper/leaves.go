@@ -14,7 +14,7 @@ import (
 	"github.com/leafsql/leafsql/idgen/worker"
 )
 
-// javaLeaves holds the numbers that Java Leafs have. A watch fires when this is out of date.
+// javaLeaves holds the numbers (worker ids) that Java Leafs have. A watch reports when this data is out of date.
 type javaLeaves struct {
 	changed    <-chan zk.Event // nil without a watch
 	nodes      map[int]string  // the nodes' names by number
@@ -22,15 +22,16 @@ type javaLeaves struct {
 }
 
 const (
-	// reservedCount is the count of numbers, from the next one on, that are left to Java Leaf. A number gets
-	// two owners only if more new Java Leafs than that start before a process notices.
+	// reservedCount is how many of the next numbers are reserved for Java Leaf. A number gets
+	// two owners only if more than reservedCount new Java Leafs start before a process notices.
 	reservedCount = 64
 
-	// absenceLimit is the time without a report after which a Java Leaf has gone.
+	// absenceLimit is the time without a report after which a Java Leaf counts as gone.
 	absenceLimit = time.Hour
 
-	// heldAhead is how far ahead the high water of a worker id of Java Leaf is reported. The high water has to
-	// be later than a holder's, so that the holder gives the worker id up, and soon enough to wait for.
+	// heldAhead is how far ahead of now the high water is, in the document that is returned for a worker id of a Java
+	// Leaf. (The high water is the latest time that the owner may put into an id.) It has to be later than the high water
+	// of a process that holds the worker id, so that this process gives it up, and soon enough to wait for.
 	heldAhead = time.Minute
 )
 
@@ -98,8 +99,8 @@ func (r *registry) watchLeaves(c *conn) (*javaLeaves, error) {
 	}
 }
 
-// parseLeaves parses the numbers at the ends of the names. The server numbers a new child by the count of
-// children created before it. Cversion is the count of creations and deletions.
+// parseLeaves parses the numbers at the ends of the names. The server gives a new child the number of children that
+// were created before it. Cversion counts the creations and deletions.
 func parseLeaves(children []string, stat *zk.Stat, changed <-chan zk.Event) *javaLeaves {
 	l := &javaLeaves{changed: changed, nodes: make(map[int]string), nextNumber: (int(stat.Cversion) + int(stat.NumChildren)) / 2}
 	for _, name := range children {
@@ -116,7 +117,7 @@ func parseLeaves(children []string, stat *zk.Stat, changed <-chan zk.Event) *jav
 type report struct {
 	node    string
 	version int32     // version of its node
-	at      time.Time // time of the report by its clock or the server's, whichever is later
+	at      time.Time // time of the report on the Java Leaf's clock or on the server's clock, whichever is later
 }
 
 // readReport reads the last report in a Java Leaf's node.

@@ -16,15 +16,15 @@ import (
 	"github.com/leafsql/leafsql/idgen/worker"
 )
 
-// registry implements worker.Slots on nodes and their versions.
+// registry implements worker.Slots. Each slot, the place of a worker id's document, is a node of ZooKeeper.
 type registry struct {
 	cfg          Config
 	servers      *servers
 	absenceLimit time.Duration // 0: the constant absenceLimit
 }
 
-// version is the content of a slot's Version. It contains the epoch because versions of nodes are small numbers, which repeat in a
-// registry that was wiped.
+// version is the content of a slot's Version. It contains the epoch, the random name of a registry, because versions of nodes are
+// small numbers, which repeat in a registry that was wiped.
 type version struct {
 	epoch       string // "" for a missing node
 	nodeVersion int32
@@ -151,7 +151,7 @@ func (r *registry) Get(ctx context.Context, slot int) (worker.Doc, worker.Versio
 	return d, v.text(), nil
 }
 
-// readOwn returns the document in this library's node of a slot.
+// readOwn returns the document in leafsql's node of a slot.
 func (r *registry) readOwn(ctx context.Context, c *conn, slot int) (worker.Doc, version, error) {
 	for again := false; ; again = true {
 		epoch, err := r.readEpoch(ctx, c, again)
@@ -182,7 +182,7 @@ func (r *registry) readOwn(ctx context.Context, c *conn, slot int) (worker.Doc, 
 	}
 }
 
-// mergeLeaf returns a slot's document after taking Java Leaf's nodes into account.
+// mergeLeaf returns a slot's document and version. They depend on leafsql's node, with d and v, and on a Java Leaf's node.
 func (r *registry) mergeLeaf(ctx context.Context, c *conn, slot int, d worker.Doc, v version) (worker.Doc, worker.Version, error) {
 	l, err := r.readLeaves(ctx, c)
 	if err != nil {
@@ -204,7 +204,7 @@ func (r *registry) mergeLeaf(ctx context.Context, c *conn, slot int, d worker.Do
 	case time.Since(rep.at) < cmp.Or(r.absenceLimit, absenceLimit):
 		return heldDoc("Java Leaf " + node), takenVersion, nil
 	}
-	// The Java Leaf has gone. Its history is unknown.
+	// The Java Leaf has gone. The last time in its ids is unknown.
 	if v.epoch == "" {
 		d = worker.Doc{Nonce: "java-leaf", Owner: "Java Leaf " + node}
 	}
@@ -287,7 +287,7 @@ func (r *registry) write(ctx context.Context, c *conn, node string, text []byte,
 	return v.nodeVersion + 1, err
 }
 
-// time returns the clock of the leading server, from the timestamp of a write to a node that has no other purpose.
+// time returns the leading server's time, from the timestamp of a write to a node that has no other purpose.
 func (r *registry) time(ctx context.Context) (time.Time, error) {
 	c, err := r.servers.connection(ctx)
 	if err != nil {

@@ -13,33 +13,34 @@
 // creates, except those that Java Leaf uses too. Config has the same settings in Go.
 //
 // Every worker id is one node, /snowflake/<name>/leafsql/<epoch>/worker-<n>. It is changed only if its version is the expected
-// one. Nodes must not be edited or deleted while processes run. Each new registry gets a new random epoch, so a write that was
-// decided before a wipe changes nothing after it. A process that takes a worker id writes the node clock
+// version. Nodes must not be edited or deleted while processes run. Each new registry gets a new random epoch, so a write that a
+// process sends late, after a wipe, changes nothing. A process that takes a worker id writes the node clock
 // in the same folder, to get the server's time. No node is ephemeral. Leases are independent of
-// sessions: a lease lasts until its bound. A process that
-// loses its session opens a new one.
+// ZooKeeper's sessions. A process that loses its session opens a new one.
 //
-// The versions of a node that is deleted and created again start at 0, so the put of a process
-// that was paused can find the version that it expects. So do not delete nodes.
+// If a node is deleted and created again, its versions start at 0 again. The late write of a process
+// that was paused can then find the version that it expects. So do not delete nodes.
 //
 // # Sharing worker ids with Java Leaf
 //
 // If the node /snowflake/<name>/forever exists, worker ids are shared with the Java Leaf
-// of that name, in which nothing has to be changed. This library leaves out some of the
+// of that name. Java Leaf needs no changes. leafsql does not use some of the
 // 1024 worker ids: the number n of each node <ip>:<port>-<n> there, and the 64 numbers
-// that Java Leaf takes next. If so many Java Leaf servers start that a process's worker
-// id becomes one of these, the process takes another.
+// that the next Java Leafs will take. If so many Java Leafs start that a process's worker
+// id becomes one of these, the process takes another worker id.
 //
 // Java Leaf never removes its nodes. A Java Leaf that has not reported its time for an
 // hour may lose its number: if no other worker id is free, a process takes that number
 // and deletes the node in the same step. If that Java Leaf returns, it gets a new number.
-// No registry can prevent two cases: a Java Leaf that continues for an hour without
-// ZooKeeper, and one that starts without it, from the number in its local file, after its
-// node was deleted. If the first Java Leaf starts after this library, it uses
-// number 0, even if a process has it: create an empty node forever before this library's
+// In two cases a worker id can be used twice, and no registry can prevent it: a Java Leaf continues for an
+// hour without ZooKeeper, or it starts without ZooKeeper, from the number in its local file, after its
+// node was deleted.
+//
+// If the first Java Leaf starts after leafsql, it uses
+// number 0, even if a process has it: create an empty node forever before leafsql's
 // first start. If the nodes of Java Leaf are lost, for example in a wipe of the ensemble, a running
-// Java Leaf does not create its own again, and this library can't find its number: stop all Java
-// Leaf servers, and start them within two minutes.
+// Java Leaf does not create its node again, and leafsql cannot find its number: stop all Java
+// Leafs, and start them within two minutes.
 //
 // The package does not support TLS.
 package zookeeper
@@ -99,7 +100,7 @@ func (c Config) GoString() string { return c.String() }
 
 func (c Config) LogValue() slog.Value { return slog.StringValue(c.String()) }
 
-// folder returns the folder of this library's nodes, and forever the folder of Java Leaf's nodes.
+// folder returns the folder of leafsql's nodes, and forever the folder of Java Leaf's nodes.
 func (c Config) folder() string  { return path.Join(c.Root, c.Name, "leafsql") }
 func (c Config) forever() string { return path.Join(c.Root, c.Name, "forever") }
 

@@ -9,7 +9,7 @@
 //	s.Start() // with its data; after s.Wipe() without
 //
 // Each server listens on free ports of 127.0.0.1. It ends with the test process, and its folder is removed. install.sh unpacks
-// Debian's server; a missing server fails the test. The package cuts no network; package netfault does.
+// Debian's server; a missing server fails the test. To cut the network between clients and servers, use package netfault.
 //
 // If a server or all servers of a cluster are wiped and started again, the cluster id and the member ids do not change, since etcd
 // derives them from names and addresses.
@@ -212,7 +212,7 @@ func (s *Server) EnableAuth() error {
 	})
 }
 
-// with calls use with a client of this server only.
+// with calls use with a client that connects to this server only.
 func (s *Server) with(ctx context.Context, use func(context.Context, *clientv3.Client) error) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()

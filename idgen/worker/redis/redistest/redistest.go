@@ -18,8 +18,8 @@
 //	client.Get(ctx, "n") // redis.Nil
 //
 // Each server listens on a free port of 127.0.0.1. It ends with the test process, and its folder is removed. Acknowledged writes
-// are on disk. install.sh unpacks Debian's server; a missing server fails the test. The package cuts no network between clients
-// and servers; package netfault does.
+// are on disk. install.sh unpacks Debian's server; a missing server fails the test. To cut the network between clients
+// and servers, use package netfault.
 package redistest
 
 import (
@@ -79,7 +79,7 @@ func Start(tb testing.TB, cfg Config) *Server {
 	return s
 }
 
-// A party holds the settings that servers of one group share.
+// A party holds the settings that the servers of one group have in common.
 type party struct {
 	cfg  Config
 	cert *selfsigned.Certificate // nil without TLS
@@ -102,7 +102,7 @@ func (p party) newNode(offset int, lines ...string) (*Server, error) {
 			fmt.Sprintf("dir %q", filepath.Join(dir, "data")),
 			"appendonly yes", "appendfsync always", `save ""`, // acknowledged writes are on disk
 			"repl-diskless-sync-delay 0", // replicas are synchronized at once
-			// Replication has its own user, so that it can be cut.
+			// Replication has its own user, so that CutReplication can stop it.
 			"user replica on >replica +psync +replconf +ping", "masteruser replica", "masterauth replica",
 		}
 		switch {

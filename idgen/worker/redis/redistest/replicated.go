@@ -59,8 +59,8 @@ func StartReplicated(tb testing.TB, cfg Config) *Replicated {
 	return r
 }
 
-// newSentinel returns Sentinel i. Its configuration has the data that it would otherwise get from the others within some seconds.
-// The nodes have the first three ports, and the Sentinels the next three.
+// newSentinel returns Sentinel i. Its configuration has the data that it would otherwise get from the other Sentinels within some seconds.
+// The nodes have the group's first three ports, and the Sentinels have the next three.
 func (p party) newSentinel(i int) (*Server, error) {
 	id := func(i int) string { return fmt.Sprintf("%040x", i+1) }
 	lines := []string{

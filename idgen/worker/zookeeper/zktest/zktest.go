@@ -8,11 +8,11 @@
 //	s.Kill9()
 //	s.Start() // with its data; after s.Wipe() without
 //
-// A client that was connected before Wipe or Restore cannot reconnect: a server refuses clients that have seen later changes than
-// it has. Sessions time out after 1 to 10 s. Clients may authenticate by digest and protect nodes by ACLs, as with any server.
+// A client that was connected before Wipe or Restore cannot reconnect: a server refuses clients that have seen changes that the
+// server does not have. Sessions time out after 1 to 10 s. Clients may authenticate by digest and protect nodes by ACLs.
 //
 // Each server listens on free ports of 127.0.0.1. It ends with the test process, and its folder is removed. install.sh fetches the
-// server with Maven; a missing server fails the test. The package cuts no network; package netfault does.
+// server with Maven; a missing server fails the test. To cut the network between clients and servers, use package netfault.
 package zktest
 
 import (

@@ -3,10 +3,10 @@
 // commit, 86a6441.
 //
 //	leaf, err := javaleaf.Start(ctx, javaleaf.Config{Name: "shop", Addr: "10.0.0.7:8080", ZooKeeper: []string{s.Addr}})
-//	leaf.Worker // is part of its ids
+//	leaf.Worker // the worker id that Leaf would put into its ids
 //	leaf.Stop() // its node remains, as with a Leaf that has ended
 //
-// Unlike Leaf, it keeps no worker id in a local file, so it cannot start without ZooKeeper. It issues no ids.
+// Unlike Leaf, it does not store the worker id in a local file, so it cannot start without ZooKeeper. It issues no ids.
 package javaleaf
 
 import (
@@ -91,7 +91,7 @@ func (l *Leaf) join(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if !there { // it uses worker id 0, whatever the number of its node is
+	if !there { // the first Leaf uses worker id 0, whatever the number of its node is
 		return l.create(root)
 	}
 	children, _, err := l.conn.Children(root)
