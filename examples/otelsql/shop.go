@@ -12,11 +12,16 @@ import (
 	"github.com/leafsql/leafsql/driver"
 )
 
+// quiet keeps healthy statements free of errors and traces free of noise:
+// go-sql-driver answers driver.ErrSkip for a statement that database/sql then
+// prepares, and database/sql resets a connection each time that it is used again.
+var quiet = otelsql.WithSpanOptions(otelsql.SpanOptions{DisableErrSkip: true, OmitConnResetSession: true})
+
 // OpenOutside puts otelsql between the application and mysql-leaf: spans show
 // the application's own SQL, and a span of an INSERT includes the wait for ids,
 // if there is one.
 func OpenOutside(dsn string, opts ...otelsql.Option) (*sql.DB, error) {
-	return otelsql.Open(driver.Name, dsn, opts...)
+	return otelsql.Open(driver.Name, dsn, append([]otelsql.Option{quiet}, opts...)...)
 }
 
 // OpenInside puts otelsql between mysql-leaf and go-sql-driver: spans show the
@@ -26,7 +31,7 @@ func OpenInside(dsn string, opts ...otelsql.Option) (*sql.DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	traced, ok := otelsql.WrapDriver(mysql.MySQLDriver{}, opts...).(sqldriver.DriverContext)
+	traced, ok := otelsql.WrapDriver(mysql.MySQLDriver{}, append([]otelsql.Option{quiet}, opts...)...).(sqldriver.DriverContext)
 	if !ok {
 		return nil, fmt.Errorf("otelsql's driver is no driver.DriverContext")
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/XSAM/otelsql"
 	"github.com/go-sql-driver/mysql"
 	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
@@ -123,6 +124,9 @@ func run(t *testing.T, dsn string, db *sql.DB) {
 func checkSpans(t *testing.T, spans *tracetest.SpanRecorder, where string) {
 	inserts := 0
 	for _, s := range spans.Ended() {
+		if s.Status().Code == codes.Error || s.Name() == "sql.conn.reset_session" {
+			t.Errorf("%s: span %s has the status %v, want no reset_session and no error", where, s.Name(), s.Status())
+		}
 		for _, a := range s.Attributes() {
 			if !strings.HasPrefix(string(a.Key), "db.") || a.Value.Type() != attribute.STRING || !strings.HasPrefix(a.Value.AsString(), "INSERT") {
 				continue
