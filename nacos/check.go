@@ -11,14 +11,15 @@ import (
 	"github.com/leafsql/leafsql/nacos/internal/api"
 )
 
-// An ok from a server proves nothing: 2.0.x answers ok to every compare-and-set
-// and ignores it. Before a server is used, it must refuse an md5 that no
+// The reply "ok" proves nothing: 2.0.x answers ok to every compare-and-set
+// and ignores it. A compare-and-set writes a document only if its text still has an expected md5.
+// Before a server is used, it must refuse an md5 that no
 // document has; after the first overwrite of this process, it must refuse the
-// md5 that was replaced. Neither check needs a read: reads lag.
+// md5 that was replaced. Neither check needs a read, because reads lag behind writes.
 
-// checkCAS returns an error unless the server's compare-and-set compares. It
+// checkCAS returns an error unless the server refuses a wrong md5. It
 // writes a separate document, which all processes share and which always has
-// the same text, so nothing is lost if the md5 is ignored. If the document is
+// the same text, so it does no harm if the md5 is ignored. If the document is
 // missing, the server accepts any md5 for the first write.
 func checkCAS(ctx context.Context, server documents, name, service string) error {
 	for range 2 {
@@ -30,10 +31,10 @@ func checkCAS(ctx context.Context, server documents, name, service string) error
 	return api.UnusableError(name, "it accepts a compare-and-set with a wrong md5, as 2.0.x does"+api.NewerHint)
 }
 
-// proveWrites returns an error unless acknowledged writes were carried out: after
+// proveWrites returns an error unless acknowledged writes were executed: after
 // text has been written, the md5 that it replaced must be refused. proveWrites sends
-// text again. This changes nothing if the md5 is ignored, and is harmless if it
-// arrives late, since no document has the same md5 twice.
+// text again. This changes nothing if the md5 is ignored. A late arrival is harmless,
+// since no document has the same md5 twice.
 func (r *registry) proveWrites(ctx context.Context, id, text string, replaced worker.Version) error {
 	r.mu.Lock()
 	proven := r.proven
@@ -52,7 +53,7 @@ func (r *registry) proveWrites(ctx context.Context, id, text string, replaced wo
 	return err
 }
 
-// ignoreMissed returns nil if err is a failed comparison, even one of a repeated
+// ignoreMissed returns nil if err is a failed comparison, even of a repeated
 // request, and otherwise err.
 func ignoreMissed(err error) error {
 	if api.IsCASMismatch(err) {
@@ -63,12 +64,12 @@ func ignoreMissed(err error) error {
 
 var errAnotherRegistry = errors.New("it has another registry of worker ids than this process uses; list servers of one cluster only")
 
-// checkRegistry returns an error if a slot is held and the server does not show
-// the registry of that slot. Another cluster would accept a renewal, as the
+// checkRegistry returns an error if this process holds a worker id and the server does not have
+// the registry of the worker id. A server of another cluster would accept a renewal, since the
 // document is missing there, while the first cluster gives the worker id to
-// another process. If a server has shown the registry before and no longer does,
-// it was wiped. That is not an error: renewals continue there, and a new process
-// waits because the history is unknown.
+// another process. If a server had the registry before and no longer has it,
+// it was wiped. This is not an error: renewals continue there, and a new process
+// waits until the lost leases have ended.
 func (c *cluster) checkRegistry(ctx context.Context, target string, server documents) error {
 	c.mu.Lock()
 	held := time.Now().Before(c.heldUpTo)
@@ -101,7 +102,7 @@ func readRegistry(ctx context.Context, server documents, service string) (string
 	return d.Nonce, err
 }
 
-// registryTimeout is the time in which a server has to show its registry at the start.
+// registryTimeout is the time in which a server has to return its registry at the start.
 const registryTimeout = time.Second
 
 // checkCluster compares the registries of all servers and returns an error if
@@ -140,7 +141,7 @@ func (c *cluster) checkCluster(ctx context.Context) error {
 		if other < 0 {
 			return nil
 		}
-		// Other nodes show a new registry with a delay.
+		// Other nodes return a new registry with a delay.
 		if time.Since(try) > visibilityDelay {
 			return api.UnusableError(c.targets[first]+" and "+c.targets[other],
 				fmt.Sprintf("they have different registries (%s, %s), so they belong to two clusters; list servers of one cluster only", registries[first], registries[other]))

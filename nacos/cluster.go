@@ -19,10 +19,10 @@ import (
 // connection.
 const dialTime = 2 * time.Second
 
-// cluster is a gRPC client of one of several servers at a time, and changes to
-// another server if that one fails. It connects when it is first needed. Checks
-// of one server prove nothing about the next, so each new link is checked before
-// any other request.
+// cluster is a gRPC client of several servers. It uses one server at a time, and changes to
+// another server if this server fails. It connects when it is first needed. Checks
+// of one server prove nothing about the next server, so each new link (the connection to one server)
+// is checked before any other request.
 type cluster struct {
 	targets   []string // host:port of gRPC
 	tls       *tls.Config
@@ -36,10 +36,10 @@ type cluster struct {
 	mu           sync.Mutex
 	link         *link
 	next         int             // the target to try first
-	slot         int             // the slot held, or held last
-	heldRegistry string          // the registry in which the slot is held
-	heldUpTo     time.Time       // time until which the slot is held; until then, new links have to show heldRegistry
-	shownBy      map[string]bool // targets that have shown heldRegistry
+	slot         int             // the worker id held, or held last
+	heldRegistry string          // identity of the registry in which the worker id is held
+	heldUpTo     time.Time       // time until which the worker id is held; until then, servers of new links must have heldRegistry
+	shownBy      map[string]bool // targets that had heldRegistry
 	lastDrop     time.Time       // time at which a link was last dropped because of a server's errors
 	closed       bool
 }
@@ -140,7 +140,7 @@ func (c *cluster) setLink(l *link) error {
 	return nil
 }
 
-// setHeld implements configs. It ignores free slots that a holder creates for other
+// setHeld implements configs. It ignores the free documents that a process with a worker id creates for other
 // processes.
 func (c *cluster) setHeld(slot int, registry string, upTo time.Time) {
 	c.mu.Lock()
@@ -158,8 +158,8 @@ func (c *cluster) setHeld(slot int, registry string, upTo time.Time) {
 	}
 }
 
-// drop closes a link that failed, and keeps a newer one that another goroutine
-// opened.
+// drop closes a link that failed. It does not close a newer link that another goroutine
+// has opened.
 func (c *cluster) drop(l *link) {
 	c.mu.Lock()
 	if c.link == l {
@@ -182,8 +182,8 @@ func (c *cluster) close() {
 // caller sends a request and reads the reply.
 type caller func(ctx context.Context, kind string, body, into any) error
 
-// call sends a request that is carried out at most once. It is sent a second
-// time only if the server rejected it unread: because the connection is not
+// call sends a request that is executed at most once. The request is sent a second
+// time only if the server rejected it without executing it, because the connection is not
 // registered, or because the token is too old.
 func (c *cluster) call(ctx context.Context, kind string, body, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, api.RequestTime)
@@ -278,7 +278,7 @@ func (c *cluster) mayChangeServer() bool {
 	return true
 }
 
-// A server that is writing a document to its disk refuses to read it. 3.1.0 does so
+// A server that is writing a document to its disk refuses to read the document. 3.1.0 refuses reads
 // for up to a second after a start. Refused reads are repeated.
 const (
 	busyPause    = 100 * time.Millisecond
@@ -324,8 +324,8 @@ func (c *cluster) ready(ctx context.Context) error {
 	return err
 }
 
-// query reads a config. Reads can be repeated, so another server is used if one
-// does not answer.
+// query reads a config. Reads can be repeated, so another server is used if the first
+// server does not answer.
 func (c *cluster) query(ctx context.Context, id string) (text string, found bool, err error) {
 	for range len(c.targets) + 1 {
 		text, found, err = c.read(ctx, c.call, id)

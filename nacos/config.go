@@ -30,16 +30,17 @@ type Config struct {
 
 	Instance Instance // entry of this process in the console
 
-	// ConfigClient and NamingClient are SDK clients of the application
+	// ConfigClient and NamingClient are SDK clients of the application, used instead of Servers
 	// (config_client.IConfigClient and naming_client.INamingClient; a few of their methods
-	// suffice), used instead of Servers. Their namespace and credentials apply. The
+	// suffice). Their namespace and credentials apply. The
 	// ConfigClient's NamespaceId must be empty for the default namespace: "public" is an error,
-	// since the config service of Nacos 2 treats the two as different namespaces. Open and the
+	// since the config service of Nacos 2 treats "" and "public" as different namespaces. Open and the
 	// source do not close the clients. Without a NamingClient the process is not shown in the
 	// console. Nacos 1.4 is not supported with clients. The server that a client uses is
 	// unknown, so the compare-and-set is checked only once: all servers must be 2.3 or later,
-	// and belong to one cluster. The clients do not return the servers' clock: a process with
-	// a clock far ahead takes worker ids that others hold, and blocks them until that time.
+	// and belong to one cluster. The clients cannot read the servers' clock. So a process with
+	// a clock far ahead takes worker ids that others hold, and blocks them until the other clocks
+	// reach its time.
 	ConfigClient configClient
 	NamingClient namingClient
 
@@ -114,7 +115,7 @@ func (c *Config) complete() error {
 	c.ContextPath = "/" + strings.Trim(cmp.Or(c.ContextPath, "nacos"), "/")
 	c.Logger = cmp.Or(c.Logger, slog.Default())
 	if c.Namespace == "public" {
-		c.Namespace = "" // one namespace with two names: the documents must be the same for both
+		c.Namespace = "" // the default namespace has two names, which must lead to the same documents
 	}
 	for _, n := range []string{c.Group, c.Service, cmp.Or(c.Namespace, "public"), c.Instance.Cluster} {
 		if !names.MatchString(n) {

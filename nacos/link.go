@@ -17,14 +17,14 @@ import (
 	"github.com/leafsql/leafsql/nacos/internal/api"
 )
 
-// A link uses the SDK's wire format but not its clients. The SDK's clients send
-// a request up to three times, which turns a compare-and-set that was applied
-// into a refusal. They accept no context, write a file for each document read,
+// A link, the connection to one server, uses the SDK's wire format but not its clients. The SDK's clients send
+// a request up to three times. A compare-and-set that was executed at the first attempt is then
+// reported as refused. The clients also accept no context, write a file for each document read,
 // limit reads to five a second, leave a UDP socket open when closed, and
 // register persistent instances only over an HTTP API that new servers lack.
 
-// link is a connection to one server. It has a stream that stays open and
-// identifies it to the server; requests are sent outside the stream.
+// link is a connection to one server. It has a stream, which stays open and
+// identifies the connection to the server; requests are sent outside the stream.
 type link struct {
 	target   string
 	conn     *grpc.ClientConn
@@ -79,8 +79,8 @@ func (l *link) handshake(ctx, life context.Context, namespace string) error {
 	if err := stream.Send(setup); err != nil {
 		return err
 	}
-	// The setup request has no reply. Until the server has read it, it answers
-	// that the connection is not registered.
+	// The setup request has no reply. Until the server has read it, the server answers
+	// other requests with the error that the connection is not registered.
 	for {
 		var health status
 		err := l.call(ctx, "HealthCheckRequest", nil, internalRequest{"internal"}, &health)
@@ -97,7 +97,7 @@ func (l *link) handshake(ctx, life context.Context, namespace string) error {
 	}
 }
 
-// listen answers the server's requests on the stream: checks of the connection,
+// listen answers the server's requests on the stream. These are checks of the connection,
 // and the request to change to another server, which ends the link.
 func (l *link) listen(stream pb.BiRequestStream_RequestBiStreamClient) {
 	defer close(l.ended)
@@ -130,7 +130,7 @@ func (l *link) listen(stream pb.BiRequestStream_RequestBiStreamClient) {
 }
 
 // call sends one request, once, and reads the reply. After an error that is not
-// a *ServerError the request may have been carried out.
+// a *ServerError the request may have been executed.
 func (l *link) call(ctx context.Context, kind string, headers map[string]string, body, into any) error {
 	out, err := payload(kind, headers, body)
 	if err != nil {

@@ -22,31 +22,31 @@
 // console shows. A warning in the log names the place of a new registry.
 //
 // On Nacos 2.3 and 3 every worker id is one config document,
-// "<service>.worker.<n>", that is changed by compare-and-set alone; package
+// "<service>.worker.<n>". It is changed only by compare-and-set; package
 // worker makes the leases. "<service>.registry" is the registry's own document,
 // and "<service>.probe" is written to check servers. None of these documents may
-// be edited or deleted while processes run. In addition, each holder is a
-// persistent instance of the service, with its worker id in the metadata, for
-// operators to see in the console. Nothing depends on the instances: they may be
-// stale or edited, and Nacos shows them as unhealthy unless a server listens on
-// the port, which is normal.
+// be edited or deleted while processes run. In addition, each process with a worker id is a
+// persistent instance of the service, with its worker id in the metadata, so that
+// operators see it in the console. Nothing depends on these instances: they may be
+// stale or edited. It is normal that Nacos shows them as unhealthy, unless a server listens on
+// the port.
 //
-// A server with a compare-and-set that does not compare (2.0.x) is detected and refused, at the
+// A server that ignores the comparison in a compare-and-set (2.0.x) is detected and refused, at the
 // start and whenever the process changes to another server. All servers must belong to
 // one cluster, which is checked at the start. A worker id that was taken in one cluster
-// is never renewed in another; it is lost when its bound passes.
+// is never renewed in another; it is lost when its lease ends.
 //
-// On Nacos 1.4.1 to 1.4.8, which has no compare-and-set, the worker id is the
-// integer instance id that the server gives a persistent instance. Those servers
-// may give one id to several instances that register at once, so each id is
-// verified for some seconds and guarded by the same documents. These servers allow
-// no stronger guarantee, and a warning is logged. A process that takes a worker id
-// which was never used waits for 1.25 times the lease and 60 s. Versions before
+// Nacos 1.4.1 to 1.4.8 has no compare-and-set. There the worker id is the
+// integer instance id that the server gives a persistent instance. These servers
+// may give one id to several instances that register at once. So each id is
+// verified for some seconds, and the same documents protect it. Worker ids are then not guaranteed
+// to be unique, and a warning is logged. A process that takes a worker id
+// which was never used waits for 60 s plus 1.25 times the lease. Versions before
 // 1.4.1 are refused.
 //
 // The package does not discover services, does not read configuration, and
-// does not create namespaces. It does not start the SDK's logger, writes no
-// file, and leaves no goroutine running or socket open after the source is closed.
+// does not create namespaces. It does not start the SDK's logger or write
+// files. After the source is closed, no goroutine runs and no socket is open.
 package nacos
 
 import (
@@ -82,8 +82,7 @@ const openTime = 10 * time.Second
 // Open returns a source of worker ids; the caller, usually a worker.Keeper,
 // closes it. The error is a worker.UnusableError if the servers or the user's
 // rights are not sufficient. Other errors mean that cfg is invalid, or that no
-// server answers, so the servers' version is unknown; a worker.Keeper then calls
-// Open again.
+// server answers; a worker.Keeper then calls Open again.
 func Open(ctx context.Context, cfg Config) (worker.Source, error) {
 	if err := cfg.complete(); err != nil {
 		return worker.Source{}, err
@@ -131,8 +130,8 @@ func Open(ctx context.Context, cfg Config) (worker.Source, error) {
 	return services{configs: c, names: c, time: h.Time, close: end}.source(ctx, cfg)
 }
 
-// services are the config and the naming service of Nacos, over any kind of
-// connection.
+// services has the clients of Nacos' config service and naming service. The config service stores documents; the
+// naming service has the list of instances that the console shows.
 type services struct {
 	configs configs
 	names   naming // nil: no entry in the console

@@ -26,11 +26,11 @@ const (
 	metaWorker    = "workerId"
 	metaNonce     = "nonce"
 	metaOwner     = "owner"
-	metaHW        = "hw" // the high-water mark when the worker id was taken, in Unix ms
+	metaHW        = "hw" // the latest time allowed in ids when the worker id was taken, in Unix ms
 )
 
-// presence shows the holder of the worker id in the service list, for people:
-// no lease depends on it.
+// presence registers the process with its worker id in the service list, for people.
+// No lease depends on this entry.
 type presence struct {
 	names naming
 	slots worker.Slots
@@ -47,7 +47,7 @@ const firstPort = 10000
 
 func (p *presence) instance(id int, d worker.Doc) api.Instance {
 	return api.Instance{
-		// Servers keep an id that is set over gRPC, so readers of the list see
+		// Servers keep the instance id of a request over gRPC, so readers of the list see
 		// the worker id.
 		InstanceID: strconv.Itoa(id),
 		IP:         p.self.IP, Port: cmp.Or(p.self.Port, firstPort+id), ClusterName: p.self.Cluster,
@@ -77,8 +77,8 @@ func (p *presence) onChange(ctx context.Context, id int, d worker.Doc, held bool
 	}
 }
 
-// show registers the instance, and tries again until it succeeds. It begins a
-// while after the worker id was taken: if many processes start at once, the
+// show registers the instance, and retries until it succeeds. It begins some
+// time after the worker id was taken: if many processes start at once, the
 // others still need the server for their worker ids.
 func (p *presence) show(ctx context.Context, in api.Instance) {
 	if !api.Sleep(ctx, time.Second+rand.N(time.Second)) {
@@ -102,8 +102,8 @@ func (p *presence) show(ctx context.Context, in api.Instance) {
 	}
 }
 
-// remove removes this lease's entry from the list. A process that has taken the
-// worker id since may have its entry at the same address.
+// remove removes the entry of this lease from the list. A process that has taken the
+// worker id in the meantime may have its entry at the same address.
 func (p *presence) remove(ctx context.Context, in api.Instance) error {
 	list, err := p.names.list(ctx)
 	if err != nil {
@@ -117,13 +117,13 @@ func (p *presence) remove(ctx context.Context, in api.Instance) error {
 	return p.names.deregister(ctx, in)
 }
 
-// tidyInterval is the average time between two searches of a holder for entries of
+// tidyInterval is the average time between two searches of one process for entries of
 // dead processes.
 const tidyInterval = 10 * time.Minute
 
-// removeDead removes entries of dead processes, at intervals until ctx ends. Holders
-// form a ring, by worker id: each one checks the next entry. After it has removed
-// an entry, it checks the one after that.
+// removeDead removes entries of dead processes, at intervals until ctx ends. Each process checks
+// the entry with the next higher worker id; after the highest, the lowest follows. After a process
+// has removed an entry, it also checks the next one.
 func (p *presence) removeDead(ctx context.Context, in api.Instance) {
 	self := workerOf(in)
 	for {
@@ -161,8 +161,8 @@ func workerOf(in api.Instance) int {
 	return n
 }
 
-// isDead reports whether the holder of an entry has released or lost the slot, or
-// the bound passed so long ago that the slot can be taken.
+// isDead reports whether the process of an entry has released or lost its worker id, or
+// its lease ended so long ago that the worker id can be taken.
 func (p *presence) isDead(ctx context.Context, in api.Instance) bool {
 	d, _, err := p.slots.Get(ctx, workerOf(in))
 	return err == nil && (d.Free || d.Nonce != in.Metadata[metaNonce] || time.Since(d.HighWater) > 3*time.Minute)

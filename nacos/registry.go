@@ -30,13 +30,14 @@ type configs interface {
 	// ready waits for a server with a checked compare-and-set.
 	ready(ctx context.Context) error
 
-	// setHeld records that a slot is held in a registry up to a time: until then,
-	// servers of new connections have to show that registry. A zero time means
+	// setHeld records that this process holds a slot (worker id) of a registry up to a time. Until then,
+	// servers of new connections must have this registry. A zero time means
 	// that the slot is free.
 	setHeld(slot int, registry string, upTo time.Time)
 }
 
-// registry implements worker.Slots with the config service's compare-and-set.
+// registry implements worker.Slots with the config service's compare-and-set. A slot is the document of one worker
+// id, and its version is the md5 of its text.
 type registry struct {
 	configs configs
 	service string
@@ -53,16 +54,16 @@ type writtenVersions struct {
 	last   time.Time        // time of the last write
 }
 
-// unusedSum returns an md5 that no text has. It is never blank: with a blank one
+// unusedSum returns an md5 that no text has. It is never blank: with a blank md5
 // the server would overwrite any text.
 func unusedSum() string { return string(api.VersionOf(rand.Text())) }
 
-// visibilityDelay is the longest time until reads show a write; 1.2 s has been
+// visibilityDelay is the longest time until reads return a written text; 1.2 s has been
 // measured.
 const visibilityDelay = 3 * time.Second
 
-// Get implements worker.Slots. If a read does not show the last write yet, Get
-// repeats the read for a while: the next write would fail otherwise.
+// Get implements worker.Slots. If a read does not return the last written text yet, Get
+// repeats the read for a while, because the next write would fail otherwise.
 func (r *registry) Get(ctx context.Context, slot int) (worker.Doc, worker.Version, error) {
 	for {
 		d, v, err := r.get(ctx, slot)
@@ -115,8 +116,8 @@ func (r *registry) recordWrite(slot int, over worker.Version) {
 	r.written[slot] = writtenVersions{before: slices.Clone(before[max(0, len(before)-4):]), last: time.Now()}
 }
 
-// putError returns the error of Put for a publish that failed: nil if the
-// servers hold another document.
+// putError returns the error of Put for a publish that failed. It returns nil if the
+// publish failed because the servers have another document.
 func putError(err error) error {
 	_, login := errors.AsType[*api.LoginError](err)
 	switch e, answered := errors.AsType[*api.ServerError](err); {

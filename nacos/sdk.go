@@ -15,7 +15,7 @@ import (
 	"github.com/leafsql/leafsql/nacos/internal/api"
 )
 
-// The clients of the Go SDK, for applications that pass them.
+// This file uses the clients of Nacos' Go SDK that an application passes in Config.
 
 // configClient has the methods of the SDK's config client that this package
 // needs.
@@ -33,9 +33,9 @@ type namingClient interface {
 }
 
 // clientNamespace returns the namespace of an application's client. "public" is an
-// error: the config service of Nacos 2 keeps it apart from the empty name, which a
-// DSN uses for the default namespace, so there would be two registries. It returns
-// "" for a client of another type than the SDK's, which does not show its namespace.
+// error: in the config service of Nacos 2 it differs from the empty name, which a
+// DSN uses for the default namespace, so there would be two registries. clientNamespace returns
+// "" for a client that is not of the SDK's type, since such a client has no access to its namespace.
 func clientNamespace(client configClient) (string, error) {
 	c, ok := client.(interface {
 		GetClientConfig() (constant.ClientConfig, error)
@@ -119,9 +119,9 @@ func wrapClientError(err error) error {
 	return &clientError{err}
 }
 
-// publish writes a document. The SDK may send the request again after an error.
+// publish writes a document. The SDK may repeat the request after an error.
 // As no text is used twice, the repeated request writes nothing. A refusal may be
-// the answer to the repeated request, so it does not prove that nothing was written.
+// the answer to the repeated request, so the document may have been written even after a refusal.
 func (s *sdkConfig) publish(ctx context.Context, id, text, md5 string) error {
 	ok, err := callWithin(ctx, func() (bool, error) {
 		return s.client.PublishConfig(vo.ConfigParam{DataId: id, Group: s.group, Content: text, CasMd5: md5, Type: "json"})

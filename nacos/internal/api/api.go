@@ -1,5 +1,5 @@
-// Package api has the common part of the gRPC and the HTTP side of Nacos:
-// instances, errors and, only over HTTP, logins.
+// Package api has the code that the clients of Nacos' gRPC API and HTTP API share:
+// instances, errors and logins. Logins use only HTTP.
 package api
 
 import (
@@ -66,7 +66,7 @@ func (e *ServerError) Error() string {
 	return fmt.Sprintf("%s was refused: %d %s", e.Request, e.Code, e.Message)
 }
 
-// IsCASMismatch reports whether err is a failed comparison. Servers have no
+// IsCASMismatch reports whether err is the failed comparison of a compare-and-set. Servers have no
 // separate code for it.
 func IsCASMismatch(err error) bool { return strings.Contains(err.Error(), "Cas publish fail") }
 
@@ -101,12 +101,12 @@ func DeniedError(server, user, message string) error {
 const NewerHint = "; use Nacos 2.3 or later, or another source of worker ids for all processes"
 
 // UnusableError returns the *worker.UnusableError for servers that cannot be a registry
-// of worker ids; the reason ends with the hint.
+// of worker ids. The reason must end with a hint.
 func UnusableError(servers, reason string) error {
 	return &worker.UnusableError{Err: fmt.Errorf("leafsql: Nacos at %s can't hold worker ids: %s", servers, reason)}
 }
 
-// UnsentError wraps the error of a request that was certainly not carried out.
+// UnsentError wraps the error of a request that was certainly not executed.
 type UnsentError struct{ Err error }
 
 func (e UnsentError) Error() string { return e.Err.Error() }
@@ -114,7 +114,7 @@ func (e UnsentError) Error() string { return e.Err.Error() }
 // Unwrap returns Err.
 func (e UnsentError) Unwrap() error { return e.Err }
 
-// IsUnsent reports whether a request was certainly not carried out.
+// IsUnsent reports whether a request was certainly not executed.
 func IsUnsent(err error) bool {
 	_, ok := errors.AsType[UnsentError](err)
 	return ok

@@ -137,7 +137,7 @@ func (h *HTTP) login(ctx context.Context, base string) error {
 	case resp.StatusCode != http.StatusOK:
 		return fmt.Errorf("logging in to Nacos: %s: %s", base, message)
 	case json.Unmarshal(body, &r) != nil || r.AccessToken == "":
-		return fmt.Errorf("logging in to Nacos: %s: no token in the answer", base) // without the answer, which may hold a token
+		return fmt.Errorf("logging in to Nacos: %s: no token in the answer", base) // without the answer, which may contain a token
 	}
 	life := time.Duration(r.TokenTTL) * time.Second
 	h.token, h.renewAt, h.expires = r.AccessToken, time.Now().Add(life*4/5), time.Now().Add(life)
@@ -155,7 +155,7 @@ func refusesLogin(code int, message string) bool {
 	return code == http.StatusInternalServerError && strings.Contains(message, "Handle API Compatibility failed")
 }
 
-// Time returns the clock of the first server that answers, to the second. The
+// Time returns the time of the first server that answers, to the second. The
 // error is only for logs.
 func (h *HTTP) Time(ctx context.Context) (time.Time, error) {
 	var failed []error
@@ -172,8 +172,8 @@ func (h *HTTP) Time(ctx context.Context) (time.Time, error) {
 	return time.Time{}, errors.Join(failed...)
 }
 
-// Version returns the version of a server; found is false if no server
-// answered, or only a proxy in front of it.
+// Version returns the version of a server. found is false if no server
+// answered, or if only a proxy in front of the server answered.
 func (h *HTTP) Version(ctx context.Context) (version string, found bool) {
 	for _, base := range h.bases {
 		resp, body, err := h.send(ctx, http.MethodGet, base+"/v1/console/server/state", nil)
@@ -219,9 +219,9 @@ func (h *HTTP) send(ctx context.Context, method, address string, form url.Values
 }
 
 // Call sends a request with the token to one server, and again with a new token
-// if the server refused the old one. The error is an UnsentError if there is no
-// token, DeniedError's if the server denies access, or a *ServerError for another
-// status. After any other error the request may have been carried out.
+// if the server refused the old token. The error is an UnsentError if there is no
+// token, the error of DeniedError if the server denies access, or a *ServerError for another
+// status. After any other error the request may have been executed.
 func (h *HTTP) Call(ctx context.Context, method, base, path string, form url.Values) ([]byte, error) {
 	for again := false; ; again = true {
 		token, err := h.Token(ctx)
@@ -248,7 +248,7 @@ func (h *HTTP) Call(ctx context.Context, method, base, path string, form url.Val
 }
 
 // excerpt returns a body in one line, or only its message if the body is JSON
-// that has one.
+// with a message.
 func excerpt(b []byte) string {
 	var r struct {
 		Message string `json:"message"`

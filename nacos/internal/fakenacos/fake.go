@@ -34,21 +34,21 @@ const (
 
 // Faults are the faults of the server from now on.
 type Faults struct {
-	ReadLag      time.Duration // reads show a config as it was this long ago
-	StaleReads   int           // one of n reads shows a config as it was before the last write
-	ListLag      time.Duration // lists show an instance this long after its registration
+	ReadLag      time.Duration // reads return a config as it was this long ago
+	StaleReads   int           // one of n reads returns a config as it was before the last write
+	ListLag      time.Duration // lists contain an instance this long after its registration
 	LoseReplies  int           // the connection of one of n publishes breaks after the write; 0: none
 	RefuseRight  int           // one of n publishes with the right md5 is refused
 	Lie          bool          // every compare-and-set is acknowledged without effect, as in 2.0.4
 	LieWhenRight bool          // a wrong md5 is refused, a right one acknowledged without effect
-	NoCompare    bool          // a write with the wrong md5 is carried out
-	ServeRefused bool          // reads show refused writes, for ReadLag
+	NoCompare    bool          // a write with the wrong md5 is executed
+	ServeRefused bool          // reads return refused texts, for ReadLag
 	AllCreators  bool          // concurrent writes to a missing config are all acknowledged
 	NoHTTP       int           // status of the v1 API; 0: it works
 	NoPersistent bool          // the gRPC request for persistent instances is not supported
 	RefuseNaming bool          // registrations fail
 
-	SameID       int // 1.4: one of n registrations gets the id of the one before
+	SameID       int // 1.4: one of n registrations gets the id of the previous registration
 	Unregistered int // 1.4: one of n registrations is acknowledged and lost
 
 	Username, Password string // required, if set
@@ -70,7 +70,7 @@ type Server struct {
 	instances map[string][]Instance // by service
 	tokens    map[string]bool
 	conns     map[string]func() // functions that end the registered streams
-	resets    map[string]func() // functions that ask clients to change the server
+	resets    map[string]func() // functions that request clients to change the server
 	publishes int
 }
 
@@ -78,7 +78,7 @@ type Server struct {
 type config struct {
 	text   string
 	past   []version
-	shown  string // a refused text that reads show
+	shown  string // a refused text that reads return
 	until  time.Time
 	exists bool
 }
@@ -185,8 +185,7 @@ func (s *Server) Break() {
 	}
 }
 
-// Reset asks all clients to change to another server, as a server that is drained
-// does.
+// Reset requests all clients to change to another server, like a server that is about to be stopped.
 func (s *Server) Reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -253,7 +252,7 @@ const (
 	doneButLost
 )
 
-// publish writes a config; casMD5 "" writes in any case.
+// publish writes a config. With casMD5 "" it does not compare.
 func (s *Server) publish(id, text, casMD5 string) outcome {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -315,7 +314,7 @@ func (s *Server) list(service string) []Instance {
 	return slices.DeleteFunc(slices.Clone(s.instances[service]), func(in Instance) bool { return in.since.After(at) })
 }
 
-// register adds an instance, or replaces the one with its ip:port.
+// register adds an instance, or replaces the instance with the same ip:port.
 func (s *Server) register(service string, in Instance) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -161,7 +161,7 @@ func (st streams) RequestBiStream(stream pb.BiRequestStream_RequestBiStreamServe
 		delete(s.conns, from)
 		delete(s.resets, from)
 	}()
-	// Servers do this with a connection that was idle.
+	// Servers check a connection that was idle.
 	if err := stream.Send(ask("ClientDetectionRequest")); err != nil {
 		return err
 	}

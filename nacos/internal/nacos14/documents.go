@@ -15,9 +15,9 @@ import (
 	"github.com/leafsql/leafsql/nacos/internal/api"
 )
 
-// Get implements worker.Slots. It returns an error for every worker id except this
-// instance's, and for a slot that another process took since instanceID returned
-// it. The search is then tried again with another instance id.
+// Get implements worker.Slots. It returns an error for every worker id except the id of this
+// instance, and if another process has taken the worker id since instanceID returned
+// it. The keeper then searches again with another instance id.
 func (r *registry) Get(ctx context.Context, slot int) (worker.Doc, worker.Version, error) {
 	if slot == worker.RegistrySlot {
 		return r.read(ctx, slot)
@@ -39,10 +39,10 @@ func (r *registry) read(ctx context.Context, slot int) (worker.Doc, worker.Versi
 	return api.ReadSlot(r.id(slot), func(id string) (string, bool, error) { return r.query(ctx, r.HTTP.Servers()[0], id) })
 }
 
-// Put implements worker.Slots as well as possible without compare-and-set: the
-// instance id is checked, the document is compared, written, left alone for a
-// while if it changes hands, and read again from every server. Two writers that
-// do this at once both see the later text, so one of them gives up.
+// Put implements worker.Slots as well as possible without compare-and-set. It checks the
+// instance id, compares the document and writes it. If the document gets a new owner, Put waits for
+// a while. Then it reads the document from every server. If two processes write at once,
+// both read the later text in the end, so one of them fails.
 func (r *registry) Put(ctx context.Context, slot int, d worker.Doc, expected worker.Version) (worker.Version, bool, error) {
 	if slot != worker.RegistrySlot {
 		if err := r.checkOwner(ctx, slot); err != nil {
@@ -84,8 +84,8 @@ func (r *registry) Put(ctx context.Context, slot int, d worker.Doc, expected wor
 	return r.confirm(ctx, slot, api.VersionOf(text), expected)
 }
 
-// changeTime is the time for which a document that changes hands is left alone.
-// Comparing and writing may take at most half of it.
+// changeTime is how long Put waits after it has written a document with a new owner.
+// The comparison and the write may take at most half of it.
 const changeTime = 1500 * time.Millisecond
 
 var errTooLate = errors.New("the server took too long between the comparison and the write")
@@ -112,7 +112,7 @@ func (r *registry) confirm(ctx context.Context, slot int, ver, over worker.Versi
 	return ver, true, nil
 }
 
-// checkOwner returns an error unless the slot is this process's instance id.
+// checkOwner returns an error unless slot is the instance id of this process.
 func (r *registry) checkOwner(ctx context.Context, slot int) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

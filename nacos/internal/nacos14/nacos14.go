@@ -2,9 +2,9 @@
 // The worker id is the integer id that the server gives a persistent instance. The server
 // can give one id to several instances that register at once, and it can lose
 // registrations. So each process waits some seconds after it registered, and compares its
-// id with those of all instances before it uses the id. The slot's document, written
-// without comparison, is the second guard: two instances that have one id find each other
-// there. So an id is verified, but not guaranteed to be unique.
+// id with the ids of all instances before it uses the id. There is also a document for each worker id, the
+// slot, which is written without compare-and-set. If two instances have the same id, one of them finds
+// the other's document. So an id is verified, but not guaranteed to be unique.
 package nacos14
 
 import (
@@ -53,25 +53,25 @@ func isOlder(version string) bool {
 	return cmp.Or(cmp.Compare(a, 1), cmp.Compare(b, 4), cmp.Compare(c, 1)) < 0
 }
 
-// registry implements worker.Slots with one usable slot: that of the instance id.
+// registry implements worker.Slots. Only the slot with the number of the instance id can be used.
 type registry struct {
 	Config
 	listDelay time.Duration // time until a registration is expected in all lists; 5 s
 
 	mu                sync.Mutex
-	registration      api.Instance   // the registration; IP "" if there is none
-	ownID             int            // its id, or noID
+	registration      api.Instance   // the registration of this process; IP "" if there is none
+	ownID             int            // id of the registration, or noID
 	keptRegistrations []api.Instance // other registrations, kept so that their ids are not given again
 	ownNonce          string         // the nonce last written into a slot that is held
 }
 
 const noID = -1
 
-// Times after which other instances' registrations and slots are dealt with.
+// Times after which registrations and slots of other instances can be removed or taken.
 const (
 	settleTime = 5 * time.Second
-	deadAfter  = 10 * time.Minute // a registration older than this is removed if its bound is over
-	boundRest  = 3 * time.Minute  // time after a slot's bound until it is free for others
+	deadAfter  = 10 * time.Minute // an older registration is removed if its lease has ended
+	boundRest  = 3 * time.Minute  // time after the end of a slot's lease until other processes can take the slot
 )
 
 // Metadata of an instance.
@@ -89,9 +89,9 @@ func (r *registry) source() worker.Source {
 	return worker.Source{Slots: r, Inserts: true, Name: r.Name, Time: r.HTTP.Time, Last: r.instanceID, OnChange: r.onChange, Close: r.close}
 }
 
-// instanceID implements worker.Source's Last: it returns the only worker id
-// that this instance can use, and registers the instance if necessary. If it is
-// called again, because the id could not be taken, it compares the id again with
+// instanceID implements worker.Source's Last. It returns the only worker id
+// that this instance can use, and registers the instance if necessary. It is
+// called again if the id could not be taken. Then it compares the id again with
 // the ids of all other instances.
 func (r *registry) instanceID(ctx context.Context) (int, bool) {
 	r.mu.Lock()
@@ -122,7 +122,7 @@ func (r *registry) findUnique(ctx context.Context) (int, error) {
 			}
 		}
 		r.registration, r.ownID, port = api.Instance{}, noID, randomPort()
-		// Others that got the same id retry too: spread the attempts.
+		// Other instances with the same id also retry, so the pause is random.
 		pause := time.Duration(rand.Int64N(int64(min(2<<min(try, 4), 16)) * int64(r.listDelay) / 5))
 		r.Logger.Info("leafsql: this process registers with Nacos again to get another instance id", "reason", why, "pause", pause.String())
 		if !api.Sleep(ctx, pause) {
@@ -151,8 +151,8 @@ func (r *registry) verify(ctx context.Context) (why string, err error) {
 			return why, err
 		}
 		if why = r.occupiedReason(ctx, id); why != "" {
-			// The process that wrote the document is no longer in the list; it
-			// may have been this one. Keep the registration: otherwise the server
+			// The process that wrote the document is no longer in the list; perhaps it
+			// was this process. The registration is kept: otherwise the server
 			// would give the same id again.
 			r.keptRegistrations, r.registration = append(r.keptRegistrations, r.registration), api.Instance{}
 			return why, nil
@@ -171,8 +171,8 @@ func (r *registry) verify(ctx context.Context) (why string, err error) {
 	return r.occupiedReason(ctx, r.ownID), nil
 }
 
-// randomPort returns a random port for a registration: instances with an equal
-// ip:port would be the same.
+// randomPort returns a random port for a registration: registrations with an equal
+// ip:port would be one instance.
 func randomPort() int { return 10000 + rand.IntN(50000) }
 
 func (r *registry) instance(port int) api.Instance {
@@ -184,7 +184,7 @@ func (r *registry) instance(port int) api.Instance {
 // registerUnique registers and waits until all servers agree, twice, on an id that only
 // this instance has. why is the reason against the id, "" if there is none.
 func (r *registry) registerUnique(ctx context.Context) (id int, why string, err error) {
-	for range 4 { // an acknowledged registration may never appear in the lists
+	for range 4 { // again if an acknowledged registration does not appear in the lists
 		// Each attempt gets a new time: since the last attempt, another instance may
 		// have verified this id, and use it.
 		r.registration.Metadata[metaSince] = strconv.FormatInt(time.Now().UnixMilli(), 10)
@@ -218,7 +218,7 @@ func (r *registry) registerUnique(ctx context.Context) (id int, why string, err 
 }
 
 // checkID reads every server's list. found is false if the lists do not agree on the
-// id. why is set if another instance has the id and registered earlier: it keeps the id.
+// id. why is set if another instance has the id and registered earlier, because that instance keeps the id.
 func (r *registry) checkID(ctx context.Context, in api.Instance) (id int, found bool, why string, err error) {
 	for i, base := range r.HTTP.Servers() {
 		list, err := r.list(ctx, base)
@@ -274,8 +274,8 @@ func idOf(in api.Instance) (int, error) {
 	return id, nil
 }
 
-// occupiedReason returns a reason if another process may still hold the slot: one that
-// crashed a short time ago, or one with the same id. It returns "" otherwise.
+// occupiedReason returns a reason if another process may still hold the slot: it crashed a short
+// time ago, or it has the same id. Otherwise it returns "".
 func (r *registry) occupiedReason(ctx context.Context, id int) (why string) {
 	d, ver, err := r.read(ctx, id)
 	if err != nil || ver == "" || !inUse(d) || d.Nonce == r.ownNonce {
