@@ -138,8 +138,8 @@ func (l Layout) checkTime(now time.Time) error {
 	return nil
 }
 
-// overflows reports whether ms, a time since the epoch, no longer fits an id. If time and
-// sequence take all 63 bits, ms is negative after the last place: see Generator.last.
+// overflows reports whether ms, a time since the epoch, no longer fits into an id. If time and
+// sequence take all 63 bits, ms is negative after the highest id: see Generator.last.
 func (l Layout) overflows(ms int64) bool { return uint64(ms) >= 1<<l.Time }
 
 // Compose returns the id with the fields p, whose time is truncated to the millisecond. It returns an error

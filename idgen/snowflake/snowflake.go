@@ -13,13 +13,16 @@
 //
 // The ids of one generator always ascend, even if its worker id is lost and it takes
 // another one. In a burst, the time in ids may run ahead of the clock by at most
-// worker.Status.Ahead plus the time that a call has waited. It never runs beyond the
+// worker.Status.Ahead plus the time that a call has waited. It never exceeds the
 // lease's limit. If the clock is set back while the process runs, the time in ids does not go
-// back. If the clock was set back between two runs, the generator waits until it has caught up,
+// back. If the clock was set back between two runs, the generator waits until the clock has caught up,
 // or returns a worker.UnavailableError with the time at which the clock will have caught up.
 //
-// The package does not choose worker ids. The lease guarantees that a worker id is
-// unique. Ids of different workers are ordered by time alone, to the millisecond.
+// The package does not choose worker ids. The lease, the right to use a worker id for a limited time, guarantees
+// that only one process uses the worker id. Ids of different workers are ordered only by time, to the millisecond.
+//
+// The comment "// mutation: after marking" names a change that TestMutations of package worker applies to its line;
+// the tests have to fail with it.
 package snowflake
 
 import (
@@ -44,8 +47,8 @@ type Generator struct {
 	view        atomic.Pointer[view]
 	_           [64]byte
 
-	// last is the last place that was issued, with any worker id. A place is the ms
-	// since the epoch and the sequence in one number, so the next place is last+1.
+	// last is the place of the last id that was issued, with any worker id. A place is an id without its worker
+	// id: the ms since the epoch and the sequence, as one number. The next place is last+1.
 	last atomic.Int64
 	_    [64]byte
 }
@@ -60,11 +63,11 @@ type view struct {
 	ahead  int64     // how far ids may run ahead of the clock without waiting, in ms
 }
 
-// allowedAhead returns how far, in ms, the ids of a call may run ahead of the clock after the call has waited for
-// waited ms. The time waited is added so that no call starves while others draw more ids than
-// each millisecond has.
+// allowedAhead returns by how many ms the ids of a call may run ahead of the clock after the call has waited for
+// waited ms. The time waited is added so that each call succeeds at some time, even while other calls need more ids
+// than a millisecond has.
 func (v *view) allowedAhead(waited int64) int64 {
-	if v.ahead == 0 { // nothing records that ids of a later time were issued
+	if v.ahead == 0 { // there is no document that would record that ids with a later time were issued
 		return 0
 	}
 	return v.ahead + waited
@@ -81,10 +84,10 @@ func (e *EpochError) Error() string {
 // Unwrap returns idgen.ErrExhausted.
 func (e *EpochError) Unwrap() error { return idgen.ErrExhausted }
 
-// LeaseError is returned if no id may be issued now because no worker id is held or its
-// limit has been reached. Later calls succeed after the next successful search or renewal.
+// LeaseError is returned if no id may be issued now, because no worker id is held or its
+// lease ends too early. Later calls succeed after the next successful search or renewal.
 type LeaseError struct {
-	Worker int       // the worker id held, or held last; -1: none yet
+	Worker int       // the worker id held, or held last; -1: there was none yet
 	Next   time.Time // time of the next search or renewal; zero: one is in progress
 	Cause  error     // error of the last search or renewal, such as *worker.UnavailableError
 }
@@ -185,8 +188,8 @@ func (g *Generator) Next(ctx context.Context, n int) (int64, error) {
 		if !g.last.CompareAndSwap(last, end) {
 			continue
 		}
-		// The worker id may have been lost or released since v was read. The last time
-		// that was recorded with its release may then not cover these ids.
+		// The worker id may have been lost or released since v was read. The last issued time
+		// that was recorded at its release may then be earlier than the time of these ids.
 		was := v.worker
 		if v = g.currentView(); v.worker == was && ms >= v.start && ms <= v.limit { // mutation: after marking
 			return ms<<(g.layout.Worker+seq) | was | first&(g.idsPerMilli-1), nil
@@ -195,7 +198,7 @@ func (g *Generator) Next(ctx context.Context, n int) (int64, error) {
 	}
 }
 
-// placeAfter returns the first place for n ids after last and not before now.
+// placeAfter returns the first place for n ids. It is after the place last and not before the time now.
 func (g *Generator) placeAfter(last, now, n int64) int64 {
 	first := last + 1
 	if uint64(first) < uint64(now)<<g.layout.Sequence { // see Layout.overflows
@@ -207,8 +210,8 @@ func (g *Generator) placeAfter(last, now, n int64) int64 {
 	return first
 }
 
-// startOffset returns the first sequence to use in a millisecond, below room. The values have
-// no pattern, so that the ids of a quiet table spread evenly over any number of shards, even
+// startOffset returns the first sequence to use in a millisecond; it is below room. It looks random, so that
+// the ids of a table with few inserts are spread evenly over any number of shards, even
 // if its rows are added at regular intervals.
 func startOffset(ms, room int64) int64 {
 	h := uint64(ms) * 0x9e3779b97f4a7c15

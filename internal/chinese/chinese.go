@@ -1,5 +1,5 @@
-// Package chinese translates texts for people into Chinese if the reader prefers it. The English text is in the
-// code and is the key of its translation. Codes, JSON, metrics, logs and errors are never translated, since
+// Package chinese translates texts for people into Chinese if the reader prefers Chinese. The English text is in
+// the code and is the key of its translation. Codes, JSON, metrics, logs and errors are never translated, since
 // programs read them, and people search for them.
 package chinese
 

@@ -19,15 +19,15 @@ var Of func(idgen.Generator) Control
 // A Control connects a generator to the tables that use its ids as keys. Its methods are safe for
 // concurrent use.
 type Control interface {
-	// FirstUnused returns an id above all ids that the generator has seen in use.
+	// FirstUnused returns an id above all ids that are in use as far as the generator knows.
 	FirstUnused(ctx context.Context) (int64, error)
 
 	// DropInUse discards the ids in memory that are already keys of a table. highest is the table's
 	// highest key, and below returns the highest key below a limit. DropInUse returns the error of below.
 	DropInUse(highest int64, below func(limit int64) (int64, error)) error
 
-	// IsFar reports whether moving the counter above key would use up more than half of the remaining ids
-	// of a column. highest is the highest id that the column can hold.
+	// IsFar reports whether the next id would skip more than half of the remaining ids of a column if the
+	// counter were raised above key. highest is the highest id that the column can hold.
 	IsFar(key, highest int64) bool
 
 	// Fit adds a column that holds ids up to highest to the columns that the ids have to fit.

@@ -1,5 +1,5 @@
-// Package errprefix keeps the prefix "leafsql: " of error messages unique: an error that
-// wraps another error of leafsql has it once, at its beginning.
+// Package errprefix makes sure that an error message contains the prefix "leafsql: " only once, at its
+// beginning, if the error wraps another error of leafsql.
 //
 //	return fmt.Errorf("leafsql: acquire worker id %d: %w", id, errprefix.Trim(err))
 //

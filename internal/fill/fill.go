@@ -1,6 +1,6 @@
 // Package fill is leafsql without database/sql, for a program that implements MySQL's protocol itself,
-// as package proxy does. It fills the statements of such a program's clients. Package driver implements
-// it.
+// like package proxy. To fill a statement is to add ids as keys to the rows that it inserts without a key.
+// Package driver implements this package.
 //
 //	s, err := fill.Attach(ctx, connector, conn, fill.Login{Database: "shop"})
 //	plan, err := s.Plan(ctx, text)  // an error is the response to the client: send nothing
@@ -20,21 +20,21 @@ import (
 // Attach returns the session of a connection that is logged in. The session uses the generators of
 // connector, which must be a *driver.Connector. conn must implement the interfaces that go-sql-driver's
 // connections do, or Attach returns an error. Results and rows of conn are returned unchanged in an
-// Answer. Statements on conn get the client's arguments. If an argument has a method KeyValue() any, leafsql
-// judges the method's result to find out whether the argument is a key. conn is closed if a statement fails
-// and the session cannot be restored to the client's state. Facts that are not about the session are read
+// Answer. Statements on conn get the client's arguments. If an argument has a method KeyValue() any, its
+// result is used to find out whether the argument is a key. conn is closed if a statement fails
+// and the session cannot be restored to the client's state. Queries that are not about the session run
 // on other connections, with the connector's account.
 var Attach func(ctx context.Context, connector driver.Connector, conn driver.Conn, login Login) (Session, error)
 
-// Login has the settings that a client's login decided.
+// Login has the session's settings that a client chose in its login.
 type Login struct {
 	Database        string // the database in use, or ""
 	FoundRows       bool   // affected counts include unchanged rows: CLIENT_FOUND_ROWS
 	MultiStatements bool   // a query may have several statements: CLIENT_MULTI_STATEMENTS
 
 	// Account is the name of the client's account, with its host if the server sees that host. If the
-	// server permits a statement to one session of an account, statements of the same shape are permitted
-	// to all of its sessions for a minute. With "" the session shares no permissions.
+	// server permits a statement to one session of an account, statements of the same kind on the same columns are
+	// permitted to all sessions of the account for a minute. With "" the session shares no permissions.
 	Account string
 }
 
@@ -46,9 +46,9 @@ type Session interface {
 	// that must not be sent is a *driver.RefusedError or the server's.
 	Plan(ctx context.Context, text string) (Plan, error)
 
-	// Run runs a query of one part for which Fills is true. The error is the server's, or a
-	// *driver.RefusedError or *driver.FillError if the statement did not run. ctx bounds the wait for
-	// ids.
+	// Run runs a query of one statement for which Fills is true. The error is the server's, or a
+	// *driver.RefusedError or *driver.FillError if the statement did not run. The wait for ids ends with
+	// ctx.
 	Run(context.Context, Plan) (Answer, error)
 
 	// Prepare prepares a query for which Prepares is true. The caller has already prepared it on the
@@ -71,8 +71,8 @@ type Session interface {
 	SetMultiStatements(bool)
 
 	// SetNoBackslashEscapes records the sql_mode flag in the status of the server's last response.
-	// known is false after the flag has changed: if a stored program sets sql_mode, servers restore the
-	// mode after it, but not the status.
+	// known is false after the flag has changed, because the status may be wrong: if a stored program sets
+	// sql_mode, servers restore the mode at its end, but not the status.
 	SetNoBackslashEscapes(on, known bool)
 
 	// NoBackslashEscapes returns whether sql_mode has NO_BACKSLASH_ESCAPES. queried reports whether the
@@ -108,7 +108,7 @@ type Answer struct {
 	// Result is the connection's result of the statement that wrote the rows, or nil if Rows is set. If
 	// there were no rows to write, it may be an empty result that does not come from the connection.
 	Result driver.Result
-	ID     int64 // the statement's id, to be returned in place of the one in Result
+	ID     int64 // the statement's id, to be returned in place of Result's id
 
 	// Rows are the connection's rows if the statement returns rows. The caller has to close them.
 	Rows driver.Rows
@@ -124,19 +124,19 @@ type Prepared interface {
 	// Run executes the statement, with the results of Session.Run.
 	Run(context.Context, []driver.NamedValue) (Answer, error)
 
-	// StartBulk draws the ids for an execution with the given number of rows. It returns an error if the ids
-	// would add room or more bytes to the command. arg returns the i-th argument of a row; it is called for
+	// StartBulk reserves the ids for an execution with the given number of rows. It returns an error if the ids
+	// would add room bytes or more to the command. arg returns the i-th argument of a row; it is called for
 	// the arguments that may be keys, row by row. The result is nil if no keys are needed now, as for a
-	// temporary table: execute the client's statement as it was prepared. An error is the response to the
-	// client.
+	// temporary table: then the caller executes the client's statement as it was prepared. An error is the
+	// response to the client.
 	StartBulk(ctx context.Context, rows, room int, arg func(row, i int) driver.Value) (Bulk, error)
 
 	// Close closes the statement on the server.
 	Close() error
 }
 
-// A Bulk is one execution of a Prepared for many rows at once, with ids for the rows without a key:
-// MariaDB's clients send the arguments of all rows in one command.
+// A Bulk is one execution of a Prepared for many rows at once, with ids for the rows without a key.
+// MariaDB's clients can send the arguments of many rows in one command.
 //
 //	b, err := prepared.StartBulk(ctx, rows, room, argument)
 //	for range rows {
@@ -144,7 +144,7 @@ type Prepared interface {
 //			id, ok := b.NextID(arg) // if not ok, send the row's own argument
 //		}
 //	}
-//	… // execute b.Stmt() with them
+//	… // execute b.Stmt() with these arguments
 //	answer, err := b.Finish(ctx, result, err)
 type Bulk interface {
 	// Stmt returns the connection's statement to execute. The caller must not close it.

@@ -1,5 +1,6 @@
 // Package inspect gives the command leafsql access to functions of package driver that report how a configuration
-// applies to a server. A Connector uses the same results. They need no statement of the application, no id and no worker id.
+// applies to a server. A Connector uses the same results. The functions execute no statement of the application, and take no
+// ids or worker ids.
 //
 //	shard, err := inspect.Server(ctx, dsn, tags)
 //	for _, t := range shard.Tables { … }
@@ -54,14 +55,15 @@ type Table struct {
 	Type             string // the column's, such as "bigint(20) unsigned"
 	Integer          bool   // it is an integer type
 	Highest          int64  // the highest id that it can hold
-	CounterLimit     int64  // the counter has to be above all keys below CounterLimit; under leafExplicit=keep there may be higher keys
+	CounterLimit     int64  // the counter's next id has to be above all keys below CounterLimit; under leafExplicit=keep there may be higher keys
 	AutoIncrement    bool   // the column still has AUTO_INCREMENT
 	Indexed          bool   // an index begins with the column, so the highest key is found without reading the table
 	Unique           bool   // no two rows can have the same key
 	UniqueWithOthers bool   // no two rows can have the same key and the same values in some other columns
 
-	// RefusesLoad is true if LOAD DATA is refused because of the server's bug MDEV-36026. INSERT … SELECT is then refused too, unless
-	// the column has AUTO_INCREMENT. TriggersHidden is true if the reason is that this user cannot see the table's triggers.
+	// RefusesLoad is true if LOAD DATA is refused because of the server's bug MDEV-36026. INSERT … SELECT is then also refused, unless
+	// the column has AUTO_INCREMENT. TriggersHidden is true if the statements are refused only because this user cannot see the
+	// table's triggers.
 	RefusesLoad, TriggersHidden bool
 }
 
@@ -75,7 +77,7 @@ type Program struct {
 // A Reader finds the tables that stored programs use.
 type Reader interface {
 	// Writes returns the configured tables (db.table) into which a stored program inserts rows by INSERT, REPLACE or
-	// LOAD without their keys being filled. It does not find statements that the program builds as strings.
+	// LOAD. leafsql cannot add keys to these rows. Writes does not find statements that the program builds as strings.
 	Writes(Program) []string
 
 	// Reads returns the configured tables that a view's SELECT names.

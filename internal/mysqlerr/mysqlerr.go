@@ -2,7 +2,7 @@
 //
 //	if slices.Contains(mysqlerr.Conflicts, number) { … } // the same statement once more
 //
-// It has error numbers only, and imports no driver.
+// It contains only error numbers, and imports no driver.
 package mysqlerr
 
 import "slices"

@@ -3,7 +3,7 @@ package pageextra
 
 // An Extra is shown in addition to the ids.
 type Extra struct {
-	Server string      // source of the ids, for people; "" is not shown
+	Server string      // name of the server that the ids come from, for people; "" is not shown
 	Links  []Link      // links to other pages
 	More   func() More // returns further contents of the program; may be nil
 }

@@ -2,7 +2,7 @@
 //
 //	"SELECT " + quote.Name("id") + " FROM " + quote.Qualified("shop", "orders")
 //
-// The package sends nothing to a server. Except for [String], its output means the same under every sql_mode.
+// The package has no connection to a server. Except for [String], its output has the same meaning under every sql_mode.
 package quote
 
 import (
@@ -40,11 +40,11 @@ func Names(names []string) string {
 	return strings.Join(quoted, ", ")
 }
 
-// String quotes a string for SQL that a person copies into a client, where a backslash
-// escapes, as by default.
+// String quotes a string for SQL that a person copies into a client. A backslash in the result is an escape
+// character, as in the default sql_mode.
 func String(s string) string {
 	return "'" + strings.NewReplacer("'", "''", `\`, `\\`).Replace(s) + "'"
 }
 
-// Literal returns a string literal that means the same under every sql_mode and every character set.
+// Literal returns a string literal that has the same meaning under every sql_mode and every character set.
 func Literal(s string) string { return fmt.Sprintf("_utf8mb4 X'%X'", s) }

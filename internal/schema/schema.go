@@ -7,9 +7,9 @@ package schema
 
 // LeafAlloc returns the SQL that creates leaf_alloc, as Leaf defines it, if it does not exist.
 //
-// The collation is utf8mb4_general_ci. It ignores case, as Leaf's own table does on most
-// servers, and both MariaDB and MySQL have it. Two tags that are equal under it share a row,
-// which is safe. One tag with two rows would not be safe.
+// The collation is utf8mb4_general_ci, which MariaDB and MySQL have. It ignores case, as Leaf's own table does on
+// most servers. Two tags that are equal in this collation share a row, which is safe. One tag with two rows would
+// not be safe.
 func LeafAlloc(quoted string) string {
 	return table(quoted, `
   biz_tag varchar(128) NOT NULL DEFAULT '',

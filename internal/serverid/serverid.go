@@ -3,9 +3,9 @@
 //	server, err := serverid.Query(ctx, db)
 //	db.QueryRow("SELECT " + server.Identity).Scan(&identity)
 //
-// A source and its replicas have different identities. The nodes of a Galera cluster share one identity, and so do the members of
-// a group of Group Replication, since a fail-over between them loses no commit. A server that may lose its last commits in a crash
-// has another identity after each start.
+// A source and its replicas have different identities. The nodes of a Galera cluster share one identity, since a fail-over between
+// them loses no commit. The members of a group of Group Replication also share one. A server that may lose its last commits in a
+// crash has another identity after each start.
 package serverid
 
 import (
@@ -19,7 +19,7 @@ import (
 // A Server has SQL expressions about the server that executes them.
 type Server struct {
 	Identity string // "" if the server cannot be identified, such as TiDB and Vitess
-	Hash     string // the first 16 hexadecimal digits of the SHA-256 of Identity; "" if Identity is
+	Hash     string // the first 16 hexadecimal digits of the SHA-256 of Identity; "" if Identity is ""
 
 	// Statements is true if the server replicates the text of statements, so that a replica evaluates the expressions itself.
 	Statements bool
@@ -68,7 +68,7 @@ func identity(values map[string]string) string {
 	if version := values["version"]; versions.TiDB(version) || strings.Contains(version, "Vitess") {
 		return ""
 	}
-	// @@global.server_id, because the thread that applies a source's events has the source's server_id in its session.
+	// It uses @@global.server_id, because the thread that applies a source's events has the source's server_id in its session.
 	name, status := "CONCAT(@@global.server_id, '@', @@hostname, ':', @@port)", "information_schema.GLOBAL_STATUS"
 	uses := []string{"server_id", "hostname", "port", "innodb_flush_log_at_trx_commit", "sync_binlog", "log_bin"}
 	if _, mysql := values["server_uuid"]; mysql {

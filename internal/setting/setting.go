@@ -123,7 +123,7 @@ func (s *Settings) TLS() *tls.Config {
 
 // Servers returns the servers of an address such as "h1:6379,h2", each with its port.
 func (s *Settings) Servers(address, port string) []string {
-	if strings.Contains(address, "@") { // the part before it must not be logged
+	if strings.Contains(address, "@") { // the part before @ may be secret and must not be logged
 		s.err = cmp.Or(s.err, fmt.Errorf("leafsql: %s: the servers' addresses contain an @; write only host:port, and set leaf%[1]sUsername and leaf%[1]sPassword", s.source))
 		return nil
 	}

@@ -15,7 +15,7 @@ func Parse(spec string) (name, address string, err error) {
 	name, rest, ok := strings.Cut(spec, "(")
 	if !ok || name == "" || !strings.HasSuffix(rest, ")") {
 		if i := strings.LastIndexByte(spec, '@'); i >= 0 {
-			spec = "…" + spec[i:] // a password may precede it
+			spec = "…" + spec[i:] // without the part before @, which may be a password
 		}
 		return "", "", fmt.Errorf("leafsql: worker source %q: it is not of the form name(address); write for example static(7)", spec)
 	}

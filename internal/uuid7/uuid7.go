@@ -5,8 +5,8 @@
 //	first, last := block.At(0), block.At(2)
 //
 // UUIDs ascend within the process, since the clock of github.com/google/uuid
-// never repeats or goes back. UUIDs of different processes almost certainly differ: each
-// has 61 random bits and a time with a resolution of about 0.25 µs. The package needs no
+// never repeats a time or goes back. UUIDs of different processes almost certainly differ: each
+// UUID has 61 random bits and a time with a resolution of about 0.25 µs. The package needs no
 // worker id and no server.
 package uuid7
 
@@ -18,7 +18,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// A Block is n consecutive UUIDs: the last 8 bytes count up.
+// A Block is n consecutive UUIDs: each UUID is the previous one with its last 8 bytes increased by 1.
 type Block struct {
 	first uuid.UUID
 	n     int

@@ -2,7 +2,7 @@
 //
 //	fmt.Println("leafsql", version.Current())
 //
-// It reads only what the go command and the linker wrote into the binary.
+// It reads only the data that the go command and the linker wrote into the binary.
 package version
 
 import (

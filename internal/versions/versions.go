@@ -17,7 +17,8 @@ func Format(mariaDB bool, version int) string {
 // TiDB reports whether the result of VERSION() is TiDB's, such as "8.0.11-TiDB-v8.5.0".
 func TiDB(version string) bool { return strings.Contains(version, "TiDB") }
 
-// HasWindowFunctions reports whether the server has window functions, which number the rows of a staged statement.
+// HasWindowFunctions reports whether the server has window functions. leafsql needs them for an INSERT … SELECT: the rows are
+// written into a temporary table, and a window function numbers them.
 func HasWindowFunctions(mariaDB bool, version int) bool {
 	if mariaDB {
 		return version >= 100200
@@ -25,9 +26,9 @@ func HasWindowFunctions(mariaDB bool, version int) bool {
 	return version >= 80000
 }
 
-// HasNullColumnsBug reports whether the server has the bug MDEV-36026, and which release fixed it. With the
-// bug, an INSERT … SELECT of several rows into a table with a trigger BEFORE INSERT or BEFORE UPDATE treats NOT
-// NULL columns as NULL in all rows but the first. It fails with error 1048, and with IGNORE it stores 0. An
+// HasNullColumnsBug reports whether the server has the bug MDEV-36026, and which release fixed the bug. The bug concerns an
+// INSERT … SELECT of several rows into a table with a trigger BEFORE INSERT or BEFORE UPDATE. From the second row on, the
+// server treats NOT NULL columns as NULL: the statement fails with error 1048, and with IGNORE it stores 0. An
 // AUTO_INCREMENT key is not affected.
 func HasNullColumnsBug(mariaDB bool, version int) (fixedIn string, has bool) {
 	fixedIn, has = map[int]string{

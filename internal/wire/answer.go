@@ -10,7 +10,7 @@ const (
 	FirstErr         = 0xff
 )
 
-// An OK is the packet that ends an answer without rows. With DeprecateEOF it also ends rows.
+// An OK is the packet that ends an answer without rows. With the capability DeprecateEOF it also ends rows.
 type OK struct {
 	Affected, ID     uint64
 	Status, Warnings uint16
@@ -67,7 +67,7 @@ func (ok *OK) SetInfo(caps uint32, info, changes []byte) {
 	}
 }
 
-// trackGTID is the kind of a change that contains the GTID of a committed transaction.
+// trackGTID is the type of a session change that contains the GTID of a committed transaction.
 const trackGTID = 3
 
 // FilterGTIDs returns the changes that contain GTIDs of committed transactions, in their encoded form.
@@ -93,7 +93,7 @@ const EOFStatusAt = 3
 // An Err is a server's error packet.
 type Err struct {
 	Number  uint16
-	State   [5]byte // SQLSTATE; zeros in errors before the login, which have none
+	State   [5]byte // SQLSTATE; zeros in errors before the login, which have no SQLSTATE
 	Message string
 }
 

@@ -13,8 +13,8 @@ type Bulk struct {
 	row  []Param
 }
 
-// bulkSendTypes is the flag for types before the rows. Other flags are not passed on, such as the one that
-// requests the id of each row.
+// bulkSendTypes is the flag for types before the rows. Other flags, such as the flag that requests the id of each
+// row, are not sent to the server.
 const bulkSendTypes = 1 << 7
 
 // ParseBulk parses COM_STMT_BULK_EXECUTE, including the command byte, for a statement with n

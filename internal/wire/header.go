@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// The PROXY header contains the address of the client whose connection a balancer passes on. It comes before all
-// other data. It is described at https://www.haproxy.org/download/2.8/doc/proxy-protocol.txt.
+// A balancer sends the PROXY header before all other data of a client's connection. The header contains the client's
+// address. It is described at https://www.haproxy.org/download/2.8/doc/proxy-protocol.txt.
 
 const (
 	textHeader   = "PROXY "
@@ -20,8 +20,8 @@ const (
 	maxBinaryHeader = 4096 // the addresses are at most 36 bytes of it; balancers may add more
 )
 
-// HasHeaderPrefix reports whether b, of at least four bytes, begins like a PROXY header. As the header of a
-// frame, these bytes would announce a payload much longer than a login.
+// HasHeaderPrefix reports whether b, of at least four bytes, begins like a PROXY header. A login never begins with these
+// bytes: as the header of a frame, they would mean a payload that is much longer than a login.
 func HasHeaderPrefix(b []byte) bool {
 	return len(b) >= 4 && (string(b[:4]) == textHeader[:4] || string(b[:4]) == binaryHeader[:4])
 }
@@ -126,7 +126,7 @@ func AppendHeader(b []byte, from, to netip.AddrPort) []byte {
 	if source.Is4() {
 		family, unknown = "TCP4", netip.IPv4Unspecified()
 	}
-	if source.Is4() != dest.Is4() || !dest.IsValid() { // the client connected to an address of its own family, which is not known here
+	if source.Is4() != dest.Is4() || !dest.IsValid() { // the header needs an address of the client's family, which is not known here
 		dest = unknown
 	}
 	return fmt.Appendf(b, "%s%s %s %s %d %d\r\n", textHeader, family, source, dest, from.Port(), to.Port())

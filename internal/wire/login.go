@@ -46,8 +46,8 @@ func (g *Greeting) SetCaps(caps, maria uint32) {
 	}
 }
 
-// A Login is a client's answer to the greeting. A request for TLS is the beginning of a login, up to the
-// capabilities; the whole login follows through TLS.
+// A Login is a client's answer to the greeting. A request for TLS is a login without the user and the fields after it;
+// the client sends the whole login through TLS afterwards.
 type Login struct {
 	Caps      uint32
 	MariaCaps uint32

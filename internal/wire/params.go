@@ -15,9 +15,9 @@ type Param struct {
 	Null  bool
 	Raw   []byte // the value in the wire's encoding; nil if Null
 
-	Long []byte // the value if it was sent before in pieces, without a length; otherwise nil
+	Long []byte // the value without a length, if the client sent it before in pieces; otherwise nil
 
-	Indicator byte // in a Bulk: 0: a value; 1: NULL; 2: the column's default; 3: leave the column unchanged, or in an INSERT the default
+	Indicator byte // in a Bulk: 0: a value; 1: NULL; 2: the column's default; 3: the column is left unchanged, or in an INSERT gets its default
 }
 
 const unsigned = 0x80
@@ -132,8 +132,8 @@ func (c *cursor) types(params []Param, named bool) {
 // maxParams is the largest number of parameters of a statement.
 const maxParams = math.MaxUint16
 
-// params parses the parameters of a command: bitmap, types and values. types are those of an
-// earlier execution, which apply if the client sends none. long has the values that were sent before.
+// params parses the parameters of a command: bitmap, types and values. If the client sends no types, the given types
+// of an earlier execution are used. long has the values that were sent before.
 func (c *cursor) params(n int, named bool, types []Param, long map[int][]byte) []Param {
 	nulls := c.take(uint64(n+7) / 8)
 	bound := c.byte() != 0
@@ -230,7 +230,7 @@ func (e Execute) Append(b []byte, attrs bool) []byte {
 			b[nulls+i/8] |= 1 << (i % 8)
 		}
 		if p.Long != nil && valueWidth(p.Type) != -2 {
-			p.Type = TypeString // the encoding of the value
+			p.Type = TypeString // the value is encoded like a string
 		}
 		b = append(b, p.Type, p.Flags)
 		if attrs {

@@ -1,5 +1,6 @@
 // Package wire parses and encodes the packets of MySQL's client/server protocol that a proxy
-// has to read: logins, the ends of answers, and the arguments of prepared statements.
+// has to read: logins, the ends of answers, and the arguments of prepared statements. A packet is sent in one frame
+// or more. A frame is a header of four bytes and a part of the payload.
 //
 //	login, err := wire.ParseLogin(payload)
 //	ok, err := wire.ParseOK(payload)
@@ -7,7 +8,7 @@
 // It also parses and encodes the PROXY header, in which a balancer sends the address of the client before the
 // first packet.
 //
-// The package reads no connection and has no state. Each function takes the payload of one packet,
+// The package does not read connections and has no state. Each function takes the payload of one packet,
 // checks all lengths in it, and returns ErrMalformed if the packet is not of the expected
 // kind. The package does not parse rows and column definitions, except for single values.
 //
@@ -29,7 +30,7 @@ var ErrMalformed = errors.New("malformed packet")
 // in the next frame.
 const MaxFrame = 1<<24 - 1
 
-// HeaderLen is the length of a frame's header: three bytes of length, one of sequence.
+// HeaderLen is the length of a frame's header: three bytes for the length, and one for the sequence number.
 const HeaderLen = 4
 
 // Commands, the first byte of a client's packet.
@@ -82,7 +83,7 @@ const (
 	QueryAttrs     = 1 << 27
 )
 
-// MariaDB's own capabilities, in a separate word.
+// MariaDB's own capabilities, which are sent in a separate number.
 const (
 	MariaBulk         = 1 << 2
 	MariaExtendedMeta = 1 << 3
