@@ -30,11 +30,12 @@ type bulk struct {
 func (b *bulk) Stmt() driver.Stmt { return b.stmt }
 func (b *bulk) Args() []int       { return b.args }
 
-// maxBulkDraw is the maximum number of ids that a bulk draws at a time. Ids of one draw are consecutive, and the bits
-// of the sequence limit the number of consecutive snowflakes. All ids of a bulk together need not be consecutive.
+// maxBulkDraw is the maximum number of ids that a bulk requests from the generator at a time. These ids are
+// consecutive, and the bits of the sequence limit the number of consecutive snowflakes. All ids of a bulk together
+// need not be consecutive.
 const maxBulkDraw = 1024
 
-// StartBulk implements fill.Prepared: it draws the ids for an execution with the given number of rows.
+// StartBulk implements fill.Prepared. It reserves the ids for an execution with the given number of rows.
 func (s *stmt) StartBulk(ctx context.Context, rows, room int, arg func(row, i int) driver.Value) (fill.Bulk, error) {
 	if b, err := s.startBulk(ctx, rows, room, arg); b != nil || err != nil {
 		return b, s.c.connector.countRefusal(err)
@@ -100,14 +101,15 @@ func (s *stmt) startBulk(ctx context.Context, rows, room int, arg func(row, i in
 // minTextSize returns the minimum number of bytes that n different ids take in a command: their digits and a length byte each.
 func minTextSize(n int) (bytes int) {
 	bytes = n
-	for from := 1; from <= n; from *= 10 { // the ids from here on have one more digit
+	for from := 1; from <= n; from *= 10 { // ids from this number on have one more digit
 		bytes += n - from + 1
 	}
 	return bytes
 }
 
-// draw draws the ids, above the explicit keys of the rows. If possible, it sets the session's id now, because
-// a SET after the statement would change the counts that the session reports for the statement.
+// draw reserves the ids, which are higher than the explicit keys of the rows. If possible, it sets the session's
+// LAST_INSERT_ID() now, because a SET after the statement would change the counts that the session reports for the
+// statement.
 func (b *bulk) draw(ctx context.Context, wanted int, floor int64) error {
 	c, t := b.prepared.c, b.in.Table
 	c.connector.tables.Used.Store(true)

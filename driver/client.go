@@ -110,7 +110,7 @@ func (s *clientSession) UseDatabase(name string) {
 }
 
 func (s *clientSession) Reset(login fill.Login, knownDB bool) {
-	alone := s.Unshared && !knownDB // after COM_RESET_CONNECTION the session still has its roles
+	alone := s.Unshared && !knownDB // COM_RESET_CONNECTION does not reset the session's roles
 	s.initialize(s.connector, s.Conn, login)
 	if alone {
 		s.Guard("")

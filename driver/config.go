@@ -75,7 +75,7 @@ type Config struct {
 	State string
 	// Lease is how long a worker id stays valid without contact to the registry
 	// (leafLease), from 6 s to 1 h. All processes of a registry need the same
-	// value. 0 is 60 s.
+	// value. 0 means 60 s.
 	Lease time.Duration
 
 	// ResultOnly leaves SQL's LAST_INSERT_ID() unchanged: statements contain ids
@@ -87,15 +87,15 @@ type Config struct {
 	// Zero is the meaning of a 0 in the key column (leafZero): "fill" generates a key,
 	// "keep" stores the 0 as under NO_AUTO_VALUE_ON_ZERO, and "" follows the session's
 	// sql_mode, as an AUTO_INCREMENT column does. If the column still has AUTO_INCREMENT,
-	// "keep" follows the session, too, since the server would replace the 0.
+	// "keep" also follows the session's sql_mode, since the server would replace the 0.
 	Zero string
-	// UUID is how a column stores the keys of a uuid7 rule if its type leaves that
-	// open (leafUUID): "text", "binary", or "" to refuse such a column.
+	// UUID is the form of the keys of a uuid7 rule if the column's type allows text and
+	// binary keys (leafUUID): "text", "binary", or "" to refuse such a column.
 	UUID string
 	// KeepExplicit leaves the counter unchanged when a row has an explicit key,
-	// instead of moving it above that key (leafExplicit=keep). A generated id may
+	// instead of raising it above that key (leafExplicit=keep). A generated id may
 	// collide with that key later. When the table is first used, keys of 2^40 and
-	// above are ignored as well.
+	// above are also ignored.
 	KeepExplicit bool
 
 	// Logger receives the few warnings about background events. nil is slog.Default().

@@ -10,8 +10,8 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/staged"
 )
 
-// innerConn is a connection of the inner driver. conn embeds it through its Session, so the
-// inner driver implements the methods that conn does not override, such as BeginTx and Ping.
+// innerConn is a connection of the inner driver. conn embeds it through its Session, so
+// methods that conn does not override, such as BeginTx and Ping, are the inner driver's.
 type innerConn = pool.Conn
 
 var (
@@ -32,8 +32,8 @@ type conn struct {
 
 	stageState staged.ConnState
 
-	blocks []insert.Block      // scratch space
-	args   []driver.NamedValue // scratch space
+	blocks []insert.Block      // buffer that statements reuse
+	args   []driver.NamedValue // buffer that statements reuse
 }
 
 // Raw returns the inner driver's connection, for methods that conn lacks. Statements
@@ -91,8 +91,7 @@ func (c *conn) PrepareContext(ctx context.Context, text string) (driver.Stmt, er
 	return nil, c.connector.countRefusal(err)
 }
 
-// Prepare, Exec and Query are for callers that bypass database/sql. They fill keys,
-// too.
+// Prepare, Exec and Query are for callers that bypass database/sql. They also fill keys.
 
 func (c *conn) Prepare(text string) (driver.Stmt, error) {
 	return c.PrepareContext(context.Background(), text)

@@ -107,19 +107,19 @@ func NewConnector(cfg *Config) (*Connector, error) {
 	return wrap(inner, own, cfg, storeKey(cfg.MySQL))
 }
 
-// Wrap returns a Connector that fills the connections of inner, such as a
-// go-sql-driver connector with a custom dial function, or one wrapped by a tracing
-// package. Its connections have to implement the interfaces that go-sql-driver's do;
-// otherwise Connect returns a *ConfigError with the missing methods. The database of
-// inner is unknown: unless cfg.Store names one, the Connector shares neither its segments
-// nor a worker id from mysql() with other Connectors. Errors and closing are as for
-// [NewConnector].
+// Wrap returns a Connector that fills statements on the connections of inner. An example
+// of inner is a go-sql-driver connector with a custom dial function, or a connector of a
+// tracing package. The connections of inner have to implement all interfaces of
+// go-sql-driver's connections; otherwise Connect returns a *ConfigError with the missing
+// methods. The database of inner is unknown: unless cfg.Store names a database, the Connector
+// does not share its segments, or a worker id from mysql(), with other Connectors. Errors and
+// closing are as for [NewConnector].
 func Wrap(inner driver.Connector, cfg *Config) (*Connector, error) {
 	return wrap(inner, nil, cfg, "")
 }
 
-// wrap implements Wrap. own, if not nil, opens internal connections. key identifies the
-// database, and is empty if the database is unknown.
+// wrap implements Wrap. If own is not nil, it opens leafsql's internal connections. key
+// identifies the database, and is empty if the database is unknown.
 func wrap(inner, own driver.Connector, cfg *Config, key string) (*Connector, error) {
 	cfg = cfg.Clone()
 	cfg.AllocTable = cmp.Or(cfg.AllocTable, "leaf_alloc")
@@ -128,7 +128,7 @@ func wrap(inner, own driver.Connector, cfg *Config, key string) (*Connector, err
 		return nil, err
 	}
 	if cfg.Auto() && cfg.MySQL != nil && cfg.MySQL.DBName == "" && cfg.Store == "" && !strings.Contains(cfg.AllocTable, ".") {
-		cfg.Tables = []Rule{{Table: "*"}} // no database has the tags, so every INSERT that might need ids is refused
+		cfg.Tables = []Rule{{Table: "*"}} // there is no database with the tags, so every INSERT that might need ids is refused
 	}
 	ours := cmp.Or(own, inner)
 	store, err := openStore(cfg, ours, key)
@@ -188,8 +188,8 @@ func (c *Connector) Connect(ctx context.Context) (driver.Conn, error) {
 	return own, nil
 }
 
-// newConn returns a connection that fills statements and sends them to inner. Learn must
-// have run. db is the database in use.
+// newConn returns a connection that fills statements and sends them to inner. The tables'
+// Learn must have run before. db is the database in use.
 func (c *Connector) newConn(inner innerConn, db string, foundRows bool) *conn {
 	return &conn{Planner: planner.New(session.New(inner, db, c.tables.Settings), c.tables, &c.plans),
 		connector: c, foundRows: foundRows, stageState: staged.ConnState{Server: &c.stageServer}}
@@ -232,7 +232,7 @@ func (c *Connector) Close() error {
 	c.tables.Close()
 	var err error
 	if c.snowflakes != nil {
-		err = c.snowflakes.Close() // before the store, in which its leases may be kept
+		err = c.snowflakes.Close() // before the store, which may contain its leases
 	}
 	return errors.Join(c.store.Close(), err)
 }

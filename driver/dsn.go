@@ -98,8 +98,8 @@ func ParseDSN(dsn string) (*Config, error) {
 var leafParam = regexp.MustCompile(`\bleaf[A-Z][A-Za-z]*=`)
 
 // checkSwallowed returns a *ConfigError if a leaf parameter became part of the user,
-// password, address or database name: go-sql-driver cuts a DSN at its last slash, so an
-// unescaped slash in a value moves everything before it to the left.
+// password, address or database name. go-sql-driver cuts a DSN at its last slash, so
+// with an unescaped slash in a value, parameters before it become part of these fields.
 func checkSwallowed(dsn string) error {
 	slash := strings.LastIndexByte(dsn, '/')
 	database, _, _ := strings.Cut(dsn[slash+1:], "?")
@@ -124,7 +124,7 @@ func (c *Config) readWorkerOptions(own map[string]string) error {
 		if c.WorkerOptions == nil {
 			c.WorkerOptions = make(map[string]string)
 		}
-		if _, twice := c.WorkerOptions[k[len(prefix):]]; twice { // differs only in letter case
+		if _, twice := c.WorkerOptions[k[len(prefix):]]; twice { // two names that differ only in letter case
 			return repeatedError(k)
 		}
 		c.WorkerOptions[k[len(prefix):]] = own[k]
@@ -173,7 +173,7 @@ func (c *Config) String() string {
 	return s + " leafTables=" + writeTables(c)
 }
 
-// GoString returns the same as String, so that %#v shows no secrets either.
+// GoString returns the same as String, so that %#v does not show secrets.
 func (c *Config) GoString() string { return c.String() }
 
 func readConfigName(c *Config, v string) error {

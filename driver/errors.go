@@ -12,15 +12,15 @@ import (
 var ErrRefused = insert.ErrRefused
 
 // RefusedError is the error for a statement that writes a configured table and was not
-// run: leafsql cannot generate the keys of its rows, and without leafsql the server would
-// generate them. The cause is the form of the statement, or a table that cannot be
-// filled at present: its key column cannot hold the ids, it still has AUTO_INCREMENT
-// under leafAutoIncrement=refuse, or its leaf_alloc row is below the table's keys.
+// run, because leafsql cannot generate the keys of its rows. The cause is the form of the
+// statement, or a table that cannot be filled at present: its key column cannot hold the
+// ids, the column still has AUTO_INCREMENT under leafAutoIncrement=refuse, or max_id in its
+// row of leaf_alloc is not above the table's keys.
 type RefusedError struct {
 	Table  string // db.table or table; empty if unknown
 	Column string // key column if the table is the cause and the column is known, otherwise empty
 	Reason string
-	Fix    string // what to do instead; often SQL that fixes the table
+	Fix    string // hint for the user; often SQL that fixes the table
 }
 
 func (e *RefusedError) Error() string {
@@ -50,7 +50,7 @@ func publicError(err error) error {
 func (e *RefusedError) Is(target error) bool { return target == ErrRefused }
 
 // FillError is the error for a statement that was not run because no ids were
-// available, or because the counter could not be moved above a row's explicit
+// available, or because the counter could not be raised above a row's explicit
 // key. Table is db.table. Rows is the number of ids requested; if it is 0, Key is the
 // explicit key. FillError unwraps to Err, the generator's error, for errors.Is with
 // context.DeadlineExceeded and errors.As with the generator's error types.

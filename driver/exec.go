@@ -64,9 +64,9 @@ type execution struct {
 	sourceResult driver.Result // result of reading a staged statement's source
 }
 
-// run plans the query unless it is planned, reserves ids for the rows that lack a key, sends the statement with
-// them, and sets them in its result. If no ids are available, nothing is sent. If the table has changed since
-// planning, the statement is planned and sent once more.
+// run executes the query: it plans the query if it has no plan, reserves ids for the rows that lack a key, sends the
+// statement with these ids, and sets them in the result. If no ids are available, it sends nothing. If the table has
+// changed since planning, the statement is planned and sent once more.
 func (e *execution) run(ctx context.Context) (err error) {
 	c := e.c
 	switch {
@@ -164,8 +164,8 @@ func (e *execution) recordOutcome(err error) {
 	e.c.RecordEffects(e.st, err)
 }
 
-// runStaged runs a statement with rows that only the server has. The statement returns no rows. unproven is set if the
-// account may lack the right to write the rows.
+// runStaged runs an INSERT … SELECT or a LOAD DATA, whose rows get their keys in a temporary table. The statement returns
+// no rows. unproven is set if the account may lack the right to write the rows.
 func (e *execution) runStaged(ctx context.Context, unproven bool) ([]insert.Block, error) {
 	in := &e.st.Plan.Inserts[0]
 	r := staged.Run{ConnState: &e.c.stageState, Session: &e.c.Session, Insert: in, Args: e.args,
@@ -173,7 +173,7 @@ func (e *execution) runStaged(ctx context.Context, unproven bool) ([]insert.Bloc
 	err := r.Do(ctx)
 	if err == nil {
 		e.result, e.rows, e.sourceResult = &result{Result: r.Result, id: r.ID}, emptyRows{}, r.Source
-		if e.stmt == nil && e.st.Plan.Results > 1 { // the server returns a result for a comment after the statement, too
+		if e.stmt == nil && e.st.Plan.Results > 1 { // the server also returns a result for a comment after the statement
 			e.result = joinResults(e.result, driver.RowsAffected(0))
 		}
 	}
@@ -240,8 +240,8 @@ func (e *execution) send(ctx context.Context, blocks []insert.Block) (err error)
 // maxKeptArgs is the maximum number of arguments in the buffer that a connection keeps between statements.
 const maxKeptArgs = 1024
 
-// resultWithIDs returns the result of a statement with its generated ids. It returns the inner
-// driver's result if that contains them already.
+// resultWithIDs returns the result of a statement with its generated ids. If the inner driver's
+// result already contains these ids, it returns that result.
 func (e *execution) resultWithIDs(ctx context.Context, blocks []insert.Block) driver.Result {
 	c, res := e.c, e.result
 	switch {
@@ -266,9 +266,9 @@ func (e *execution) resultWithIDs(ctx context.Context, blocks []insert.Block) dr
 	return &result{Result: res, id: id}
 }
 
-// reserveIDs finds for each statement the rows that lack a key, and draws a block of
-// ids for them. Before that, it moves the counters above all explicit keys of the
-// query, so that no id collides with one of them.
+// reserveIDs finds the rows of each statement that lack a key, and reserves a block of
+// ids for them. Before that, it raises the counters above all explicit keys of the
+// query, so that no id is equal to one of these keys.
 func (e *execution) reserveIDs(ctx context.Context) ([]insert.Block, error) {
 	c, p := e.c, e.st.Plan
 	if used := &c.connector.tables.Used; !used.Load() { // an atomic store for each statement would slow down all connections
@@ -286,7 +286,7 @@ func (e *execution) reserveIDs(ctx context.Context) ([]insert.Block, error) {
 		floor := in.Floor
 		for k, key := range in.ArgKeys {
 			// Without arguments a placeholder is a syntax error, which the
-			// server reports: no id is drawn for it.
+			// server reports, so no id is reserved for it.
 			m, f, exact := insert.KeyGiven, int64(0), false
 			if len(e.args) > 0 {
 				var err error
@@ -310,7 +310,7 @@ func (e *execution) reserveIDs(ctx context.Context) ([]insert.Block, error) {
 		switch {
 		case b.ExplicitKey == 0:
 		case b.ExplicitKey > in.Table.Highest || in.Table.AutoIncrement:
-			b.ExplicitKey = 0 // the server clips or refuses the key; with AUTO_INCREMENT, the server returns it
+			b.ExplicitKey = 0 // the server changes or refuses the key; with AUTO_INCREMENT, the server's result contains it
 		case in.KeyArg > 0 && len(e.args) > 0:
 			_, key, exact := in.Table.KeyMeaning(e.args[in.KeyArg-1].Value)
 			b.KeyMoved = !exact || key != b.ExplicitKey
@@ -336,8 +336,8 @@ func (e *execution) reserveIDs(ctx context.Context) ([]insert.Block, error) {
 	return c.blocks, nil
 }
 
-// keyMeaning returns the meaning of an argument in the place of a key. It queries the session's sql_mode if the
-// meaning depends on it. It refuses a value if only the server could decide what it means.
+// keyMeaning returns the meaning of an argument in the place of a key: a key, or a request for an id. It queries the
+// session's sql_mode if the meaning depends on it. It refuses a value with a meaning that only the server can decide.
 func (c *conn) keyMeaning(ctx context.Context, in *insert.Insert, text string, v driver.Value) (m insert.KeyMeaning, floor int64, exact bool, err error) {
 	switch m, floor, exact = in.Table.KeyMeaning(v); m {
 	case insert.KeyBySession:
@@ -345,7 +345,7 @@ func (c *conn) keyMeaning(ctx context.Context, in *insert.Insert, text string, v
 		m = in.Table.ZeroMeaningIn(c.Settings.KeepsZero)
 	case insert.KeyUnclear:
 		kind := fmt.Sprintf("of type %T ", v)
-		if _, client := v.(interface{ KeyValue() any }); client { // Go type names mean nothing to a client of the protocol
+		if _, client := v.(interface{ KeyValue() any }); client { // the error for a client of the protocol names no Go type
 			kind = ""
 		}
 		err = &insert.Refusal{Table: in.Table.Name, Column: in.Table.Key, Reason: "a key " + kind + "with this value has no certain meaning, which depends on the column and the session",

@@ -49,7 +49,7 @@ func openStore(cfg *Config, own driver.Connector, key string) (*ids.Store, error
 			return nil, configError("leafStore", err.Error(), "write a go-sql-driver DSN")
 		}
 		store.Key, store.Home.Named = storeKey(of), true
-		if of.DBName != "" && !strings.Contains(store.Table, ".") { // the SQL in errors then works on any connection
+		if of.DBName != "" && !strings.Contains(store.Table, ".") { // with the database, the SQL in errors works on any connection
 			store.Table = of.DBName + "." + store.Table
 		}
 	}

@@ -37,7 +37,7 @@ func (r *result) AllRowsAffected() []int64 {
 }
 
 // results holds the results of a query with several statements. LastInsertId and RowsAffected
-// return the last one's, as with the inner driver.
+// return the values of the last statement, as with the inner driver.
 type results struct{ ids, affected []int64 }
 
 func (r *results) LastInsertId() (int64, error) { return lo.LastOrEmpty(r.ids), nil }
@@ -77,9 +77,10 @@ func (c *conn) resultsWithIDs(ctx context.Context, p *insert.Plan, blocks []inse
 	return &results{ids, affected}
 }
 
-// syncSessionID sets the session's id after a statement that could not set it, and restores it after a statement that
-// changed it for its result. It returns id, or the session's id if ask is set, since a trigger has set the result's id
-// to 0. It returns no errors: the rows are stored, and a failed internal statement must not look like a failed INSERT.
+// syncSessionID sets the session's id, SQL's LAST_INSERT_ID(), after a statement that could not set it, and restores it
+// after a statement that changed it only for its result. It returns id. If ask is set, because a trigger has set the
+// result's id to 0, it returns the session's id. It returns no errors: the rows are stored, and a failed internal
+// statement must not look like a failed INSERT.
 func (c *conn) syncSessionID(ctx context.Context, in *insert.Insert, b *insert.Block, affected, server, id int64, ask bool) int64 {
 	if b.N == 0 && in.Update == insert.AlwaysUpdate && server != 0 {
 		c.ExecUncancelled(ctx, "SET "+insert.RestoreID)

@@ -9,9 +9,9 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/session"
 )
 
-// runInParts runs a query that has to be cut: the second part can be planned only after
-// the first part has run. If rows are requested, only the rows of the last statement can be
-// returned, so the first part must be an INSERT that needs its own query and returns no rows.
+// runInParts runs a query that has to be cut into two parts, because the second part can be
+// planned only after the first part has run. If rows are requested, only the rows of the last
+// statement can be returned, so the first part must be an INSERT that returns no rows.
 func (e *execution) runInParts(ctx context.Context) error {
 	c, p := e.c, e.st.Plan
 	if len(e.args) > 0 && !c.connector.interpolates {

@@ -15,8 +15,8 @@ var _ session.Stmt = (*stmt)(nil)
 var _ driver.NamedValueChecker = (*stmt)(nil)
 
 // stmt is a prepared statement that may need keys, or that has effects on the session. The
-// text to send depends on which arguments are keys, since the first generated id is in a
-// marker (insert.Marker). stmt therefore keeps an inner statement for each variant of the
+// text to send depends on which arguments are keys, since one generated id is written as
+// LAST_INSERT_ID(id), the marker. So stmt keeps an inner statement for each variant of the
 // text that was needed. The likely variant is prepared first.
 type stmt struct {
 	planner.Prepared
@@ -82,8 +82,8 @@ func (s *stmt) prepareVariant(ctx context.Context, text string) (session.Stmt, e
 // number of prepared statements of all clients together.
 const maxVariants = 16
 
-// chooseVariant sets lastVariant, the statement to send, to the template's inner statement. A text that
-// contains the ids themselves serves only one execution, so it is not prepared.
+// chooseVariant sets lastVariant, the statement to send, to the inner statement of t, a text with placeholders for
+// the keys. A text that contains the ids themselves is used for only one execution, so it is not prepared.
 func (s *stmt) chooseVariant(ctx context.Context, t *insert.Template, wantRows bool) (err error) {
 	s.lastTemplate, s.lastVariant = nil, nil
 	switch {
