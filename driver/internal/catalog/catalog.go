@@ -1,11 +1,11 @@
 // Package catalog reads facts about named tables from a server's catalog: columns, triggers
-// and indexes, and the highest key if an index has it. It also reads the texts of stored
+// and indexes, and the highest key. It also reads the texts of stored
 // routines and views that the caller names.
 //
 //	c := catalog.New(pool)
 //	tables, err := c.Tables(ctx, []catalog.Name{{DB: "shop", Table: "orders"}})
 //
-// The package uses no rules and caches no tables. Temporary tables are not in a catalog:
+// The package does not use rules or cache tables. Temporary tables are not in a catalog:
 // only the connection that created such a table sees it.
 package catalog
 
@@ -37,7 +37,7 @@ type Table struct {
 	Columns  []Column // in the table's order
 	Triggers []Trigger
 	Indexes  []Index
-	Created  string // creation time by the server's clock; a later table of the same name has another time
+	Created  string // creation time on the server's clock; a later table of the same name has another time
 
 	TriggersHidden bool // there may be triggers that this user does not see; set by the caller of FindTriggerRights
 }
@@ -99,7 +99,7 @@ func (t *Table) HasOtherUnique(column string) bool {
 	return slices.ContainsFunc(t.Indexes, func(x Index) bool { return x.Unique && (len(x.Columns) > 1 || x.Columns[0] != column) })
 }
 
-// setAttributes sets the fields that follow from column_key, column_default and extra.
+// setAttributes sets the fields that depend on column_key, column_default and extra.
 func (c *Column) setAttributes(key, byDefault, extra string) {
 	extra, byDefault = strings.ToLower(extra), strings.ToLower(byDefault)
 	generated := strings.Contains(extra, "generated") && !strings.Contains(extra, "default_generated")
@@ -121,7 +121,7 @@ var highestOfType = map[string]int64{
 	"int": math.MaxInt32, "integer": math.MaxInt32, "bigint": math.MaxInt64,
 }
 
-// Highest returns the highest id that the column can hold, 0 if it can hold none,
+// Highest returns the highest id that the column can hold, 0 if it cannot hold ids,
 // and reports whether its type is an integer type.
 func (c *Column) Highest() (highest int64, integer bool) {
 	name, length, scale := c.ParseType()
@@ -157,14 +157,14 @@ func (c *Column) IsUnsigned() bool {
 	return strings.Contains(strings.ToLower(c.Type), "unsigned")
 }
 
-// Timeout bounds the queries of one lookup: a slow server needs seconds for each reply.
+// Timeout is the time limit for the queries of one lookup. A slow server needs seconds for each reply.
 const Timeout = time.Minute
 
 // A Catalog sends its queries through an internal pool. A query on an application's connection
-// would change ROW_COUNT() there, and would wait forever if the application's pool has only one.
-// A Catalog is safe for concurrent use after FoldsCase is set, and the caller has to close it. Its
-// methods return the errors of the server, the connection or ctx; callers that show them wrap them
-// in a [Failure].
+// would change ROW_COUNT() there, and would wait forever if the application's pool has only one
+// connection. A Catalog is safe for concurrent use after FoldsCase is set, and the caller has to close
+// it. Its methods return the errors of the server, the connection or ctx; callers that show these errors
+// wrap them in a [Failure].
 type Catalog struct {
 	FoldsCase bool // the server ignores the case of tables' names
 
@@ -183,8 +183,8 @@ func (c *Catalog) Close() error { return c.db.Close() }
 const FailsInTransaction = "session_track_gtids = @@session_track_gtids"
 
 // ShowsTransactions reports whether the server refuses FailsInTransaction in an open
-// transaction: a server that is not Oracle's, or a proxy, may accept and ignore it. A positive
-// answer is cached. The error is a *Failure.
+// transaction. A server that is not Oracle's, or a proxy, may accept and ignore it. The result true
+// is cached. The error is a *Failure.
 func (c *Catalog) ShowsTransactions(ctx context.Context) (bool, error) {
 	if c.showsTransactions.Load() {
 		return true, nil
@@ -221,8 +221,8 @@ func (c *Catalog) Tables(ctx context.Context, names []Name) (map[Name]*Table, er
 	return tables, nil
 }
 
-// readTables reads columns, triggers and indexes, each by the table's name: only a
-// comparison with a constant saves MariaDB from opening all tables. Unused columns are '-',
+// readTables reads columns, triggers and indexes. Each subquery compares the table's name with a
+// constant: without such a comparison, MariaDB opens all tables. Unused columns are '-',
 // since an empty string would be NULL under EMPTY_STRING_IS_NULL.
 func (c *Catalog) readTables(ctx context.Context, names []Name, tables map[Name]*Table) error {
 	var selects []string
@@ -248,7 +248,7 @@ func (c *Catalog) readTables(ctx context.Context, names []Name, tables map[Name]
 		if err := rows.Scan(&n, &kind, &schema, &table, &o, &x, &y, &z, &text, &extra, &privileges); err != nil {
 			return err
 		}
-		// The comparison above ignores case, and some servers have both Orders and orders.
+		// The query's comparison ignores case, and some servers have both Orders and orders.
 		name := names[n]
 		if !c.FoldsCase && (schema != name.DB || table != name.Table) {
 			continue
@@ -285,8 +285,8 @@ type Program struct {
 	SQLMode string // for a routine, sql_mode when it was created
 }
 
-// Routines reads the functions, procedures and, on MariaDB, packages with a name. It returns none,
-// and no error, if there is no routine of that name or the server refuses to show it.
+// Routines reads the functions, procedures and, on MariaDB, packages with a name. It returns no routines
+// and no error if there is no routine of that name, or if the server refuses to show it.
 func (c *Catalog) Routines(ctx context.Context, name Name, mariaDB bool) (found []Program, err error) {
 	kinds := []string{"FUNCTION", "PROCEDURE"}
 	if mariaDB {
@@ -332,10 +332,10 @@ func (c *Catalog) TableNames(ctx context.Context, db string) (names []string, er
 }
 
 // HighestKey returns the highest values of an integer column below a limit, 0 if there is none. stored is the result of query, for
-// example one that HighestKeyQuery returned. given is read if counted is set: the highest value that AUTO_INCREMENT has generated,
-// including values of rows that are deleted or locked. A next value of AUTO_INCREMENT at or above the limit is ignored, since the
-// server also shows it after a single row with the column's highest value. The next value is not read by SHOW CREATE TABLE: that
-// would need another round trip and a right on the whole table, and omits the value under some sql_modes of MariaDB.
+// example a query that HighestKeyQuery returned. given is the highest value that AUTO_INCREMENT has generated,
+// including values of rows that are deleted or locked. It is read only if counted is set. A next value of AUTO_INCREMENT at or above
+// the limit is ignored, since a single row with the column's highest value can cause it. The next value is not read by SHOW CREATE
+// TABLE, which would need another round trip and a right on the whole table, and omits the value under some sql_modes of MariaDB.
 func (c *Catalog) HighestKey(ctx context.Context, table Name, query string, below int64, counted bool) (stored, given int64, err error) {
 	next, args := "NULL", []any(nil)
 	if counted {

@@ -7,10 +7,12 @@ import (
 	"strings"
 )
 
-// DisableIdleConns makes every query use a new connection: the server may keep a connection's rights as they were at its login.
+// DisableIdleConns makes every query use a new connection. On an older connection the server may still apply the rights that the
+// user had at the login.
 func (c *Catalog) DisableIdleConns() { c.db.SetMaxIdleConns(-1) }
 
-// isGrantedToUser selects the rows with a right of this user itself. The server does not show rights from roles and PUBLIC.
+// isGrantedToUser is the SQL condition for rights that were granted to this user directly. The server does not show rights from
+// roles and PUBLIC.
 const isGrantedToUser = "BINARY grantee = CONCAT('''', LEFT(CURRENT_USER(), CHAR_LENGTH(CURRENT_USER()) - CHAR_LENGTH(SUBSTRING_INDEX(CURRENT_USER(), '@', -1)) - 1)," +
 	" '''@''', SUBSTRING_INDEX(CURRENT_USER(), '@', -1), '''')"
 

@@ -18,10 +18,11 @@ import (
 
 const createdStep = 1000 // step of the leaf_alloc rows that leafCreate adds
 
-// compareWithKeys compares the row with the table, once per epoch: a row that starts at or below
-// keys in use is the classic accident of a migration. The highest key is read
-// before the row. Keys that leafsql inserts in between are below the row when it is read:
-// they come from fetched ranges, or are explicit keys that have moved the row.
+// compareWithKeys makes sure that the next id in the counter's row is above the keys in the table. It is
+// executed once, and again if rows may have been lost (a new epoch of the store). After a migration, the row's
+// next id is often too low. The highest key is read before the row. Keys that leafsql inserts in between are
+// below the next id when the row is read: they come from fetched ranges, or are explicit keys that have
+// raised the next id.
 func (t *Table) compareWithKeys(ctx context.Context, s insert.Querier) error {
 	if err := t.checking.Acquire(ctx, 1); err != nil {
 		return &FillError{Table: t.Name.String(), Rows: 1, Err: err}
@@ -31,7 +32,7 @@ func (t *Table) compareWithKeys(ctx context.Context, s insert.Querier) error {
 	if t.checked.Load() == epoch {
 		return nil
 	}
-	if t.counter == nil || t.counter.Rows == nil { // a replacement has no rows
+	if t.counter == nil || t.counter.Rows == nil { // a store that replaces leaf_alloc has no rows
 		t.checked.Store(epoch)
 		return nil
 	}
@@ -67,13 +68,13 @@ func (t *Table) compareWithKeys(ctx context.Context, s insert.Querier) error {
 			fmt.Sprintf("its highest value is %d, but the next id of row %q of %s is %d", t.Highest, t.counter.Name, t.counter.Table(), row.MaxID),
 			"make it BIGINT: "+rules.ModifyText(t.Name, t.Key.Name, "BIGINT"))
 	}
-	if next <= given { // AUTO_INCREMENT has gaps, so this refuses nothing
+	if next <= given { // not a refusal, because AUTO_INCREMENT leaves gaps
 		if err := t.moveAbove(ctx, row, given); err != nil {
 			return err
 		}
 	}
-	// Ids in memory may already be keys of this table: a table that was renamed to this name
-	// brings other keys, and other pools of this process may have fetched ids earlier.
+	// Ids in memory may already be keys of this table: another table may have been renamed to this name, and
+	// other pools of this process may have fetched ids earlier.
 	if known {
 		below := func(limit int64) (int64, error) {
 			stored, _, _, err := t.highestBelow(ctx, s, t.Name, true, false, limit)
@@ -87,8 +88,8 @@ func (t *Table) compareWithKeys(ctx context.Context, s insert.Querier) error {
 	return nil
 }
 
-// readOrCreateRow returns the counter's row under leafCreate, and adds it if it is missing. One connection of the
-// process does this at a time. highest is the table's highest key. If a row was added, after is the highest key of
+// readOrCreateRow returns the counter's row under leafCreate, and adds the row if it is missing. Only one connection of
+// the process at a time runs it. highest is the table's highest key. If a row was added, after is the highest key of
 // all tables of the tag. Otherwise after is highest.
 func (t *Table) readOrCreateRow(ctx context.Context, s insert.Querier, highest int64, known bool) (row control.Row, after int64, err error) {
 	if err := t.counter.RowLock.Acquire(ctx, 1); err != nil {
@@ -110,8 +111,8 @@ func (t *Table) readOrCreateRow(ctx context.Context, s insert.Querier, highest i
 	return row, highest, err
 }
 
-// highestKey returns the highest keys of a table below Near, like highestBelow. If they cannot be read by an
-// index, known is false, which is logged once.
+// highestKey returns the highest keys of a table below t.Near, like highestBelow. If they cannot be read with an
+// index, known is false, and this is logged once.
 func (t *Table) highestKey(ctx context.Context, s insert.Querier, name catalog.Name, indexed, counted bool) (stored, given int64, known bool, err error) {
 	why := "the key is not of an integer type"
 	if t.Integer {
@@ -148,10 +149,10 @@ func (t *Table) highestBelow(ctx context.Context, s insert.Querier, name catalog
 	return stored, given, err == nil, err
 }
 
-// createRow adds the row of a tag. The row starts above the keys of all tables
+// createRow adds the row of a tag. Its next id is above the keys of all tables
 // of the rule in this database, and above all ids that this process has fetched
 // from a lost row. createRow then reads the highest key again and returns it, since
-// keys that were written before the row existed could not move it.
+// keys that were written before the row existed have not raised its next id.
 func (t *Table) createRow(ctx context.Context, s insert.Querier, highest int64, known bool) (int64, error) {
 	tables := []catalog.Name{t.Name}
 	if rules.IsPattern(t.rule) && t.rule.Table != "*" {
@@ -208,8 +209,8 @@ func (t *Table) createRow(ctx context.Context, s insert.Querier, highest int64, 
 	return highestOf(tables)
 }
 
-// checkMayCreateRow returns a refusal if not all keys of a table with a missing row are known:
-// other shards may have or have had higher keys, or no index leads to the highest key.
+// checkMayCreateRow returns a refusal if the counter's row is missing and the highest key is not certain:
+// other shards may have higher keys or may have had them, or no index leads to the highest key.
 func (t *Table) checkMayCreateRow(ctx context.Context, name catalog.Name, highest int64, known bool) error {
 	if known && !t.shared.Config.Foreign {
 		return nil
@@ -240,9 +241,9 @@ func (t *Table) insertRowText() string {
 	return fmt.Sprintf("INSERT INTO %s (biz_tag, max_id, step) VALUES (%s, <highest key + 1>, %d)", t.counter.Table(), tag, createdStep)
 }
 
-// safeFloor returns the key above which to move a row that is too low. If no ids were fetched from the row, that is the
-// highest key. Otherwise the row must have been set back, and processes may hold ranges above the highest key, so the
-// key is higher by a margin.
+// safeFloor returns the number above which to raise the row's next id if it is too low. If no ids were fetched from the
+// row, this is the highest key. Otherwise the row must have been lowered, and processes may hold ranges above the highest
+// key, so the result is higher by a margin.
 func (t *Table) safeFloor(row control.Row, highest int64) int64 {
 	if row.MaxID > 1 {
 		highest += control.Margin(t.Highest - highest)
@@ -250,7 +251,8 @@ func (t *Table) safeFloor(row control.Row, highest int64) int64 {
 	return highest
 }
 
-// moveAbove raises the row above highest: the highest key or the highest value that AUTO_INCREMENT has generated.
+// moveAbove raises the row's next id above highest, which is the highest key or the highest value that AUTO_INCREMENT has
+// generated.
 func (t *Table) moveAbove(ctx context.Context, row control.Row, highest int64) error {
 	floor := t.safeFloor(row, highest)
 	if err := t.counter.Skip(ctx, floor); err != nil {
@@ -262,8 +264,8 @@ func (t *Table) moveAbove(ctx context.Context, row control.Row, highest int64) e
 	return nil
 }
 
-// raiseRow raises the row above the stored keys under leafCreate. Without leafCreate it returns a refusal that contains the
-// UPDATE for it.
+// raiseRow raises the row's next id above the stored keys under leafCreate. Without leafCreate it returns a refusal that
+// contains the UPDATE to raise it.
 func (t *Table) raiseRow(ctx context.Context, row control.Row, highest int64) error {
 	if t.shared.Config.Create {
 		return t.moveAbove(ctx, row, highest)

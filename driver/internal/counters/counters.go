@@ -1,4 +1,7 @@
-// Package counters issues the ids for the rows of tables, and keeps the counters above the keys in use.
+// Package counters issues the ids for the rows of tables, and keeps the counters above the keys in use. A counter is a row
+// of leaf_alloc or t_sequence, with its next id. To move a counter above a key is to raise its next id above the key. An
+// explicit key is a key that the application's statement contains. The epoch of a store is a number that changes when rows
+// of the store may have been lost. To draw ids is to reserve them for a statement.
 //
 //	c := &counters.Counters{Config: config, Catalog: catalog, Store: store}
 //	t, err := c.Table(rule, name, fit)
@@ -9,7 +12,7 @@
 //	errors.go    errors
 //	counts.go    numbers of issued ids and refused statements
 //	counters.go  data that all tables share
-//	table.go     ids for a statement's rows, and keys that move the counter
+//	table.go     ids for a statement's rows, and explicit keys
 //	allocrow.go  the row of leaf_alloc, compared with the keys in use
 package counters
 

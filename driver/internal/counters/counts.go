@@ -21,8 +21,8 @@ type Stats struct {
 	IDs        int64  // ids of these statements
 	Refused    int64  // statements that were not run: refused, or without ids after an error
 
-	LastRefusal string    // reason of the last one that was not run; "" if there was none
-	LastRefused time.Time // its time
+	LastRefusal string    // reason for the last statement that was not run; "" if there was none
+	LastRefused time.Time // time of this statement
 }
 
 // Counts holds the counts of all tables that statements named. They are kept when the schema forgets a table. A Counts

@@ -13,7 +13,7 @@ import (
 type FillError struct {
 	Table string // db.table
 	Rows  int    // ids requested; 0 if Key is set
-	Key   int64  // the key that the counter has to pass; 0 if Rows is set
+	Key   int64  // the explicit key above which the counter could not be moved; 0 if Rows is set
 	Err   error
 }
 

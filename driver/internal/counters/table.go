@@ -22,7 +22,7 @@ import (
 )
 
 // rowMissingRetry is how long explicit keys are ignored for a tag without
-// a row, before the row is looked up again.
+// a row. After this time the row is looked up again.
 const rowMissingRetry = time.Minute
 
 // A Table is a configured table that a rule fits. It is safe for concurrent use.
@@ -40,15 +40,15 @@ type Table struct {
 
 	// Warnings wait until the table is used: the server may deny a statement that was only planned.
 	warnDue      atomic.Bool
-	zeroReplaced atomic.Bool // a warning is due because a 0 is replaced
+	zeroReplaced atomic.Bool // a warning is due because a 0 in the key column is replaced by an id
 
-	checked         atomic.Int64        // the store's epoch in which the row was compared with the keys
+	checked         atomic.Int64        // epoch of the store in which the row was compared with the keys
 	checking        *semaphore.Weighted // weight 1, held during the comparison
 	rowMissingUntil atomic.Int64        // time until which the row is assumed missing, in Unix ms
 }
 
-// skipper is a generator with a counter that explicit keys move. After Skip it
-// issues no id up to k, and no generator of the tag fetches one.
+// skipper is a generator with a counter that has to be above explicit keys. After Skip it
+// issues no id up to k, and no generator of the tag fetches such an id.
 type skipper interface {
 	Skip(ctx context.Context, k int64) error
 }
@@ -70,7 +70,7 @@ func (c *Counters) NewTable(rule rules.Rule, name catalog.Name, f *rules.Fit) (*
 	default:
 		tag = rules.TagOf(rule, name.Table)
 		t.counter = c.Store.Counter(ids.Tag{Name: tag, Sequence: rule.Kind == rules.Sequence})
-		if t.counter.Rows != nil { // ranges of a replacement are not made to fit a column
+		if t.counter.Rows != nil { // a store that replaces leaf_alloc does not limit its ranges to a column
 			t.counter.Fit(f.Highest)
 		}
 		t.gen = t.counter.Generator
@@ -89,26 +89,26 @@ func (c *Counters) NewTable(rule rules.Rule, name catalog.Name, f *rules.Fit) (*
 // Counter returns the counter of the table's tag, nil if its ids do not come from a counter.
 func (t *Table) Counter() *ids.Counter { return t.counter }
 
-// FollowsKeys reports whether explicit keys move the counter.
+// FollowsKeys reports whether the counter has to be moved above explicit keys.
 func (t *Table) FollowsKeys() bool { return t.skipper != nil && !t.shared.Config.KeepExplicit }
 
-// NoteReplacedZero makes a warning due: a 0 is replaced in a table that rules name only by a pattern.
+// NoteReplacedZero makes a warning due, because a 0 is replaced by an id in a table that rules name only by a pattern.
 func (t *Table) NoteReplacedZero() {
 	if t.zeroReplaced.CompareAndSwap(false, true) {
 		t.warnDue.Store(true)
 	}
 }
 
-// KeylessCopy returns a Table for a session's temporary table that was created LIKE this one: its Draw refuses every row without
-// a key.
+// KeylessCopy returns a Table for a session's temporary table that was created LIKE this table. Its Draw refuses every row
+// without a key.
 func (t *Table) KeylessCopy(name catalog.Name) *Table {
 	return &Table{Fit: t.Fit, Name: name, shared: t.shared, keyless: true}
 }
 
 const autoIncrementCollides = "the column still has AUTO_INCREMENT, so a writer without leafsql can use ids that leafsql will issue"
 
-// checkAutoIncrement returns a refusal for a column with AUTO_INCREMENT, or makes a warning due, depending on the configuration:
-// writers without leafsql take the number after leafsql's highest id, and collide with leafsql's later ids.
+// checkAutoIncrement returns a refusal for a column with AUTO_INCREMENT, or makes a warning due, depending on the configuration.
+// Without leafsql, the server generates the numbers after leafsql's highest id, which are equal to leafsql's later ids.
 func (t *Table) checkAutoIncrement() error {
 	switch {
 	case !t.Key.AutoIncrement:
@@ -132,9 +132,9 @@ func (t *Table) warn() {
 	}
 }
 
-// Draw sets the first id, or the first UUID, of a block of b.N ids. All ids fit into the key column: outside strict
-// mode a server would clip a larger id when it stores it, and report the id that was sent. Draw fails with a refusal
-// (insert.ErrRefused), a *ConfigError, a *catalog.Failure or a *FillError.
+// Draw sets the first id, or the first UUID, of b, a block of b.N consecutive ids. All ids fit into the key column:
+// outside strict mode a server would store the column's highest value in place of a higher id, and report the id that was
+// sent. Draw fails with a refusal (insert.ErrRefused), a *ConfigError, a *catalog.Failure or a *FillError.
 func (t *Table) Draw(ctx context.Context, s insert.Querier, b *insert.Block) (err error) {
 	if t.keyless {
 		return rules.Refuse(t.Name, t.Key.Name, "it was created LIKE a table with generated keys, so its key has neither AUTO_INCREMENT nor a default, and the server would store 0",
@@ -177,8 +177,8 @@ func (t *Table) Draw(ctx context.Context, s insert.Querier, b *insert.Block) (er
 }
 
 // Skip moves the counter above an explicit key, as AUTO_INCREMENT does. The
-// column's highest value is ignored, here and by the search for the highest key:
-// no id is above it. insert.Keys describes late. The error is an *insert.Refusal or a *FillError.
+// column's highest value is ignored, because no id is above it; the search for the highest key also
+// ignores it. insert.Keys describes late. The error is an *insert.Refusal or a *FillError.
 func (t *Table) Skip(ctx context.Context, s insert.Querier, k int64, late *insert.Block) error {
 	if t.skipper == nil || k <= 0 || k >= t.Highest || t.shared.Config.KeepExplicit || t.rowMissingUntil.Load() > time.Now().UnixMilli() {
 		return nil
@@ -203,7 +203,7 @@ func (t *Table) Skip(ctx context.Context, s insert.Querier, k int64, late *inser
 	case errors.Is(err, idgen.ErrExhausted):
 		return nil // there is no id above the key to issue
 	case rowless && !t.shared.Config.Create:
-		t.rowMissingUntil.Store(time.Now().Add(rowMissingRetry).UnixMilli()) // nothing to move
+		t.rowMissingUntil.Store(time.Now().Add(rowMissingRetry).UnixMilli()) // there is no counter
 		return nil
 	case err == nil || told || errors.Is(err, insert.ErrRefused):
 		return err
@@ -223,7 +223,7 @@ func (t *Table) SkipAfter(ctx context.Context, k int64, err error) {
 	defer cancel()
 	if _, failed := errors.AsType[*mysql.MySQLError](err); failed {
 		if stored, _, known, err := t.highestBelow(ctx, nil, t.Name, t.Indexed, false, t.Near); err == nil && known {
-			k = min(k, stored) // some of the statement's rows, in a table without transactions
+			k = min(k, stored) // a table without transactions may contain some of the statement's rows
 		}
 	}
 	if t.Skip(ctx, nil, k, nil) != nil {

@@ -24,7 +24,7 @@ type Counter struct {
 	Tag
 	*segment.Generator
 	control.Control                     // internal methods of the generator
-	Rows            control.Rows        // table of the counter's row, nil if a replacement has no rows
+	Rows            control.Rows        // table of the counter's row; nil if a store without rows replaces leaf_alloc
 	RowLock         *semaphore.Weighted // weight 1, held while the row is looked up and added
 
 	store     *Store
@@ -94,8 +94,8 @@ func (c *Counter) AddDatabase(server, db string) {
 	c.databases[server+"/"+strings.ToLower(db)] = true
 }
 
-// FirstUnfetched returns the lowest value at which a new row may begin: above all ids of the tag that pools of this
-// process are known to have fetched. The error wraps ctx's.
+// FirstUnfetched returns the lowest first id of a new row for the tag. It is above all ids of the tag that pools of this
+// process have fetched. The error wraps ctx's.
 func (c *Counter) FirstUnfetched(ctx context.Context) (above int64, err error) {
 	for s := range eachOpenStore {
 		same := s.existingCounter(c.Tag)

@@ -6,7 +6,7 @@ import (
 )
 
 // A Home is the location of a store's table, as far as it is known. Stores with the same home
-// draw from the same rows.
+// fetch ids from the same rows.
 type Home struct {
 	Server string // the server's address, "" if unknown
 	DB     string
@@ -59,8 +59,8 @@ func (s *Store) findSameTag(tag Tag) *Store {
 
 // NoteDropped records that a statement on a server may have dropped or emptied a table. An empty table means
 // all tables of a database, and an empty db means any database. All stores of the process that may have
-// lost rows read them again. If dropped is set, the whole database was certainly dropped: counters
-// that filled no tables outside it start again.
+// lost rows read their rows again. If dropped is set, the whole database was certainly dropped. Then the counters
+// whose ids were used only in this database start again.
 func NoteDropped(server, db, table string, dropped bool) {
 	for s := range eachOpenStore {
 		h := s.home

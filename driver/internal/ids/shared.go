@@ -41,7 +41,7 @@ func (s *shared[K, V]) get(key K, build func(before <-chan struct{}) (V, error))
 }
 
 // release ends one use of a key's value. The last user's call closes the value, waits until
-// all earlier values of the key are closed too, and returns the error of close.
+// all earlier values of the key are also closed, and returns the error of close.
 func (s *shared[K, V]) release(key K) error {
 	s.mu.Lock()
 	u := s.inUse[key]

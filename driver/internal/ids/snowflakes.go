@@ -17,14 +17,14 @@ type SnowflakesConfig struct {
 	// Open opens the source of worker ids. If Open is nil, the source is the table leaf_worker next
 	// to the leaf_alloc of Store. If Create is set, a missing leaf_worker is created.
 	Open   func(context.Context) (worker.Source, error)
-	Source string // equal for an equal Open; "": the generator is not shared
+	Source string // equal for configurations with the same source; "": the generator is not shared
 	Store  *Store
 	Create bool
 }
 
 // Snowflakes is one generator with its worker id. Pools with an equal source
-// share it, because a second lease would waste a worker id. Nothing is leased
-// before the first id is drawn.
+// share it, because a second lease would waste a worker id. The worker id is leased
+// when the first id is requested.
 type Snowflakes struct {
 	*snowflake.Generator
 	Lease time.Duration // lease of the first opener's configuration
@@ -37,7 +37,7 @@ type snowflakesKey struct {
 	source string
 	store  storeKey
 	create bool
-	own    *SnowflakesConfig // identity of a source that is not shared: functions cannot be compared
+	own    *SnowflakesConfig // identifies a source that is not shared, since functions cannot be compared
 }
 
 var snowflakes = shared[snowflakesKey, *Snowflakes]{close: func(s *Snowflakes) error { return s.Generator.Close() }}

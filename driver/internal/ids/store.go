@@ -1,5 +1,5 @@
 // Package ids holds the sources of ids, shared by all pools of the process: the
-// generators that draw on one leaf_alloc ([Store]), and the snowflake generators with
+// generators with counters in one leaf_alloc ([Store]), and the snowflake generators with
 // one worker id each ([Snowflakes]).
 //
 //	store, err := ids.OpenStore(ids.StoreConfig{Key: dsn, Connector: connector, Table: "leaf_alloc"})
@@ -48,15 +48,15 @@ type StoreConfig struct {
 	Logger      *slog.Logger
 }
 
-// A Store is one leaf_alloc with the generators that draw on it. Pools of one
+// A Store is one leaf_alloc with the generators that fetch ids from it. Pools of one
 // process with the same configuration share the store and its segments: with a store
 // for each pool, ranges would be wasted. Leases of worker ids in the same database
-// share the store's connections. A Store is safe for concurrent use.
+// use the store's connections. A Store is safe for concurrent use.
 type Store struct {
 	Name  string            // name of the database, for messages
 	Table string            // leaf_alloc's name in SQL on any connection
 	Alloc control.AllocRows // nil if there is a replacement
-	Epoch atomic.Int64      // changes when rows that were read may be gone
+	Epoch atomic.Int64      // changes when rows that were read may have been deleted
 
 	key       storeKey
 	home      Home
@@ -73,7 +73,7 @@ type Store struct {
 // storeKey is equal for configurations with the same counters.
 type storeKey struct {
 	database string
-	own      *StoreConfig // identity of a store that is not shared
+	own      *StoreConfig // identifies a store that is not shared
 }
 
 var stores = shared[storeKey, *Store]{close: (*Store).closeAll}

@@ -17,7 +17,7 @@ func (s *Scanner) skipLine() {
 	s.Seen |= SeenComment
 	for s.pos < len(s.Text) {
 		c := s.Text[s.pos]
-		if c == 0 { // servers end the comment there and continue after the NUL
+		if c == 0 { // for servers, a NUL ends the comment
 			return
 		}
 		s.pos++
@@ -27,8 +27,8 @@ func (s *Scanner) skipLine() {
 	}
 }
 
-// comment skips the comment at the position, or only the beginning of a
-// version comment that is code. It reports whether the comment ends; for a
+// comment skips the comment at the position. Of a version comment that is code, it skips
+// only the beginning. It reports whether the comment ends; for a
 // version comment that is code it returns true, and Next checks the end.
 func (s *Scanner) comment() bool {
 	s.Seen |= SeenComment
@@ -90,8 +90,8 @@ func (s *Scanner) skipComment(begin int) bool {
 	return true
 }
 
-// skipVersionComment skips a version comment that is not code. It may contain comments, which do
-// not nest further. skipVersionComment reports whether the comment ends.
+// skipVersionComment skips a version comment that is not code. The version comment may contain comments, but these
+// cannot contain further comments. skipVersionComment reports whether the version comment ends.
 func (s *Scanner) skipVersionComment(begin int) bool {
 	text := s.Text
 	for i := s.pos + begin; i+1 < len(text); i++ {

@@ -5,8 +5,9 @@
 //		fmt.Println(t.Kind, text[t.Pos:t.End])
 //	}
 //
-// It reads quotes, comments, version comments, numbers and placeholders, as far
-// as they decide where a token ends. It has no grammar and does not validate:
+// It reads quotes, comments, numbers and placeholders, as far
+// as they decide where a token ends. A version comment is /*!80000 … */ or the like: servers of this
+// version and later execute its content, which is then code. The package has no grammar and does not validate:
 // the tokens of a text that servers reject are unspecified.
 package lex
 
@@ -25,7 +26,7 @@ const (
 	BitString      // b'01'
 	Number         // 1, 1.5e3, 0x4F, 0b01
 	Param          // ?
-	Var            // @x, @@x; only the @ in @'x' and @`x`
+	Var            // @x, @@x; in @'x' and @`x` only the @
 	Assign         // :=
 	NullN          // \N, MariaDB's NULL
 	Bad            // the rest of the text: a quote or a comment that does not end
@@ -42,8 +43,8 @@ type Token struct {
 type Seen uint8
 
 const (
-	SeenBackslash   Seen = 1 << iota // a backslash in a string, depends on NO_BACKSLASH_ESCAPES
-	SeenDoubleQuote                  // a double quote, depends on ANSI_QUOTES
+	SeenBackslash   Seen = 1 << iota // a backslash in a string; its meaning depends on NO_BACKSLASH_ESCAPES
+	SeenDoubleQuote                  // a double quote; its meaning depends on ANSI_QUOTES
 	SeenSixDigits                    // a version comment with six digits, which MySQL servers read in two ways
 	SeenComment                      // any comment
 	SeenCode                         // a version comment that is code
@@ -62,7 +63,7 @@ type Scanner struct {
 	// digits is always read as code, although MySQL servers read it in two ways.
 	MariaDB bool
 	TiDB    bool // runs version comments of any version, and /*T! … */
-	Version int  // as version comments write it: 101119, 90704
+	Version int  // in the form of version comments: 101119, 90704
 
 	pos              int
 	inVersionComment bool // the position is in a version comment that is code

@@ -5,7 +5,7 @@
 //	if plan, ok := c.Get(text); ok { … }
 //	c.Put(text, plan, plan.MemorySize())
 //
-// It does not depend on the type of the values. If a plan depends on more than the text (the database
+// It does not depend on the type of the values. If a value depends on more than the text (the database
 // in use, the server's version), the caller needs a cache for each combination.
 package plancache
 
@@ -22,7 +22,7 @@ type Cache[V any] struct {
 	limit      int // maximum bytes of a generation
 }
 
-// overhead estimates the bytes of an entry with a small value, without its text.
+// overhead is the estimated number of bytes of an entry with a small value, without its text.
 const overhead = 512
 
 // An entry is a value and the estimated bytes of it and its text.

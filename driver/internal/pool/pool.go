@@ -1,4 +1,4 @@
-// Package pool opens pools for internal statements, which never use the application's
+// Package pool opens pools for internal statements. These statements do not use the application's
 // connections: a fetch of ids must not wait for a transaction that itself waits for ids.
 //
 //	connector, err := mysql.NewConnector(pool.AdaptConfig(cfg))
@@ -47,11 +47,11 @@ type innerStmt interface {
 	driver.NamedValueChecker
 }
 
-// connLifetime bounds the use of an internal connection: through a load balancer, an old
+// connLifetime is the longest use of an internal connection: behind a load balancer, an old
 // connection may still lead to a server that was replaced.
 const connLifetime = time.Minute
 
-// idleTime bounds how long an unused connection is kept.
+// idleTime is the longest time for which an unused connection is kept.
 const idleTime = 30 * time.Second
 
 // Open returns a pool of at most conns connections of inner. It does not connect.
@@ -73,7 +73,7 @@ func AdaptConfig(cfg *mysql.Config) *mysql.Config {
 	own.InterpolateParams = true                            // one round trip per query
 	own.ColumnsWithAlias = false                            // columns are read by their names
 	own.Collation = ""                                      // some collations prevent interpolation
-	own.RejectReadOnly = false                              // conn does the same, and returns the server's error
+	own.RejectReadOnly = false                              // conn also discards the connection, but returns the server's error
 	maps.DeleteFunc(own.Params, func(name, _ string) bool { // limits for the application's statements
 		return slices.Contains([]string{"max_statement_time", "max_execution_time", "max_join_size"}, strings.ToLower(name))
 	})
@@ -81,18 +81,18 @@ func AdaptConfig(cfg *mysql.Config) *mysql.Config {
 }
 
 // sessionSettings undoes settings of the application's DSN. Results must not come from an old snapshot, be
-// cut short or be in another character set. Writes must not wait for a COMMIT or be cut to fit
-// their column, and a COMMIT must not open another transaction. lock_wait_timeout is short because the
+// incomplete or be in another character set. Writes must be committed at once, and values must not be cut to fit
+// their column. A COMMIT must not begin another transaction. lock_wait_timeout is short because the
 // application's own connection may have locked the table. information_schema_stats_expiry is 0 because
 // MySQL 8 otherwise caches AUTO_INCREMENT's next value, for a day by default.
 const sessionSettings = "SET NAMES utf8mb4, autocommit = 1, completion_type = 0, sql_select_limit = 18446744073709551615, lock_wait_timeout = 1, sql_mode = CONCAT_WS(',', NULLIF(@@sql_mode, ''), 'STRICT_ALL_TABLES') /*!80003 , information_schema_stats_expiry = 0 */"
 
 const (
-	// connectTime bounds the time to connect: a slow server needs seconds for each of its replies.
+	// connectTime is the longest time to connect: a slow server needs seconds for each of its replies.
 	connectTime = time.Minute
 
-	// redialInterval is the interval at which a request starts another dial while it waits: a server that hung
-	// may not resume the connections that it had accepted.
+	// redialInterval is the interval at which a request opens another connection while it waits: a server that was
+	// frozen may never answer on the connections that it had accepted.
 	redialInterval = 5 * time.Second
 
 	maxDials = 16 // maximum of pending dials and connections that wait for a request
@@ -101,9 +101,9 @@ const (
 // errSilentServer does not wrap context.DeadlineExceeded, which would mean that the caller's own context ended.
 var errSilentServer = fmt.Errorf("leafsql: the server opened no connection within %v; check that it accepts connections", connectTime)
 
-// connector opens connections for internal pools. A connection that is ready after its request has
-// ended is kept for the next request: if each request dialed again, connecting to a slow
-// server would never succeed.
+// connector opens connections for internal pools. If a connection is ready only after its request has
+// ended, it is kept for the next request. If each request began again, requests to a slow
+// server would never get a connection.
 type connector struct {
 	driver.Connector
 	ctx    context.Context // ends with the pool
@@ -186,7 +186,7 @@ func (c *connector) connect(ctx context.Context) (driver.Conn, error) {
 }
 
 // conn is an internal connection. It leaves the pool after an error that another server
-// would not return, so that the next attempt dials again.
+// would not return, so that the next attempt opens a new connection.
 type conn struct {
 	Conn
 	unusable bool

@@ -11,8 +11,8 @@ import (
 	"github.com/leafsql/leafsql/internal/quote"
 )
 
-// lowestFarKey is the lowest key that leafExplicit=keep treats as foreign to the counter. Few counters reach it, and
-// snowflakes exceed it five minutes after their epoch.
+// lowestFarKey is the lowest key that does not affect the counter under leafExplicit=keep. Few counters reach this number,
+// and snowflakes exceed it five minutes after their epoch.
 const lowestFarKey = 1 << 40
 
 // A Fit describes how a rule fits a table.
@@ -33,7 +33,7 @@ type Config struct {
 	UUID                string
 	Create              bool
 	RefuseAutoIncrement bool
-	Foreign             bool         // leaf_alloc is not in the tables' database, so other databases may use the same tags
+	Foreign             bool         // leaf_alloc is in another database than the tables, so tables of several databases may use the same tags
 	Logger              *slog.Logger // nil: slog.Default() at the time of the message
 	ResultOnly          bool
 	Zero                string // "", fill or keep

@@ -35,7 +35,7 @@ type Rule struct {
 	Table    string // may contain *
 	Column   string // "" is the table's single-column primary key
 	Kind     Kind   // Segment (also when ""), Sequence, Snowflake or UUID7
-	Tag      string // biz_tag of the segment, or the sequence's name; "" means Table as written here, or each table's own name if Table is "*", with "db." in front if the DSN names no database
+	Tag      string // biz_tag of the segment, or the sequence's name; "" means the text in Table, or each table's name if Table is "*". If the DSN names no database, "db." is in front of it
 	Exclude  bool   // the rule's tables are not filled, even if other rules name them (!pattern)
 
 	// Generator, if not nil, makes the ids. Kind and Tag are then ignored. It cannot be

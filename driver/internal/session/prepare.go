@@ -15,7 +15,7 @@ type Stmt interface {
 }
 
 // PrepareStmt prepares a text on the server. The caller has to close the statement. The error is the inner
-// driver's, or one with a hint if the driver's statements accept no context.
+// driver's, or an error with a hint if the driver's statements accept no context.
 func (s *Session) PrepareStmt(ctx context.Context, text string) (Stmt, error) {
 	stmt, err := s.Conn.PrepareContext(ctx, text)
 	if err != nil {
@@ -39,7 +39,7 @@ func (s *Session) TryPrepare(ctx context.Context, text string) error {
 
 // ExecArgs executes a text with arguments. It prepares the text if prepared is set, as for a
 // statement that the user prepared, or if the inner driver cannot interpolate the arguments.
-// It never returns ErrSkip: database/sql would then prepare the query, and ids would be drawn again.
+// It never returns ErrSkip: database/sql would then prepare and execute the query, which would need other ids.
 func (s *Session) ExecArgs(ctx context.Context, text string, args []driver.NamedValue, prepared bool) (driver.Result, error) {
 	if !prepared || len(args) == 0 {
 		res, err := s.Conn.ExecContext(ctx, text, args)

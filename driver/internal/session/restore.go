@@ -7,12 +7,12 @@ import (
 	"github.com/leafsql/leafsql/internal/servererr"
 )
 
-// restoreTimeout bounds each statement that restores a session if the caller's context can end.
+// restoreTimeout is the time limit of each statement that restores a session, if the caller's context can end.
 const restoreTimeout = 5 * time.Second
 
-// Restore runs statements that restore the application's session, as ExecUncancelled does, and reports whether
-// they succeeded. If one fails, Restore closes the connection: the application's next statements would
-// otherwise run in a session that is not as the application left it.
+// Restore runs statements that restore the application's session, like ExecUncancelled, and reports whether
+// they succeeded. If a statement fails, Restore closes the connection: otherwise the application's next statements
+// would run in a session with other settings than the application has set.
 func (s *Session) Restore(ctx context.Context, texts ...string) bool {
 	for _, text := range texts {
 		// NoSavepoint: after a deadlock the server has already rolled everything back.
@@ -29,8 +29,8 @@ func (s *Session) ExecUncancelled(ctx context.Context, text string) error {
 	return RetryUncancelled(ctx, func(ctx context.Context) error { return s.ExecText(ctx, text) })
 }
 
-// RetryUncancelled runs call even if ctx has ended, and up to three times if the server kills the query.
-// If ctx can end, each call gets a new context with a time limit of 5 seconds in its place. RetryUncancelled
+// RetryUncancelled runs call even if ctx has ended. If the server kills the query, it runs call up to three times.
+// If ctx can end, each call gets a new context instead, with a time limit of 5 seconds. RetryUncancelled
 // returns the error of the last call.
 func RetryUncancelled(ctx context.Context, call func(context.Context) error) (err error) {
 	for range 3 {
@@ -47,7 +47,7 @@ func RetryUncancelled(ctx context.Context, call func(context.Context) error) (er
 	return err
 }
 
-// CloseBroken closes the connection because its session is not as the application left it, and sets Broken.
+// CloseBroken closes the connection because its session could not be restored, and sets Broken.
 func (s *Session) CloseBroken() {
 	s.Broken = true
 	s.Conn.Close()

@@ -11,7 +11,7 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/pool"
 )
 
-// QueryValue returns the value of an expression on the application's connection, like the function QueryValue.
+// QueryValue returns the value of an SQL expression on the application's connection, like the function QueryValue.
 func (s *Session) QueryValue(ctx context.Context, expression string) (string, error) {
 	return QueryValue(ctx, s.Conn, expression)
 }

@@ -32,16 +32,16 @@ import (
 type Session struct {
 	pool.Conn // connection of the inner driver
 
-	DB        string // the database in use, which survives the pool's reset
+	DB        string // the database in use; the pool's reset does not change it
 	DBUnknown bool   // a statement may have changed DB; LoadDatabase queries it
 
-	// Settings are the server's version and, after LoadSettings, how the session reads texts.
-	// SettingsText is the server's answer to LoadSettings, "" before.
+	// Settings are the server's version and, after LoadSettings, the settings that decide how the session parses
+	// SQL. SettingsText is the server's answer to LoadSettings, and "" before.
 	Settings     insert.Settings
 	SettingsText string
 
 	Revision int  // number of changes of DB and Settings, on which plans depend
-	Broken   bool // the session is not as the application left it, or lacks a right
+	Broken   bool // the session could not be restored, or lacks a right
 
 	baseSettings                          insert.Settings // Settings without the values from LoadSettings
 	multiStatements, multiStatementsKnown bool            // whether the connection accepts several statements in a text
@@ -75,9 +75,9 @@ func (s *Session) SetMultiStatements(several bool) {
 }
 
 // AllowsMultiStatements reports whether the connection accepts texts of several statements. text is the text
-// to be run. If the answer is unknown, AllowsMultiStatements sends a text of two statements, which fails on a
-// connection that does not accept it, and caches the result. The error is an *insert.Refusal if
-// CheckQueryAllowed refuses text or the server's error leaves the answer open, and otherwise the connection's.
+// to be run. If the answer is not known yet, AllowsMultiStatements sends a text of two statements, which fails on a
+// connection that accepts only one statement, and caches the result. The error is an *insert.Refusal if
+// CheckQueryAllowed refuses text, or if the server's error does not show the answer. Other errors are the connection's.
 func (s *Session) AllowsMultiStatements(ctx context.Context, text string) (bool, error) {
 	if s.multiStatementsKnown {
 		return s.multiStatements, nil
@@ -96,8 +96,8 @@ func (s *Session) AllowsMultiStatements(ctx context.Context, text string) (bool,
 	return false, err
 }
 
-// LoadSettings queries the settings that decide how the session reads texts, unless they are known.
-// text is the text to be read. The error is an *insert.Refusal if CheckQueryAllowed refuses text.
+// LoadSettings queries the settings that decide how the session parses SQL, unless they are known.
+// text is the text to be parsed. The error is an *insert.Refusal if CheckQueryAllowed refuses text.
 func (s *Session) LoadSettings(ctx context.Context, text string) error {
 	if s.Settings.SessionKnown {
 		return nil
@@ -117,8 +117,8 @@ func (s *Session) LoadSettings(ctx context.Context, text string) error {
 	return nil
 }
 
-// zeroModeRemover removes NO_AUTO_VALUE_ON_ZERO from an answer. The mode changes what a prepared statement does
-// when it runs, not how its text is read.
+// zeroModeRemover removes NO_AUTO_VALUE_ON_ZERO from an answer, since the mode affects the execution of a prepared
+// statement and not the parsing of its text.
 var zeroModeRemover = strings.NewReplacer("NO_AUTO_VALUE_ON_ZERO,", "", ",NO_AUTO_VALUE_ON_ZERO", "", "NO_AUTO_VALUE_ON_ZERO", "")
 
 // ForgetSettings discards the settings of LoadSettings, since a text may have changed them.
@@ -129,7 +129,7 @@ func (s *Session) ForgetSettings() {
 	}
 }
 
-// LoadDatabase queries the database in use if DBUnknown is set. text is the text to be read. The error
+// LoadDatabase queries the database in use if DBUnknown is set. text is the text to be parsed. The error
 // is an *insert.Refusal if CheckQueryAllowed refuses text.
 func (s *Session) LoadDatabase(ctx context.Context, text string) error {
 	if !s.DBUnknown {
@@ -154,9 +154,9 @@ func (s *Session) Use(db string) {
 
 // VisibleColumns queries the columns of a table as this connection sees it. It reads no
 // row, so it does not begin a snapshot of a transaction. During the query it changes
-// character_set_results and sql_select_limit, so that names are in UTF-8 and no row is cut
-// off. If it cannot restore them, it returns driver.ErrBadConn. text is the text to be
-// read. The error is an *insert.Refusal if CheckQueryAllowed refuses text.
+// character_set_results and sql_select_limit, so that names are in UTF-8 and no name is
+// missing. If it cannot restore them, it returns driver.ErrBadConn. text is the text to be
+// parsed. The error is an *insert.Refusal if CheckQueryAllowed refuses text.
 func (s *Session) VisibleColumns(ctx context.Context, text string, table insert.TableName) ([]string, error) {
 	if err := CheckQueryAllowed(text, "columns", "list them"); err != nil {
 		return nil, err
@@ -170,7 +170,7 @@ func (s *Session) VisibleColumns(ctx context.Context, text string, table insert.
 	}
 	columns, _, err := QueryRow(ctx, s.Conn, "SELECT * FROM "+quote.Qualified(cmp.Or(table.DB, s.DB), table.Table)+" leafsql_t LIMIT 0")
 	if !s.Restore(ctx, "SET character_set_results = @leafsql_r, sql_select_limit = @leafsql_o") {
-		return nil, driver.ErrBadConn // nothing was written
+		return nil, driver.ErrBadConn // no data was written
 	}
 	if err != nil {
 		return nil, err
@@ -179,8 +179,8 @@ func (s *Session) VisibleColumns(ctx context.Context, text string, table insert.
 }
 
 // MayReadCounts reports whether a text that may write rows seems to call ROW_COUNT() or
-// FOUND_ROWS(). They return counts of the previous statement, which an internal query would
-// change.
+// FOUND_ROWS(). These functions return counts of the previous statement, and an internal query would
+// change the counts.
 func MayReadCounts(text string) bool {
 	text = strings.ToLower(text)
 	if !strings.Contains(text, "insert") && !strings.Contains(text, "replace") {
@@ -196,8 +196,8 @@ func MayReadCounts(text string) bool {
 	return false
 }
 
-// CheckQueryAllowed returns an *insert.Refusal if MayReadCounts is true for text, and nil otherwise. The caller is about to query
-// a setting of the session; depends is its name in the message.
+// CheckQueryAllowed returns an *insert.Refusal if MayReadCounts is true for text, and nil otherwise. The caller calls it before
+// it queries a setting of the session; depends is the setting's name in the message.
 func CheckQueryAllowed(text, depends, fix string) error {
 	if !MayReadCounts(text) {
 		return nil
@@ -206,13 +206,13 @@ func CheckQueryAllowed(text, depends, fix string) error {
 		fix+", or store the count in a user variable first")
 }
 
-// refuse returns a transient refusal: a query may be possible before the next statement.
+// refuse returns a transient refusal: before the next statement, a query may be possible.
 func refuse(reason, fix string) error {
 	return &insert.Refusal{Reason: reason, Fix: fix, Transient: true}
 }
 
-// ParseVersion parses the result of VERSION() and returns the version as version comments
-// write it: 101119 for "10.11.19-MariaDB", 80403 for "8.4.3", 0 if there is no number. MariaDB may put
+// ParseVersion parses the result of VERSION() and returns the version in the form of version
+// comments: 101119 for "10.11.19-MariaDB", 80403 for "8.4.3", 0 if there is no number. MariaDB may put
 // "5.5.5-" in front of its version.
 func ParseVersion(s string) (mariaDB bool, version int) {
 	mariaDB = strings.Contains(strings.ToLower(s), "mariadb")

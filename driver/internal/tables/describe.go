@@ -10,7 +10,7 @@ import (
 )
 
 // describeTable returns the data that plans need about a table. It returns nil if the rule
-// may name many tables and leaves this one out.
+// may name many tables and does not apply to this table.
 func (set *Set) describeTable(rule rules.Rule, name catalog.Name, seen *serverTable) (*insert.Table, error) {
 	f, err := set.Config.Fit(rule, name, seen.Table)
 	if f == nil || err != nil {
@@ -75,7 +75,7 @@ func (set *Set) describeTable(rule rules.Rule, name catalog.Name, seen *serverTa
 	return desc, nil
 }
 
-// KeylessCopy describes a temporary table that was created LIKE a configured one. It has neither
+// KeylessCopy describes a temporary table that was created LIKE a configured table. It has neither
 // AUTO_INCREMENT nor ids, so a row without a key is refused.
 func KeylessCopy(like *insert.Table, name catalog.Name) *insert.Table {
 	desc := *like

@@ -19,7 +19,7 @@ import (
 	"github.com/leafsql/leafsql/internal/quote"
 )
 
-// Inspect returns the configured tables on the set's server, with their fit and their errors. conn is a
+// Inspect returns the configured tables on the set's server, their key columns and their errors. conn is a
 // connection to the DSN's database. Under leafTables=auto, tags are the biz_tags of leaf_alloc. An error about
 // a single table is in the table's entry. The returned error is a *catalog.Failure.
 func (set *Set) Inspect(ctx context.Context, conn pool.Conn, database string, tags []string) (*inspect.Inspection, error) {
@@ -90,7 +90,7 @@ func (s *Schema) mayNameTableIn(db string) bool {
 }
 
 // inspectTable is like describeTable, but needs no generator. It returns nil if the rule may
-// name many tables and leaves this one out.
+// name many tables and does not apply to this table.
 func (set *Set) inspectTable(rule rules.Rule, name catalog.Name, t *catalog.Table) *inspect.Table {
 	info := &inspect.Table{
 		Database: name.DB, Table: name.Table, Kind: cmp.Or(rule.Kind, rules.Segment),

@@ -63,7 +63,7 @@ func (set *Set) learnServer(ctx context.Context, conn pool.Conn, database string
 		for i := range set.rules {
 			r := &set.rules[i]
 			if r.Tag == "" && r.Table != "*" && r.Database+database != "" {
-				r.Tag = r.Table // keeps the case
+				r.Tag = r.Table // before Table is changed to lower case
 			}
 			r.Database, r.Table = strings.ToLower(r.Database), strings.ToLower(r.Table)
 		}
@@ -92,8 +92,8 @@ func (set *Set) learnTags(ctx context.Context) error {
 	return nil
 }
 
-// warnMissing logs the rules that name a single missing table: if the name was
-// mistyped, statements for the intended table run unchanged.
+// warnMissing logs the rules that name a single table which does not exist: if the name is
+// misspelt, statements for the intended table run unchanged.
 func (set *Set) warnMissing(ctx context.Context) {
 	names := lo.FilterMap(set.rules, func(r rules.Rule, _ int) (catalog.Name, bool) {
 		name := catalog.Name{DB: cmp.Or(r.Database, set.DefaultDB), Table: r.Table}

@@ -24,10 +24,10 @@ const (
 	refreshRetryInterval = 5 * time.Second  // interval after a failure
 )
 
-// A Schema holds what a Connector has read about tables; plans are made from it.
+// A Schema holds the data that a Connector has read about tables; plans are made from it.
 // It grows as statements name tables. If an entry may be outdated, the Connector gets
-// a new Schema without it: connections compare the pointer to find outdated plans.
-// A Schema is safe for concurrent use.
+// a new Schema without this entry. Connections detect outdated plans because the pointer to the Schema
+// has changed. A Schema is safe for concurrent use.
 type Schema struct {
 	set  *Set
 	tags map[string]string // under leafTables=auto: table or db.table -> tag
@@ -41,7 +41,7 @@ type tableLookup struct {
 	done     chan struct{} // closed when the other fields are set
 	finished bool          // done is closed; guarded by the mu of the schema that began the lookup
 	found    *serverTable  // nil: there is no such table
-	table    *insert.Table // nil: nothing to fill, or no such table
+	table    *insert.Table // nil: the table is not configured, or does not exist
 	err      error
 }
 
@@ -51,8 +51,8 @@ type serverTable struct {
 	triggers map[string]insert.Effects // effects by event of the triggers and of the routines that they call
 }
 
-// without returns a new schema without the stale tables, and reports whether s has an
-// entry of a stale table.
+// without returns a new schema without the tables for which stale returns true. known reports whether s has an
+// entry of such a table.
 func (s *Schema) without(stale func(catalog.Name) bool) (n *Schema, known bool) {
 	n = s.set.newSchema(s.tags)
 	s.mu.Lock()
@@ -141,7 +141,7 @@ func (set *Set) readCatalog(ctx context.Context, names []catalog.Name) (tables m
 		tables, err = set.Catalog.Tables(ctx, names)
 	}
 	for name, t := range tables {
-		t.TriggersHidden = matters && len(t.Triggers) == 0 && !sees[name] // if the server shows one trigger, it shows all
+		t.TriggersHidden = matters && len(t.Triggers) == 0 && !sees[name] // a user who sees one trigger sees all of them
 	}
 	return tables, err
 }
@@ -211,9 +211,9 @@ func (s *Schema) IsConfigured(name catalog.Name) bool {
 	return ok
 }
 
-// Refresh reads all known tables again, with one query for up to 100 of them, and forgets the tables that have
+// Refresh reads all known tables again, with one query for up to 100 tables, and forgets the tables that have
 // changed. Statements continue to use the known tables in the meantime, and also if the server does not answer.
-// After an error nothing has changed.
+// After an error the known tables are unchanged.
 func (set *Set) Refresh() error {
 	ctx, cancel := context.WithTimeout(set.ctx, catalog.Timeout)
 	defer cancel()
@@ -264,7 +264,7 @@ func (set *Set) refreshPeriodically() {
 	}
 }
 
-// readTags returns leaf_alloc's tags. The keys are the names of tables that the tags may mean.
+// readTags returns leaf_alloc's tags. The map's keys are the names of the tables that the tags may mean.
 func (set *Set) readTags(ctx context.Context) (map[string]string, error) {
 	rows, err := set.Store.Alloc.Tags(ctx)
 	return lo.SliceToMap(rows, func(r control.Row) (name, tag string) { return set.NormalizeName("", r.Tag).Table, r.Tag }), err

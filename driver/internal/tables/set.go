@@ -38,7 +38,7 @@ import (
 type Set struct {
 	counters.Counters
 
-	// Settings are the server's version. DefaultDB is the database of rules without one, in the
+	// Settings are the server's version. DefaultDB is the database of rules that name no database, in the
 	// form of NormalizeName. Learn sets both.
 	Settings  insert.Settings
 	DefaultDB string
