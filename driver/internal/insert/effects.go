@@ -6,28 +6,28 @@ import (
 	"strings"
 )
 
-// Effects are the ways in which a piece of SQL, an expression or the text of a stored program,
+// Effects are the ways in which a piece of SQL (an expression, or the text of a stored program)
 // interacts with other statements of its session, other tables, and other expressions of its statement.
 type Effects struct {
 	Kinds        Effect
-	PreviousCall string      // a call that reports on the previous statement or on the transaction, such as ROW_COUNT() or @@autocommit; "" if there is none
+	PreviousCall string      // a call that returns data about the previous statement or the transaction, such as ROW_COUNT() or @@autocommit; "" if there is none
 	Calls        []TableName // routines that are not built-in functions
 	Tables       []TableName // names of tables, and perhaps of columns
 	Vars         []string    // user variables, with their @, in lower case
 	SetColumns   []string    // columns of NEW that a trigger may set, in lower case
 }
 
-// An Effect is a set of things that a piece of SQL may do. The zero value is none.
+// An Effect is a set of actions of a piece of SQL. The zero value is the empty set.
 type Effect uint8
 
 const (
-	ReadsID        Effect = 1 << iota // it reads the session's id
-	SetsID                            // it sets the session's id, by a call with an argument
+	ReadsID        Effect = 1 << iota // it reads the session's id, by LAST_INSERT_ID()
+	SetsID                            // it sets the session's id, by LAST_INSERT_ID() with an argument
 	ReadsClock                        // it reads the statement's time
 	Assigns                           // it may set a user variable
 	Writes                            // it may write a table
 	MakesTemporary                    // it may create or drop a temporary table
-	Hidden                            // this user may not see all of it
+	Hidden                            // this user cannot see the whole text
 )
 
 // HasAny reports whether e has at least one of the effects in of.
@@ -40,10 +40,10 @@ func (e *Effects) Add(o Effects) {
 	e.Vars, e.SetColumns = append(e.Vars, o.Vars...), append(e.SetColumns, o.SetColumns...)
 }
 
-// FindConflict returns a table that e and o both name, if either of them may write a table, or a variable
-// that both name, if either may set one. It returns "" if there is none. The result of two pieces in
-// conflict depends on their order. Tables are compared without their databases, since the database of an
-// unqualified name is not known here.
+// FindConflict returns a table that e and o both name, if either of them may write a table. Otherwise it returns a
+// variable that both name, if either of them may set a variable, or "" if there is no conflict. If two pieces
+// conflict, their result depends on their order. Tables are compared without their databases, since the database of
+// an unqualified name is not known here.
 func (e *Effects) FindConflict(o *Effects) string {
 	does := e.Kinds | o.Kinds
 	for _, t := range e.Tables {
@@ -59,7 +59,7 @@ func (e *Effects) FindConflict(o *Effects) string {
 	return ""
 }
 
-// SetsKey reports whether a trigger may set a column: by SET, by INTO, or by a CALL with it.
+// SetsKey reports whether a trigger may set a column: by SET, by INTO, or as an argument of CALL.
 func (e Effects) SetsKey(column string) bool {
 	return slices.Contains(e.SetColumns, strings.ToLower(column))
 }

@@ -18,10 +18,10 @@ const (
 )
 
 // KeyMeaning returns the meaning that a value would have in an AUTO_INCREMENT column. For NULL a key
-// must be generated, and a value that is stored as 0 has the meaning t.ZeroKey. The meaning is
-// KeyUnclear if it is uncertain. If the value is a key above 0, floor is that key, rounded up and at
-// most math.MaxInt64; floor is 0 if the counter need not pass the key. exact reports whether floor is
-// exactly the key of an integer column.
+// must be generated. A value that is stored as 0 has the meaning t.ZeroKey. An uncertain meaning is
+// KeyUnclear. If the value is a key above 0, floor is that key, rounded up and at
+// most math.MaxInt64, above which the counter's next id has to be. floor is 0 if the key does not affect the
+// counter. exact reports whether floor is exactly the key of an integer column.
 func (t *Table) KeyMeaning(v any) (m KeyMeaning, floor int64, exact bool) {
 	switch v := v.(type) {
 	case nil:

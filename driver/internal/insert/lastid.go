@@ -5,13 +5,14 @@ import (
 	"strconv"
 )
 
-// The id that a statement returns to the application, as LastInsertId and by SQL's LAST_INSERT_ID().
+// This file decides which id a statement returns to the application, as LastInsertId and by SQL's LAST_INSERT_ID().
+// The comments call the result of LAST_INSERT_ID() the session's id. The marker is LAST_INSERT_ID(id) in place of
+// an id: the server stores the id, and makes it the session's id.
 
-// An IDPlan states how a statement's id reaches the session and the result. The reader makes the plan,
-// and the executor carries it out.
+// An IDPlan states how a statement's id becomes the session's id and the result's id. Package read makes the plan.
 type IDPlan struct {
 	Way    IDWay    // way of a statement that is executed once
-	InBulk IDWay    // way of a statement that stores many rows in one execution
+	InBulk IDWay    // way of a prepared statement whose execution stores many rows
 	Update IDUpdate // effect of the update list of an upsert
 
 	// KeepsKey reports whether a row with an explicit key still has that key afterwards, even if it was
@@ -19,7 +20,7 @@ type IDPlan struct {
 	KeepsKey bool
 
 	// KeyArg, unless 0, is the number of the placeholder, counted from 1, that the update list assigns
-	// to the key. KeepsKey then holds only if its argument equals the row's key.
+	// to the key. KeepsKey is then true only if the argument is equal to the row's key.
 	KeyArg int
 }
 
@@ -29,13 +30,13 @@ type IDWay uint8
 const (
 	NoID IDWay = iota // the server sets the session's id
 
-	// IDInText: if the statement is filled, it carries the marker LAST_INSERT_ID(first). The marker is
-	// in the last filled row, plus the distance of that row's id from the first id. In an upsert the
-	// marker is in the first filled row: if the server returns another id, a row was a duplicate.
+	// IDInText: if the statement is filled, the marker LAST_INSERT_ID(first) is in its text. The last filled row has
+	// the marker plus the distance of the row's id from the first id. In an upsert the first filled row has the
+	// marker: if the server returns another id, a row was a duplicate.
 	IDInText
 
-	// IDSetBefore: the session's id is set before the statement runs, since no single row can carry the
-	// marker for all rows.
+	// IDSetBefore: the session's id is set before the statement runs, since the marker cannot be in a single
+	// row.
 	IDSetBefore
 
 	// IDSetAfter: the session's id is set after the statement has run, because a call of LAST_INSERT_ID()
@@ -44,18 +45,18 @@ const (
 	IDSetAfter
 )
 
-// An IDUpdate states to which value the update list of an upsert sets LAST_INSERT_ID().
+// An IDUpdate states to which value the update list of an upsert sets the session's id.
 type IDUpdate uint8
 
 const (
-	NoUpdate   IDUpdate = iota // unchanged
-	UserUpdate                 // to the argument of the user's own LAST_INSERT_ID(…) in the statement
+	NoUpdate   IDUpdate = iota // the id is unchanged
+	UserUpdate                 // the argument of the user's own LAST_INSERT_ID(…) in the statement
 
-	// RowUpdate: if the statement is filled, to the key of a row that was updated.
+	// RowUpdate: the key of a row that was updated, if the statement is filled.
 	RowUpdate
 
-	// AlwaysUpdate: to the key of the row that was updated, even if the only row has an explicit key.
-	// The previous value is restored after the statement. The query consists of this one statement.
+	// AlwaysUpdate: the key of the row that was updated, even if the only row has an explicit key.
+	// The previous id is restored after the statement. The query consists of this one statement.
 	AlwaysUpdate
 )
 
@@ -121,7 +122,7 @@ func (in *Insert) CheckReturning() error {
 // the server's id if a trigger may set the key, or if an upsert left the row unchanged.
 func (in *Insert) explicitKeyID(b *Block, affected, server int64, foundRows bool) int64 {
 	switch {
-	case in.Update == AlwaysUpdate && server != 0 && affected < 2: // an update counts 2, or 3 in a system-versioned table
+	case in.Update == AlwaysUpdate && server != 0 && affected < 2: // for an update, affected is 2, or 3 in a system-versioned table
 		return 0 // the row existed and is unchanged
 	case server != 0, affected == 0, b.ExplicitKey == 0, in.Table.SetsKey, in.Duplicates >= Update && in.Table.UpdatesSetKey:
 	case in.Duplicates < Update, in.KeepsKey && !b.KeyMoved, in.Update == AlwaysUpdate, affected == 1 && (!foundRows || in.Update == UserUpdate):
@@ -130,7 +131,7 @@ func (in *Insert) explicitKeyID(b *Block, affected, server int64, foundRows bool
 	return server
 }
 
-// ResultID returns the LastInsertId of an INSERT that may have drawn the ids of a block. affected and
+// ResultID returns the LastInsertId of an INSERT with the ids of a block, if it needed ids. affected and
 // server are the count and the id in the server's result. ask is set if the id has to be read by SELECT
 // LAST_INSERT_ID() on the same connection.
 //
@@ -150,7 +151,7 @@ func (in *Insert) ResultID(b *Block, affected, server int64, foundRows bool) (id
 	case b.N == 0:
 		return in.explicitKeyID(b, affected, server, foundRows), false
 	case in.Rows > 1 && in.Table.UUID == NoUUID && (in.Table.SetsKey || in.Duplicates >= Update && in.Table.UpdatesSetKey):
-		return 0, false // for AUTO_INCREMENT the server would return the last row's key
+		return 0, false // with AUTO_INCREMENT the server would return the last row's key
 	case in.Table.UUID != NoUUID, in.Table.SetsKey, in.Duplicates >= Update && in.Table.UpdatesSetKey, in.Conditional && affected == 0 && !ignores:
 		return server, false
 	case in.Duplicates < Update && (every || !ignores):
@@ -160,7 +161,7 @@ func (in *Insert) ResultID(b *Block, affected, server int64, foundRows bool) (id
 	case in.Update >= RowUpdate && in.Way == IDInText:
 		// The first filled row sets LAST_INSERT_ID() to the first id. Each duplicate, whether it is
 		// updated or left unchanged, sets it to its key. So LAST_INSERT_ID() is the first id only if
-		// neither the first filled row nor a later one was a duplicate.
+		// neither the first filled row nor a later row was a duplicate.
 		switch {
 		case server == 0 && affected > 0:
 			return 0, true
@@ -171,8 +172,8 @@ func (in *Insert) ResultID(b *Block, affected, server int64, foundRows bool) (id
 		}
 	case in.Rows == 1:
 		// If the update list sets the id, the server's id is the key of the row that was updated.
-		// Otherwise an affected count of 1 means "inserted", except under clientFoundRows, since an
-		// unchanged row then counts 1 as well.
+		// Otherwise an affected count of 1 means that the row was inserted. Under clientFoundRows the count
+		// is not certain, since it is also 1 for an unchanged row.
 		switch {
 		case in.Update != NoUpdate && server != 0:
 			return server, false
@@ -183,9 +184,9 @@ func (in *Insert) ResultID(b *Block, affected, server int64, foundRows bool) (id
 	return 0, false
 }
 
-// SessionIDAfter returns the value to set SQL's LAST_INSERT_ID() to after a statement without a marker: the
+// SessionIDAfter returns the new session's id after a statement without a marker: the
 // statement's LastInsertId, or the first id of an INSERT IGNORE that stored some of its rows. 0 means
-// no change.
+// that the session's id is not changed.
 func (in *Insert) SessionIDAfter(b *Block, affected, id int64) int64 {
 	if id == 0 && in.Duplicates == Ignore && affected > 0 {
 		return b.First

@@ -1,10 +1,21 @@
-// Package insert has the Plan, which states how a query has to change so that every row it writes to a
-// configured table gets a key, and renders the changed query. Package read makes the Plan of a query.
+// Package insert has the Plan, which states how a query has to change so that every row that it writes to a
+// configured table gets a key. It also renders the changed query. Package read makes the Plan of a query.
 //
 //	blocks := []insert.Block{{First: first, N: plan.Inserts[0].RowsWithoutKey}}
 //	text := plan.Text(blocks)
 //
-// It is pure: no I/O, no generators, no database/sql, and no reading of SQL. The files:
+// The package does no I/O, parses no SQL, and uses neither generators nor database/sql. Its comments use these terms:
+//
+//   - A statement is filled if ids are added as keys to its rows that have no key.
+//   - An explicit key is a key that the application writes in the query or passes as an argument.
+//   - The session's id is the result of SQL's LAST_INSERT_ID() in the session.
+//   - The marker is LAST_INSERT_ID(id), written in place of an id. It stores the id, and makes it the session's id.
+//   - An upsert is an INSERT … ON DUPLICATE KEY UPDATE; the text after UPDATE is its update list.
+//   - The counter has to pass a key: the counter's next id has to be above the key before the rows are written.
+//   - A staged statement is an INSERT … SELECT or a LOAD DATA. Only the server has its rows, so they are written to a
+//     temporary table, the stage, where they get keys. The copy is the statement that copies them into the table.
+//
+// The files:
 //
 //	settings.go            how a session reads a query
 //	plan.go                the contents of a plan: Table and its Keys, Plan, Insert, Block, Refusal
@@ -41,8 +52,8 @@ type Table struct {
 	Unsigned       bool       // the key's type has no negative values
 	ZeroKey        KeyMeaning // meaning of a 0 in the key column: KeyBySession, KeyGiven or KeyWanted
 	OnReplacedZero func()     // called for each 0 for which a key is generated; may be nil
-	Floors         bool       // explicit keys move the counter
-	Keyless        bool       // a session's temporary table with neither AUTO_INCREMENT nor ids for its key
+	Floors         bool       // the counter has to pass explicit keys
+	Keyless        bool       // a session's temporary table: its key has neither AUTO_INCREMENT nor generated ids
 
 	// IDWay is NoID if the server alone sets the session's id, IDSetAfter if a trigger or a column's
 	// default reads that id, and IDInText otherwise. UpdatesID reports whether leafsql may set the id in
@@ -57,7 +68,7 @@ type Table struct {
 	AutoIncrement bool // the key is still AUTO_INCREMENT
 	RowTriggers   RowTriggers
 
-	// HasOtherUnique reports whether a row may be a duplicate by an index other than the key's. The
+	// HasOtherUnique reports whether a row may be a duplicate in an index other than the key's index. The
 	// server's result does not identify the existing row, since the key is not AUTO_INCREMENT.
 	HasOtherUnique bool
 
@@ -69,7 +80,7 @@ type RowTriggers uint8
 
 const (
 	NoTriggers     RowTriggers = iota
-	HiddenTriggers             // possible, since this user may not see them; only on servers with the bug MDEV-36026
+	HiddenTriggers             // there may be triggers that this user cannot see; only on servers with the bug MDEV-36026
 	SomeTriggers
 )
 
@@ -96,8 +107,8 @@ type Findings struct {
 	// the query. If there are none, the query runs unchanged.
 	Inserts []Insert
 
-	// Cut, unless 0, is the offset at which the query has to be cut: run the part in front of it, and
-	// then plan the rest as a separate query. The first CutInput placeholders belong to the first part.
+	// Cut, unless 0, is the offset at which the query has to be cut. The caller runs the part in front of it, and
+	// then plans the rest as a separate query. The first CutInput placeholders belong to the first part.
 	// If Cut is set, Ends and NumInput are the only other valid fields.
 	Cut, CutInput int
 
@@ -106,7 +117,7 @@ type Findings struct {
 	// comment does not count. If Cut is set, it is the last of Ends.
 	Ends []int
 
-	// Results is the number of statements in the query, plus 1 if a comment after the last one returns
+	// Results is the number of statements in the query, plus 1 if a comment after the last statement returns
 	// a result. Each statement returns one result, except CALL, EXECUTE and MariaDB's compound
 	// statements.
 	Results int
@@ -197,14 +208,14 @@ type Insert struct {
 	// decides whether the row already has a key.
 	ArgKeys []int
 
-	// Floor is the highest key written in the query that the counter has to pass, or 0 if there is
+	// Floor is the highest explicit key written in the query that the counter has to pass, or 0 if there is
 	// none.
 	Floor int64
 
 	// ExplicitKey is the key of the only row if it is written as an integer above 0; else 0.
 	ExplicitKey int64
 
-	// WritesZero reports whether the query writes a 0 as a key whose meaning Settings.KeepsZero decided.
+	// WritesZero reports whether the query writes a 0 as a key, and the plan depends on Settings.KeepsZero.
 	WritesZero bool
 
 	Duplicates Duplicates
@@ -217,11 +228,11 @@ type Insert struct {
 	IDPlan
 
 	// Positional reports whether the user's query lists no columns. Rendering always adds the list, so
-	// that values keep the columns that they were planned for.
+	// that an ALTER TABLE cannot change the columns to which the values belong.
 	Positional bool
 
 	// Diagnostics reports whether the statement reads the number of errors or warnings of the previous
-	// one.
+	// statement.
 	Diagnostics bool
 
 	// Staging is set if only the server can see the rows. The query then consists of this one statement,
@@ -235,15 +246,15 @@ type Insert struct {
 
 	EditFrom, EditTo int // range of the statement's edits in Plan.Edits
 
-	fullMarkedEdit int // index of the edit that carries the marker if every possible row gets a key, or -1
+	fullMarkedEdit int // index of the edit that contains the marker if every possible row gets a key, or -1
 }
 
-// NeedsOwnText reports whether the statement needs more than its text to run, so that it must be a
-// query by itself.
+// NeedsOwnText reports whether the statement must be a query by itself, because leafsql sends other statements before or
+// after it.
 func (in *Insert) NeedsOwnText() bool { return in.Staging != nil || in.Way == IDSetAfter }
 
 // Duplicates states how a statement handles a row if its key, or another unique value, is in
-// use. Update and above are upserts.
+// use. Update and UpdateOrIgnore are upserts.
 type Duplicates uint8
 
 const (
@@ -258,14 +269,14 @@ const (
 // of Plan.Inserts, in that order.
 type Block struct {
 	First int64    // the first id
-	UUID  [16]byte // the first UUID if Table.UUID is set: the last 8 bytes count up
+	UUID  [16]byte // the first UUID if Table.UUID is set; the last 8 bytes of the next UUIDs count up
 	N     int      // number of ids, one for each row to fill; 0 leaves the statement unfilled
 
 	// ExplicitKey is the explicit key of the only row if it is known to be an integer above 0 that fits the
 	// column; else 0.
 	ExplicitKey int64
 
-	// KeepZero reports whether a 0 in the key column of a staged row is a key.
+	// KeepZero reports whether a 0 in the key column of a row in the stage is a key.
 	KeepZero bool
 
 	// KeyMoved reports whether the argument of Insert.KeyArg differs from ExplicitKey.
@@ -275,7 +286,7 @@ type Block struct {
 	PendingSkip int64
 
 	// Explicit has an entry for each of Insert.ArgKeys, which is true if the argument is a key. It is nil
-	// if no argument is.
+	// if no argument is a key.
 	Explicit []bool
 }
 
@@ -291,7 +302,7 @@ type Refusal struct {
 
 	Statement string // text of the refused statement in a query of several statements; "" if the text is the whole query or unknown
 
-	Unreadable bool // the statement cannot be read; it may be invalid on every server
+	Unreadable bool // the statement cannot be parsed; it may be invalid on every server
 	Transient  bool // some facts could not be read from the server; do not cache the refusal
 }
 
@@ -317,24 +328,24 @@ func (r *Refusal) Error() string {
 	return errprefix.Format(what, r.Reason, r.Fix)
 }
 
-// Keys draws the ids of a table's rows, and keeps the counter above the explicit keys of rows. It is safe
+// Keys reserves the ids for a table's rows, and keeps the counter above the explicit keys of rows. It is safe
 // for concurrent use.
 type Keys interface {
-	// Draw draws b.N ids and sets the first one in b. The error is a *Refusal, or an error that names
+	// Draw reserves b.N ids and sets the first id in b. The error is a *Refusal, or an error that names
 	// the table or the configuration.
 	Draw(ctx context.Context, s Querier, b *Block) error
 
-	// Skip moves the counter above a row's explicit key. late is the block of a statement that draws no
-	// ids, or nil. If the key would use more than half of the ids that remain in the column, or is
-	// late.PendingSkip already, Skip does not move the counter: it sets late.PendingSkip to the key, and
-	// the caller calls SkipAfter once the statement has run.
+	// Skip raises the counter above a row's explicit key. late is nil, or the block of a statement that needs no
+	// ids. With late, Skip may leave the counter unchanged and set late.PendingSkip to the key: if this would skip
+	// more than half of the ids that remain in the column, or if late.PendingSkip is this key already. The caller
+	// then calls SkipAfter when the statement has run.
 	Skip(ctx context.Context, s Querier, key int64, late *Block) error
 
-	// SkipAfter moves the counter above a key after its statement has run and returned err. A key of 0
+	// SkipAfter raises the counter above a key after its statement has run and returned err. A key of 0
 	// is ignored.
 	SkipAfter(ctx context.Context, key int64, err error)
 
-	// SkipDuplicate moves the counter above all keys of the table if an id of the block was already in use.
+	// SkipDuplicate raises the counter above all keys of the table if an id of the block was already in use.
 	SkipDuplicate(ctx context.Context, b *Block)
 }
 

@@ -9,7 +9,7 @@ import (
 
 // ProbeText returns an INSERT with VALUES that needs the same privileges on the table as the statement,
 // which must have Columns. If filled is set, the INSERT also needs the privileges on the key. Servers
-// check them when they prepare the INSERT. With a SELECT instead of VALUES, MariaDB would check the
+// check these privileges when the INSERT is prepared. With a SELECT instead of VALUES, MariaDB would check the
 // columns only when the statement runs.
 func (in *Insert) ProbeText(filled bool) string {
 	columns, verb, updates := in.Columns, "INSERT", ""
@@ -29,8 +29,8 @@ func (in *Insert) ProbeText(filled bool) string {
 		strings.Join(slices.Repeat([]string{"DEFAULT"}, len(columns)), ", ") + ") " + updates
 }
 
-// RefuseKey returns the *Refusal of a statement that the account may run as it is written, but not with
-// the key column added. denial is the server's message.
+// RefuseKey returns the *Refusal of a statement that the account may run without, but not with,
+// the key column. denial is the server's message.
 func (in *Insert) RefuseKey(denial string) error {
 	key := quote.Name(in.Table.Key)
 	grant := "GRANT INSERT (" + key + ")"

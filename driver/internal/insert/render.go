@@ -9,8 +9,8 @@ import (
 	"unsafe"
 )
 
-// An Edit replaces text[Pos:End] of the user's query. Edits are in the order of the query; several may
-// insert at one position.
+// An Edit replaces text[Pos:End] of the user's query. Edits are in the order of the query; several edits may
+// insert text at one position.
 type Edit struct {
 	Pos, End int32
 	Ref      int32 // EditAlways, EditFilled, EditUpdated: index in Findings.Texts; EditArgument: index in Insert.ArgKeys; other kinds: placeholders before it
@@ -44,8 +44,8 @@ func (p *Plan) Text(blocks []Block) string {
 const maxParams = 65535
 
 // A Template is the rendered query of a plan for executions with arguments: every generated key is a
-// placeholder, so that one template is one prepared statement. It depends on the places of the keys,
-// not on their values. A Plan returns the same pointer for a cached template; compare others by Text.
+// placeholder, so that it can be prepared once. It depends on the places of the keys,
+// not on their values. A Plan returns the same pointer for a cached template; compare other templates by Text.
 type Template struct {
 	Text     string
 	NumInput int // placeholders in Text
@@ -62,11 +62,11 @@ type Template struct {
 }
 
 // A place is a position at which a value of the plan is inserted into the user's arguments, or replaces
-// one of them.
+// an argument.
 type place struct {
 	at     int32 // index of the user's argument that the value precedes or replaces
 	insert int32 // index in Plan.Inserts
-	ref    int32 // index in Insert.ArgKeys of the argument that the value replaces unless that is a key; -1 if it replaces none
+	ref    int32 // index in Insert.ArgKeys of the argument that the value replaces unless the argument is a key; -1 if the value replaces no argument
 	value  placeValue
 }
 
@@ -95,7 +95,7 @@ next:
 				mark = in.findMarkedEdit(p.Edits, b)
 			}
 			if t.markedEdits[i] != mark {
-				continue next // its markers are in other places
+				continue next // this template has its markers in other places
 			}
 		}
 		return t
@@ -108,7 +108,7 @@ next:
 		t.older, t.olderCount = kept, kept.olderCount+1
 	}
 	if t.olderCount < maxTemplates {
-		p.templates.CompareAndSwap(kept, t) // if another goroutine stored one first, this template is not cached
+		p.templates.CompareAndSwap(kept, t) // t is not cached if another goroutine has just cached a template
 	}
 	return t
 }
@@ -133,7 +133,7 @@ func (p *Plan) makeTemplate(blocks []Block, literal bool) *Template {
 
 // AppendArgs appends the arguments of a template to dst: args, the user's arguments, with the ids of
 // blocks at their places. t must be the result of Plan.Template for blocks. id returns the k-th id of a
-// block as an argument, and number returns an integer as an argument. Only the growth of dst allocates.
+// block as an argument, and number returns an integer as an argument. AppendArgs allocates only if dst grows.
 func AppendArgs[T any](dst, args []T, t *Template, blocks []Block, id func(insert int, b *Block, k int) T, number func(int64) T) []T {
 	var used, insert int32
 	k := 0 // number of the statement's ids used so far
@@ -301,8 +301,8 @@ func (b *Block) UUIDAt(k int) [16]byte {
 // notFilled is the value of a marked edit's index if the statement gets no ids.
 const notFilled = -2
 
-// findMarkedEdit returns the index, among the statement's edits, of the edit that carries the marker. It
-// returns -1 if none does, and notFilled if the statement gets no ids. For a block that fills every
+// findMarkedEdit returns the index, among the statement's edits, of the edit that contains the marker. It
+// returns -1 if the statement has no marker, and notFilled if the statement gets no ids. For a block that fills every
 // possible row, it returns fullMarkedEdit.
 func (in *Insert) findMarkedEdit(edits []Edit, b *Block) int {
 	switch {

@@ -7,15 +7,15 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/lex"
 )
 
-// Settings are the facts about a session and its server that decide how a query is read.
+// Settings are the facts about a session and its server that decide how a query is parsed.
 type Settings struct {
 	MariaDB bool
 	TiDB    bool
-	Version int // as version comments write it: 101119, 90704
+	Version int // in the form of version comments: 101119, 90704
 
 	// SessionKnown reports whether the fields from NoBackslashEscapes to Charset were read from the
 	// session. They are read only if a query depends on them; the zero values are right for most
-	// sessions. BackslashKnown reports the same for NoBackslashEscapes alone.
+	// sessions. BackslashKnown reports whether NoBackslashEscapes was read.
 	SessionKnown       bool
 	BackslashKnown     bool
 	NoBackslashEscapes bool   // sql_mode: \ is an ordinary character in strings
@@ -36,14 +36,14 @@ func (s *Settings) SetSession(mode, charset string) {
 	s.Charset, s.SessionKnown = charset, true
 }
 
-// Scanner returns a scanner that reads a query as the session does.
+// Scanner returns a scanner that parses a query with the session's settings.
 func (s Settings) Scanner(text string) lex.Scanner {
 	return lex.Scanner{
 		Text: text, NoBackslashEscapes: s.NoBackslashEscapes, ANSIQuotes: s.ANSIQuotes, MariaDB: s.MariaDB, TiDB: s.TiDB, Version: s.Version,
 	}
 }
 
-// WithSQLMode returns the settings with which the server reads a stored program that was defined under
+// WithSQLMode returns the settings with which the server parses a stored program that was defined under
 // an sql_mode.
 func (s Settings) WithSQLMode(mode string) Settings {
 	s.SetSession(mode, "utf8mb4")

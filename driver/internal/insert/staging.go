@@ -9,7 +9,7 @@ type Staging struct {
 	Key     int      // index of the key in Columns, -1 if it is not listed
 	Needs   Need
 
-	FillArgs   int       // number of the query's placeholders in Fill; the rest are in the copy
+	FillArgs   int       // number of the query's placeholders in Fill; the other placeholders are in the copy
 	Fill       [3]string // statement that fills the stage: its verb, the text up to the stage's name, and the text after the name
 	Head       [2]string // start of the copy: its verb, and the text up to the end of the target (INTO t PARTITION (…))
 	Alias      string    // the source's name in an update list
@@ -27,19 +27,19 @@ const (
 	FromFile                // LOAD DATA
 )
 
-// A Need is a set of steps that only some staged statements take.
+// A Need is a set of steps that only some staged statements need.
 type Need uint8
 
 const (
-	// NeedOneTime: the source reads the clock, or may read it, and the statement's time can be set.
+	// NeedOneTime: the source may read the clock, and the statement's time can be set.
 	NeedOneTime Need = 1 << iota
 
-	// NeedTryNames: the update list names columns that are not the table's, but may be the source's. The
+	// NeedTryNames: the update list names columns that are not in the table, but may be in the source. The
 	// copy runs once with no rows, to find out whether the server resolves the names.
 	NeedTryNames
 
 	// NeedIDBefore: the copy may read the session's id, in its update list, in RETURNING or in a trigger.
-	// It must then read the id that the session had before the statement, so it carries no marker.
+	// It must then read the id that the session had before the statement, so it contains no marker.
 	NeedIDBefore
 )
 

@@ -6,7 +6,7 @@ import (
 	"unsafe"
 )
 
-// Character sets in which a query may have other tokens than in UTF-8.
+// This file finds queries that may have other tokens in another character set than in UTF-8.
 
 // indexAmbiguous returns the first offset from which the query may have other tokens in another character
 // set, or len(text) if there is none. In a two-byte character set a character may end in a backslash or a

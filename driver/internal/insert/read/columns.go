@@ -9,7 +9,7 @@ import (
 	"github.com/leafsql/leafsql/internal/quote"
 )
 
-// The columns that an INSERT lists, or implies if it has no list.
+// This file reads the column list of an INSERT, or adds one if the INSERT has no list.
 
 // A form is the way in which an INSERT names the columns of its values.
 type form uint8
@@ -92,16 +92,16 @@ func (w *insertReader) columnNames() []string {
 	return names
 }
 
-// restartRows discards the rows that were read and returns to the cursor at, to read them in another way.
+// restartRows discards the rows that were read and returns to the cursor at, so that the rows can be read in another way.
 func (w *insertReader) restartRows(at cursor) {
 	w.cursor = at
 	w.Edits = w.Edits[:w.firstEdit+w.listEdits]
 	w.Rows, w.RowsWithoutKey, w.ArgKeys, w.Positional, w.Floor, w.ExplicitKey, w.WritesZero = 0, 0, nil, false, 0, 0, false
 }
 
-// listColumns adds a column list to a statement without one: the key alone for rows without values,
+// listColumns adds a column list to a statement without a list. For rows without values it lists only the key,
 // otherwise all columns. All columns are listed even if every row has its key: without the list, another
-// value would be the key after an ALTER TABLE that moves columns. at is the offset of the rows.
+// value would become the key after an ALTER TABLE that moves columns. at is the offset of the rows.
 func (w *insertReader) listColumns(at int, noValues bool) {
 	list, kind := quote.Name(w.Table.Key), insert.EditFilled
 	w.form = empty

@@ -8,8 +8,8 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/lex"
 )
 
-// Changes of tables (CREATE, ALTER, DROP, RENAME, TRUNCATE), and the end of a stored program's
-// definition.
+// This file reads statements that change tables (CREATE, ALTER, DROP, RENAME, TRUNCATE), and finds the end of a stored
+// program's definition.
 
 // ddl reads a statement that begins with the given verb. CREATE TABLE … SELECT fills a new table: its
 // rows keep the keys that the select gives them.
@@ -42,7 +42,7 @@ func (r *reader) ddl(verb string) error {
 				return r.storedProgram()
 			}
 			return nil
-		case r.is("index"): // CREATE UNIQUE INDEX … ON a table makes another column unique
+		case r.is("index"): // CREATE UNIQUE INDEX … ON t changes t: another column becomes unique
 			for !r.atEnd() && !r.accept("on") {
 				r.next()
 			}
@@ -116,12 +116,12 @@ func (r *reader) hasChanged(n insert.TableName) bool {
 
 // storedProgram skips a definition such as CREATE PROCEDURE, in which semicolons do not end the
 // statement. Only the end of the body matters, since the server runs the body later. If storedProgram
-// assumes the end at too early a semicolon, the text in front of that is not valid SQL on any server. A
-// definition without a recognizable end is refused if a configured table is named after an INSERT in it.
+// stops at a semicolon that is too early, the text in front of it is invalid on every server. A
+// definition without a recognizable end is refused if it contains an INSERT and then the name of a configured table.
 func (r *reader) storedProgram() error {
 	start := r.cursor
 	var open []byte // first letters of the words that opened the blocks
-	conditions := 0 // number of WHEN and ELSEIF whose THEN has not been read yet
+	conditions := 0 // number of WHEN and ELSEIF words without their THEN so far
 	for prev := (lex.Token{}); !r.atQueryEnd(); r.next() {
 		if r.tok.Kind == ';' {
 			if len(open) == 0 {
@@ -161,8 +161,8 @@ func (r *reader) storedProgram() error {
 	return nil
 }
 
-// opensBlock reports whether the word opens a block that END closes. IF does not count, because a
-// function has that name as well: storedProgram counts the THEN of the IF instead.
+// opensBlock reports whether the word opens a block that END closes. IF does not count, because there is also a
+// function IF: storedProgram counts the THEN of the IF instead.
 func (r *reader) opensBlock(prev lex.Token, before string) bool {
 	switch {
 	case r.is("begin"):

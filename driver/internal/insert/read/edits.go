@@ -7,7 +7,7 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/lex"
 )
 
-// The edits of an INSERT, and the finished plan.
+// This file records the edits of an INSERT and the finished plan.
 
 // A smallPlan is a plan with room for the contents of most plans of one INSERT, in one allocation.
 type smallPlan struct {
@@ -59,7 +59,7 @@ func (r *reader) replaceText(kind insert.EditKind, pos, end int, text string) {
 	r.Texts = append(r.Texts, text)
 }
 
-// separateWord separates the key from a word that follows it directly.
+// separateWord adds a space if a word follows the key directly.
 func (w *insertReader) separateWord() {
 	if w.tok.Pos == w.prevEnd && w.tok.Kind == lex.Word {
 		w.insertText(insert.EditFilled, w.prevEnd, " ")
@@ -72,7 +72,7 @@ func (w *insertReader) addKeyEdit(kind insert.EditKind, pos, end int) {
 	w.RowsWithoutKey++
 }
 
-// paramsBefore returns the number of placeholders in front of this token.
+// paramsBefore returns the number of placeholders in front of the current token.
 func (w *insertReader) paramsBefore() int {
 	if w.tok.Kind == lex.Param {
 		return w.params - 1
@@ -80,7 +80,7 @@ func (w *insertReader) paramsBefore() int {
 	return w.params
 }
 
-// endSource records that the source ends here.
+// endSource records that the source of the rows ends at the current token.
 func (w *insertReader) endSource() {
 	w.source.to, w.sourceInput, w.tailEdit = w.prevEnd, w.params, len(w.Edits)
 }

@@ -9,7 +9,9 @@ import (
 	"github.com/leafsql/leafsql/internal/quote"
 )
 
-// An insertReader reads one statement that writes a configured table.
+// An insertReader reads one statement that writes a configured table, the target. The source of a statement is the text
+// with its rows: VALUES …, SET …, a SELECT, or a file. The tail is the text after the source. The marker is
+// LAST_INSERT_ID(id), which stores an id and makes it the session's LAST_INSERT_ID().
 type insertReader struct {
 	*reader
 	insert.Insert
@@ -34,11 +36,11 @@ type insertReader struct {
 	listEdits   int    // edits made in the column list
 	tailEdit    int    // index of the first edit after the source
 
-	rowCalls idCalls // calls in the rows; once the rows are read, cursor.calls has the calls in the tail
+	rowCalls idCalls // calls of LAST_INSERT_ID() in the rows; once the rows are read, cursor.calls has the calls in the tail
 
 	nameErr     error    // set if a column name of the table cannot be written in the query's character set
 	staged      bool     // only the server can see the rows
-	namesSource bool     // the update list may name columns of other tables outside of VALUES()
+	namesSource bool     // the update list may name columns of the source's tables directly, not in VALUES()
 	sources     []string // the table qualifiers of such columns, as written
 	namesTarget bool     // the update list has the target's name in front of a column
 	loadColumns []string // columns that LOAD DATA writes
@@ -161,7 +163,7 @@ func (w *insertReader) complete(err error) error {
 	case err != nil || w.invalid:
 		w.discardEdits()
 		return nil
-	case w.s.Seen&lex.SeenCode != 0: // a part that begins in a version comment may end in another part of the statement
+	case w.s.Seen&lex.SeenCode != 0: // a clause may begin in a version comment and end after it
 		return w.Table.Refuse("part of it is in a version comment", "write it without that comment")
 	}
 	return w.finish()
@@ -258,8 +260,8 @@ func (w *insertReader) rowAlias() error {
 	case columns:
 		w.insertText(insert.EditFilled, w.prevEnd-len(")"), ", "+w.newName())
 	default:
-		// Without a list of columns, the alias would get a column with the key's name. The bare name of
-		// the key in the update list would then be ambiguous.
+		// Without a list of columns, the row's alias would have a column with the key's name. The unqualified
+		// name of the key in the update list would then be ambiguous.
 		w.insertText(insert.EditFilled, w.prevEnd, "("+quote.Names(w.columnNames())+", "+w.newName()+")")
 	}
 	return nil
@@ -299,7 +301,7 @@ func (w *insertReader) finish() error {
 	return nil
 }
 
-// planID decides how the statement's id reaches the session.
+// planID decides how the statement's id becomes the session's id, the result of LAST_INSERT_ID().
 func (w *insertReader) planID() error {
 	fits, err := w.Table.IDWay == insert.IDInText, error(nil)
 	if fits {
@@ -316,9 +318,9 @@ func (w *insertReader) planID() error {
 	return err
 }
 
-// markerFits reports whether the statement can carry the marker, LAST_INSERT_ID(first). It cannot if a later
-// call would read the marker, or set the session's id. In a select without a table, a LAST_INSERT_ID()
-// without an argument is no such call, unless it is in a stored program.
+// markerFits reports whether the marker, LAST_INSERT_ID(first), can be written into the statement. It cannot if a later
+// call in the statement would read the marker's id, or set another id. In a select without a table, a LAST_INSERT_ID()
+// without an argument does no harm, unless it is in a stored program.
 func (w *insertReader) markerFits() (bool, error) {
 	place := w.markerPlace()
 	called := w.rowCalls.sets
@@ -332,8 +334,8 @@ func (w *insertReader) markerFits() (bool, error) {
 	return !reads, err
 }
 
-// markerPlace returns the first possible offset of the marker. The marker is in the last row that gets an
-// id, and arguments may decide which row that is.
+// markerPlace returns the first possible offset of the marker. The marker belongs in the last row that gets an
+// id, and the arguments may decide which row gets one.
 func (w *insertReader) markerPlace() int {
 	place := -1
 	for _, e := range w.Edits[w.firstEdit:] {

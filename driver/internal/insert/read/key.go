@@ -25,7 +25,7 @@ func (w *insertReader) keyValue(follows func() bool) error {
 	return nil
 }
 
-// noteKey records what a key's value means for its row, and reports whether the meaning is known. The value
+// noteKey records the meaning of a key's value for its row, and reports whether the meaning is known. The value
 // was just read and has n tokens; params placeholders are in front of it.
 func (w *insertReader) noteKey(tokens []lex.Token, n, params int) bool {
 	w.ExplicitKey = 0
@@ -67,7 +67,7 @@ func (w *insertReader) noteKey(tokens []lex.Token, n, params int) bool {
 	return true
 }
 
-// tokensMeaning returns the meaning of a value without outer parentheses, as Table.KeyMeaning does.
+// tokensMeaning is like Table.KeyMeaning, for the tokens of a value without outer parentheses.
 func (w *insertReader) tokensMeaning(t []lex.Token) (m insert.KeyMeaning, floor int64, exact bool) {
 	first := w.text[t[0].Pos:t[0].End]
 	switch kind := t[0].Kind; {
@@ -84,9 +84,9 @@ func (w *insertReader) tokensMeaning(t []lex.Token) (m insert.KeyMeaning, floor 
 	return insert.KeyUnclear, 0, false
 }
 
-// isComputed reports whether a value is bytes or computed by an expression. If the key column is not an
-// integer, such a value is a key. It returns false for names, DEFAULT(…) and strings in several parts,
-// since their values may still require a generated key.
+// isComputed reports whether a value consists of bytes or is computed by an expression. If the key column is not an
+// integer, such a value is a key. isComputed returns false for names, DEFAULT(…) and strings in several parts, since a
+// key may have to be generated for their values.
 func (w *insertReader) isComputed(t []lex.Token) bool {
 	first := w.text[t[0].Pos:t[0].End]
 	switch t[0].Kind {

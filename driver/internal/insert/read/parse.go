@@ -2,10 +2,11 @@
 //
 //	plan, unknown, err := read.Parse(text, settings, schema)
 //
-// It is pure: no I/O, no generators, no database/sql. It does not parse SQL: it finds the places of the
-// keys among the tokens, and refuses a statement that would write a configured table in a form it
-// cannot read. A statement with rows that only the server can see (INSERT … SELECT, LOAD DATA) gets a
-// Staging, with which package staged writes the rows to a temporary table first.
+// The package does no I/O, and uses neither generators nor database/sql. It does not parse SQL completely: it finds the
+// places of the keys among the tokens, and refuses a statement that would write a configured table in a form that it
+// does not know. Only the server has the rows of INSERT … SELECT and LOAD DATA. Such a statement is staged: it gets
+// a Staging, with which package staged writes the rows to a temporary table first. Package insert explains the other
+// terms.
 //
 // The files, in the order in which they read a query:
 //
@@ -15,7 +16,7 @@
 //	statement.go, ddl.go     the statements of a query, and those that are not INSERTs
 //	insert.go                one INSERT, REPLACE or LOAD DATA from its first word to its end
 //	columns.go, values.go    its column list; its rows in VALUES or SET
-//	source.go, selection.go  its rows from a SELECT or a file, and their staging; the names in a SELECT
+//	source.go, selection.go  its rows from a SELECT or a file; the names in a SELECT
 //	key.go                   the key of a row
 //	upsert.go                the update list of an upsert
 //	edits.go                 the edits of a statement in the plan
@@ -34,11 +35,11 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/lex"
 )
 
-// Parse returns the plan of a query. If the meaning of the query depends on the session's settings, and
-// these are not known, there is no plan: unknown is set, and the caller has to read the settings and
+// Parse returns the plan of a query. If the meaning of the query depends on session settings that
+// are not known, there is no plan: unknown is set, and the caller has to read the settings and
 // call Parse again. The error is an *insert.Refusal, or an error of a function in schema. Parse reports
-// no SQL errors: a query that is invalid on every server gets a plan without changes. It is safe for
-// concurrent use if the functions in schema are.
+// no SQL errors: a query that is invalid on every server gets a plan without changes. Parse is safe for
+// concurrent use if the functions in schema are safe for it.
 func Parse(text string, settings insert.Settings, schema Schema) (plan *insert.Plan, unknown bool, err error) {
 	if len(text) > math.MaxInt32 {
 		plan = new(insert.Plan)
@@ -56,7 +57,7 @@ func Parse(text string, settings insert.Settings, schema Schema) (plan *insert.P
 	*r = reader{}
 	readers.Put(r)
 	switch {
-	case unknown: // a refusal may not hold under the session's real settings
+	case unknown: // with the session's real settings, the query may not be refused
 		return nil, true, nil
 	case err != nil:
 		return nil, false, err
@@ -64,14 +65,14 @@ func Parse(text string, settings insert.Settings, schema Schema) (plan *insert.P
 	return plan, false, nil
 }
 
-// readers holds unused readers, which are all zero.
+// readers holds unused readers, whose fields are zero.
 var readers = sync.Pool{New: func() any { return new(reader) }}
 
-// checkAmbiguity checks whether the query may have a meaning other than the one that was read. It reports
+// checkAmbiguity checks whether the query may have another meaning than the reader found. It reports
 // whether the session's settings have to be read first, or refuses the query.
 func (r *reader) checkAmbiguity(p *insert.Plan, unknown bool, err error) (bool, error) {
 	seen, odd := r.s.Seen, indexAmbiguous(r.text)
-	first := odd // offset from which the query may be read differently
+	first := odd // offset from which the server may parse the query differently
 	if seen&lex.SeenDoubleQuote != 0 || seen&lex.SeenBackslash != 0 && (!r.settings.BackslashKnown || r.changesQuotes) {
 		first = min(first, strings.IndexAny(r.text, "\\\""))
 	}

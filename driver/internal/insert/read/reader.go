@@ -15,23 +15,23 @@ import (
 type cursor struct {
 	s       lex.Scanner
 	tok     lex.Token // the token at the position
-	prevEnd int       // end of the token before it
+	prevEnd int       // end of the token before tok
 	params  int       // placeholders up to and including tok
 
-	calls idCalls // calls read since the last reset
+	calls idCalls // calls that were read since the last reset
 }
 
 // idCalls has, for each kind of call that may involve the session's id, the offset of the last call, or
 // -1 if there is none.
 type idCalls struct {
-	reads  int // without an argument
-	stored int // may read the id: a call of a stored function, or a select that may name a view
-	sets   int // with an argument, which becomes the id
+	reads  int // LAST_INSERT_ID() without an argument
+	stored int // a call of a stored function, or a select that may name a view, which may read the id
+	sets   int // LAST_INSERT_ID(x), which sets the id
 }
 
 var noIDCalls = idCalls{-1, -1, -1}
 
-// A reader reads a query once, under one interpretation. It goes back only to retry a statement in
+// A reader reads a query once, with one set of session settings. It goes back only to read a statement again in
 // another form.
 type reader struct {
 	cursor
@@ -39,14 +39,14 @@ type reader struct {
 	settings      insert.Settings
 	schema        Schema
 	needsSettings bool // the session's settings have to be read first
-	harmlessUpTo  int  // end of the text that proves that the last statement so far writes no configured table and has no effects
+	harmlessUpTo  int  // end of the text in which the last statement so far proved to write no configured table and to have no effects
 
 	insert.Findings // the results; Use is the database of the last USE so far
 	spare           *insert.Plan
 	setsSQLMode     bool // the query sets sql_mode
-	changesQuotes   bool // the query may set an sql_mode that reads quotes differently
+	changesQuotes   bool // the query may set an sql_mode that changes the meaning of quotes
 
-	compound       bool   // in a compound statement, up to the end of the query
+	compound       bool   // a compound statement has begun, which reaches to the end of the query
 	program        bool   // a stored program was defined
 	invalid        bool   // the rest of the query is invalid on every server
 	alias          string // a name that does not occur in the query
@@ -125,10 +125,10 @@ func (r *reader) skip(kind lex.Kind) bool {
 	return false
 }
 
-// atEnd reports whether the statement ends at this token.
+// atEnd reports whether the statement ends at the current token.
 func (r *reader) atEnd() bool { return r.tok.Kind == ';' || r.atQueryEnd() }
 
-// atQueryEnd reports whether the query ends at this token, or the token is invalid.
+// atQueryEnd reports whether the query ends at the current token, or the token is invalid.
 func (r *reader) atQueryEnd() bool { return r.tok.Kind == lex.EOF || r.tok.Kind == lex.Bad }
 
 // skipToEnd skips the rest of the statement without checking it.
@@ -138,7 +138,7 @@ func (r *reader) skipToEnd() {
 	}
 }
 
-// peek returns the token after this one.
+// peek returns the token after the current token.
 func (r *reader) peek() lex.Token {
 	s := r.s
 	return s.Next()
@@ -215,9 +215,9 @@ func (r *reader) skipParens() bool {
 }
 
 // skipExpr skips an expression, up to the comma, parenthesis or end that closes it. In a list without
-// parentheses (SET, ON DUPLICATE KEY UPDATE), follows reports whether a word such as AS or RETURNING
-// ends it as well. An expression without tokens makes the query invalid. skipExpr returns the number of
-// tokens, and copies the first ones into first, as many as fit.
+// parentheses (SET, ON DUPLICATE KEY UPDATE), the expression may also end at a word such as AS or RETURNING, for which
+// follows returns true. An expression without tokens makes the query invalid. skipExpr returns the number of
+// tokens, and copies the first tokens into first, as many as fit.
 func (r *reader) skipExpr(follows func() bool, first []lex.Token) (n int) {
 	if r.tok.Kind == ',' || r.tok.Kind == ')' {
 		r.invalid = true
@@ -304,8 +304,8 @@ func (r *reader) refuseNamed(reason, fix string) error {
 	return failed
 }
 
-// unreadable returns the error for a statement that continues in an unknown form. A statement that ends too
-// early is only marked as invalid: no server runs it, and the server's error describes it best. Any other
+// unreadable returns the error for a statement that continues in an unknown form. If the statement ends too
+// early, it is only marked as invalid: no server runs it, and the server's error describes the fault best. Any other
 // statement is refused.
 func (r *reader) unreadable(t *insert.Table) error {
 	if r.atEnd() {
@@ -315,7 +315,7 @@ func (r *reader) unreadable(t *insert.Table) error {
 	return &insert.Refusal{Table: t.Name, Reason: "the statement cannot be read at " + r.quoteToken(), Fix: "write it in a simpler form, or give an explicit " + quote.Name(t.Key), Unreadable: true}
 }
 
-// quoteToken quotes the current token for a message. Strings and numbers are left out, since they may be
+// quoteToken quotes the current token for a message. It does not show strings and numbers, since they may be
 // private.
 func (r *reader) quoteToken() string {
 	switch r.tok.Kind {

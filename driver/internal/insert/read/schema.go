@@ -10,14 +10,15 @@ type Schema struct {
 	Table func(db, name string) (*insert.Table, error)
 
 	// Temporary reports whether a name refers to a temporary table. It is nil if the session has no
-	// temporary tables; Plan.RunsPrograms is then not set either.
+	// temporary tables; then Plan.RunsPrograms is not set.
 	Temporary func(insert.TableName) bool
 
-	// Stager stages statements if only the server can see their rows.
+	// Stager stages statements with rows that only the server has.
 	Stager Stager
 }
 
-// A Stager decides how stored programs and staging affect a statement. Package staged implements it. An
+// A Stager completes the staging of statements, and finds out whether stored programs read the session's id. To stage a
+// statement is to write its rows to a temporary table first, where they get keys. Package staged implements Stager. An
 // empty db is the database in use.
 type Stager interface {
 	// Stage completes the staging of a statement, or refuses the statement. source is the text of its

@@ -28,8 +28,9 @@ type selection struct {
 	derived  *selection // the query of the only table, if that is a derived table
 }
 
-// nameSource sets s.Alias and s.Names, if the update list can refer to the source by exactly one name. If the
-// copy would give the update list another meaning, it sets s.Clash.
+// nameSource sets s.Alias and s.Names, if the update list can refer to the source by exactly one name. The update list
+// becomes part of another statement, the copy from the temporary table. If it would have another meaning there,
+// nameSource sets s.Clash.
 func (w *insertReader) nameSource(s *insert.Staging) {
 	r := insertReader{reader: &reader{text: w.text, cursor: w.queryAt, settings: w.settings}}
 	sel := r.selection()
@@ -81,7 +82,7 @@ func (w *insertReader) parenthesized() *selection {
 	return s
 }
 
-// innerReader returns a reader of the text after this token.
+// innerReader returns a reader of the text after the current token.
 func (w *insertReader) innerReader() *insertReader {
 	r := &insertReader{reader: &reader{text: w.text, cursor: w.cursor, settings: w.settings}}
 	r.next()
@@ -135,7 +136,7 @@ func (w *insertReader) selection() (s *selection) {
 		if w.isAny("group", "having", "union", "except", "intersect", "minus") { // an update list cannot refer to a column of such a query
 			s.alias, s.joined, s.visible = "", false, nil
 		}
-		if w.accept("from") { // in a later select of a UNION
+		if w.accept("from") { // FROM of a later select of a UNION
 			var last selection
 			w.from(&last)
 			s.openJoin = last.openJoin

@@ -8,10 +8,11 @@ import (
 	"github.com/leafsql/leafsql/internal/quote"
 )
 
-// Sources of an INSERT's rows other than VALUES and SET: a SELECT, or the file of LOAD DATA.
+// This file reads the sources of an INSERT's rows other than VALUES and SET: a SELECT, or the file of LOAD DATA.
 
 // query reads the source of INSERT … SELECT, … TABLE and similar forms. A select without a table returns
-// at most one row, and the key is added to its list. Other sources are staged.
+// at most one row, and the key is added to its list. The rows of other sources are written to a temporary table
+// first (staged).
 func (w *insertReader) query() error {
 	start := w.cursor
 	w.source.from = w.tok.Pos
@@ -39,7 +40,7 @@ func (w *insertReader) query() error {
 
 // tablelessSelect reads SELECT list [FROM DUAL] [WHERE …] [ORDER BY …] [LIMIT …] with a missing key or
 // a key of known meaning, and records the key's place. It returns false for any other form, such as
-// grouping, which may add a row, or may return no row after the marker was evaluated.
+// grouping. Grouping may add a row, or may remove the row after the marker, LAST_INSERT_ID(id), was evaluated.
 func (w *insertReader) tablelessSelect() bool {
 	if !w.accept("select") {
 		return false
@@ -89,8 +90,8 @@ func (w *insertReader) tablelessSelect() bool {
 	return true
 }
 
-// keyItem records the key's value in a select and reports whether its meaning is known. The meaning of
-// an expression is not known, unless the key column is not an integer: there it is a key.
+// keyItem records the key's value in a select and reports whether its meaning is known. In an integer
+// column the meaning of an expression is not known; in other columns an expression is a key.
 func (w *insertReader) keyItem(tokens []lex.Token, n, params int) bool {
 	for _, t := range tokens[:min(n, len(tokens))] {
 		if t.Kind == lex.Name || t.Kind == lex.Word && !lex.Is(w.text[t.Pos:t.End], "null") {
@@ -156,7 +157,7 @@ func (w *insertReader) loadSource() error {
 
 const intoOwnTable = "load the file into a separate table, and insert the rows from there"
 
-// stage records the Staging of a statement with rows that only the server can see.
+// stage records the Staging of a statement with rows that only the server has.
 func (w *insertReader) stage() error {
 	source := w.text[w.source.from:w.source.to]
 	verb, into, target := w.text[w.head.from:w.verbEnd], w.text[w.verbEnd:w.head.to], w.text[w.head.to:w.targetEnd]

@@ -46,7 +46,7 @@ func (r *reader) statements() error {
 		r.Results++
 	}
 	if r.s.Seen&lex.SeenComment != 0 && !r.settings.SingleStatement {
-		r.Results++ // a comment by itself returns a result too
+		r.Results++ // a comment by itself also returns a result
 		if behind > 0 && !r.compound {
 			r.Ends = append(r.Ends, behind)
 		}
@@ -57,7 +57,7 @@ func (r *reader) statements() error {
 	return nil
 }
 
-// addStatementText adds the text of the last statement to its error, if that is a refusal.
+// addStatementText adds the text of the last statement to its error, if the error is a refusal.
 func (r *reader) addStatementText(err error) error {
 	refusal, ok := err.(*insert.Refusal)
 	if r.skipToEnd(); !ok || r.Use != "" || r.Results == 0 && r.tok.Kind != ';' { // without the USE before it, the statement's names may refer to other tables
@@ -99,7 +99,7 @@ func (r *reader) cutAt(pos, params int) {
 	}
 }
 
-// statement reads one statement, up to its end. A statement with an unknown first word is skipped: see
+// statement reads one statement, up to its end. A statement with an unknown first word is skipped by
 // skipRest.
 func (r *reader) statement() error {
 	switch {
@@ -140,7 +140,7 @@ func (r *reader) statement() error {
 	case "if", "case", "loop", "repeat", "while", "for", "declare":
 		return r.compoundStatement()
 	case "explain", "desc", "describe", "show", "grant", "revoke", "help":
-		if r.next(); r.settings.TiDB && r.is("analyze") { // runs the statement
+		if r.next(); r.settings.TiDB && r.is("analyze") { // EXPLAIN ANALYZE runs the statement
 			return r.skipRest()
 		}
 		return nil // these statements name other statements without running them
@@ -176,8 +176,8 @@ func (r *reader) set() error {
 	return nil
 }
 
-// setsSession records whether a SET names a setting that decides how queries are read. It also records
-// whether the SET may choose an sql_mode that reads quotes differently: if it names such a mode, or if the
+// setsSession records whether a SET names a setting that decides how queries are parsed. It also records
+// whether the SET may choose an sql_mode that changes the meaning of quotes: the SET names such a mode, or the
 // value is not written as a string.
 func (r *reader) setsSession() {
 	mode, literal := false, false
@@ -198,14 +198,14 @@ func (r *reader) setsSession() {
 }
 
 // compoundStatement reads MariaDB's IF, LOOP, BEGIN NOT ATOMIC and similar statements outside of a
-// stored program. It does not look for their end: the rest of the query is treated as part of them.
+// stored program. It does not search for their end: the rest of the query is treated as part of them.
 func (r *reader) compoundStatement() error {
 	r.compound, r.Opaque = true, true
 	return r.skipRest()
 }
 
 // skipRest skips the rest of a statement. It refuses a statement that contains an INSERT in an unknown
-// place and names a configured table after it.
+// place and, after it, the name of a configured table.
 func (r *reader) skipRest() error {
 	start := r.cursor
 	prev := lex.Token{}

@@ -6,8 +6,8 @@ import (
 )
 
 // FindTargets returns the tables that INSERT, REPLACE and LOAD write in the text of a stored program, once
-// for each mention. db is the database of unqualified names. Strings are read as SQL if the program has
-// EXECUTE or PREPARE, since EXECUTE could run them.
+// for each statement. db is the database of unqualified names. If the program has EXECUTE or PREPARE, strings are
+// also read as SQL, since EXECUTE could run them.
 func FindTargets(text, db string, settings insert.Settings) []insert.TableName {
 	var targets []insert.TableName
 	var strs []string

@@ -10,7 +10,9 @@ import (
 	"github.com/leafsql/leafsql/internal/quote"
 )
 
-// The update list of an upsert: its effect on the key, and the place of the marker.
+// This file reads the update list of an upsert (INSERT … ON DUPLICATE KEY UPDATE): its effect on the key, and the
+// place of the marker. The upsert's marker is an assignment of the key to itself inside LAST_INSERT_ID(), which makes
+// the key of an updated row the session's LAST_INSERT_ID().
 
 // onDuplicate reads ON DUPLICATE KEY UPDATE and its list.
 func (w *insertReader) onDuplicate() error {
@@ -25,8 +27,8 @@ func (w *insertReader) onDuplicate() error {
 	} else {
 		w.Duplicates = insert.Update
 	}
-	sets, brought := false, false // the list sets the key, and the last assignment to the key may set it to the row's explicit key
-	var itself lex.Token          // the value of key = key
+	sets, brought := false, false // sets: the list sets the key; brought: its last assignment may set the key to the row's explicit key
+	var itself lex.Token          // the value in the assignment key = key
 	for more := true; more; more = w.skip(',') {
 		name, ok := w.column()
 		if !ok || w.tok.Kind != '=' && w.tok.Kind != lex.Assign {
@@ -64,8 +66,8 @@ func (w *insertReader) onDuplicate() error {
 	column := w.target + "." + quote.Name(w.Table.Key)
 	marker := insert.UpsertMarker(column)
 	if w.keyColumn >= 0 && (w.staged || w.Rows > 1 && w.RowsWithoutKey < w.Rows) {
-		// If the explicit key of a row is in use, the row must not set the session's id, since it is
-		// not a filled row.
+		// If the explicit key of a row is in use, the row must not set the session's id, since the row was
+		// not filled.
 		brought := "VALUES(" + quote.Name(w.Table.Key) + ")"
 		if w.rowName != "" { // MySQL warns about VALUES()
 			brought = w.rowName + "." + quote.Name(w.Table.Key)
@@ -83,7 +85,7 @@ func (w *insertReader) onDuplicate() error {
 	return nil
 }
 
-// isRowKey reports whether the value of an assignment, from its first token to this one, is the row's key:
+// isRowKey reports whether the value of an assignment, up to the current token, is the row's key:
 // VALUES() of the key column, the key column of the row's alias, or the row's explicit key again.
 func (w *insertReader) isRowKey(value cursor) bool {
 	v := reader{cursor: value, text: w.text}
@@ -104,8 +106,8 @@ func (w *insertReader) isRowKey(value cursor) bool {
 	return ok && w.isKey(name) && v.prevEnd == w.prevEnd
 }
 
-// hasUpsertMarkerConflict reports whether a call would read the upsert's marker, or override it. Reading calls
-// in a source's select, or in the only row, do not count: they are evaluated before the update list.
+// hasUpsertMarkerConflict reports whether a call would read the id of the upsert's marker, or set another id. Calls that
+// read the id in a source's select, or in the only row, do not count: they are evaluated before the update list.
 func (w *insertReader) hasUpsertMarkerConflict() (bool, error) {
 	if w.calls.reads >= 0 || w.calls.sets >= 0 || w.rowCalls.sets >= 0 || w.Rows > 1 && w.rowCalls.reads >= 0 {
 		return true, nil
@@ -116,8 +118,8 @@ func (w *insertReader) hasUpsertMarkerConflict() (bool, error) {
 	return false, nil
 }
 
-// noteSourceColumns records whether the value of an assignment, from its first token to this one, names
-// columns outside of VALUES() that may not be the target's. It also records the tables in front of them.
+// noteSourceColumns records whether the value of an assignment, up to the current token, names columns outside of
+// VALUES() that may belong to other tables than the target. It also records the table names in front of these columns.
 func (w *insertReader) noteSourceColumns(value cursor) {
 	v := reader{cursor: value, text: w.text}
 	for v.tok.Pos < w.tok.Pos && !v.atQueryEnd() {
@@ -144,7 +146,7 @@ func (w *insertReader) noteSourceColumns(value cursor) {
 	}
 }
 
-// isExistingKey reports whether the value of an assignment, from its first token to this one, is the key of
+// isExistingKey reports whether the value of an assignment, up to the current token, is the key of
 // the existing row, and not the key of the row's alias.
 func (w *insertReader) isExistingKey(value cursor) bool {
 	v := reader{cursor: value, text: w.text}

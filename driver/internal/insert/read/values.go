@@ -8,9 +8,9 @@ import (
 	"github.com/leafsql/leafsql/internal/quote"
 )
 
-// Rows that are written in the query: VALUES and SET.
+// This file reads rows that are written in the query, by VALUES and SET.
 
-// values reads the rows of VALUES. isQuery reports whether MariaDB reads them as the start of a query
+// values reads the rows of VALUES. isQuery reports whether for MariaDB they are the start of a query
 // expression.
 func (w *insertReader) values() (isQuery bool, err error) {
 	start := w.tok.Pos
@@ -31,7 +31,7 @@ func (w *insertReader) values() (isQuery bool, err error) {
 		if !w.skip(',') {
 			break
 		}
-		if w.Rows == 1 && w.RowsWithoutKey == 1 { // the other rows are about as long
+		if w.Rows == 1 && w.RowsWithoutKey == 1 { // assumes that the other rows are about as long
 			w.Edits = slices.Grow(w.Edits, min(1000, (len(w.text)-w.tok.Pos)/(w.tok.Pos-w.source.from)))
 		}
 	}
@@ -63,7 +63,7 @@ func (w *insertReader) row() error {
 		return w.unreadable(w.Table)
 	}
 	if n != w.width && w.form != positional {
-		return errInvalid // a positional row is left to the server, which reports error 1136
+		return errInvalid // a row without a column list is sent nevertheless, and the server checks it (error 1136)
 	}
 	if w.keyColumn < 0 {
 		w.addKeyEdit(insert.EditCommaKey, w.tok.Pos, w.tok.Pos)
