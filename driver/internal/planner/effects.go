@@ -12,8 +12,8 @@ import (
 	"github.com/leafsql/leafsql/internal/servererr"
 )
 
-// Effects of queries on the session and on tables, apart from the rows that they write. They are
-// recorded after a query has run, and outdated facts are read again.
+// This file records the effects of queries on the session and on tables, apart from the rows that they write. Effects
+// are recorded after a query has run, and outdated facts are read again.
 
 // RecordEffects records the effects of a statement on the session and on tables. err is the result of the
 // statement.
@@ -47,8 +47,8 @@ func (p *Planner) RecordEffects(st *Statement, err error) {
 	}
 }
 
-// ranNothing reports whether the server denied the query, or could not read it, before it changed
-// anything. A query with several statements, or one that runs unseen statements, may have run in part.
+// ranNothing reports whether the server denied the query, or could not parse it, so that the query changed
+// nothing. A query with several statements, or a query that runs statements of stored programs, may have run in part.
 func ranNothing(plan *insert.Plan, err error) bool {
 	if plan.Results != 1 || plan.Opaque {
 		return false
@@ -79,8 +79,8 @@ func (st *Statement) ResultError(err error) error {
 	return err
 }
 
-// RecordOpaque records that unseen statements ran: in a routine, or prepared in SQL. They can change the
-// database in use only on MariaDB 10.6.2 and later, where EXECUTE may run a USE.
+// RecordOpaque records that statements ran which leafsql has not seen: in a routine, or prepared in SQL. Such statements
+// can change the database in use only on MariaDB 10.6.2 and later, where EXECUTE may run a USE.
 func (p *Planner) RecordOpaque() {
 	p.opaqueRan = true
 	if p.Permitted != nil { // the session's roles may have changed
@@ -95,7 +95,7 @@ func (p *Planner) RecordOpaque() {
 // discardChanged discards the facts about tables that a query changes. A change of a temporary table
 // affects this connection only.
 func (p *Planner) discardChanged(st *Statement, failed bool) {
-	ofOwn, like := false, catalog.Name{} // whether the query has named a temporary table, and the table that the temporary one was created LIKE
+	ofOwn, like := false, catalog.Name{} // ofOwn: the query has named a temporary table; like: the table that the temporary table was created LIKE
 	for _, change := range st.Plan.Changes {
 		if change.Program { // any statement may run the program
 			p.tables.Forget(func(catalog.Name) bool { return true })
@@ -107,7 +107,7 @@ func (p *Planner) discardChanged(st *Statement, failed bool) {
 			change.Like.DB = cmp.Or(change.Like.DB, st.db)
 		}
 		name := p.resolveName(change.TableName)
-		gone := name // the table may be gone, and with it the rows of counters
+		gone := name // this table may have been dropped, and it may have contained the rows of counters
 		if anyDB {
 			gone.DB = ""
 		}

@@ -11,9 +11,10 @@ import (
 )
 
 // A session with an account other than leafsql's may have fewer privileges than leafsql. Before leafsql
-// does anything for its statement that others can notice, such as drawing ids, the server must have
+// does anything for a statement of the session that others can notice, such as drawing ids, the server must have
 // shown that the session may run the statement. Either the server prepares the statement now, or it has
-// prepared one of the same shape, for a session of the same account, within the last permissionTime.
+// prepared a statement of the same shape, for a session of the same account, within the last permissionTime. A shape
+// consists of the parts of a statement that decide which privileges it needs. A planner of such a session is guarded.
 
 const (
 	permissionTime = time.Minute
@@ -26,7 +27,7 @@ const (
 type Permissions struct {
 	mu       sync.Mutex
 	until    map[shape]time.Time
-	sessions uint64 // number of sessions that share nothing
+	sessions uint64 // number of sessions so far that share no permissions
 }
 
 // A shape is the hash of an account, a table and the parts of a statement that decide which privileges
@@ -50,7 +51,7 @@ func (p *Permissions) grant(s shape) {
 	if p.until == nil {
 		p.until = make(map[shape]time.Time)
 	}
-	for old := range p.until { // evict arbitrary shapes; the server judges them again
+	for old := range p.until { // evict arbitrary shapes; the server will check them again
 		if len(p.until) < maxPermitted {
 			break
 		}
@@ -67,7 +68,7 @@ func (p *Permissions) revoke(s shape) {
 }
 
 // Guard makes the planner request the server's permission before leafsql acts on a statement of the
-// session. Sessions of one account share permissions; with an account of "" the session shares nothing.
+// session. Sessions of one account share permissions; with an account of "" the session shares no permissions.
 func (p *Planner) Guard(account string) {
 	p.Permitted, p.account = &p.shared.permitted, account
 	if p.Unshared = account == ""; p.Unshared {

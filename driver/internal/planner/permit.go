@@ -11,15 +11,15 @@ import (
 	"github.com/leafsql/leafsql/internal/servererr"
 )
 
-// ErrTemporary is returned by Permit if a temporary table hides the statement's table: plan the
+// ErrTemporary is returned by Permit if a temporary table hides the statement's table. The caller has to plan the
 // statement again.
 var ErrTemporary = errors.New("leafsql: a temporary table hides the table")
 
 // Permit checks with the server whether the session of a guarded planner may run a filled or staged
-// statement, unless a permission of its shape is cached. The error is ErrTemporary, the server's error,
+// statement. It sends no query if the permission is cached. The error is ErrTemporary, the server's error,
 // or a refusal if the account lacks a privilege only on the key column. unproven is set for a staged
-// statement if it is still uncertain whether its copy may write the key. rows is the number of
-// executions that run at once, at least 1.
+// statement (INSERT … SELECT or LOAD DATA) if it is still uncertain whether the account may write the key. rows is the
+// number of executions that run at once, at least 1.
 func (p *Planner) Permit(ctx context.Context, st *Statement, text string, rows int) (unproven bool, err error) {
 	in, staged := &st.Plan.Inserts[0], st.Way == Staged
 	if in.Diagnostics && !p.Settings.MariaDB {
@@ -29,9 +29,9 @@ func (p *Planner) Permit(ctx context.Context, st *Statement, text string, rows i
 	if in.Table.Keyless || p.Permitted.has(s) {
 		return false, nil
 	}
-	// The server would judge a temporary table that hides this one, so Permit first queries for such a table.
-	// The query would change the counts that some statements read: it is left out if such a statement only
-	// draws one id.
+	// If a temporary table hides this table, the server would check the privileges of the temporary table, so Permit
+	// first queries for such a table. The query changes the counts that some statements read: for such a statement,
+	// the query is omitted if the statement only needs one id.
 	counts := session.MayReadCounts(text)
 	if !counts || in.RowsWithoutKey*rows != 1 || len(in.ArgKeys) > 0 || in.Floor > 0 {
 		hidden, err := p.queryTemporary(ctx, text, in.Table.Name)
@@ -44,7 +44,7 @@ func (p *Planner) Permit(ctx context.Context, st *Statement, text string, rows i
 	}
 	switch {
 	case p.DB != st.db: // unqualified names mean other tables than when it was prepared
-		if err = p.TryPrepare(ctx, in.ProbeText(true)); err != nil && !servererr.Denied(err) { // the probe's form may be the cause
+		if err = p.TryPrepare(ctx, in.ProbeText(true)); err != nil && !servererr.Denied(err) { // the form of ProbeText may be the cause
 			err = p.TryPrepare(ctx, emptyInsert(in.Table.Name))
 		}
 	case !staged || in.Staging.Source != insert.FromFile: // MySQL cannot prepare LOAD DATA
@@ -67,14 +67,13 @@ func (p *Planner) Permit(ctx context.Context, st *Statement, text string, rows i
 func (p *Planner) probe(ctx context.Context, in *insert.Insert, filled bool) error {
 	err := p.TryPrepare(ctx, in.ProbeText(filled))
 	if _, answered := err.(*mysql.MySQLError); answered && !servererr.Denied(err) {
-		return nil // caused by the probe's form
+		return nil // the form of ProbeText is the cause
 	}
 	return err
 }
 
-// ExplainDenial returns the error for a statement that the server denied when it was prepared with its keys:
-// the server's error if the account may not run the client's query either, and an *insert.Refusal
-// otherwise.
+// ExplainDenial returns the error for a statement that the server denied when it was prepared with its keys. If the
+// server also denies the client's query, it is the server's error, otherwise an *insert.Refusal.
 func (p *Planner) ExplainDenial(ctx context.Context, st *Statement, text string, err error) error {
 	in := &st.Plan.Inserts[0]
 	moved := p.DB != st.db
@@ -89,8 +88,8 @@ func (p *Planner) ExplainDenial(ctx context.Context, st *Statement, text string,
 }
 
 // JudgeResult records the result of a filled or staged statement and returns its error. If leafsql refused a
-// staged statement that the server has not judged yet, JudgeResult prepares it, and returns the server's error
-// if the server refuses it too. If unproven is set, success has shown that the account may write the key.
+// staged statement that the server has not checked yet, JudgeResult prepares it, and returns the server's error
+// if the server also refuses it. If unproven is set, success has shown that the account may write the key.
 func (p *Planner) JudgeResult(ctx context.Context, st *Statement, text string, unproven bool, err error) error {
 	_, answered := err.(*mysql.MySQLError) // false for an error from a connection of leafsql's account
 	refusal, refused := err.(*insert.Refusal)

@@ -1,5 +1,6 @@
-// Package planner decides how a query is run on a connection. It also records the effects of each query on
-// the session, on which the plans of later queries depend.
+// Package planner decides how a query is run on a connection: unchanged, filled (with keys in the query), staged
+// (through a temporary table), or in parts. It also records the effects of each query on the session, on which the plans of
+// later queries depend.
 //
 //	p := planner.New(session, set, plans)
 //	st, err := p.Statement(ctx, text) // st.Way: how to run it; st.Plan: the keys that its rows need
@@ -9,7 +10,7 @@
 // If something other than a statement changed the session, such as a command of MySQL's protocol, the
 // caller has to call Use, ForgetSettings, DoubtTemporary or RecordOpaque.
 //
-// The package draws no ids and runs no statement of the application. It reads the session's settings if
+// The package does not reserve ids or run statements of the application. It reads the session's settings if
 // the meaning of a query depends on them.
 package planner
 
@@ -44,7 +45,7 @@ type Planner struct {
 	temporary map[catalog.Name]temporaryTable // plans that depend on a temporary table are not shared
 
 	// opaqueRan is set after a routine or a dynamic statement ran, which may have created temporary tables
-	// or changed others. verified are the tables that were read again since.
+	// or changed other tables. verified are the tables that were read again after that.
 	opaqueRan bool
 	verified  []catalog.Name
 
@@ -54,7 +55,7 @@ type Planner struct {
 	Unshared  bool
 	account   string
 
-	// The last query and its statement: most connections run one query many times.
+	// The last query and its statement are cached, because most connections run one query many times.
 	lastText string
 	last     *Statement
 }
@@ -82,7 +83,7 @@ func (p *Planner) Statement(ctx context.Context, text string) (*Statement, error
 	}
 	st, kept, err := p.plan(ctx, text)
 	if err == nil && p.DBUnknown && slices.ContainsFunc(st.Plan.Changes, func(ch insert.Change) bool { return ch.DB == "" && !ch.Program }) {
-		err = p.LoadDatabase(ctx, text) // to find the tables that it changes
+		err = p.LoadDatabase(ctx, text) // it decides which tables the query changes
 		st.db = p.DB                    // the database in use was unknown, so this plan is not shared
 	}
 	if err == nil && p.opaqueRan && len(st.Plan.Inserts) > 0 && (st.isPositional() || p.Permitted != nil || !session.MayReadCounts(text)) {
@@ -118,7 +119,7 @@ func (p *Planner) plan(ctx context.Context, text string) (st *Statement, kept bo
 			if st, err = p.parse(ctx, text); err != nil {
 				return nil, false, err
 			}
-			if p.followSession(); p.plans == plans && !unknown { // otherwise a look-up changed the state that plans are cached for
+			if p.followSession(); p.plans == plans && !unknown { // if p.plans has changed, a look-up changed the state of the session on which the plan depends
 				plans.Put(text, st, st.Plan.MemorySize())
 			}
 		}
@@ -133,7 +134,7 @@ func (p *Planner) plan(ctx context.Context, text string) (st *Statement, kept bo
 
 // selectPlans selects the plans for the schema, the database in use and the known state of the session. A
 // connection does not share its plans while it has a temporary table with the name of a configured table, or
-// one that was created LIKE a configured table.
+// a temporary table that was created LIKE a configured table.
 func (p *Planner) selectPlans() {
 	p.last, p.plannedRevision = nil, p.Revision
 	if p.needsPrivatePlans() {
@@ -165,14 +166,14 @@ func (p *Planner) Replan(ctx context.Context, st *Statement, text string, err er
 	return again
 }
 
-// A parsing is the state of reading a query once.
+// A parsing is the state while a query is parsed once.
 type parsing struct {
 	staged.Judge
 	p    *Planner
 	ctx  context.Context
 	text string
 
-	mayFill      bool         // the query names a table that a rule includes and that has nothing to fill
+	mayFill      bool         // the query names a table that a rule includes and that is not filled now, such as a temporary table
 	mayFillTable catalog.Name // name of that table
 }
 
@@ -197,7 +198,7 @@ func (r *parsing) programEffects(db string, calls, views []insert.TableName) (in
 }
 
 // parse makes the plan of a query. Errors come from look-ups of tables, and are not cached. A refusal
-// may depend on stored programs, so its statement expires.
+// may depend on stored programs, so it is cached only for some time.
 func (p *Planner) parse(ctx context.Context, text string) (*Statement, error) {
 	r := &parsing{p: p, ctx: ctx, text: text}
 	r.Judge = staged.Judge{Settings: p.Settings, ProgramEffects: r.programEffects}
@@ -255,7 +256,7 @@ func (p *Planner) lookup(ctx context.Context, text, db, table string) (*insert.T
 	case own, err != nil: // the server's error, 1146
 		return nil, err
 	}
-	if t, err = p.schema.Lookup(ctx, name); err == tables.ErrNotInCatalog { // otherwise another session has just created the table
+	if t, err = p.schema.Lookup(ctx, name); err == tables.ErrNotInCatalog { // no error if another session has just created the table
 		err = p.unseenTableError(ctx, text, name)
 	}
 	return t, err

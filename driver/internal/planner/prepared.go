@@ -13,8 +13,8 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/tables"
 )
 
-// A Prepared is a query that was prepared. Its meaning was fixed at that time, whereas its plan follows
-// changes of the tables. Like its Planner, it is not safe for concurrent use.
+// A Prepared is a query that was prepared. Its meaning was fixed when it was prepared, but its plan is made again
+// after changes of the tables. Like its Planner, it is not safe for concurrent use.
 type Prepared struct {
 	Text      string
 	Statement *Statement
@@ -29,8 +29,8 @@ type Prepared struct {
 	plans             *plancache.Cache[*Statement]
 }
 
-// A textMeaning is the state that the meaning of a query depends on: the database in use and, if the query
-// can be read in several ways, the session's way of reading.
+// A textMeaning is the state that the meaning of a query depends on: the database in use and, if the session's settings
+// can change the meaning, these settings.
 type textMeaning struct{ db, settings string }
 
 // Prepare returns the Prepared of a query that is about to be prepared, and records its current
@@ -65,7 +65,7 @@ func (s *Prepared) Refresh(ctx context.Context, args int) error {
 		return nil
 	}
 	same := false
-	if !p.DBUnknown || !session.MayReadCounts(s.Text) || s.Statement.isPositional() { // otherwise the look-up would change a count that the query stores
+	if !p.DBUnknown || !session.MayReadCounts(s.Text) || s.Statement.isPositional() { // in other cases the look-up would change a count that the query stores
 		var err error
 		if same, err = s.hasSameMeaning(ctx); err != nil {
 			return err
@@ -114,8 +114,8 @@ func (s *Prepared) CheckMeaning(ctx context.Context) error {
 	return s.refuseChanged("these arguments need another query than the one that was prepared")
 }
 
-// checkSameTable refuses a statement if a temporary table now hides its table, or no longer hides it: rows
-// that needed no keys need them now, or the other way round.
+// checkSameTable refuses a statement if a temporary table now hides its table, or no longer hides it. Rows
+// that needed no keys then need them, or rows that needed keys no longer need them.
 func (s *Prepared) checkSameTable() error {
 	place, filled := s.Statement.mayFillTable, len(s.Statement.Plan.Inserts) > 0
 	if filled {

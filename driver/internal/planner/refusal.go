@@ -10,8 +10,9 @@ import (
 	"github.com/leafsql/leafsql/internal/servererr"
 )
 
-// judgeRefusal returns the error for a refused statement: the server's error if the server refuses the
-// statement too. For a guarded session any error of the server counts, otherwise only a syntax error.
+// judgeRefusal returns the error for a refused statement: the server's error if the server also refuses the
+// statement, otherwise the refusal. For a session with a client's own account any error of the server counts; for other
+// sessions only a syntax error counts.
 func (p *Planner) judgeRefusal(ctx context.Context, refusal *insert.Refusal, text string) error {
 	if p.Permitted == nil && (!refusal.Unreadable || strings.Contains(text, ";")) {
 		return refusal
@@ -28,8 +29,8 @@ func (p *Planner) judgeRefusal(ctx context.Context, refusal *insert.Refusal, tex
 }
 
 // unseenTableError returns the error for a statement that writes a table which is neither in the catalog nor a
-// temporary table of this session. It is the server's error, 1142 or 1146, or else the refusal for a
-// table that leafsql's account may not see.
+// temporary table of this session. It is the server's error, 1142 or 1146. If there is no such error, it is the refusal
+// for a table that leafsql's account may not see.
 func (p *Planner) unseenTableError(ctx context.Context, text string, name catalog.Name) error {
 	if strings.Contains(text, ";") {
 		text = emptyInsert(name)
@@ -42,8 +43,8 @@ func (p *Planner) unseenTableError(ctx context.Context, text string, name catalo
 }
 
 // tryPrepare is like TryPrepare, but replaces a query that the server cannot prepare by an INSERT of no
-// columns into its table. A LOAD DATA that is denied is replaced as well: for its SET, MariaDB requires
-// UPDATE when it prepares the statement, but not when it runs it.
+// columns into its table. It also replaces a LOAD DATA that is denied: for its SET, MariaDB requires
+// the privilege UPDATE when the statement is prepared, but not when it runs.
 func (p *Planner) tryPrepare(ctx context.Context, text string, name catalog.Name) error {
 	err := p.TryPrepare(ctx, text)
 	load := strings.EqualFold(text[:min(len(text), len("LOAD"))], "LOAD")

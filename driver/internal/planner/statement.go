@@ -15,12 +15,12 @@ import (
 type Statement struct {
 	Way     Way
 	Plan    *insert.Plan
-	Effects bool // it has effects on the session or on tables, to be passed to RecordEffects
-	MayFill bool // it writes a table that a rule includes, but that has nothing to fill now, such as a temporary table
+	Effects bool // it has effects on the session or on tables, so RecordEffects has to be called
+	MayFill bool // it writes a table that a rule includes, but that is not filled now, such as a temporary table
 
-	CopySucceeded atomic.Bool // the copy of a staged statement has succeeded, so the server can resolve its names
+	CopySucceeded atomic.Bool // a staged statement has run successfully before, so the server can resolve the names in its update list
 
-	db            string          // database in use when planned; names are read in it even if a prepared statement runs in another database
+	db            string          // database in use when the query was planned; unqualified names are in it even if a prepared statement runs in another database
 	mayFillTable  catalog.Name    // name of the table that MayFill refers to
 	needsSettings bool            // there is no plan until the session's settings are known
 	refusal       *insert.Refusal // the refusal, if there is no plan because of it
@@ -53,8 +53,8 @@ func newStatement(p *insert.Plan) *Statement {
 // passThrough is the statement of every query if no table is configured.
 var passThrough = newStatement(new(insert.Plan))
 
-// isPositional reports whether an insert relies on the columns that the catalog returned: it lists none,
-// or its rows are staged.
+// isPositional reports whether an insert relies on the columns that the catalog returned: it lists no columns,
+// or its rows go through a temporary table.
 func (st *Statement) isPositional() bool {
 	return st.Way == Staged || slices.ContainsFunc(st.Plan.Inserts, func(in insert.Insert) bool { return in.Positional })
 }

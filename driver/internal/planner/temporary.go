@@ -12,13 +12,13 @@ import (
 	"github.com/leafsql/leafsql/internal/servererr"
 )
 
-// Temporary tables are left to the server: only one connection sees them, so ids cannot collide. Rows of a
-// table that is known to be temporary get no keys.
+// leafsql adds no keys to rows of a table that is known to be temporary: only one connection sees such a table, so the
+// server's ids cannot collide.
 
 // A temporaryTable is the known state of one of the connection's temporary tables.
 type temporaryTable struct {
-	// known is false after a statement may have dropped the table unnoticed: the server is queried
-	// before a statement relies on it.
+	// known is false after a statement may have dropped the table unnoticed. The server is then queried
+	// before a statement relies on the table.
 	known bool
 	like  catalog.Name // table that it was created LIKE; zero if there is none, or if it has got AUTO_INCREMENT since
 }
@@ -31,7 +31,7 @@ func (p *Planner) isTemporary(ctx context.Context, text string, name catalog.Nam
 		return false, nil, nil
 	}
 	if !t.known {
-		// If it hides no table to fill, no look-up is needed: the server returns an error for a dropped table.
+		// If it hides no configured table, no look-up is needed: the server returns an error if the temporary table was dropped.
 		hidden, err := p.schema.Lookup(ctx, name)
 		if hidden != nil || err != nil && err != tables.ErrNotInCatalog || t.like != (catalog.Name{}) {
 			is, err := p.queryTemporary(ctx, text, name)
@@ -134,7 +134,7 @@ func (p *Planner) recordTemporaryChange(change insert.Change, name catalog.Name,
 	t, own := p.temporary[name]
 	switch {
 	case change.Temporary && !change.Drop:
-		t.known = !failed && !own // otherwise the table may be unchanged, because of IF NOT EXISTS
+		t.known = !failed && !own // after an error, or if the table existed before (IF NOT EXISTS), it may be unchanged
 		if t.like == (catalog.Name{}) && change.Like.Table != "" {
 			t.like = p.resolveName(change.Like)
 			if of, ok := p.temporary[t.like]; ok {

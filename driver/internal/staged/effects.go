@@ -10,9 +10,9 @@ import (
 // clockWords are the keywords and functions that return the statement's time.
 var clockWords = lex.WordSet("now current_timestamp localtime localtimestamp sysdate unix_timestamp curdate curtime current_date current_time utc_date utc_time utc_timestamp")
 
-// Names of tables may follow a word of wordsBeforeTables, up to a word of wordsAfterTables. writeVerbs write a
-// table, and writeModifiers may be between the verb and its name. countFunctions are the server's functions
-// that report on other statements; their names may be quoted.
+// Names of tables may follow a word of wordsBeforeTables, up to a word of wordsAfterTables. A statement that begins with
+// one of writeVerbs writes a table; writeModifiers may be between the verb and the table's name. countFunctions are the
+// server's functions that return data about other statements; their names may be quoted.
 var (
 	wordsBeforeTables = lex.WordSet("from join straight_join into update table tables insert replace delete truncate for")
 	wordsAfterTables  = lex.WordSet("select where set values value group order having limit return then else do begin end if when case")
@@ -32,9 +32,9 @@ func skipHeader(s *lex.Scanner) {
 func findEffects(s lex.Scanner) (e insert.Effects) {
 	var prev lex.Token
 	var word string           // the previous token, in lower case, if it is a word or a name
-	var atVar bool            // the last variable is at a place where SET assigns one
+	var atVar bool            // the last variable is at a place where SET assigns a variable
 	var name insert.TableName // the name being read
-	var outside []bool        // the value of tables outside of each open parenthesis
+	var outside []bool        // for each open parenthesis, the value of the variable tables outside of it
 	tables := false           // tables may be named here
 	first := false            // the name being read is a table's
 	results := false          // a word that may set variables was read

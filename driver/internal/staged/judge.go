@@ -9,15 +9,15 @@ import (
 	"github.com/leafsql/leafsql/internal/versions"
 )
 
-// A Judge decides, while one query is read, which of its statements may run in several steps. The server would
-// run such a statement in one step, and neither the statement nor the programs that it calls may notice the
-// difference. A Judge implements read.Stager. It is not safe for concurrent use.
+// A Judge decides, while one query is read, which of its statements may run in several steps (staged). The server would
+// run such a statement in one step. The statement and the programs that it calls must give the same result in several
+// steps. A Judge implements read.Stager. It is not safe for concurrent use.
 type Judge struct {
 	Settings insert.Settings
 
-	// ProgramEffects returns the effects of the stored routines in calls and of the views in views, including
-	// all that they call. Names that are not views have no effects. Unqualified names are in db, or in
-	// the database in use if db is "". If ProgramEffects is nil, there are none.
+	// ProgramEffects returns the effects of the stored routines in calls and of the views in views, and of all
+	// programs that they call. Names that are not views have no effects. Unqualified names are in db, or in
+	// the database in use if db is "". If ProgramEffects is nil, stored programs have no effects.
 	ProgramEffects func(db string, calls, views []insert.TableName) (insert.Effects, error)
 
 	UsedPrograms bool // ProgramEffects was called: its result may change unnoticed
@@ -33,7 +33,7 @@ func (j *Judge) programEffects(db string, e insert.Effects) (insert.Effects, err
 	return j.ProgramEffects(db, e.Calls, e.Tables)
 }
 
-// ReadsID reports whether a stored function or a view that text may name reads the session's id. An
+// ReadsID reports whether a stored function or a view that text may name reads the session's LAST_INSERT_ID(). An
 // error is a *catalog.Failure.
 func (j *Judge) ReadsID(db, text string) (bool, error) {
 	run, err := j.programEffects(db, findEffects(j.Settings.Scanner(text)))
@@ -71,9 +71,9 @@ func (j *Judge) Stage(in *insert.Insert, db, source string) error {
 }
 
 // CheckNulledKeys returns an *insert.Refusal for a statement with rows from a source if the bug MDEV-36026 may
-// replace their keys by NULL: the server has the bug, and the table has a trigger that runs before a row is
-// stored, or may have one that this user cannot see. The bug does not affect AUTO_INCREMENT keys of an INSERT …
-// SELECT, or a LOAD DATA that is not staged.
+// replace their keys by NULL. This is possible if the server has the bug, and the table has a trigger that runs before a
+// row is stored, or may have such a trigger that this user cannot see. The bug does not affect AUTO_INCREMENT keys of an
+// INSERT … SELECT, or a LOAD DATA that is not staged.
 func CheckNulledKeys(t *insert.Table, settings insert.Settings, source insert.Source) error {
 	fixed, has := versions.HasNullColumnsBug(settings.MariaDB, settings.Version)
 	server := versions.Format(settings.MariaDB, settings.Version)
@@ -88,9 +88,9 @@ func CheckNulledKeys(t *insert.Table, settings insert.Settings, source insert.So
 }
 
 // checkEffects examines the effects and dependencies of the source, and of the code that runs with each row.
-// The source runs to its end before the first row is stored. If anything could notice that, checkEffects returns
-// a refusal. Called programs are judged coarsely. Calls in triggers are not refused, although they may notice
-// it; this is documented.
+// In a staged statement the source runs to its end before the first row is stored. If this could change a result,
+// checkEffects returns a refusal. For called programs it refuses more statements than necessary. It does not refuse calls
+// in triggers, although their results may change; this is documented.
 func (j *Judge) checkEffects(t *insert.Table, s *insert.Staging, db, text string) error {
 	source, tail := findEffects(j.Settings.Scanner(text)), findEffects(j.Settings.Scanner(s.Tail))
 	called, err := j.programEffects(db, source)

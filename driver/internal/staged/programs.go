@@ -14,15 +14,15 @@ import (
 )
 
 // Programs reads the effects of stored programs that a statement runs indirectly. A program is looked
-// up by name, and only if a query or a trigger leads to it. It is safe for concurrent use.
+// up by name, and only if a query or a trigger calls it, directly or indirectly. Programs is safe for concurrent use.
 type Programs struct {
 	Catalog *catalog.Catalog
 	Server  insert.Settings
 }
 
 // CallEffects returns the effects of the stored functions that a statement calls, and of the functions that
-// its views call. db is the database of unqualified names. Tables in views are not included: a view
-// reads tables as the statement itself would. An error of a look-up is a *catalog.Failure.
+// its views call. db is the database of unqualified names. Tables in views are not included, because a view
+// reads tables in the same way as the statement. An error of a look-up is a *catalog.Failure.
 func (p *Programs) CallEffects(ctx context.Context, db string, calls, views []insert.TableName) (all insert.Effects, err error) {
 	ctx, cancel := context.WithTimeout(ctx, catalog.Timeout)
 	defer cancel()
@@ -44,7 +44,7 @@ func (p *Programs) TriggerEffects(ctx context.Context, db string, t catalog.Trig
 	e := p.TextEffects(db, p.Server.WithSQLMode(t.SQLMode).Scanner(t.Text))
 	sets := e.SetColumns
 	err := p.addCalled(ctx, &e)
-	if e.SetColumns = sets; !t.Before { // a trigger after the row cannot set columns
+	if e.SetColumns = sets; !t.Before { // an AFTER trigger cannot set columns
 		e.SetColumns = nil
 	}
 	return e, err

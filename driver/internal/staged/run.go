@@ -1,7 +1,9 @@
-// Package staged runs statements with rows that only the server can see, such as INSERT … SELECT and LOAD
-// DATA. Their rows are written to a temporary table, the stage, and rows without a key get one there.
+// Package staged runs statements with rows that only the server has, such as INSERT … SELECT and LOAD
+// DATA. Their rows are written to a temporary table, the stage, and rows without a key get one there. Then a statement, the
+// copy, copies them to the statement's table, the target. The source is the SELECT or the file with the rows. The session's
+// id is the result of LAST_INSERT_ID().
 //
-// When a statement is planned, a Judge decides whether it may run in several steps, and which. An
+// When a statement is planned, a Judge decides whether it may run in several steps, and in which steps. An
 // execution is a Run:
 //
 //	run := staged.Run{ConnState: &st, Session: s, Insert: in, Args: args}
@@ -10,7 +12,7 @@
 // The files, each based on the files above it:
 //
 //	effects.go      what a piece of SQL reads and changes apart from its rows
-//	programs.go     the same for stored programs, with all programs that they lead to
+//	programs.go     the same for stored programs and the programs that they call
 //	refusals.go     the reasons to refuse a statement
 //	judge.go        the decision whether a statement may run in several steps
 //	steps.go        the SQL of these steps
@@ -54,10 +56,10 @@ type ConnState struct {
 type ServerState struct {
 	Catalog *catalog.Catalog
 
-	lastReplaced atomic.Int64 // time when a connection was last closed because it lacked a right, in Unix nanoseconds
+	lastReplaced atomic.Int64 // time at which a connection was last closed because it lacked a right, in Unix nanoseconds
 }
 
-// A Run is one execution of a statement with rows that only the server can see, in three steps on the
+// A Run is one execution of a statement with rows that only the server has, in three steps on the
 // application's connection:
 //
 //  1. fill    the user's source, unchanged, fills the stage, a temporary table
@@ -73,24 +75,24 @@ type Run struct {
 	Args          []driver.NamedValue
 	Prepared      bool         // the user prepared the statement
 	FoundRows     bool         // affected counts include unchanged rows, as with clientFoundRows
-	CopySucceeded *atomic.Bool // set once a copy of the plan has succeeded, so the server can resolve its names
+	CopySucceeded *atomic.Bool // set once a copy has succeeded with the same plan, so the server can resolve the names in it
 	Unproven      bool         // the server has not confirmed that this account may write the rows with their keys
 
 	Result driver.Result
 	Source driver.Result // result of the step that filled the stage
 	Block  insert.Block  // the ids of the rows
-	ID     int64         // the statement's id, in place of the one in Result
+	ID     int64         // the statement's id, which replaces the id in Result
 
 	name             string // the stage's name, quoted as in SQL
 	inTransaction    bool   // the transaction is open, or the savepoint exists
 	ownsTransaction  bool   // the transaction is internal
 	startAssignments string // assignments for the SET that opens the transaction
 	hint             string // for MySQL, after each verb: sets the same time for all statements
-	prefix           string // for MariaDB, in front of each statement: does the same
+	prefix           string // for MariaDB, in front of each statement: sets the same time for all statements
 
 	rows   int64  // number of rows of the source
-	marked bool   // the copy carried the marker
-	setID  string // assignment that sets the session's id as one statement would leave it; "" if it is already set
+	marked bool   // the copy contained LAST_INSERT_ID(id), the marker, which sets the session's id
+	setID  string // assignment that sets the session's id to the value that it has after one statement; "" if it is already set
 }
 
 // stageTable is the stage's name. The stage is in the target's database.
@@ -113,8 +115,9 @@ func (s *Run) Do(ctx context.Context) error {
 	return s.finish(ctx)
 }
 
-// checkCopy copies the empty stage. It does so once for a plan if only the server can resolve the names in the
-// update list, and for each run if the account may lack the right to write the ids, which are drawn later.
+// checkCopy copies the empty stage, to find out whether the copy will succeed. It runs once for a plan if only the server
+// can resolve the names in the update list. It runs each time if the account may lack the right to write the ids,
+// since ids must not be drawn in vain.
 func (s *Run) checkCopy(ctx context.Context) error {
 	if !s.Unproven && (!s.Insert.Staging.Needs.HasAny(insert.NeedTryNames) || s.CopySucceeded.Load()) {
 		return nil
@@ -134,7 +137,7 @@ func (s *Run) copyToTarget(ctx context.Context) error {
 	if s.rows == 0 && s.Insert.Staging.Source == insert.FromFile {
 		return nil
 	}
-	if s.rows > 0 && s.Insert.Staging.Needs.HasAny(insert.NeedIDBefore) { // filling the stage set the session's id to the number of a row there
+	if s.rows > 0 && s.Insert.Staging.Needs.HasAny(insert.NeedIDBefore) { // the session's id is the number of a row in the stage now
 		if err := s.Session.ExecText(ctx, "SET "+insert.RestoreID); err != nil {
 			return err
 		}
@@ -147,7 +150,7 @@ func (s *Run) copyToTarget(ctx context.Context) error {
 	if in.Rows = int(s.rows); !s.marked {
 		in.Way = insert.NoID
 	}
-	if in.Update >= insert.RowUpdate && (!s.marked || s.rows != 1) { // the marker of a later row sets the session's id again
+	if in.Update >= insert.RowUpdate && (!s.marked || s.rows != 1) { // with several rows, the update list of a later row sets the session's id again
 		in.Update = insert.NoUpdate
 	}
 	affected, server := session.ResultCounts(s.Result)
@@ -174,8 +177,8 @@ func (s *Run) copy(ctx context.Context, b insert.Block) (err error) {
 }
 
 // createStage creates the stage with the target's column types. The columns are nullable, since triggers may
-// replace a NULL. For LOAD DATA, the columns instead have the target's defaults, and only the key is nullable,
-// because a file may have too few fields, and its SET reads the resulting values.
+// replace a NULL. For LOAD DATA only the key is nullable, and the columns have the target's defaults, because a file may
+// have too few fields, and the SET of LOAD DATA reads the resulting values.
 func (s *Run) createStage(ctx context.Context) error {
 	t := s.Insert.Table
 	target := t.Name.Quoted()
@@ -208,13 +211,13 @@ func (s *Run) createStage(ctx context.Context) error {
 			err = s.Session.ExecText(ctx, text)
 		}
 	}
-	if !slices.Contains(s.leftTables, s.name) { // also after an error: the stage may exist if the response was lost
+	if !slices.Contains(s.leftTables, s.name) { // also after an error, because the stage may exist if the response was lost
 		s.leftTables = append(s.leftTables, s.name)
 	}
 	return explainCreateError(t, err)
 }
 
-// freezeClock sets NOW() to one value for all steps, if the source reads it.
+// freezeClock sets NOW() to one value for all steps, if the source reads NOW().
 func (s *Run) freezeClock(ctx context.Context) error {
 	switch {
 	case !s.Insert.Staging.Needs.HasAny(insert.NeedOneTime):
@@ -240,8 +243,8 @@ func (s *Run) fillStage(ctx context.Context) (err error) {
 }
 
 // drawIDs draws ids for the rows without a key, above the highest key of the other rows. If all rows
-// have keys, the counter moves above the highest one after the rows are stored. It is compared with the
-// table's keys before they are stored: afterwards, the new keys would look like keys that it had missed.
+// have keys, the counter's next id is raised above the highest key after the rows are stored. But the counter is compared
+// with the table's keys before that: afterwards, the comparison would report that the new keys are above the counter.
 func (s *Run) drawIDs(ctx context.Context) (err error) {
 	s.Block.N = int(s.rows)
 	if s.rows > 0 && s.Insert.Staging.Key >= 0 {
@@ -258,7 +261,7 @@ func (s *Run) drawIDs(ctx context.Context) (err error) {
 	return err
 }
 
-// countKeys counts the rows without a key, and finds the highest key of the others.
+// countKeys counts the rows without a key, and finds the highest key of the other rows.
 func (s *Run) countKeys(ctx context.Context) error {
 	_, row, err := session.QueryRow(ctx, s.Session.Conn, CountQuery(s.Insert, s.name, s.Insert.Table.Highest))
 	if err != nil {
@@ -270,7 +273,7 @@ func (s *Run) countKeys(ctx context.Context) error {
 	if s.Block.N, err = strconv.Atoi(row[0]); err != nil {
 		return err
 	}
-	s.Block.PendingSkip, _ = strconv.ParseInt(row[1], 10, 64) // NULL: no key that the counter has to pass
+	s.Block.PendingSkip, _ = strconv.ParseInt(row[1], 10, 64) // 0 for NULL: there is no key above the counter
 	given, _ := strconv.Atoi(row[2])
 	if t := s.Insert.Table; s.Block.N+given > int(s.rows) && t.ZeroMeaningIn(t.ZeroKey == insert.KeyBySession && row[3] != "0") == insert.KeyGiven {
 		s.Block.KeepZero, s.Block.N = true, int(s.rows)-given
@@ -278,8 +281,8 @@ func (s *Run) countKeys(ctx context.Context) error {
 	return nil
 }
 
-// hideStageName replaces the stage's name in an error by the target's name, since the application has not
-// named the stage.
+// hideStageName replaces the stage's name in an error by the target's name, since the application does not know
+// the stage.
 func (s *Run) hideStageName(err error) error {
 	e, ok := err.(*mysql.MySQLError) // an error from a connection of leafsql's account has another type
 	if !ok || !strings.Contains(e.Message, stageTable) {
@@ -294,9 +297,9 @@ func (s *Run) hideStageName(err error) error {
 const replaceInterval = time.Minute
 
 // retryWithRights runs call. If a right is missing, it runs USE and then call again, because the right may have
-// been granted during the session: a session has the rights on its database from its login or its last USE.
-// A connection that still lacks the right is closed when it returns to the pool, since rights on *.* and
-// roles are read only at the login.
+// been granted during the session: the server reads a session's rights on a database at the login and at each USE.
+// A connection that still lacks the right is closed when it returns to the pool, since the server reads rights on *.*
+// and roles only at the login.
 func (s *Run) retryWithRights(ctx context.Context, call func() error) error {
 	err := call()
 	if !servererr.Denied(err) {

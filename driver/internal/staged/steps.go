@@ -14,8 +14,8 @@ import (
 	"github.com/leafsql/leafsql/internal/quote"
 )
 
-// The statements that run in place of a staged one. stage is the name of the stage, quoted as in SQL,
-// and hint follows the verb. The stage's column leafsql_n numbers its rows in their order.
+// These statements run in place of a staged statement. stage is the name of the stage, the temporary table, quoted as
+// in SQL. hint follows the verb. The stage's column leafsql_n numbers its rows in their order.
 //
 //	INSERT INTO stage (a, b) SELECT …                      FillQuery
 //	SELECT …, MAX(id) FROM stage FOR UPDATE                CountQuery, if the key is listed
@@ -26,9 +26,9 @@ func FillQuery(s *insert.Staging, stage, hint string) string {
 	return s.Fill[0] + hint + s.Fill[1] + stage + s.Fill[2]
 }
 
-// CountQuery returns the query for four values: the number of rows without a key if a 0 is no key, the
-// highest explicit key below a limit, the number of rows with a key other than NULL, and whether the
-// session keeps a 0.
+// CountQuery returns the query for four values: the number of rows without a key if a 0 is not a key, the
+// highest explicit key below a limit, the number of rows with a key other than NULL, and whether a 0 is a key in this
+// session.
 func CountQuery(in *insert.Insert, stage string, below int64) string {
 	key := quote.Name(in.Staging.Columns[in.Staging.Key])
 	limit := strconv.FormatInt(below, 10)
@@ -78,7 +78,7 @@ func idExpression(form insert.UUIDForm, b insert.Block, k string, marked bool) s
 }
 
 // CopyQuery returns the statement that copies the rows of a stage to the table, in the stage's order, with
-// the ids of a block for rows without a key. marked reports whether the statement carries the marker.
+// the ids of a block for rows without a key. marked reports whether the statement contains the marker.
 func CopyQuery(in *insert.Insert, stage, hint string, b insert.Block) (text string, marked bool) {
 	s := in.Staging
 	columns := quote.Names(s.Columns)
@@ -95,11 +95,11 @@ func CopyQuery(in *insert.Insert, stage, hint string, b insert.Block) (text stri
 		}
 	}
 	marked = in.Way == insert.IDInText && b.N > 0
-	// count returns an expression for the number of earlier rows without a key. If the window were in
-	// the outer select, MySQL would read VALUES() of a view's columns as the stored values.
+	// count returns an expression for the number of earlier rows without a key. The window is in the inner select: in
+	// the outer select, it would make MySQL treat VALUES() of a view's columns as the stored values.
 	count := func(rows string) string {
 		switch {
-		case b.N == 1: // a window costs half as much as the rest of the copy
+		case b.N == 1: // without a window, which would cost half as much as the rest of the copy
 			return "0"
 		case in.Duplicates >= insert.Update:
 			inner = append(inner, rows+" OVER (ORDER BY leafsql_n)-1 leafsql_k")

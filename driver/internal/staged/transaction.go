@@ -16,24 +16,25 @@ import (
 	"github.com/leafsql/leafsql/internal/servererr"
 )
 
-// How a Run restores the session: its transaction, the session's id and the stage.
+// This file opens and ends the transaction of a Run, and restores the session: its transaction and its id. It also drops
+// the stage, the temporary table.
 
 // start runs the first statement of a run. Before that, it opens a transaction, or makes a savepoint if
-// one is open or autocommit is off. START TRANSACTION is not used, since it ends LOCK TABLES.
+// a transaction is open or autocommit is off. START TRANSACTION is not used, since it ends LOCK TABLES.
 func (s *Run) start(ctx context.Context, text string) error {
 	if s.inTransaction {
 		return s.Session.ExecText(ctx, text)
 	}
 	s.runs++
-	marker := "@leafsql_run = " + strconv.Itoa(s.runs) // an assignment, and later the condition that it was made
+	marker := "@leafsql_run = " + strconv.Itoa(s.runs) // an assignment, and later the condition that the assignment was executed
 	note := marker + ", " + insert.SaveID + s.startAssignments
-	// A SET makes either all its assignments or none.
+	// A SET executes either all of its assignments or none.
 	outside := "autocommit = IF(@@autocommit AND NOT @@in_transaction, 0, 2)"
 	if !s.Session.Settings.MariaDB {
 		switch shows, err := s.Server.Catalog.ShowsTransactions(ctx); {
 		case err != nil:
 			return err
-		case !shows: // an open transaction could be the application's
+		case !shows: // an open transaction could be the application's transaction
 			return hidesTransactions.refuse(s.Insert.Table)
 		}
 		outside = catalog.FailsInTransaction + ", autocommit = IF(@@autocommit, 0, 2)"
@@ -48,14 +49,14 @@ func (s *Run) start(ctx context.Context, text string) error {
 	if !s.ownsTransaction {
 		err = s.execAll(ctx, "SAVEPOINT "+savepoint, "SET "+note, text)
 	}
-	if s.inTransaction = err == nil; !s.inTransaction { // the error may come from the statement that followed, or from the connection
+	if s.inTransaction = err == nil; !s.inTransaction { // the transaction may be open: the error may come from the statement that followed, or from the connection
 		s.inTransaction, _ = s.queryCondition(ctx, marker)
 	}
 	return err
 }
 
-// execAll runs statements in order until one fails. MariaDB runs them in one round trip, except under
-// sql_mode ORACLE, which runs no part of such a block.
+// execAll runs statements in order until one fails. On MariaDB they are sent in one round trip, as a block, except under
+// sql_mode ORACLE, which does not allow such a block.
 func (s *Run) execAll(ctx context.Context, texts ...string) (err error) {
 	if s.Session.Settings.MariaDB {
 		if err = s.Session.ExecText(ctx, "BEGIN NOT ATOMIC "+strings.Join(texts, "; ")+"; END"); !servererr.Is(err, servererr.Parse) {
@@ -70,7 +71,7 @@ func (s *Run) execAll(ctx context.Context, texts ...string) (err error) {
 	return err
 }
 
-// queryCondition queries, after an error, a condition that shows how far the statements came. If the connection
+// queryCondition is called after an error. It queries a condition that shows which statements have run. If the connection
 // does not respond, it is closed.
 func (s *Run) queryCondition(ctx context.Context, condition string) (yes bool, err error) {
 	err = session.RetryUncancelled(ctx, func(ctx context.Context) error {
@@ -89,16 +90,16 @@ const savepoint = "leafsql_savepoint"
 
 // finish commits if the transaction is internal, sets the session's id and drops the stage.
 //
-// SET autocommit = 1 commits, and leaves autocommit off if it cannot: after an error, @@autocommit
-// therefore shows whether the rows are stored. A SET TRANSACTION for the next transaction stays in effect
-// after it. An empty COMMIT ends that effect. Setting the session's values again ends it too, and saves a
-// round trip on MySQL.
+// SET autocommit = 1 commits. If the commit fails, autocommit remains off. So after an error, @@autocommit
+// shows whether the rows are stored. After SET autocommit = 1, an earlier SET TRANSACTION still applies to the next
+// transaction. An empty COMMIT ends this. On MySQL the session's values are set again instead, which has the same effect
+// and saves a round trip.
 func (s *Run) finish(ctx context.Context) error {
 	if !s.ownsTransaction {
 		if s.setID != "" {
 			s.Session.Restore(ctx, "SET "+s.setID)
 		}
-		return nil // the stage stays, since dropping it would change ROW_COUNT()
+		return nil // the stage is not dropped, since DROP would change ROW_COUNT()
 	}
 	commit := "SET autocommit = 1"
 	if s.setID != "" {
@@ -111,14 +112,14 @@ func (s *Run) finish(ctx context.Context) error {
 	if err := s.execAll(ctx, slices.Concat(texts, drop)...); err != nil {
 		switch stored, unknown := s.queryCondition(ctx, "@@autocommit = 1"); {
 		case unknown != nil && errors.As(err, new(*mysql.MySQLError)):
-			return mysql.ErrInvalidConn // a server's error would mean that nothing is stored
+			return mysql.ErrInvalidConn // a server's error would mean that no row is stored
 		case unknown != nil:
 			return err
 		case !stored:
 			s.rollBack(ctx, err)
 			return err
 		}
-		s.Session.Restore(ctx, texts...) // some of them may not have run
+		s.Session.Restore(ctx, texts...) // again, since some of the statements may not have run
 	} else if drop != nil {
 		s.leftTables = slices.DeleteFunc(s.leftTables, func(name string) bool { return name == s.name })
 	}
@@ -127,8 +128,8 @@ func (s *Run) finish(ctx context.Context) error {
 }
 
 // rollBack restores the session after a failed statement, and rolls back its changes. A transaction that
-// SET TRANSACTION made read only has no changes: SET autocommit = 1 ends it, and the application's next
-// transaction is still read only, unlike after a ROLLBACK.
+// SET TRANSACTION made read only has no changes. SET autocommit = 1 ends it, and the application's next
+// transaction is still read only; after a ROLLBACK it would not be read only.
 func (s *Run) rollBack(ctx context.Context, err error) {
 	switch {
 	case !s.inTransaction:
