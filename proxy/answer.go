@@ -28,12 +28,12 @@ type answer struct {
 	isExecution bool // the answer is to COM_STMT_EXECUTE: a cursor may replace the rows
 
 	columns      uint64 // number of definitions that have not arrived
-	columnsAfter uint64 // number of definitions of a prepared statement's columns, which follow those of its parameters
+	columnsAfter uint64 // number of definitions of a prepared statement's columns, which follow the definitions of its parameters
 	hasOutParams bool   // the rows are the values of OUT parameters: another result follows
 	requestsFile bool   // the last packet requests a file
 
 	// Fields for an answer that is passed on while it arrives:
-	remaining int  // remaining bytes of the frame in progress, which are passed on unread
+	remaining int  // remaining bytes of the frame in progress, which are passed on without parsing
 	continued bool // the frame's payload continues in the next frame
 	ended     bool // the answer ends with the current payload
 
@@ -42,7 +42,7 @@ type answer struct {
 	stmt    wire.PreparedOK
 }
 
-// frontLength is the length of a packet's front that followPacket needs: the numbers in an OK.
+// frontLength is the number of bytes at the front of a packet that followPacket needs: the numbers in an OK.
 const frontLength = 1 + 9 + 9 + 2 + 2
 
 // followPacket updates a for the next packet of the answer, and reports whether the answer ends with it. p is the
@@ -97,7 +97,7 @@ func (b *backend) followPacket(a *answer, p []byte, length int) (ends bool, err 
 		a.announce(p[wire.EOFStatusAt:])
 		return a.endDefinitions(), nil
 	case rows:
-		if p[0] == wire.FirstEOF && (length < 9 || b.deprecatesEOF() && length < wire.MaxFrame) { // or the OK that replaces the EOF
+		if p[0] == wire.FirstEOF && (length < 9 || b.deprecatesEOF() && length < wire.MaxFrame) { // an EOF, or the OK that replaces it
 			return b.parseEnd(a, p, length)
 		}
 	}

@@ -22,20 +22,20 @@ type backend struct {
 	noAttributes []byte // the bytes before a text without attributes
 
 	status        uint16 // status in the server's last answer
-	isStatusStale bool   // status is from a previous session, or from the login, which servers answer before they run init_connect
+	isStatusStale bool   // status is from a previous session, or from the login; servers run init_connect only after their answer to the login
 	modeChanged   bool   // the sql_mode flag in status has changed since the login: see fill.Session.SetNoBackslashEscapes
 
 	lastSeq byte  // number of the last frame from the server
-	lostErr error // the reason why the server's connection cannot be used any more; nil if it can
+	lostErr error // the reason why the server's connection can no longer be used; nil if it can be used
 
 	// State of the command in progress: the bytes before its text, the attributes after its arguments, and the
-	// transactions that internal statements committed.
+	// ids (GTIDs) of the transactions that internal statements committed.
 	attributes  []byte
 	extraParams []wire.Param
 	gtids       []byte
 }
 
-// errServerGone means that the server ended the connection. Timeouts that the proxy sets are other errors.
+// errServerGone means that the server ended the connection. After a timeout of the proxy, another error is returned.
 var errServerGone = errors.New("the server ended the connection")
 
 func wrapServerGone(err error) error {
@@ -67,8 +67,8 @@ func (b *backend) sendCommand(command []byte) error {
 	return nil
 }
 
-// markLost records why the server's connection cannot be used any more, for session.run, and returns the error
-// of go-sql-driver for a broken connection.
+// markLost records why the server's connection can no longer be used, for session.run, and returns
+// go-sql-driver's error for a broken connection.
 func (b *backend) markLost(cause error) error {
 	if b.lostErr == nil {
 		b.lostErr = cause
@@ -104,7 +104,7 @@ func (b *backend) forward(seq byte) (total int, err error) {
 	return total, nil
 }
 
-// passFile passes the client's answer to LOCAL INFILE on: all packets up to an empty one.
+// passFile passes the client's answer to LOCAL INFILE on to the server: all packets up to an empty packet.
 func (b *backend) passFile() error {
 	b.client.hasFrameTimeout = false // the client may read the file slowly
 	defer func() { b.client.hasFrameTimeout = true }()

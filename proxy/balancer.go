@@ -9,10 +9,9 @@ import (
 	"github.com/leafsql/leafsql/internal/wire"
 )
 
-// readClientAddress determines the client's address. A balancer has to send it in a PROXY header before anything
-// else: if the header were optional, a client that connects through the balancer could send one itself. If a
-// balancer connects and closes without a header, as some health checks do, the proxy does not connect to the
-// server.
+// readClientAddress determines the client's address. A balancer has to send it in a PROXY header before all other
+// data. If the header were optional, a client that connects through the balancer could send a header itself. Some
+// health checks connect and close without a header; then the proxy does not connect to the server.
 func (s *session) readClientAddress() error {
 	s.client.address = addrPort(s.client.raw.RemoteAddr())
 	peer := s.client.address.Addr()
@@ -40,7 +39,7 @@ func (s *session) readClientAddress() error {
 }
 
 // denyUnreadLogin sends an error to a client with a login that was too long to be read. The client may be a balancer
-// that is not configured as one.
+// that is missing in Config.ProxyProtocol.
 func (s *session) denyUnreadLogin(err error) error {
 	if err != errTooLarge {
 		return err
@@ -60,7 +59,7 @@ func (s *session) sendClientAddress() error {
 	return wrapServerGone(s.server.write(wire.AppendHeader(nil, s.client.address, addrPort(s.client.raw.LocalAddr()))))
 }
 
-// serverSeesClient reports whether the server receives the client's address, and this address is on another host
+// serverSeesClient reports whether the server receives the client's address, and the client is on another host
 // than the proxy.
 func (s *session) serverSeesClient() bool {
 	return s.proxy.cfg.ServerProxyProtocol && s.client.address.IsValid() && s.client.address.Addr() != addrPort(s.server.raw.LocalAddr()).Addr()

@@ -9,9 +9,9 @@ import (
 	"github.com/leafsql/leafsql/internal/wire"
 )
 
-// serveBulk serves MariaDB's COM_STMT_BULK_EXECUTE of a filled statement. The server receives one command too, with
-// the ids among the arguments of its rows. A bulk of a single row runs like any other execution: the answer then has
-// more information about the key.
+// serveBulk serves MariaDB's COM_STMT_BULK_EXECUTE of a filled statement, which executes it for many rows. The server
+// also receives one command, with the ids among the arguments of its rows. A bulk of a single row is executed like an
+// ordinary statement, since the answer then has more information about the key.
 func (s *session) serveBulk(st *preparedStmt, p []byte) error {
 	s.dropLongValues(st)
 	rows, err := wire.ParseBulk(p, st.params, st.types)
@@ -21,7 +21,7 @@ func (s *session) serveBulk(st *preparedStmt, p []byte) error {
 	st.types = rows.Types
 	if one := rows; rows.Rows == 1 {
 		args := one.Next()
-		if !slices.ContainsFunc(args, func(p wire.Param) bool { return p.Indicator > 1 }) { // a default is not an argument
+		if !slices.ContainsFunc(args, func(p wire.Param) bool { return p.Indicator > 1 }) { // an ordinary execution cannot request a column's default
 			for i := range args {
 				args[i].Null = args[i].Indicator == 1
 			}
@@ -42,7 +42,7 @@ func (s *session) serveBulk(st *preparedStmt, p []byte) error {
 	switch {
 	case err != nil:
 		return s.sendFailure(err)
-	case b == nil: // sent with its types: the server does not have them if they came with an execution that was filled
+	case b == nil: // the types are sent again: the server does not have them if the client sent them with a filled execution
 		if err := s.server.sendCommand(rows.Append(nil)); err != nil {
 			return s.sendFailure(err)
 		}

@@ -94,8 +94,8 @@ func (s *session) serveSetOption(p []byte) error {
 	return err
 }
 
-// serveStream passes all bytes on in both directions for a client that is a replica, until one side closes its
-// connection or the proxy ends. If the server refuses the stream, the session continues.
+// serveStream passes all bytes on in both directions, for a client that is a replica and requests a stream of events. It
+// returns when one side closes its connection or the proxy ends. If the server refuses the stream, the session continues.
 func (s *session) serveStream() (quit bool, err error) {
 	if _, err := s.server.forward(0); err != nil {
 		return true, err

@@ -14,8 +14,8 @@ import (
 	"github.com/leafsql/leafsql/internal/wire"
 )
 
-// The header of a compressed frame: three bytes of length, one of sequence, three of length before the
-// compression, or 0 if the payload is not compressed. Servers do not compress less than 50 bytes.
+// The header of a compressed frame has three bytes for the length, one for the sequence number, and three for the
+// length before the compression, which is 0 if the payload is not compressed. Servers do not compress less than 50 bytes.
 // https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_basic_compression.html
 const compressedHeader, minCompressed = 7, 50
 
@@ -39,7 +39,7 @@ func (s *session) startCompression() {
 }
 
 // Read reads the content of frames. It waits without a buffer for the first byte of a frame, and then returns 0
-// bytes and no error. This makes awaitByte return; readAtLeast then limits the time for the rest of the frame.
+// bytes and no error. So awaitByte returns, and readAtLeast limits the time for the rest of the frame.
 func (c *compressedConn) Read(b []byte) (int, error) {
 	if c.remaining == 0 {
 		if err := c.openFrame(); err != nil || c.remaining == 0 {
@@ -97,7 +97,7 @@ func (c *compressedConn) closeFrame() error {
 	return nil
 }
 
-// A deflater builds frames. It takes some hundred KiB, but idle connections have none.
+// A deflater builds frames. It needs some hundred KiB of memory; idle connections have no deflater.
 type deflater struct {
 	zlib *zlib.Writer
 	out  bytes.Buffer

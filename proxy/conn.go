@@ -12,8 +12,8 @@ import (
 	"github.com/leafsql/leafsql/internal/wire"
 )
 
-// These methods make the backend a connection of package driver. They ignore contexts: the answer to a
-// statement that was sent is always read. Their results are replies, with packets of the server.
+// These methods make the backend, the client's connection to the server, a connection of package driver. They ignore
+// contexts: the answer to a statement that was sent is always read. Their results are replies, with packets of the server.
 
 func (b *backend) Begin() (driver.Tx, error) { return nil, driver.ErrSkip }
 func (b *backend) BeginTx(context.Context, driver.TxOptions) (driver.Tx, error) {
@@ -79,7 +79,7 @@ type reply struct {
 // readPacket reads the next packet of the answer.
 func (r *reply) readPacket() ([]byte, error) {
 	b := r.backend
-	p, err := b.readPacket(math.MaxInt) // the server is trusted
+	p, err := b.readPacket(math.MaxInt) // without a limit, because the server is trusted
 	if err != nil {
 		return nil, b.markLost(wrapServerGone(err))
 	}
@@ -120,7 +120,7 @@ func (r *reply) readHead() error {
 			if err = b.client.send(p); err == nil {
 				err = b.passFile()
 			}
-			if err != nil { // the client is gone, and the server waits for the rest of the file
+			if err != nil { // the client's connection is broken, and the server waits for the rest of the file
 				return b.markLost(err)
 			}
 		}

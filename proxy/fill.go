@@ -35,9 +35,9 @@ func (s *session) serveQuery(p []byte) error {
 	return err
 }
 
-// hideSocket replaces @@socket by an empty value in a text that only reads system variables and ends with @@socket:
-// Rust's mysql and mysql_async would connect to the server's socket, past the proxy. It returns other texts
-// unchanged.
+// hideSocket replaces @@socket by an empty value in a text that only reads system variables and ends with @@socket.
+// Otherwise Rust's mysql and mysql_async would connect to the server's socket, and not to the proxy. It returns other
+// texts unchanged.
 func hideSocket(text string) string {
 	before, found := strings.CutSuffix(text, "@@socket")
 	if variables, ok := strings.CutPrefix(before, "SELECT "); !found || !ok || strings.Trim(variables, "@,_abcdefghijklmnopqrstuvwxyz") != "" {
@@ -47,7 +47,8 @@ func hideSocket(text string) string {
 }
 
 // runText runs a text. If whole is set, text is the unchanged text of the command. Otherwise hideSocket has changed
-// it, or it is a part from fill.Plan.Parts. more is set if further parts follow. ok is false if the statement failed.
+// the text, or it is one of several statements, from fill.Plan.Parts. more is set if further statements follow. ok is
+// false if the statement failed.
 func (s *session) runText(ctx context.Context, text string, whole, more bool) (ok bool, err error) {
 	s.setBackslashEscapes()
 	plan, err := s.filler.Plan(ctx, text)
@@ -82,8 +83,8 @@ func (s *session) runText(ctx context.Context, text string, whole, more bool) (o
 // setBackslashEscapes passes the sql_mode flag of the server's last status, NO_BACKSLASH_ESCAPES, to package driver
 // if the flag is reliable. Otherwise the driver queries the session. Another proxy in front of the server may have
 // written the status: ProxySQL keeps the flag after COM_RESET_CONNECTION, and does not set the flag if the mode is
-// the server's default. Therefore an unset flag is trusted only after a queried session has confirmed it, and only
-// until one contradicts the status.
+// the server's default. Therefore an unset flag is trusted only after the query of a session has confirmed it, and only
+// until the query of a session contradicts the status.
 func (s *session) setBackslashEscapes() {
 	on := s.server.status&wire.NoBackslashEscapes != 0
 	known := !s.server.modeChanged && !s.server.isStatusStale
@@ -109,7 +110,7 @@ func (s *session) sendResult(a fill.Answer, failure error, more bool) (ok bool, 
 		return s.sendRows(rows, more)
 	}
 	r, ok := a.Result.(*reply)
-	if !ok { // there were no rows to write, so no statement was sent
+	if !ok { // no statement was sent, because there were no rows to write
 		r = new(reply)
 		affected, _ := a.Result.RowsAffected()
 		r.ok = wire.OK{Affected: uint64(affected), Status: s.server.status}
@@ -128,7 +129,7 @@ func (s *session) sendResult(a fill.Answer, failure error, more bool) (ok bool, 
 		result.Warnings = addWarnings(result.Warnings, source.ok.Warnings)
 		if loaded, _ := source.ok.Info(s.server.caps); bytes.Contains(loaded, []byte("Deleted: ")) {
 			info = formatLoadInfo(loaded, result.Affected, result.Warnings)
-			result.ID = 0 // like servers
+			result.ID = 0 // servers also return 0
 		} else if records, _, ok := bytes.Cut(info, []byte("Warnings: ")); ok {
 			info = fmt.Appendf(nil, "%sWarnings: %d", records, result.Warnings)
 		}
@@ -136,7 +137,7 @@ func (s *session) sendResult(a fill.Answer, failure error, more bool) (ok bool, 
 	if len(s.server.gtids) > 0 && len(wire.FilterGTIDs(changes)) == 0 {
 		changes = append(slices.Clone(changes), s.server.gtids...)
 	}
-	s.server.gtids = nil // the next part of the text has its own
+	s.server.gtids = nil // the next statement of the text has other GTIDs
 	result.SetInfo(s.server.caps, info, changes)
 	if more {
 		result.Status |= wire.MoreResults
@@ -147,8 +148,8 @@ func (s *session) sendResult(a fill.Answer, failure error, more bool) (ok bool, 
 func addWarnings(a, b uint16) uint16 { return uint16(min(int(a)+int(b), 1<<16-1)) }
 
 // formatLoadInfo returns the info of LOAD DATA, which ran as two internal statements. loaded is the info of the
-// first one, affected is from the second one, and warnings is the sum of both. affected includes the rows that
-// REPLACE deleted, but not the rows that were skipped because their keys existed already.
+// first statement, affected is the count of the second, and warnings is the sum for both. affected includes the rows
+// that REPLACE deleted, but not the rows that were skipped because their keys existed already.
 func formatLoadInfo(loaded []byte, affected uint64, warnings uint16) []byte {
 	_, rest, _ := bytes.Cut(loaded, []byte("Records: "))
 	digits, _, _ := bytes.Cut(rest, []byte(" "))
@@ -169,8 +170,8 @@ func (s *session) sendRows(r *reply, more bool) (ok bool, err error) {
 	return s.server.relay(&answer{state: rows, more: more})
 }
 
-// Error numbers of leafsql's own errors. Programs do not mistake them for a conflict and retry immediately, except
-// for numberUnfilled.
+// Error numbers of leafsql's own errors. Programs that retry after conflicts do not retry after these numbers, except
+// after numberUnfilled.
 const (
 	numberRefused = 1235 // ER_NOT_SUPPORTED_YET
 	// ER_LOCK_WAIT_TIMEOUT: ids did not arrive, or leafsql's own account cannot reach the server. The statement
@@ -183,7 +184,7 @@ const (
 func (s *session) sendFailure(err error) error {
 	var server *mysql.MySQLError
 	switch {
-	case s.server.lostErr != nil: // the client reads that the connection ended
+	case s.server.lostErr != nil: // the client notices that the connection ended
 		return s.server.lostErr
 	case errors.As(err, &server) && error(server) == err:
 		return s.client.send(wire.Err{Number: server.Number, State: server.SQLState, Message: server.Message}.Append(nil))

@@ -19,12 +19,12 @@ const (
 	readBufferSize  = 32 << 10 // used during reads
 
 	// expectedSize is the size of the largest buffer that is allocated for a client's packet before its bytes
-	// arrive; during logins that size is readBufferSize. For a longer packet the buffer grows to four times the
-	// data received, since it costs the sender nothing to declare a long packet.
+	// arrive; during logins this size is readBufferSize. For a longer packet the buffer grows with the data received, to
+	// at most four times their size, because a client can declare a long packet without sending it.
 	expectedSize = 128 << 10
 
-	// Time limits for the next bytes of a command that has begun to arrive, and for the other side to receive
-	// written bytes. Servers have the same defaults.
+	// frameTimeout is the time limit for the next bytes of a command that has begun to arrive. writeTimeout is the time
+	// limit for the other side to receive written bytes. Servers have the same defaults.
 	frameTimeout = 30 * time.Second
 	writeTimeout = 60 * time.Second
 )
@@ -45,8 +45,8 @@ func sqlError(number uint16, state, message string) *mysql.MySQLError {
 // during reads. The results of readAtLeast, buffered and readPacket are parts of the buffer, and valid until the
 // next read or release. Callers have to copy bytes that they keep longer.
 type frameConn struct {
-	conn       net.Conn   // with TLS and compression, if they are used
-	raw        net.Conn   // the connection without them
+	conn       net.Conn   // the connection, with TLS and compression if these are used
+	raw        net.Conn   // the connection without TLS and compression
 	compressed *frameConn // the compressed bytes; nil without compression
 
 	memory *budget // limit for buffers that are not from the pool
@@ -55,7 +55,7 @@ type frameConn struct {
 	small  []byte  // kept by an idle connection
 
 	payload []byte // payload of the last packet
-	frame   []byte // frame of the last packet; nil if it had several
+	frame   []byte // frame of the last packet; nil if the packet had several frames
 
 	// seq is the sequence number of the next frame that is written. readPacket, forward and passFile set it to
 	// the number after the frames that they read; appendFrames and backend.scan increment it.
@@ -65,7 +65,7 @@ type frameConn struct {
 	writeDeadline time.Time
 }
 
-// buffered returns the bytes that were read and not used yet.
+// buffered returns the bytes that were received and not used yet.
 func (e *frameConn) buffered() []byte {
 	if e.buf == nil {
 		return e.small[e.r:e.w]
@@ -73,8 +73,8 @@ func (e *frameConn) buffered() []byte {
 	return e.buf[e.r:e.w]
 }
 
-// readAtLeast reads until n bytes are available, and returns all available bytes. Only call it when data has
-// begun to arrive; awaitByte waits for the next command.
+// readAtLeast reads until n bytes are available, and returns all available bytes. Call it only after the first bytes
+// have arrived; awaitByte waits for the next command.
 func (e *frameConn) readAtLeast(n int) ([]byte, error) {
 	if e.w-e.r >= n {
 		return e.buffered(), nil
@@ -117,7 +117,7 @@ func (e *frameConn) awaitByte() error {
 	return err
 }
 
-// reserve makes the buffer hold n bytes, beginning with the unread ones.
+// reserve makes room for n bytes in the buffer, including the unread bytes, which are moved to its front.
 func (e *frameConn) reserve(n int) error {
 	unread := e.buffered()
 	switch {
@@ -152,7 +152,7 @@ func (e *frameConn) returnBuffer() {
 	e.buf, e.payload, e.frame = nil, nil, nil
 }
 
-// wipe clears bytes that were used: they may contain a password.
+// wipe clears bytes that were used, because they may contain a password.
 func (e *frameConn) wipe() {
 	if e.compressed != nil {
 		e.compressed.wipe()

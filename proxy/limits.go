@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// dialTimeout limits the time to connect to the server, and the time of a query to it.
+// dialTimeout is the time limit for connecting to the server, and for a query to it.
 const dialTimeout = 10 * time.Second
 
 // maxCommand returns the maximum length of a client's packet: the server's max_allowed_packet, or its default
@@ -37,8 +37,8 @@ func (s *Server) Ping(ctx context.Context) error {
 
 // setLoginLimit sets the maximum number of logins that are in progress or were broken off since the server last
 // reset its count of broken logins. After max_connect_errors consecutive broken logins from a host, a server refuses
-// the host. This is usually the proxy's host. n is half of max_connect_errors, since the same number of further
-// logins may be broken off, unnoticed, while a login succeeds.
+// the host, which is usually the proxy's host. n is half of max_connect_errors: while a login succeeds, up to n other
+// logins may be broken off which the server counts and the proxy does not count.
 func (s *Server) setLoginLimit(n int64) {
 	n = max(n, 1)
 	if more := n - s.loginLimit.Swap(n); more >= 0 {
@@ -51,8 +51,8 @@ func (s *Server) setLoginLimit(n int64) {
 	}
 }
 
-// resetBrokenLogins logs in with leafsql's own account, so that the server resets its count of broken logins,
-// and releases their places.
+// resetBrokenLogins logs in with leafsql's own account, so that the server resets its count of broken logins.
+// Then it releases the places of the broken logins in Server.logins.
 func (s *Server) resetBrokenLogins() error {
 	ctx, cancel := context.WithTimeout(s.ctx, dialTimeout)
 	defer cancel()
@@ -64,9 +64,9 @@ func (s *Server) resetBrokenLogins() error {
 	return err
 }
 
-// endLogin counts a login that has ended. After a successful login, which makes the server reset its count of broken
-// logins, it releases the places of this login and of the broken ones. If many consecutive clients break off, leafsql's
-// own account logs in. A balancer's own connections count for the limit but not in Stats: no client failed to log in.
+// endLogin counts a login that has ended. After a successful login the server resets its count of broken logins, so
+// endLogin releases the places of this login and of the broken logins. If many consecutive clients break off, leafsql's
+// own account logs in. A balancer's own connections count for the limit, but not in Stats, since they are not clients.
 func (s *Server) endLogin(ses *session, err error) {
 	gone := errors.Is(err, errServerGone)
 	if !ses.isLoginDecided && !ses.client.isBalancer && !gone {

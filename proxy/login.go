@@ -25,9 +25,9 @@ const (
 	maxLoginSize = 96 << 10         // servers accept 64 KiB of attributes, and little else
 )
 
-// Capabilities of servers that the proxy does not offer: they would change packets that it parses, or the table
-// that a statement writes (NoSchema). Compression is offered if the server offers it, but is not used on the
-// server's connection: see compress.go.
+// hiddenCaps are the capabilities of servers that the proxy does not offer: they would change packets that it parses,
+// or the table that a statement writes (NoSchema). Compression is offered if the server offers it, but is not used on
+// the server's connection: see compress.go.
 const (
 	hiddenCaps       = wire.ZstdCompress | wire.OptionalMeta | wire.NoSchema
 	offeredMariaCaps = wire.MariaExtendedMeta | wire.MariaBulk
@@ -80,7 +80,7 @@ func (s *session) handshake() error {
 		return s.denyLogin(3159, "HY000", "leafsql: MySQL is reached through its unix socket, which requires clients with TLS; use TLS, or set -server to the server's host and port")
 	}
 	switch {
-	case err != nil, login.Caps&^caps&(hiddenCaps|wire.SSL|wire.Compress) != 0, login.MariaCaps&^greeting.MariaCaps != 0: // the client uses capabilities that it was not offered
+	case err != nil, login.Caps&^caps&(hiddenCaps|wire.SSL|wire.Compress) != 0, login.MariaCaps&^greeting.MariaCaps != 0: // the client uses capabilities that were not offered
 		return s.denyLogin(1043, "08S01", "Bad handshake")
 	case login.Caps&wire.Protocol41 == 0:
 		return s.denyLogin(1251, "08004", "Client does not support authentication protocol requested by server; consider upgrading MySQL client")
@@ -103,7 +103,7 @@ func (s *session) handshake() error {
 // account returns the account by which the server identifies a user, with the client's address if the server
 // receives it. It returns "" if the name is ambiguous.
 func (s *session) account(user string) string {
-	if strings.ContainsFunc(user, func(r rune) bool { return r >= utf8.RuneSelf }) { // the same bytes may be another name in another character set
+	if strings.ContainsFunc(user, func(r rune) bool { return r >= utf8.RuneSelf }) { // in another character set the bytes may be another name
 		return ""
 	}
 	if s.proxy.cfg.ServerProxyProtocol {
@@ -112,7 +112,7 @@ func (s *session) account(user string) string {
 	return user + "@"
 }
 
-// setReadDeadline sets the read deadline of both sides; the zero time means none.
+// setReadDeadline sets the read deadline of both sides; the zero time means no deadline.
 func (s *session) setReadDeadline(until time.Time) {
 	s.client.raw.SetReadDeadline(until)
 	s.server.raw.SetReadDeadline(until)
@@ -145,7 +145,7 @@ func (s *session) startTLS(p []byte) ([]byte, wire.Login, error) {
 		return nil, wire.Login{}, wrapServerGone(err)
 	}
 	s.server.conn = server
-	early := bytes.Clone(s.client.buffered()) // the client may have started TLS early
+	early := bytes.Clone(s.client.buffered()) // bytes of a client that started TLS before the proxy's answer
 	s.client.discard(len(early))
 	s.client.release()
 	client := tls.Server(replayConn{s.client.conn, io.MultiReader(bytes.NewReader(early), s.client.conn)}, s.proxy.cfg.TLS)
@@ -172,8 +172,8 @@ func (c replayConn) Read(b []byte) (int, error) { return c.reader.Read(b) }
 
 // authenticate passes the packets of an authentication on, in both directions, until the server accepts or
 // refuses the login. With some plugins the server sends two packets in a row, with others the client answers
-// each packet, so either side may send the next one. If a packet of the client does not have the number of an
-// answer, it may be a command that was sent early.
+// each packet, so either side may send the next packet. If a client's packet does not have the sequence number of an
+// answer, it may be a command that the client sent early.
 func (s *session) authenticate() error {
 	var expected atomic.Uint32
 	expected.Store(noSequence)
@@ -187,7 +187,7 @@ func (s *session) authenticate() error {
 		}
 	}()
 	last, err := s.passServerQuestions(&expected)
-	s.client.raw.SetReadDeadline(pastDeadline) // no answer of the client is expected any more
+	s.client.raw.SetReadDeadline(pastDeadline) // the client sends no further answers
 	early := <-answers
 	s.client.raw.SetReadDeadline(time.Time{})
 	s.client.wipe()
@@ -280,8 +280,8 @@ func (s *session) finishLogin(p []byte) error {
 	return err
 }
 
-// resetState is called when the server has reset the session: temporary tables, prepared statements and settings
-// are gone.
+// resetState is called when the server has reset the session and discarded its temporary tables, prepared statements and
+// settings.
 func (s *session) resetState(login fill.Login, knownDB bool) {
 	s.login = login
 	s.dropStatements()

@@ -12,7 +12,7 @@ import (
 	"github.com/leafsql/leafsql/internal/wire"
 )
 
-// A preparedStmt is a client's statement that is filled. The client's own text is prepared too: the client receives
+// A preparedStmt is a client's statement that is filled. The client's own text is also prepared: the client receives
 // the answer to it, and uses its id.
 type preparedStmt struct {
 	prepared   fill.Prepared
@@ -20,7 +20,7 @@ type preparedStmt struct {
 	types      []wire.Param   // types of the last execution's arguments
 	longValues map[int][]byte // values that were sent in pieces, by parameter
 	longBytes  int            // bytes of these values in memory
-	longErr    error          // error of the next execution if a value in longValues is wrong, or nil
+	longErr    error          // error for the next execution if a value in longValues is wrong, otherwise nil
 }
 
 // servePrepare serves COM_STMT_PREPARE.
@@ -69,7 +69,7 @@ const newestID = 1<<32 - 1
 
 // serveStatementCommand serves the commands for a prepared statement.
 func (s *session) serveStatementCommand(name byte) error {
-	const ahead = wire.HeaderLen + 1 + 4 // includes the statement's id
+	const ahead = wire.HeaderLen + 1 + 4 // the header, the command byte and the statement's id
 	length, _, err := s.client.peekHeader()
 	if err != nil {
 		return err
@@ -78,7 +78,7 @@ func (s *session) serveStatementCommand(name byte) error {
 		if _, err := s.client.readPacket(s.server.maxPacket); err != nil {
 			return err
 		}
-		return s.client.sendMalformed() // like MySQL; MariaDB reads past the end
+		return s.client.sendMalformed() // MySQL does the same; MariaDB reads beyond the end of the packet
 	}
 	b, err := s.client.readAtLeast(ahead)
 	if err != nil {
@@ -88,7 +88,7 @@ func (s *session) serveStatementCommand(name byte) error {
 	id := binary.LittleEndian.Uint32(number)
 	if id == newestID {
 		id = s.newest
-		binary.LittleEndian.PutUint32(number, id) // the server's last statement may be an internal one
+		binary.LittleEndian.PutUint32(number, id) // for the server, the last prepared statement may be an internal statement
 	}
 	st := s.stmts[id]
 	plan, hasEffects := s.effects[id]
@@ -170,7 +170,7 @@ func (s *session) dropStatements() {
 	s.newest = 0
 }
 
-// storeLongData stores a piece of an argument until the execution, since the text to run is only chosen then.
+// storeLongData stores a piece of an argument until the execution, because the text to run is chosen at the execution.
 func (s *session) storeLongData(st *preparedStmt, p []byte) {
 	param, piece := int(binary.LittleEndian.Uint16(p[5:])), p[7:]
 	if st.longValues == nil {
@@ -203,7 +203,7 @@ func (s *session) serveExecute(st *preparedStmt, p []byte) error {
 		return s.client.sendError(1210, "HY000", "Incorrect arguments to mysqld_stmt_execute")
 	}
 	s.server.extraParams = e.Extra
-	st.types = cloneTypes(e.Params) // not those of e.Extra: attributes are sent with their types each time
+	st.types = cloneTypes(e.Params) // without the types of e.Extra: attributes are sent with their types each time
 	return s.runFilled(st, e.Params)
 }
 

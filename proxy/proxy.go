@@ -7,13 +7,17 @@
 //	p, err := proxy.New(proxy.Config{Connector: connector, Server: "db:3306"})
 //	err = p.Serve(listener)
 //
-// Statements that are not filled are passed on byte for byte; filled statements are run by package driver over
-// the client's own connection to the server. The server authenticates the clients: the proxy passes the login
-// on, has no passwords, and keeps one connection to the server for each client while the client is connected.
+// To fill a statement is to add ids as keys to its rows without a key. Other statements are passed on byte for
+// byte: they are sent to the server unchanged. Filled statements are run by package driver over the client's own
+// connection to the server. The server authenticates the clients: the proxy passes the login on, has no
+// passwords, and keeps one connection to the server for each client while the client is connected.
 //
 // The package does not pool connections, split reads from writes, or change statements except for their keys.
 // Connections of clients can be compressed with zlib; connections to the server are not compressed. The X
 // protocol and zstd are not supported.
+//
+// In the protocol, a packet is sent in one frame or more. A frame is a header of four bytes and a part of the
+// packet's payload. The header has the part's length and the frame's sequence number.
 //
 // The files, from the network to the statements:
 //
@@ -79,12 +83,12 @@ type Config struct {
 	// address; nil means Connector.
 	ServerConnector sqldriver.Connector
 
-	// ServerTLS is used for connections to the server on behalf of clients that ask for TLS. nil means that the
+	// ServerTLS is used for the connections of clients with TLS to the server. nil means that the
 	// server's certificate is not verified. If it is verified, ServerName has to be set.
 	ServerTLS *tls.Config
 
-	// TLS is used for clients that ask for it; nil means that it is not offered. The connection to the server
-	// uses TLS if, and only if, the client's does.
+	// TLS is used for clients that request TLS; nil means that TLS is not offered. The connection to the server
+	// uses TLS if, and only if, the client's connection uses it.
 	TLS *tls.Config
 
 	// ProxyProtocol has the networks of balancers in front of the proxy, such as HAProxy. Every connection from
@@ -128,7 +132,7 @@ type Server struct {
 	statusConfirmed, statusContradicted atomic.Bool // a queried session has confirmed, or contradicted, NO_BACKSLASH_ESCAPES in the server's status
 
 	maxAllowedPacket, maxConnectErrors atomic.Int64        // max_allowed_packet and max_connect_errors; 0 if not known
-	logins                             *semaphore.Weighted // has loginLimit places; logins in progress and those in brokenInARow hold one each
+	logins                             *semaphore.Weighted // has loginLimit places; each login in progress, and each login counted in brokenInARow, holds one place
 	loginLimit, brokenInARow           atomic.Int64        // brokenInARow: logins that were broken off since the last completed login
 
 	counts counters
@@ -184,7 +188,7 @@ type unclosedConnector struct{ *driver.Connector }
 func (unclosedConnector) Close() error { return nil }
 
 // Serve accepts clients from l until Shutdown or Close, and then returns ErrClosed. If the caller closes l, Serve
-// returns an error that wraps net.ErrClosed; it retries after other errors. It closes l before it returns, except if
+// returns an error that wraps net.ErrClosed; after other errors it retries. It closes l before it returns, except if
 // the server was closed before the call. It may be called for several listeners.
 func (s *Server) Serve(l net.Listener) error {
 	s.mu.Lock()
@@ -238,7 +242,7 @@ func (s *Server) Serve(l net.Listener) error {
 	}
 }
 
-// Shutdown stops accepting clients, ends each session as soon as it is in no transaction, and ends streams to
+// Shutdown stops accepting clients, ends each session as soon as it is not in a transaction, and ends streams to
 // replicas. When ctx ends, it closes the remaining sessions and returns an error that wraps ctx.Err().
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.stopAccepting()

@@ -8,7 +8,7 @@ import (
 	"github.com/leafsql/leafsql/internal/wire"
 )
 
-// relay passes on the server's answer to a command. ok is false if the command failed.
+// relay passes the server's answer to a command on to the client. ok is false if the command failed.
 func (b *backend) relay(a *answer) (ok bool, err error) {
 	for {
 		p := b.buffered()
@@ -91,11 +91,11 @@ func (b *backend) scan(a *answer, p []byte) (n int, err error) {
 }
 
 const (
-	spliced = 256 << 10 // the kernel copies the rest of a frame if it is at least this long
-	atOnce  = 1 << 20   // number of bytes of the rest that the client has to receive within writeTimeout
+	spliced = 256 << 10 // minimum length of the rest of a frame that the kernel copies
+	atOnce  = 1 << 20   // number of bytes that the kernel copies at a time; the client has to receive them within writeTimeout
 )
 
-// splice passes on the next part of a frame that has no bytes in the buffer.
+// splice makes the kernel pass on the next part of a frame. The buffer must have no bytes of this part.
 func (b *backend) splice(a *answer) error {
 	client, ok := b.client.copyConn().(*net.TCPConn)
 	if !ok {

@@ -28,7 +28,7 @@ type session struct {
 
 	stmts   map[uint32]*preparedStmt // statements that are filled
 	effects map[uint32]fill.Plan     // plans of prepared statements that are passed on and have effects
-	newest  uint32                   // id of the statement that was prepared last; 0 if that failed
+	newest  uint32                   // id of the statement that was prepared last; 0 if the preparation failed
 	cursors map[uint32]bool          // ids of statements with cursors that the client has not read to the end
 }
 
@@ -95,7 +95,7 @@ func (s *session) connect() error {
 	bound := s.newFillContext()
 	defer bound.stop()
 	s.filler, err = fill.Attach(bound, s.proxy.cfg.Connector, &s.server, s.login)
-	if err != nil { // the client has received the OK of its login: only the answer to its next command can be an error
+	if err != nil { // the client has received the OK of its login, so it gets the error as the answer to its next command
 		if _, gone := s.client.awaitCommand(s.isOver); gone == nil {
 			s.client.seq = 1
 			s.client.sendError(numberUnfilled, "HY000", s.clientMessage(err))
@@ -163,8 +163,8 @@ func (s *session) run() error {
 	}
 }
 
-// isOver reports whether the session has to end before the next command: the server has ended it, or the proxy
-// shuts down and the client loses nothing but its connection.
+// isOver reports whether the session has to end before the next command. This is so if the server has ended the
+// connection, or if the proxy shuts down and the client has no open transaction or other state to lose.
 func (s *session) isOver() bool {
 	c, _ := s.client.conn.(*compressedConn)
 	atRest := s.client.w == s.client.r && (c == nil || c.remaining == 0 && c.input.w == c.input.r) && s.server.status&wire.InTransaction == 0 && len(s.cursors) == 0
@@ -174,7 +174,7 @@ func (s *session) isOver() bool {
 // hangUp is called when the server has ended the connection.
 func (s *session) hangUp() {
 	s.cancel()                                 // the client may wait for ids
-	s.client.raw.SetReadDeadline(pastDeadline) // the client may have stopped in the middle of a file
+	s.client.raw.SetReadDeadline(pastDeadline) // the proxy may be waiting for the rest of a file
 	s.client.wake()
 }
 

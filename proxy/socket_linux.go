@@ -9,10 +9,10 @@ import (
 )
 
 // A socket is a connection with reads and writes that do not notify Go's scheduler of their system calls. The
-// scheduler only needs this for calls that may block. These calls do not, since Go's sockets are non-blocking and
-// its poller waits until they are ready. Each notification wakes the runtime's monitor thread, which then polls
-// every 20 µs: with one busy client that is half of the proxy's cost, as make bench-proxy shows. At most one
-// goroutine may read at a time, and one may write.
+// scheduler needs the notification only for calls that may block. These calls do not block, since Go's sockets are
+// non-blocking and its poller waits until they are ready. Each notification wakes the runtime's monitor thread, which
+// then polls every 20 µs. With one busy client this polling is half of the proxy's cost, as make bench-proxy shows. At
+// most one goroutine may read at a time, and one may write.
 type socket struct {
 	net.Conn
 	fd      syscall.RawConn
@@ -43,7 +43,7 @@ type transfer struct {
 	b          []byte
 	n          int // bytes of b that are done
 	errno      syscall.Errno
-	unnotified int // number of reads since the last one that waited or notified the scheduler
+	unnotified int // number of reads since the last read that waited or notified the scheduler
 }
 
 // run transfers as many bytes as possible, and reports whether the transfer is done. If it is not, the poller
@@ -81,12 +81,12 @@ func (s *socket) finish(t *transfer, err error) (int, error) {
 }
 
 const (
-	// longTransfer is the length from which on the scheduler is notified, just above the usual buffer size: the
+	// longTransfer is the minimum length at which the scheduler is notified. It is just above the usual buffer size: the
 	// kernel may need long to copy the bytes, and the command that is read may take long.
 	longTransfer = readBufferSize + 1
 
 	// maxUnnotified is the maximum number of consecutive reads that find data immediately and do not notify the
-	// scheduler. While the monitor sleeps, a goroutine that never waits is never preempted.
+	// scheduler. It is limited because a goroutine that never waits is not preempted while the monitor sleeps.
 	maxUnnotified = 64
 )
 

@@ -15,7 +15,7 @@ type Stats struct {
 	MaxConnections int64
 
 	Accepted     int64 // clients that connected
-	TurnedAway   int64 // clients that were refused because there were too many
+	TurnedAway   int64 // clients that were refused because there were too many clients
 	FailedLogins int64 // logins that the server refused
 	BrokenOff    int64 // logins that the client did not complete
 	Unreachable  int64 // clients for which the server was not reachable

@@ -9,13 +9,13 @@ import (
 )
 
 // A hangupWatch detects that a server ends connections, such as after wait_timeout, while their clients are
-// idle: the proxy does not read the connections then. Without the watch, a client's pool that checks a connection
-// before each use would find it open, and its next statement would fail.
+// idle and the proxy does not read the connections. Without the watch, a client's pool that checks a connection
+// before each use would find it open, and the next statement would fail.
 type hangupWatch struct {
 	epoll int
 	file  *os.File // the epoll file, for Go's poller
 
-	// The key of callbacks is an internal id, not a file descriptor: an event that is read late must not be
+	// The key of callbacks is an internal id and not a file descriptor, because an event that is read late must not be
 	// attributed to the next connection with the same descriptor.
 	mu        sync.Mutex
 	callbacks map[int32]func()

@@ -5,7 +5,7 @@ package proxy
 import "net"
 
 // A hangupWatch does nothing on this system. On Linux it detects that a server ends connections while their
-// clients are idle; here clients notice it with their next command.
+// clients are idle; on this system, clients notice the end with their next command.
 type hangupWatch struct{}
 
 func newWatch() (*hangupWatch, error)                      { return &hangupWatch{}, nil }

@@ -110,7 +110,7 @@ func (c *Client) readResultSet(a *Answer, count []byte, row Kind) (uint16, error
 			return status, nil
 		}
 		if status&OutParams != 0 {
-			out = status & MoreResults // MySQL does not repeat it after the row, and an OK follows
+			out = status & MoreResults // MySQL does not repeat this flag after the row, although an OK follows
 		}
 	}
 	status, err := c.readRows(a, row)
@@ -281,8 +281,8 @@ func columnName(p []byte) (name string) {
 	return name
 }
 
-// typeOf returns the type in a column's definition. After the names there are 12 bytes, the last of the packet:
-// character set 2, length 4, type 1, flags 2, decimals 1, and 2 unused ones.
+// typeOf returns the type in a column's definition. The last 12 bytes of the packet are the character set (2 bytes), length (4),
+// type (1), flags (2), decimals (1), and 2 unused bytes.
 func typeOf(column []byte) byte { return column[len(column)-6] }
 
 // fixed has the lengths of types with a fixed length in the binary protocol; other values begin with their

@@ -1,5 +1,5 @@
-// Package proxytest has a client of MySQL's protocol that keeps every payload it receives, and a twin that runs
-// one script directly on a server and through a proxy and compares the answers. It parses the protocol itself
+// Package proxytest has a client of MySQL's protocol that keeps every payload that it receives, and a Twin. A Twin runs
+// one script directly on a server and through a proxy, and compares the answers. The package parses the protocol itself
 // and shares no code with package proxy, which it tests.
 //
 //	twin := proxytest.Twin{Direct: serverAddr, Through: proxyAddr, Options: proxytest.Options{User: "root", Database: "shop"}}
@@ -81,7 +81,7 @@ type Options struct {
 	Plugin                   string // mysql_native_password if empty
 	TLS                      *tls.Config
 	EarlyHello               bool   // send the beginning of the TLS handshake in the same write as the request for it
-	AfterTLS                 uint64 // capabilities in the login that follows the request for TLS; those of the request if zero
+	AfterTLS                 uint64 // capabilities in the login that follows the request for TLS; the capabilities of the request if zero
 	Attributes               map[string]string
 	Unrequested              uint64 // capabilities that are never requested
 	ForceCapabilities        bool   // request capabilities even if the server does not offer them
@@ -107,7 +107,7 @@ type Client struct {
 	seq         byte            // number of the next frame
 	pending     []sentCommand
 	hidden      string
-	brokenErr   error // why no more packets are read
+	brokenErr   error // the reason why no more packets are read
 	plugin      string
 	scramble    []byte
 	opts        Options

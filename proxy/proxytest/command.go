@@ -42,7 +42,7 @@ type sentCommand struct {
 	compressedSeq byte // number of its first compressed frame
 }
 
-// Send sends a command. Its answer is returned by a call of Answer, after those of earlier commands.
+// Send sends a command. Answer returns its answer, after the answers of earlier commands.
 func (c *Client) Send(command byte, payload []byte) {
 	shown := payload
 	switch command {
@@ -56,9 +56,9 @@ func (c *Client) Send(command byte, payload []byte) {
 	seq := byte(0)
 	out := frames(&seq, append([]byte{command}, payload...))
 	packed := c.compression.setSeq(0)
-	c.write(out) // the error shows when the answer is read
+	c.write(out) // an error is reported when the answer is read
 	next := c.compression.setSeq(packed)
-	if len(c.pending) == 0 { // otherwise an answer with other numbers comes before
+	if len(c.pending) == 0 { // not if an answer to an earlier command, with other numbers, comes first
 		c.compression.setSeq(next)
 	}
 	silent := command == Quit || command == StmtClose && len(payload) >= 4 || command == SendLongData && len(payload) >= 6 // shorter ones are errors, which have an answer
@@ -67,7 +67,7 @@ func (c *Client) Send(command byte, payload []byte) {
 	}
 }
 
-// write writes a part of a command. An error shows when the answer is read.
+// write writes a part of a command. An error is reported when the answer is read.
 func (c *Client) write(b []byte) {
 	if c.Slow != nil {
 		c.Slow.Write(b)
@@ -76,7 +76,7 @@ func (c *Client) write(b []byte) {
 	c.Conn.Write(b)
 }
 
-// Answer reads the answer to the first command that has none yet.
+// Answer reads the answer to the first command that has no answer yet.
 func (c *Client) Answer() *Answer {
 	if len(c.pending) == 0 {
 		panic("proxytest: no command was sent")
@@ -269,10 +269,10 @@ func (s *Stmt) Execute(params ...Param) *Answer { return s.ExecuteAs(0, true, pa
 // Flags of an execution.
 const (
 	ReadOnlyCursor = 1
-	CountAvailable = 8 // the number of parameters is included; those beyond the statement's are query attributes
+	CountAvailable = 8 // the number of parameters is included; parameters after the statement's own are query attributes
 )
 
-// ExecuteAs executes the statement with flags. It sends the parameters' types if types is set; otherwise those
+// ExecuteAs executes the statement with flags. It sends the parameters' types if types is set; otherwise the types
 // of the last execution apply.
 func (s *Stmt) ExecuteAs(flags byte, types bool, params ...Param) *Answer {
 	s.c.Send(Execute, s.execution(flags, types, params))

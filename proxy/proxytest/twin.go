@@ -25,10 +25,10 @@ type Twin struct {
 	Options         Options
 	Setup           func(through bool) // called before the script runs in each way
 
-	// Keys from IDs on were generated. Two of them are equal if they were first seen at the same position on
-	// their sides: the first one is #1, and so on.
+	// Keys from IDs on are generated keys. They are compared by the order in which they first occur in the answers of each
+	// way: the first generated key is #1, and so on.
 	IDs uint64
-	// Columns that contain such keys.
+	// Keys are the names of the columns that contain generated keys.
 	Keys []string
 }
 
@@ -164,7 +164,7 @@ func (v *normalizer) normalize(p Packet, hidden bool) []byte {
 	case Column:
 		v.columns, v.types = append(v.columns, columnName(b)), append(v.types, typeOf(b))
 		b = slices.Clone(b)
-		b[len(b)-4] &^= 0x12 // AUTO_INCREMENT, and NO_DEFAULT_VALUE, which a key without it has
+		b[len(b)-4] &^= 0x12 // AUTO_INCREMENT, and NO_DEFAULT_VALUE, which keys without AUTO_INCREMENT have
 		return b
 	case Field:
 		r := cursor{b}
