@@ -18,7 +18,7 @@ import (
 	"github.com/leafsql/leafsql/internal/servererr"
 )
 
-// Names of the tables that a bench creates and drops.
+// Names of the tables that leafsql bench creates and drops.
 const (
 	benchFilled  = "leafsql_bench"
 	benchCounted = "leafsql_bench_auto_increment"

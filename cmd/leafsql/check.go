@@ -61,7 +61,7 @@ func runCheck(ctx context.Context, s *screen.Screen, args []string) (int, error)
 	return report.Status(), nil
 }
 
-// measureRates reads leaf_alloc again after a while, and returns the rates between both readings.
+// measureRates reads leaf_alloc again after wait, and returns how fast the ids of each tag were used in this time.
 func measureRates(ctx context.Context, s *screen.Screen, found *survey.Survey, wait time.Duration) (map[string]check.Rate, error) {
 	began := time.Now()
 	defer s.Progress(func() string {
@@ -90,7 +90,7 @@ func printReport(s *screen.Screen, r *check.Report) {
 			rows = append(rows, []string{t.Server, t.Table, t.Key, t.Type, t.Generator, formatCount(t.HighestKey), formatCount(t.NextID), used, years})
 		}
 		names := []string{"SERVER", "TABLE", "KEY", "TYPE", "IDS FROM", "HIGHEST KEY", "NEXT ID", "USED", "LASTS"}
-		if len(r.Shards) == 1 { // one column less, for narrow terminals
+		if len(r.Shards) == 1 { // without the column of the server, for narrow terminals
 			s.Printf("Server: %s\n\n", r.Shards[0].Server)
 			names = names[1:]
 			for i := range rows {

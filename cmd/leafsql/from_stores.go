@@ -17,9 +17,10 @@ import (
 	"github.com/leafsql/leafsql/internal/schema"
 )
 
-// Before version 0.2 several stores shared the ids of a tag: in each epoch every store owned one block of ids.
-// At least two stores entered each epoch, so the latest epoch can be read even if one of a tag's rows is missing.
-// A row's description contained the block's size and the step, and every statement compared it.
+// Before version 0.2 several stores (tables leaf_alloc) shared the ids of a tag. The ids were divided into epochs, and
+// in each epoch every store owned one block of ids. At least two stores entered each epoch, so the latest epoch can be
+// read even if one of a tag's rows is missing. A row's description contained the block's size and the step, and every
+// statement compared the description.
 const (
 	oldDescription  = "leafsql: store %d of %d, blocks of %d, step %d,"
 	oldRowCondition = "description LIKE 'leafsql: store %'"
@@ -85,8 +86,8 @@ func convertStores(ctx context.Context, f *flags, dsns string, dry bool) (execut
 		}
 		rows = append(rows, fmt.Sprintf("(%s, %d, %d, %s)", quote.String(tag), t.next, cmp.Or(t.step, survey.DefaultStep), quote.String(mark)))
 	}
-	// One statement changes all tags or none, because it overwrites the old rows of this store: a second run
-	// could not read from them which ids are in use.
+	// One statement changes all tags or none. It overwrites the old rows of this store, so a second run could not
+	// read from these rows which ids are in use.
 	return executed, run(target.Server, "INSERT INTO "+target.QuotedName()+" (biz_tag, max_id, step, description) VALUES "+strings.Join(rows, ", ")+" ON DUPLICATE KEY UPDATE "+
 		"max_id = GREATEST(max_id, VALUES(max_id)), step = IF(step = 0, VALUES(step), step), description = IF("+oldRowCondition+", VALUES(description), description)")
 }
@@ -113,7 +114,7 @@ func readOldRows(ctx context.Context, store *databases.Store, tags map[string]*o
 		if next := maxID.Int64/epoch + 1; next <= math.MaxInt64/epoch {
 			t.next = max(t.next, next*epoch)
 		} else {
-			t.next = math.MaxInt64 // no id is left
+			t.next = math.MaxInt64 // all ids are used
 		}
 		return nil
 	}, "SELECT biz_tag, description, max_id FROM "+store.QuotedName()+" WHERE "+oldRowCondition)

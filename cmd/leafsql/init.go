@@ -106,9 +106,9 @@ type change struct {
 	SQL    string `json:"sql"` // a comment if it changes a registry of worker ids
 }
 
-// planChanges returns the changes after which each tag has a row above all keys, each row has a mark, and worker
-// ids have their table. An error names the tables for which this is not possible; steps then contains the changes
-// for the other tables.
+// planChanges returns the changes after which each tag has a row with a next id above all keys, each row has a mark (the
+// server on which its ids were last fetched), and the table of worker ids exists. An error names the tables for which
+// this is not possible; steps then contains the changes for the other tables.
 func planChanges(found *survey.Survey) (steps []survey.Change, err error) {
 	config := found.Shards[0].Config
 	noTables := config.Auto() && len(found.Rows) == 0
@@ -140,7 +140,7 @@ func planChanges(found *survey.Survey) (steps []survey.Change, err error) {
 			steps = append(steps, found.RaiseRow(tag.Row.Tag, start))
 		}
 	}
-	if len(steps) > 0 || noTables || config.None { // leafsql serve needs no tables
+	if len(steps) > 0 || noTables || config.None { // with leafTables=none there need be no tables, as for leafsql serve
 		steps = append(found.CreateAlloc(), steps...)
 	}
 	if found.Leases != nil && !found.Leases.Exists {
@@ -150,7 +150,7 @@ func planChanges(found *survey.Survey) (steps []survey.Change, err error) {
 	return steps, errors.Join(errs...)
 }
 
-// scanKeys reads the highest keys that no index contains.
+// scanKeys reads the highest keys of tables without an index that begins with the key.
 func scanKeys(ctx context.Context, s *screen.Screen, found *survey.Survey) error {
 	for _, tag := range found.Tags {
 		for _, t := range tag.UnknownTables() {

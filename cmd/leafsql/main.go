@@ -3,7 +3,7 @@
 //	go install github.com/leafsql/leafsql/cmd/leafsql@latest
 //	leafsql help
 //
-// Only leafsql proxy fills tables. A subcommand makes only the changes that its help describes.
+// Only leafsql proxy adds keys to rows. A subcommand makes only the changes that its help describes.
 package main
 
 import (
@@ -96,7 +96,7 @@ func run(ctx context.Context, s *screen.Screen, args []string) int {
 		switch written := s.WriteErr(); {
 		case errors.Is(err, flag.ErrHelp):
 			return exitOK
-		case written != nil && !(c.changesData && errors.Is(written, syscall.EPIPE)): // the changes were made
+		case written != nil && !(c.changesData && errors.Is(written, syscall.EPIPE)): // if the reader closed the pipe, the changes were made nevertheless
 			fmt.Fprintf(s.Err, "leafsql: %s: write the output: %v; redirect it to another file\n", c.name, written)
 			return exitFailure
 		case err != nil && ctx.Err() != nil && !strings.HasPrefix(err.Error(), "leafsql: "):

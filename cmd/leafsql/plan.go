@@ -12,7 +12,7 @@ import (
 	"github.com/leafsql/leafsql/internal/versions"
 )
 
-// stepTexts contains a description of each step, and of a table on which it is done already.
+// stepTexts contains two descriptions of each step: of its effect, and of a table on which it is done already.
 var stepTexts = map[migrate.Step]struct{ does, half string }{
 	migrate.Widen: {`makes the key BIGINT. The server copies the table and blocks writes meanwhile; change a large table with
   an online schema-change tool. -keep-type leaves it out.`, "has a BIGINT key"},
@@ -29,7 +29,7 @@ var stepTexts = map[migrate.Step]struct{ does, half string }{
 type plan struct {
 	screen  *screen.Screen
 	json    bool
-	guarded map[string]bool // by tag: its tables had the trigger before this run, so they come from AUTO_INCREMENT
+	guarded map[string]bool // by tag: the guard, a trigger that refuses rows without a key, existed before this run, so the tables had AUTO_INCREMENT
 }
 
 // A tagStatus is the state of the tables of one tag.
@@ -37,10 +37,10 @@ type tagStatus struct {
 	Tag      string              `json:"tag"`
 	Tables   []string            `json:"tables"`
 	Next     migrate.Step        `json:"next"`                // "": no step is left
-	HalfDone []string            `json:"half_done,omitempty"` // tables on which the next step is done already, if it is not done on all tables
+	HalfDone []string            `json:"half_done,omitempty"` // tables on which the next step is done, if it is done only on some tables
 	SQL      []migrate.Statement `json:"sql"`
 	Findings []check.Finding     `json:"findings,omitempty"` // while there are any, the steps after widen are refused
-	Back     []migrate.Statement `json:"back,omitempty"`     // for a completed migration: statements back to AUTO_INCREMENT
+	Back     []migrate.Statement `json:"back,omitempty"`     // for a completed migration: the statements that add AUTO_INCREMENT again
 }
 
 // printStatement shows a statement before it is executed.
@@ -97,8 +97,8 @@ func (p *plan) print(tags []*migrate.Tag) (status int, err error) {
 	return status, nil
 }
 
-// printRefusedSelects shows the statements that are refused while the trigger exists, for servers with the bug
-// MDEV-36026.
+// printRefusedSelects shows the statements that are refused as long as the guard, a trigger, exists. It does so for
+// servers with the bug MDEV-36026.
 func (p *plan) printRefusedSelects(tags []*migrate.Tag) {
 	var shown []string
 	for _, tag := range tags {

@@ -26,9 +26,9 @@ import (
 var errInUse = errors.New("it is not new, because it already has documents of worker ids, and processes may be running; leave out -new-registry")
 
 // prepareRegistry writes the documents of all worker ids, so that processes that start later do not have to
-// wait. If all exist, it writes the registry's own document and renews documents with another registry's
-// identity, if needed. It does nothing if no worker ids are leased, and writes nothing in a dry run. summary
-// describes the changes, made or planned; it is empty if there are none.
+// wait. If all of these documents exist, it writes the registry's own document if it is missing, and renews documents
+// that were written under another identity of the registry. It does nothing if no worker ids are leased, and writes
+// nothing in a dry run. summary describes the changes that were made or planned; it is empty without changes.
 func prepareRegistry(ctx context.Context, s *screen.Screen, found *survey.Survey, fresh, dry bool) (summary string, err error) {
 	set := found.Set
 	shard := set.Shards[0]
@@ -57,7 +57,7 @@ func prepareRegistry(ctx context.Context, s *screen.Screen, found *survey.Survey
 		return "", nil
 	}
 	missing := layout.Workers()
-	if found.Leases == nil || found.Leases.Exists || !dry { // otherwise the table is missing, and has no documents
+	if found.Leases == nil || found.Leases.Exists || !dry { // in a dry run without the table, there are no documents
 		_, versions, err := readDocuments(ctx, s, src, layout.Workers())
 		if err != nil {
 			return "", err
@@ -74,7 +74,7 @@ func prepareRegistry(ctx context.Context, s *screen.Screen, found *survey.Survey
 	end := s.Progress(func() string { return s.Texts.Sprintf("making %d documents of worker ids", missing) })
 	seen := &recordingSlots{Slots: src.Slots, isDryRun: dry, docs: map[int]worker.Doc{}}
 	src.Slots, src.Close = seen, nil
-	if dry { // some sources read the time by writing
+	if dry { // some sources have to write to get the registry's time
 		src.Time = nil
 	}
 	err = worker.Prepare(ctx, func(context.Context) (worker.Source, error) { return src, nil }, worker.Config{
@@ -91,7 +91,7 @@ func prepareRegistry(ctx context.Context, s *screen.Screen, found *survey.Survey
 	case missing > 0:
 	case seen.madeRegistry || renewed == 0:
 		summary = s.Texts.Sprintf("-- %s: write the registry's own document", screen.ReplaceControl(src.Name))
-	default: // the documents had another registry's identity
+	default: // the documents had another identity of the registry
 		summary = s.Texts.Sprintf("-- %s: renew what is known of %d worker ids", screen.ReplaceControl(src.Name), renewed)
 	}
 	if !fresh && !dry {
@@ -101,8 +101,8 @@ func prepareRegistry(ctx context.Context, s *screen.Screen, found *survey.Survey
 }
 
 // leasesWorkers reports whether processes with a shard's DSN lease worker ids: for a table with snowflakes or,
-// with leafTables=none, for leafsql serve. For fixed worker ids it returns false before the source is opened,
-// since the environment variable of env(NAME) need not be set here.
+// with leafTables=none, for leafsql serve. For fixed worker ids it returns false. It does not open their source, since
+// the environment variable of env(NAME) may not be set on this machine.
 func leasesWorkers(shard *databases.Shard) bool {
 	cfg := shard.Config
 	switch name, _, _ := spec.Parse(cfg.Worker); name {

@@ -100,7 +100,7 @@ func readHolders(ctx context.Context, f *flags, cfg *driver.Config, workers int)
 	return src.Name, holders, free, err
 }
 
-// readLeaseTable reads the holders from the leaf_worker next to leaf_alloc, the default source.
+// readLeaseTable reads the holders from the default source, the table leaf_worker in the database of leaf_alloc.
 func readLeaseTable(ctx context.Context, f *flags, workers int) (name string, holders []holder, free int, err error) {
 	set, err := databases.Open(ctx, f.dsn, f.shards)
 	if err != nil {

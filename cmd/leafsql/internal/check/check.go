@@ -7,9 +7,9 @@
 //		fmt.Println(f.Severity, f.Code, f.Message, f.SQL)
 //	}
 //
-// It writes nothing except a temporary table that it drops again, and looks up keys only through indexes.
-// Objects that the user cannot see are findings too; they are never assumed to be right. Errors are for people:
-// the command prints them.
+// It writes nothing except a temporary table, which it drops again, and looks up keys only through indexes.
+// A finding is a problem or a note in the report. If the user cannot see an object, this is also a finding.
+// Errors are for people: the command prints them.
 package check
 
 import (
@@ -59,10 +59,10 @@ type Table struct {
 	HighestKey *int64   `json:"highest_key,string"` // null: unknown, or not needed for this kind of id
 	NextID     *int64   `json:"next_id,string"`     // the tag's next id; null: the tag has no row
 	Used       *float64 `json:"used"`               // used fraction of the column's ids, 0 … 1
-	Years      *float64 `json:"years_left"`         // at the measured rate; null: unknown
+	Years      *float64 `json:"years_left"`         // years until the column's ids are used up, at the measured rate; null: unknown
 	Auto       bool     `json:"auto_increment"`     // the column still has AUTO_INCREMENT
-	Why        string   `json:"unknown,omitempty"`  // why the highest key is unknown
-	Unfit      string   `json:"not_fit,omitempty"`  // why the table is not filled
+	Why        string   `json:"unknown,omitempty"`  // the reason why the highest key is unknown
+	Unfit      string   `json:"not_fit,omitempty"`  // the reason why rows of the table get no keys
 }
 
 // A Tag is one row of leaf_alloc.
@@ -214,7 +214,7 @@ func (c *checker) checkStrictness(label, mode string) {
 	}
 }
 
-// checkIncrement checks the variable with which some clients compute the ids of an INSERT of several rows.
+// checkIncrement checks auto_increment_increment, with which some clients compute the ids of an INSERT of several rows.
 func (c *checker) checkIncrement(s *databases.Server) {
 	n := s.Global["auto_increment_increment"]
 	if n == "1" || n == "" {
@@ -240,7 +240,7 @@ func (c *checker) checkRedirect(s *databases.Server) {
 	}
 }
 
-// checkSameStore compares the leaf_alloc that a shard's DSN names with the set's.
+// checkSameStore compares the leaf_alloc that a shard's DSN names with the leaf_alloc that the set uses.
 func (c *checker) checkSameStore(ctx context.Context, shard *survey.Shard) error {
 	theirs, ours, err := c.Set.DifferingStore(ctx, shard.Shard)
 	if err != nil || theirs == "" {

@@ -10,8 +10,8 @@ type Severity string
 
 const (
 	Error   Severity = "error"   // ids are refused, or can collide with keys in use
-	Warning Severity = "warning" // works today, but can fail later
-	Unknown Severity = "unknown" // could not be checked
+	Warning Severity = "warning" // INSERTs work today, but can fail later
+	Unknown Severity = "unknown" // the check had no result
 	Note    Severity = "note"    // information; no action is needed
 )
 
@@ -50,17 +50,17 @@ var codes = []string{
 	"rights",             // the user lacks rights
 	"row-missing",        // a tag has no row
 	"row-too-low",        // the next id is not above the keys in use
-	"key-unfit",          // the key cannot be filled
+	"key-unfit",          // the key column cannot get leafsql's ids
 	"key-not-unique",     // two rows can have the same key
 	"key-auto-random",    // TiDB generates the key and accepts no other
 	"key-text",           // the key's type is that of a UUID, but it gets numbers
 	"key-small",          // the key column cannot hold the ids
-	"key-filling",        // the ids of a key column are running out
+	"key-filling",        // most ids of a key column are used
 	"step-large",         // a fetch takes a large part of a key column's remaining ids
 	"rule-without-table", // a rule matches no table
 	"shards-differ",      // a table differs between shards
 	"auto-increment",     // a key still has AUTO_INCREMENT, or has it again
-	"unfilled",           // no rule fills an AUTO_INCREMENT column
+	"unfilled",           // no rule of leafTables includes a table with an AUTO_INCREMENT column
 	"default-sequence",   // a key's default is a sequence
 	"table-engine",       // the engine cannot roll back a failed statement
 	"trigger-inserts",    // a trigger writes rows that get no id
@@ -74,8 +74,8 @@ var codes = []string{
 	"new-registry",       // leafNewRegistry is still in the DSN
 	"highest-unknown",    // the highest key is unknown
 	"hidden",             // the user cannot see everything
-	"tag-without-table",  // no table takes ids from a tag
-	"row-unmarked",       // a row's next range can be issued again after a fail-over
+	"tag-without-table",  // no table gets ids from a tag
+	"row-unmarked",       // a row has no mark, so its next range can be issued again after a fail-over
 }
 
 // sortFindings sorts findings by the position of their code, then by server, table and tag.

@@ -63,7 +63,7 @@ func (c *checker) checkStore(store *databases.Store, alloc survey.Alloc) {
 		return
 	}
 	if alloc.Denied {
-		return // reported by rights
+		return // the finding "rights" reports this
 	}
 	c.checkKept(here, "alloc", store, alloc.Persistence, c.translate("a range that was issued"), c.translate("every fetch takes a transaction and five round trips, and a trigger that changes max_id makes it fail"))
 	c.checkDurability(store, here)
@@ -93,7 +93,7 @@ func newFinder(table *databases.Store) newFinding {
 
 type newFinding = func(code string, severity Severity, message string, sql ...string) Finding
 
-// usesSegments reports whether any table takes ids from leaf_alloc, or would if leaf_alloc existed.
+// usesSegments reports whether any table gets ids from leaf_alloc, or would get them if leaf_alloc existed.
 func (c *checker) usesSegments() bool {
 	return len(c.Tags) > 0 || slices.ContainsFunc(c.Shards, func(s *survey.Shard) bool { return s.Config.Auto() })
 }
@@ -172,9 +172,9 @@ func (c *checker) checkKept(here newFinding, prefix string, table *databases.Sto
 	}
 }
 
-// checkDurability checks the server of leaf_alloc. If the server loses a fetch, another process fetches the same
-// range while the first process still uses it. If the configured tables are on another server, rows with these
-// ids still exist there.
+// checkDurability checks whether the server of leaf_alloc keeps committed fetches. If the server loses a fetch, another
+// process fetches the same range while the first process still uses it. If the configured tables are on another server,
+// the rows with these ids still exist there.
 func (c *checker) checkDurability(store *databases.Store, here newFinding) {
 	if !c.usesSegments() {
 		return
@@ -206,8 +206,8 @@ func (c *checker) checkLeaseTable() {
 	})
 }
 
-// checkLeaseColumns checks the columns and the key of leaf_worker. Its fix creates a new table, which processes
-// treat like a registry that was wiped: no worker id is used twice.
+// checkLeaseColumns checks the columns and the key of leaf_worker. Its fix creates a new table. Processes treat the new
+// table like a registry that was wiped, so no worker id is used twice.
 func (c *checker) checkLeaseColumns(here newFinding, table *databases.Store) {
 	var wrong []string
 	for _, want := range []struct{ name, types string }{

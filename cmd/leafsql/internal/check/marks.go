@@ -12,7 +12,8 @@ import (
 	"github.com/leafsql/leafsql/internal/servererr"
 )
 
-// checkMarks checks whether rows can have marks, which show that a fail-over lost writes.
+// checkMarks checks whether rows of leaf_alloc can have marks. A mark is a text in the column description, which names the
+// server on which ids were last fetched from the row. It shows that a fail-over may have lost writes.
 func (c *checker) checkMarks(ctx context.Context, store *databases.Store) error {
 	user, err := store.User(ctx)
 	if err != nil {

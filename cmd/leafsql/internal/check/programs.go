@@ -32,7 +32,7 @@ var programKinds = []programKind{
 const viewsQuery = "SELECT table_name, view_definition, is_updatable FROM information_schema.views WHERE table_schema = ? ORDER BY 1"
 
 // waitsForPrograms reports whether checkPrograms has found programs that write the finding's table. If so, it
-// sets the hint to solve these findings first.
+// adds the hint that the findings about these programs have to be solved first.
 func (c *checker) waitsForPrograms(f *Finding) bool {
 	found := slices.ContainsFunc(c.findings, func(o Finding) bool {
 		return o.Server == f.Server && o.Table == f.Table && slices.ContainsFunc(programKinds, func(k programKind) bool { return k.code == o.Code })
@@ -129,7 +129,7 @@ func (c *checker) checkViews(ctx context.Context, shard *survey.Shard, schema st
 		rule := func(r driver.Rule) bool {
 			return !r.Exclude && r.Table == name && cmp.Or(r.Database, shard.Database) == schema
 		}
-		if updatable != "YES" || slices.ContainsFunc(shard.Config.Tables, rule) { // a view that leafTables names is filled
+		if updatable != "YES" || slices.ContainsFunc(shard.Config.Tables, rule) { // rows inserted through a view that leafTables names get keys
 			return nil
 		}
 		for _, read := range shard.Inspection.Reads(inspect.Program{Database: schema, Body: body.String}) {

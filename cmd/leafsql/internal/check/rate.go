@@ -14,7 +14,7 @@ import (
 // A Rate is the consumption of a tag's ids.
 type Rate struct{ PerSecond float64 }
 
-// CompareRows compares two readings of leaf_alloc. A tag with an unchanged max_id has no rate: processes fetch
+// CompareRows compares the rows of leaf_alloc at two times. A tag with an unchanged max_id gets no rate: processes fetch
 // ids in ranges, so they may have used ids without a fetch.
 func CompareRows(before, after []survey.Row, apart time.Duration) map[string]Rate {
 	was := make(map[string]int64, len(before))

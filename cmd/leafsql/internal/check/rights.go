@@ -92,8 +92,8 @@ func (c *checker) checkLeaseRights(ctx context.Context) error {
 	})
 }
 
-// checkTableRights tries statements on a table. If denied is true, the table may also be missing, and no right can
-// be granted on a missing table.
+// checkTableRights tries statements on a table. If denied is true, it is not certain that the table exists, and no right
+// can be granted on a missing table.
 func (c *checker) checkTableRights(ctx context.Context, table *databases.Store, denied bool, what, create string, tries []rightTest) error {
 	user, err := table.User(ctx)
 	if err != nil {
@@ -153,8 +153,8 @@ type hiddenObjects struct {
 	locked                     bool // objects of a table that another session is creating or altering
 }
 
-// findHidden finds out which kinds of stored programs the server omits for this user, which it does without a
-// warning. Programs of any database can write a configured table.
+// findHidden finds out which kinds of stored programs the server hides from this user. The server gives no warning. Programs
+// of any database can write a configured table.
 func (c *checker) findHidden(ctx context.Context, shard *survey.Shard) (h hiddenObjects, err error) {
 	grants, err := readGrants(ctx, shard)
 	if err != nil {
@@ -223,7 +223,7 @@ type grants []struct {
 // `app`@`%`" and "GRANT USAGE ON *.* TO …".
 var grantLine = regexp.MustCompile("^GRANT (.+?) ON (?:TABLE )?(\\*|`(?:[^`]|``)*`)\\.(\\*|`(?:[^`]|``)*`) TO ")
 
-// readGrants queries the user's rights, including those of the roles in use.
+// readGrants queries the user's rights, including the rights of the roles in use.
 func readGrants(ctx context.Context, shard *survey.Shard) (grants, error) {
 	query := "SHOW GRANTS"
 	if !shard.MariaDB {

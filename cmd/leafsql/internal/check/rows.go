@@ -37,7 +37,7 @@ func (c *checker) checkRows(context.Context) error {
 		row := tag.Row
 		if row == nil {
 			if !slices.ContainsFunc(tag.Tables, func(t *survey.Table) bool { return t.Err == nil }) {
-				continue // none of the tables can be filled anyway
+				continue // rows of these tables cannot get keys
 			}
 			if c.unencodable[tag.Name] {
 				continue // no row can have this tag
@@ -70,8 +70,8 @@ func (c *checker) checkRows(context.Context) error {
 	return nil
 }
 
-// checkStep compares a step with the remaining ids of the smallest key column. The driver itself fetches fewer
-// ids near the end of a column. It does not do so for BIGINT, but a note would not help there.
+// checkStep compares a step with the remaining ids of the smallest key column. Near the end of a column the driver
+// fetches fewer ids. For BIGINT it does not, but a note would not help.
 func (c *checker) checkStep(row *survey.Row, tag *survey.Tag) {
 	left := tag.MaxID() - max(row.MaxID, 1) + 1
 	if left < 1 || row.Step <= max(left/16, 1) || tag.MaxID() == math.MaxInt64 {
@@ -82,7 +82,7 @@ func (c *checker) checkStep(row *survey.Row, tag *survey.Tag) {
 		SQL:     []string{"UPDATE " + c.Set.Store.QuotedName() + " SET step = " + strconv.FormatInt(max(left/100, 1), 10) + " WHERE biz_tag = " + quote.String(row.Tag)}})
 }
 
-// createsRows reports whether the driver adds missing rows by itself.
+// createsRows reports whether the driver adds missing rows.
 func (c *checker) createsRows() bool {
 	return !slices.ContainsFunc(c.Shards, func(s *survey.Shard) bool {
 		return !s.Config.Create || s.ID != c.Set.Store.ID || s.Database != c.Set.Store.Database

@@ -11,7 +11,7 @@ import (
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/survey"
 )
 
-// checkRules finds rules that match no table on any shard, and rows of leaf_alloc from which no table takes ids.
+// checkRules finds rules that match no table on any shard, and rows of leaf_alloc from which no table gets ids.
 func (c *checker) checkRules(context.Context) error {
 	missing := make(map[string]int)
 	for _, shard := range c.Shards {
@@ -57,7 +57,7 @@ func (c *checker) checkRules(context.Context) error {
 	return nil
 }
 
-// checkShards compares the tables of every shard with the first shard's.
+// checkShards compares the tables of every shard with the tables of the first shard.
 func (c *checker) checkShards(ctx context.Context) error {
 	byName := func(s *survey.Shard) map[string]*survey.Table {
 		m := make(map[string]*survey.Table)
@@ -99,7 +99,7 @@ func (c *checker) checkShards(ctx context.Context) error {
 // with it.
 var nextNumber = regexp.MustCompile(` AUTO_INCREMENT=\d+`)
 
-// compareTables compares a shard's table with the first shard's.
+// compareTables compares b, a shard's table, with a, the first shard's table.
 func (c *checker) compareTables(ctx context.Context, a, b *survey.Table) error {
 	f := newTableFinding("shards-differ", Error, b)
 	if a.Kind != b.Kind || a.Tag != b.Tag || !strings.EqualFold(a.Column, b.Column) {

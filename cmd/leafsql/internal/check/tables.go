@@ -13,7 +13,8 @@ import (
 	"github.com/leafsql/leafsql/idgen/snowflake"
 )
 
-// A column is reported as running out above this used fraction, or below this number of years left.
+// A column is reported if more than this fraction of its ids is used, or if they will last for less than this number of
+// years.
 const (
 	maxUsed  = 0.8
 	minYears = 2
@@ -91,8 +92,9 @@ func (c *checker) checkUnfilled(ctx context.Context) error {
 	return nil
 }
 
-// checkAutoIncrement checks a table for which the server also generates keys. tag is nil if leafsql's ids for it do
-// not come from leaf_alloc. If an earlier finding widens the key, the SQL of this finding keeps the wide type.
+// checkAutoIncrement checks a table for which the server also generates keys. tag is nil if leafsql's ids for the table
+// do not come from leaf_alloc. If an earlier finding changes the key to BIGINT, widens is set, and the SQL of this finding
+// keeps BIGINT.
 func (c *checker) checkAutoIncrement(ctx context.Context, t *survey.Table, tag *survey.Tag, widens bool) error {
 	def, err := readDefinition(ctx, t)
 	if err != nil {
@@ -132,8 +134,8 @@ func (c *checker) checkAutoIncrement(ctx context.Context, t *survey.Table, tag *
 	return err
 }
 
-// checkKeyRange checks whether the column has room for future ids. It reports whether the SQL of a finding
-// widens the column.
+// checkKeyRange checks whether enough ids are left in the column. It reports whether the SQL of a finding
+// changes the column to BIGINT.
 func (c *checker) checkKeyRange(ctx context.Context, t *survey.Table, row *survey.Row) (widens bool, err error) {
 	var f Finding
 	used, known := c.usedFraction(t, row)

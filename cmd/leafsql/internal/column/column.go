@@ -1,6 +1,6 @@
-// Package column changes one column of a table and nothing else about it: the ALTER TABLE is made from the
-// definition in SHOW CREATE TABLE, so the column keeps its comment, its sign, its visibility and its other
-// attributes.
+// Package column makes ALTER TABLE statements that change one property of a column and keep its other properties. The
+// statement is made from the definition in SHOW CREATE TABLE, so the column keeps its comment, its sign, its visibility
+// and its other attributes.
 //
 //	def, err := column.FromCreateTable(create, "id")
 //	sql := def.Widen().Alter("`shop`.`orders`")
@@ -101,8 +101,8 @@ func (d Definition) WithAutoIncrement() Definition {
 // integerType matches an integer type with its width: "int(10) unsigned zerofill".
 var integerType = regexp.MustCompile(`(?i)^(tinyint|smallint|mediumint|int|integer|bigint)(\(\d+\))?( unsigned)?( zerofill)?`)
 
-// Widen changes an integer column to BIGINT with the same sign. It returns a BIGINT, and any other type,
-// unchanged.
+// Widen changes an integer column to BIGINT with the same sign. It returns the definition of a BIGINT column, or of a
+// column that is not an integer, unchanged.
 func (d Definition) Widen() Definition {
 	m := integerType.FindStringSubmatch(d.text)
 	if m == nil || strings.EqualFold(m[1], "bigint") {

@@ -1,12 +1,12 @@
-// Package databases opens the databases of a mysql-leaf DSN and of its shards: the databases that use one
-// leaf_alloc, and the database that contains it.
+// Package databases opens the databases that use one leaf_alloc: the database of a mysql-leaf DSN, the shards that are
+// given with it, and the database that contains leaf_alloc.
 //
 //	set, err := databases.Open(ctx, dsn, shards)
 //	defer set.Close()
 //	for _, s := range set.Shards { … }
 //
-// It only opens connections: it takes no ids and no worker id. Its errors are for people: they contain the server
-// and the user, but no password.
+// The package only opens connections; it does not fetch ids or lease a worker id. Its errors are for people: they
+// contain the server and the user, but no password.
 package databases
 
 import (
@@ -38,7 +38,7 @@ type Shard struct {
 	HasLeafParams bool // its DSN has leaf parameters
 }
 
-// A Store is a database that contains leaf_alloc.
+// A Store is a table of leafsql, leaf_alloc or leaf_worker, and the server that has it.
 type Store struct {
 	*Server
 	Database, Table string
@@ -47,7 +47,7 @@ type Store struct {
 // PlainName returns the table's name without quotes, db.table.
 func (s *Store) PlainName() string { return s.Database + "." + s.Table }
 
-// LeaseTable returns the table of worker ids in the same database. It shares the Server.
+// LeaseTable returns the table of worker ids, leaf_worker, in the same database. Both have the same Server.
 func (s *Store) LeaseTable() *Store { return &Store{s.Server, s.Database, "leaf_worker"} }
 
 // UsesLeaseTable reports whether the worker ids of the shard's snowflakes come from LeaseTable:
@@ -135,8 +135,8 @@ func hasLeafParams(dsn string) bool {
 	return err == nil && slices.ContainsFunc(slices.Collect(maps.Keys(inner.Params)), func(k string) bool { return strings.HasPrefix(k, "leaf") })
 }
 
-// DifferingStore returns the names of the leaf_alloc of a shard's DSN, and of the one that the set uses. Both are "" if they are the same, or if
-// the shard's DSN has no leaf parameters.
+// DifferingStore returns the names of two tables if they differ: theirs is the leaf_alloc of a shard's DSN, and ours is the
+// leaf_alloc that the set uses. Both are "" if the tables are the same, or if the shard's DSN has no leaf parameters.
 func (s *Set) DifferingStore(ctx context.Context, shard *Shard) (theirs, ours string, err error) {
 	if !shard.HasLeafParams || shard == s.Shards[0] {
 		return "", "", nil

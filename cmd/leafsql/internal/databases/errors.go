@@ -24,7 +24,8 @@ func Hint(err error) string {
 	return "check that the server runs, and the address in the DSN"
 }
 
-// ErrForeignKeys contains the server's error numbers if foreign keys prevent a change of a column's type.
+// ErrForeignKeys contains the numbers of the server's errors for a column type that cannot be changed because of foreign
+// keys.
 var ErrForeignKeys = []uint16{1832, 1833, 3780}
 
 // IsDenied reports whether err means that the user lacks a right.

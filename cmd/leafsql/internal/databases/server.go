@@ -32,8 +32,8 @@ type Server struct {
 // maxConns is the maximum number of concurrent queries on a server.
 const maxConns = 4
 
-// statsExpiry is MySQL's variable for the maximum age of the cached AUTO_INCREMENT that information_schema shows,
-// one day by default.
+// statsExpiry is MySQL's variable for the maximum age of the cached AUTO_INCREMENT value in information_schema.
+// Its default is one day.
 const statsExpiry = "information_schema_stats_expiry"
 
 // variableNames lists the variables that are read.
@@ -64,7 +64,7 @@ func connect(ctx context.Context, cfg *mysql.Config) (*Server, error) {
 	s.DB.SetMaxOpenConns(maxConns)
 	s.Version = s.Global["version"]
 	if s.foldsCase() {
-		s.Database = strings.ToLower(s.Database) // as package driver spells it
+		s.Database = strings.ToLower(s.Database) // package driver uses the same spelling
 	}
 	s.TiDB = versions.TiDB(s.Version)
 	s.MariaDB = strings.Contains(strings.ToLower(s.Version), "mariadb")
@@ -82,9 +82,9 @@ func (s *Server) SameName(a, b string) bool {
 	return a == b || s.foldsCase() && strings.EqualFold(a, b)
 }
 
-// sessionVariables are the variables of the command's connections. They override the application's: no result is
-// cut short, no statement waits for a COMMIT or long for a lock, no value is clipped, and the server quotes with
-// backticks.
+// sessionVariables are the variables of the command's connections. They override the variables in the application's DSN.
+// With them, results are complete, statements are committed at once and do not wait long for locks, values are stored
+// unchanged, and the server quotes with backticks.
 var sessionVariables = map[string]string{
 	"autocommit": "1", "completion_type": "0", "sql_select_limit": "18446744073709551615", "lock_wait_timeout": "10", "innodb_lock_wait_timeout": "10",
 	"sql_mode": "'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,NO_AUTO_VALUE_ON_ZERO'", "sql_quote_show_create": "1", "time_zone": "'+00:00'",
@@ -133,8 +133,8 @@ func (s *Server) Each(ctx context.Context, f func(scan func(...any) error) error
 	return eachRow(ctx, s.DB, f, query, args...)
 }
 
-// EachVisible is like Each, and reports whether the server returned all rows: MariaDB omits rows of
-// information_schema for tables that stay locked, with a warning.
+// EachVisible is like Each, and reports whether the server returned all rows. For tables that stay locked, MariaDB omits
+// the rows of information_schema and returns a warning.
 func (s *Server) EachVisible(ctx context.Context, f func(scan func(...any) error) error, query string) (all bool, err error) {
 	conn, err := s.DB.Conn(ctx)
 	if err != nil {
@@ -210,7 +210,7 @@ func (s *Server) ReadOnly() bool {
 	return false
 }
 
-// User returns the account of the connection, as GRANT spells it.
+// User returns the account of the connection, in the form that GRANT uses.
 func (s *Server) User(ctx context.Context) (string, error) {
 	var user string
 	err := s.DB.QueryRowContext(ctx, "SELECT CURRENT_USER()").Scan(&user)

@@ -9,7 +9,7 @@ import (
 )
 
 // programFindings are findings about programs that write the tables inside the server, where no driver adds a
-// key. They result from analysing the programs' text, so a person may have to overrule them.
+// key. They are based on an analysis of the programs' text, which may be wrong, so a user can ignore them.
 var programFindings = []string{"trigger-inserts", "trigger-sets-key", "routine-inserts", "event-inserts", "hidden"}
 
 // storeFindings are findings because of which leaf_alloc issues no ids, or issues ids twice.

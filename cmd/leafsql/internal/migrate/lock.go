@@ -36,7 +36,7 @@ func (m *Migration) lockTag(ctx context.Context, before *Tag) (t *Tag, release f
 		}
 		var held sql.NullBool
 		if err == nil {
-			// 3 seconds: the server may still be closing the connection of a run that has ended.
+			// It waits for 3 seconds, because the server may still be closing the connection of a run that has ended.
 			err = conn.QueryRowContext(ctx, "SELECT GET_LOCK(?, 3)", lockName(o)).Scan(&held)
 		}
 		switch {
@@ -52,7 +52,7 @@ func (m *Migration) lockTag(ctx context.Context, before *Tag) (t *Tag, release f
 	return t, release, err
 }
 
-// lockName returns the name of a table's lock, a hash since names have at most 64 letters.
+// lockName returns the name of a table's lock. The name is a hash, because names have at most 64 letters.
 func lockName(t *table) string {
 	h := fnv.New128a()
 	h.Write([]byte(t.Name()))

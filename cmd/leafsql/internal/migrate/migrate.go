@@ -6,14 +6,14 @@
 //		err = migration.RunStep(ctx, tag, tag.Next(), say)
 //	}
 //
-// The state of a migration is read from the databases alone, so it can resume after any interruption. A step is
+// The state of a migration is read only from the databases, so a migration can resume after any interruption. A step is
 // verified by reading the state again.
 //
-// While a key has AUTO_INCREMENT, a writer without leafsql gets the number above the highest id, and a process
-// with leafsql may hold a range with this number. So both must not write at the same time: before leaf_alloc's row
-// is put above the keys, a trigger is created that refuses rows without a key, the guard.
+// While a key has AUTO_INCREMENT, a writer without leafsql gets the number after the highest id, and a process
+// with leafsql may hold a range with this number. So both must not write at the same time. A guard prevents this: it is a
+// trigger that refuses rows without a key. The guard is created before max_id in leaf_alloc is raised above the keys.
 //
-// Java Leaf needs no guard: it uses the same row.
+// A migration from Java Leaf needs no guard, because Java Leaf uses the same row of leaf_alloc.
 //
 // Errors are for people: the command prints them.
 package migrate
@@ -44,7 +44,7 @@ type Migration struct {
 	Tables   []string // names, or rules as in leafTables if the DSN has no rules
 	KeepType bool     // skip Widen
 
-	IgnorePrograms bool // do not refuse a step because of stored programs, or because they cannot be seen
+	IgnorePrograms bool // do not refuse a step because of stored programs, or because the user cannot see them
 
 	Texts chinese.Texts // translations of findings
 }
@@ -52,7 +52,7 @@ type Migration struct {
 // A Tag is the state of the tables of one tag, on all shards.
 type Tag struct {
 	*survey.Tag
-	Obstacles []check.Finding // problems that the next steps would cause; unless it is empty, every step except Widen is refused
+	Obstacles []check.Finding // findings that prevent the next steps; unless it is empty, every step except Widen is refused
 
 	survey      *survey.Survey
 	tables      []*table
@@ -154,8 +154,7 @@ func (m *Migration) newTag(ctx context.Context, s *survey.Survey, tag *survey.Ta
 	return t, nil
 }
 
-// newTable reads the definitions from which a table's ALTERs are made. next is the first id that the tag has not
-// allocated.
+// newTable reads the definitions from which a table's ALTERs are made. next is the tag's first unused id.
 func newTable(ctx context.Context, t *survey.Table, next int64) (*table, error) {
 	switch {
 	case t.Err != nil:
@@ -221,7 +220,7 @@ func (m *Migration) RunStep(ctx context.Context, t *Tag, step Step, say func(Sta
 	if after, err = m.rereadTag(ctx, t); err != nil {
 		return nil, err
 	}
-	if step == Switch { // the server generates no AUTO_INCREMENT numbers any more
+	if step == Switch { // from now on the server generates no AUTO_INCREMENT numbers
 		if _, err = runAll(ctx, after.rowStatements(), say); err != nil {
 			return nil, err
 		}

@@ -16,7 +16,7 @@ type Step string
 // The steps, in their order. Writers are deployed with mysql-leaf between Switch and Drop.
 const (
 	Widen   Step = "widen"   // the key becomes BIGINT
-	Switch  Step = "switch"  // rows without a key are refused, and leaf_alloc's row starts above the highest key
+	Switch  Step = "switch"  // rows without a key are refused, and max_id in leaf_alloc is above the highest key
 	Drop    Step = "drop"    // AUTO_INCREMENT is dropped
 	Unguard Step = "unguard" // the guard is dropped
 	Done    Step = ""
@@ -50,7 +50,7 @@ func (t *Tag) IsDone(step Step) bool {
 	return i >= 0 && i < slices.Index(stepOrder, t.Next())
 }
 
-// IsGuarded reports whether there is a guard on any shard. If so, the tables come from AUTO_INCREMENT.
+// IsGuarded reports whether there is a guard on any shard. If so, the tables had AUTO_INCREMENT before the migration.
 func (t *Tag) IsGuarded() bool {
 	return slices.ContainsFunc(t.tables, func(o *table) bool { return o.HasGuard })
 }
@@ -104,7 +104,7 @@ func (t *Tag) Statements(step Step) (all []Statement) {
 
 func newStatement(s *databases.Server, sql ...string) Statement { return Statement{s.Label, sql, s} }
 
-// rowStatements returns the statements that put leaf_alloc's row above the highest key.
+// rowStatements returns the statements that raise max_id in leaf_alloc's row above the highest key.
 func (t *Tag) rowStatements() (all []Statement) {
 	add := func(c survey.Change) { all = append(all, newStatement(c.Server, c.SQL)) }
 	for _, create := range t.survey.CreateAlloc() {

@@ -25,7 +25,7 @@ func (m *Migration) Undo(ctx context.Context, t *Tag, say func(Statement)) (afte
 		statements = t.Statements(Unguard)
 	}
 	if len(statements) == 0 && t.HasAutoIncrement() {
-		return t, nil // it is at its start, or an interrupted -back had finished this part
+		return t, nil // the migration is at its start, or an earlier -back was interrupted after this part
 	}
 	if len(statements) == 0 {
 		return nil, fmt.Errorf("leafsql: %s has no guard and no AUTO_INCREMENT: the migration is complete, or the table came from Java Leaf and needs no step back; to use AUTO_INCREMENT again, stop all writers and run the statements that leafsql migrate shows as the way back", t.Name)
@@ -36,7 +36,7 @@ func (m *Migration) Undo(ctx context.Context, t *Tag, say func(Statement)) (afte
 	return m.findTag(ctx, t)
 }
 
-// UndoStatements returns the statements that give the tables of a completed migration their AUTO_INCREMENT
+// UndoStatements returns the statements that add AUTO_INCREMENT to the tables of a completed migration
 // again, on all shards.
 func (t *Tag) UndoStatements() []Statement {
 	var all []Statement

@@ -17,8 +17,7 @@ import (
 )
 
 // newServerConnector returns a connector to the clients' server with leafsql's account, or nil if this server has
-// the DSN's address. The probe needs it: a connection without a login would be an aborted login, which servers
-// count.
+// the DSN's address. The probe of the server needs it: servers count connections without a login as aborted logins.
 func newServerConnector(cfg Config, dsn *mysql.Config) (driver.Connector, error) {
 	if cfg.Server == dsn.Addr {
 		return nil, nil
@@ -47,7 +46,7 @@ func newServerConnector(cfg Config, dsn *mysql.Config) (driver.Connector, error)
 
 func isPath(address string) bool { return strings.Contains(address, "/") }
 
-// serverTLS returns the TLS configuration for clients' connections to the server: the DSN's.
+// serverTLS returns the TLS configuration for clients' connections to the server, which is the DSN's configuration.
 func serverTLS(dsn *mysql.Config, server string) *tls.Config {
 	if dsn.TLS == nil {
 		return nil
@@ -59,7 +58,7 @@ func serverTLS(dsn *mysql.Config, server string) *tls.Config {
 	return config
 }
 
-// warnIncrement logs a warning if auto_increment_increment is above 1, because some clients would then compute
+// warnIncrement logs a warning if auto_increment_increment is above 1, because some clients then compute
 // wrong ids.
 func (s *Server) warnIncrement(ctx context.Context) {
 	db := s.serverDB

@@ -70,7 +70,7 @@ type Server struct {
 	driver      *driver.Config
 	connector   *driver.Connector
 	proxy       *proxy.Server
-	serverDB    *sql.DB // pool to the server of -server, as leafsql's account; nil: it is the connector's server
+	serverDB    *sql.DB // pool to the server of -server, with leafsql's account; nil if the connector uses the same server
 	loginDenied bool    // the account cannot log in at that server
 	draining    atomic.Bool
 	probe       probe
@@ -240,7 +240,7 @@ func (s *Server) checkAccount(ctx context.Context) error {
 		return nil
 	}
 	_, err := inspect.Tag(ctx, s.connector, "")
-	if s.driver.Create && servererr.Is(err, servererr.NoSuchTable) { // the first filled statement creates it
+	if s.driver.Create && servererr.Is(err, servererr.NoSuchTable) { // the first filled statement creates the table
 		return nil
 	}
 	if _, none := errors.AsType[*segment.UnknownTagError](err); none { // the table can be read
@@ -265,7 +265,7 @@ func (s *Server) readsAlloc() bool {
 const accountTimeout = 10 * time.Second
 
 // listen listens on host:port, or on the path of a unix socket. It replaces the socket of a process that has
-// ended, but not one that answers.
+// ended, but not a socket that answers.
 func listen(address string) (net.Listener, error) {
 	if !isPath(address) {
 		return net.Listen("tcp", address)
@@ -279,7 +279,7 @@ func listen(address string) (net.Listener, error) {
 	}
 	l, err := net.Listen("unix", address)
 	if err == nil {
-		err = os.Chmod(address, 0o777) // as for servers' own sockets: the server checks logins
+		err = os.Chmod(address, 0o777) // like the sockets of servers, since the server checks logins
 	}
 	return l, err
 }

@@ -150,8 +150,8 @@ func FormatCount(n int64) string {
 // progressDelay is the time before progress is shown.
 const progressDelay = time.Second
 
-// Progress shows the result of say on the terminal, after one second and then five times a second, until done
-// is called. say is called by another goroutine. Without a terminal Progress shows nothing.
+// Progress shows a text on the terminal, first after one second and then five times a second, until done
+// is called. Another goroutine calls the function say for the text. Without a terminal Progress shows nothing.
 func (s *Screen) Progress(say func() string) (done func()) {
 	if s.progress == nil {
 		return func() {}

@@ -57,8 +57,8 @@ func (s *Server) serveReadiness(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// checkWorkerID returns nil if snowflakes can be issued. Before the first request for a snowflake it returns nil
-// as well, unless wanted is true; then it starts the search for a worker id.
+// checkWorkerID returns nil if snowflakes can be issued. Before the first request for a snowflake it also returns nil,
+// unless wanted is true; then it starts the search for a worker id.
 func (s *Server) checkWorkerID(wanted bool) error {
 	st := s.connector.Worker()
 	switch {
@@ -89,8 +89,8 @@ func (s *Server) pingStore(ctx context.Context) error {
 	return err
 }
 
-// hasIDs reports whether every tag in use has ids in memory. It skips tags with a row that gave no ids while the
-// store was reachable: no other server has ids for them either.
+// hasIDs reports whether every tag in use has ids in memory. It skips tags for which the last fetch failed because of
+// the row in the store: other servers have no ids for them either.
 func (s *Server) hasIDs() bool {
 	used := 0
 	for _, t := range s.connector.Stats().Tags {

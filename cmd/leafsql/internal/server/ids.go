@@ -84,12 +84,12 @@ func (s *Server) writeIDs(w http.ResponseWriter, r *http.Request, gen idgen.Gene
 		text = strconv.AppendInt(append(text, ','), int64(n), 10)
 	}
 	w.Header()["Content-Type"] = textPlain
-	w.Write(text) // if the answer is lost, the id is a gap
+	w.Write(text) // if the answer is lost, the id is not used
 	return nil
 }
 
-// drawIDs draws n ids. Only half of all requests may wait, so that a tag without ids does not block requests for
-// other tags.
+// drawIDs returns the first of n ids. Only half of all requests may wait for ids, so that a tag without ids does not
+// block requests for other tags.
 func (s *Server) drawIDs(ctx context.Context, gen idgen.Generator, n int) (int64, error) {
 	first, err := gen.Next(canceledContext, n) // ids in memory
 	if !errors.Is(err, context.Canceled) {

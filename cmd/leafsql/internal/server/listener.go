@@ -25,8 +25,8 @@ func newConnections(most int, log *slog.Logger) *connections {
 	return &connections{max: int64(most), log: log, byClient: make(map[string]int)}
 }
 
-// scarceFrom returns the number of open connections at which they become scarce. From then on answers close their
-// connections, so that idle clients do not lock out others.
+// scarceFrom returns the number of open connections from which on free connections are scarce. Then answers close their
+// connections, so that idle clients do not lock out other clients.
 func (c *connections) scarceFrom() int64 { return c.max - max(1, c.max/8) + 1 }
 
 func (c *connections) areScarce() bool { return c.open.Load() >= c.scarceFrom() }

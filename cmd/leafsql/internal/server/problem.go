@@ -53,8 +53,8 @@ func (p *problem) write(w http.ResponseWriter) {
 	w.Write(text)
 }
 
-// problemOf returns the answer for an error. A row that gives no ids until it is fixed is 500 on every server.
-// Other errors of a generator or the store are 503: the same request may succeed later.
+// problemOf returns the answer for an error. The status is 500 if no server gets ids from the row until it is fixed.
+// For other errors of a generator or the store it is 503, since the same request may succeed later.
 func problemOf(err error) *problem {
 	if p, ok := errors.AsType[*problem](err); ok {
 		return p

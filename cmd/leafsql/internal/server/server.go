@@ -82,7 +82,7 @@ type Server struct {
 	tags            *tagCache
 	createsAlloc    bool            // create leaf_alloc if it is missing
 	snowflake       idgen.Generator // nil: disabled
-	searchesAtStart bool            // search for a worker id at the start, not at the first request
+	searchesAtStart bool            // the search for a worker id begins at the start, not at the first request
 	layout          snowflake.Layout
 	tls             *tls.Config
 	page            *statuspage.Page
@@ -203,9 +203,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.S
 // Close stops the background work and releases the worker id. The error is only for logs.
 func (s *Server) Close() error { return s.db.Close() }
 
-// Run listens and serves until ctx is done, then drains: it reports that it is not ready, continues to serve
-// for Config.Drain, accepts no more connections, and gives requests in progress 10 s to end. It closes the
-// server. Errors are for people: it cannot listen, or requests did not end in time.
+// Run listens and serves until ctx is done. Then it reports that it is not ready, and continues to serve
+// for Config.Drain. After that it accepts no more connections, waits up to 10 s for requests in progress, and closes the
+// server. It returns an error, with a text for people, if it cannot listen or if requests did not end in time.
 func (s *Server) Run(ctx context.Context) error {
 	defer s.Close()
 	listener, err := net.Listen("tcp", s.cfg.Listen)

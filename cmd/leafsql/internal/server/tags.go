@@ -19,7 +19,7 @@ import (
 const (
 	maxLookups   = 2                    // concurrent look-ups
 	maxQueued    = 256                  // maximum number of requests that wait for a look-up
-	missPause    = 5 * time.Millisecond // pause after a look-up without a result: at most 400 of them a second
+	missPause    = 5 * time.Millisecond // pause after a look-up without a result, so that there are at most 400 such look-ups a second
 	maxTagLength = 128                  // longest tag in leaf_alloc's column, in characters
 )
 
@@ -44,7 +44,7 @@ func (t *tagCache) cached(tag string) (idgen.Generator, bool) {
 	return gen.(idgen.Generator), true
 }
 
-// find looks up a tag's row. Names are compared exactly, as in Java Leaf: under the table's collation very many
+// find looks up a tag's row. Names are compared exactly, as in Java Leaf, since with the table's collation very many
 // names would match one row.
 func (t *tagCache) find(ctx context.Context, tag string) (idgen.Generator, error) {
 	if !isWellFormed(tag) {

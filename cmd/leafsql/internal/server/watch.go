@@ -73,8 +73,8 @@ func (s *Server) createTable(ctx context.Context) bool {
 	return err == nil || refused
 }
 
-// errorNumber returns the number of a server's error, or 0: errors with the same cause may differ in their
-// texts, as in port numbers.
+// errorNumber returns the number of a server's error, or 0. It is compared instead of the text, since errors with the
+// same cause may differ in their texts, for example in port numbers.
 func errorNumber(err error) uint16 {
 	if e, ok := errors.AsType[*mysql.MySQLError](err); ok {
 		return e.Number
@@ -82,8 +82,8 @@ func errorNumber(err error) uint16 {
 	return 0
 }
 
-// failedTags contains the tags for which the last request failed although the store answers. The value is true if
-// isAnswer reported true for an error, and false for other reasons, such as a missing right.
+// failedTags contains the tags for which the last request failed although the store answers. A tag's value is true if
+// the row is the reason (see isAnswer), and false for other reasons, such as a missing right.
 type failedTags struct {
 	mu   sync.Mutex
 	tags map[string]bool

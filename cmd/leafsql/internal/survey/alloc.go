@@ -19,7 +19,7 @@ import (
 // Alloc describes the definition of leaf_alloc.
 type Alloc struct {
 	Exists bool
-	Denied bool // the user may not read it, or it is missing
+	Denied bool // the server denies reading the table; some servers also do this for a missing table
 	Layout
 	Persistence
 }
@@ -139,8 +139,9 @@ func AllocRows(store *databases.Store) control.AllocRows {
 	return control.AllocRowsOf(segment.NewAllocStore(sqlx.NewDb(store.DB, "mysql"), store.PlainName()))
 }
 
-// ReadMarks returns the rows of leaf_alloc with no mark in the column description, and those that give no ids
-// because of that column. If leaf_alloc has no column description, ReadMarks returns none and no error.
+// ReadMarks reads the marks in the column description of leaf_alloc's rows; a mark names the server on which ids were last
+// fetched from the row. It returns the rows without a mark, and the rows that cannot be used because of their
+// description. If leaf_alloc has no column description, ReadMarks returns no rows and no error.
 func ReadMarks(ctx context.Context, store *databases.Store) (control.Marks, error) {
 	marks, err := AllocRows(store).Marks(ctx)
 	if err != nil && !servererr.Is(err, servererr.UnknownColumn) { // a missing column is reported by check

@@ -35,8 +35,9 @@ func (l *Leases) Create() Change {
 	return Change{l.Table.Server, schema.LeafWorker(quote.Table(l.Table.PlainName()))}
 }
 
-// AddRow returns the statement that adds a tag's row with its mark, or raises a row that another process has
-// added. A server that may lack rows may have lost this tag's row, so there the new row starts a margin higher.
+// AddRow returns the statement that adds a tag's row with its mark. If another process has added the row, the statement
+// raises its max_id. A server that may lack rows may have lost this tag's row; then the new row's max_id is higher by a
+// margin.
 func (s *Survey) AddRow(tag *Tag, maxID int64) Change {
 	if s.MayLackRows {
 		maxID += control.Margin(tag.MaxID() - maxID + 1)
@@ -51,8 +52,8 @@ func (s *Survey) AddRow(tag *Tag, maxID int64) Change {
 }
 
 // MarkRows returns the statement that writes the first mark of rows without a mark, so that a fail-over that
-// loses their next fetch is detected. A server that may lack rows may also lack their marks: there it returns nil,
-// and leaves the rows to the processes.
+// loses their next fetch is detected. A server that may lack rows may also lack their marks. For such a server MarkRows
+// returns nil, and processes write the marks with their next fetches.
 func (s *Survey) MarkRows() (changes []Change) {
 	if s.NewMark != "" && !s.MayLackRows && len(s.Marks.Unmarked) > 0 {
 		store := s.Set.Store
@@ -62,7 +63,7 @@ func (s *Survey) MarkRows() (changes []Change) {
 	return changes
 }
 
-// RaiseRow returns the statement that raises a tag's row, and never lowers it.
+// RaiseRow returns the statement that raises max_id in a tag's row, and never lowers it.
 func (s *Survey) RaiseRow(tag string, maxID int64) Change {
 	store := s.Set.Store
 	return Change{store.Server, fmt.Sprintf("UPDATE %s SET max_id = GREATEST(max_id, %d) WHERE biz_tag = %s", store.QuotedName(), maxID, quote.String(tag))}

@@ -20,14 +20,14 @@ type Table struct {
 
 	IsKeyKnown    bool  // HighestKey is valid
 	HighestKey    int64 // highest key below CounterLimit; 0: no key is above 0
-	Top           int64 // HighestKey, or CounterLimit if that is a key
+	Top           int64 // HighestKey, or CounterLimit if a row has CounterLimit as its key
 	HighestGiven  int64 // highest value that AUTO_INCREMENT generated, also for deleted rows; 0: none, or unknown
 	UnknownReason string
 	DeniedRead    bool // the user may not read the key
 	Properties
 
 	HasGuard bool  // a trigger refuses rows without a key
-	GuardErr error // why the existence of such a trigger is unknown
+	GuardErr error // the reason why the existence of such a trigger is unknown
 }
 
 // Name returns the table's name for people: db.table.
@@ -92,7 +92,7 @@ func (t *Table) readHighest(ctx context.Context) error {
 }
 
 // readGiven reads the highest number that AUTO_INCREMENT generated. It ignores a next value of CounterLimit or
-// above, which the server also shows after a single row with such a key.
+// above, since a single row with such a key can cause it.
 func (t *Table) readGiven(ctx context.Context) error {
 	var next sql.NullString
 	err := t.Shard.DB.QueryRowContext(ctx, "SELECT auto_increment FROM information_schema.tables WHERE table_schema = ? AND table_name = ?", t.Database, t.Table.Table).Scan(&next)

@@ -9,10 +9,10 @@ import (
 // DefaultStep is the step of rows that are added: the ids of one fetch.
 const DefaultStep = 1000
 
-// StartID returns the max_id that puts the tag's row above all keys. A new row, or a row without any fetch yet,
-// starts directly above them. It starts higher by control.Margin if processes may hold ranges of the row, or if
-// the server generates keys as well (AUTO_INCREMENT). StartID fails if the key column is full, a table cannot be
-// filled, a highest key is unknown, or the row is broken.
+// StartID returns a max_id for the tag's row that is above all keys. For a new row, or a row without any fetch yet, it is
+// the highest key + 1. It is higher by control.Margin if processes may hold ranges of the row, or if
+// the server also generates keys (AUTO_INCREMENT). StartID fails if the key column is full, if rows of a table cannot get
+// keys, if a highest key is unknown, or if the row cannot be used.
 func (t *Tag) StartID() (int64, error) {
 	if t.Broken != nil {
 		return 0, t.Broken

@@ -6,8 +6,8 @@
 //		highest, table := tag.Highest()
 //	}
 //
-// It changes nothing and draws no conclusions; the packages check and migrate and the command init do. It never
-// reads a whole table, except in [Table.ReadMax]. Errors are for people: the command prints them.
+// It changes nothing and draws no conclusions: this is done by the packages check and migrate and by the command init.
+// It never reads a whole table, except in [Table.ReadMax]. Errors are for people: the command prints them.
 package survey
 
 import (
@@ -37,14 +37,14 @@ type Survey struct {
 
 	NewMark     string // the mark of rows that are added; "": no mark
 	MayLackRows bool   // the server may lack rows
-	MarkErr     error  // why the user cannot write marks: a right or the column is missing
+	MarkErr     error  // the reason why the user cannot write marks: a right or the column is missing
 }
 
 // Leases describes the table of worker ids, leaf_worker.
 type Leases struct {
 	Table  *databases.Store
 	Exists bool
-	Denied bool // the user may not read it, or it is missing
+	Denied bool // the server denies reading the table; some servers also do this for a missing table
 	Layout
 	Persistence
 }
@@ -64,12 +64,12 @@ type Shard struct {
 type Tag struct {
 	Name   string
 	Row    *Row              // nil: the tag has no row
-	Broken *segment.RowError // why its row gives no ids, if the description shows it
+	Broken *segment.RowError // the reason why no ids can be fetched from its row, if the row's description shows it
 	Tables []*Table
 }
 
-// Highest returns the highest key that a table of the tag has, or has had from AUTO_INCREMENT, and this table. If
-// there is none, it returns 0 and nil. It skips tables with an unknown highest key.
+// Highest returns the highest key that a table of the tag has, or has had from AUTO_INCREMENT, and this table. Without
+// keys it returns 0 and nil. It skips tables with an unknown highest key.
 func (t *Tag) Highest() (int64, *Table) {
 	highest, table := int64(0), (*Table)(nil)
 	for _, o := range t.Tables {
@@ -146,7 +146,7 @@ func Take(ctx context.Context, set *databases.Set, tag string, progress func()) 
 	return s, s.groupTags(ctx)
 }
 
-// readShard reads a shard's tables, or those of one tag, and their highest keys.
+// readShard reads a shard's tables, or only the tables of one tag, and their highest keys.
 func (s *Survey) readShard(ctx context.Context, db *databases.Shard, tag string, progress func()) (*Shard, error) {
 	var err error
 	shard := &Shard{Shard: db}
