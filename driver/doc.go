@@ -26,7 +26,7 @@
 // The comments of this package use these terms:
 //
 //   - The inner driver is go-sql-driver, or the driver of the connector that was passed to Wrap.
-//   - A plan says where the keys of a query are. It is the same for all executions of the query.
+//   - A plan describes where the keys of a query are. It is the same for all executions of the query.
 //   - A block is a number of consecutive ids for the rows of one statement.
 //   - The marker is LAST_INSERT_ID(id) in place of an id. It sets the id that SQL's LAST_INSERT_ID() returns
 //     in the session, which the comments call the session's id.

@@ -141,7 +141,7 @@ func (set *Set) readCatalog(ctx context.Context, names []catalog.Name) (tables m
 		tables, err = set.Catalog.Tables(ctx, names)
 	}
 	for name, t := range tables {
-		t.TriggersHidden = matters && len(t.Triggers) == 0 && !sees[name] // a user who sees one trigger sees all of them
+		t.TriggersHidden = matters && len(t.Triggers) == 0 && !sees[name] // if the user can see one trigger, there are no hidden ones
 	}
 	return tables, err
 }
