@@ -26,30 +26,36 @@ const (
 // the zero value is empty.
 type Permissions struct {
 	mu       sync.Mutex
-	until    map[shape]time.Time
+	until    map[permission]time.Time
 	sessions uint64 // number of sessions so far that share no permissions
 }
 
-// A shape is the hash of an account, a table and the parts of a statement that decide which privileges
-// it needs on the table: its verb, the columns that it writes and its update list, without comments and
-// literals. Statements that differ only in their values have the same shape.
+// A permission is the key of a statement shape that the server has permitted to an account.
+type permission struct {
+	account string
+	shape   shape
+}
+
+// A shape is the hash of a table and the parts of a statement that decide which privileges it needs on
+// the table: its verb, the columns that it writes and its update list, without comments and literals.
+// Statements that differ only in their values have the same shape.
 type shape uint64
 
 var shapeSeed = maphash.MakeSeed()
 
 // has reports whether statements of the shape are currently permitted.
-func (p *Permissions) has(s shape) bool {
+func (p *Permissions) has(s permission) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return time.Now().Before(p.until[s])
 }
 
 // grant records that the server permitted a shape.
-func (p *Permissions) grant(s shape) {
+func (p *Permissions) grant(s permission) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.until == nil {
-		p.until = make(map[shape]time.Time)
+		p.until = make(map[permission]time.Time)
 	}
 	for old := range p.until { // evict arbitrary shapes; the server will check them again
 		if len(p.until) < maxPermitted {
@@ -61,7 +67,7 @@ func (p *Permissions) grant(s shape) {
 }
 
 // revoke records that the server denied a shape.
-func (p *Permissions) revoke(s shape) {
+func (p *Permissions) revoke(s permission) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.until, s)
@@ -79,16 +85,16 @@ func (p *Planner) Guard(account string) {
 	}
 }
 
-// shape returns the shape of a filled or staged statement.
-func (p *Planner) shape(in *insert.Insert) shape {
+// shapeOf returns the shape of a filled or staged statement.
+func shapeOf(in *insert.Insert, settings insert.Settings) shape {
 	var h maphash.Hash
 	h.SetSeed(shapeSeed)
-	for _, s := range []string{p.account, in.Table.Name.DB, in.Table.Name.Table} {
+	for _, s := range []string{in.Table.Name.DB, in.Table.Name.Table} {
 		h.WriteString(s)
 		h.WriteByte(0)
 	}
 	for _, text := range []string{in.Written, in.Updates} {
-		s := p.Settings.Scanner(text)
+		s := settings.Scanner(text)
 		for t := s.Next(); t.Kind != lex.EOF && t.Kind != lex.Bad; t = s.Next() {
 			switch word := text[t.Pos:t.End]; {
 			case t.Kind == lex.Number, t.Kind == lex.String, t.Kind == lex.HexString, t.Kind == lex.BitString, t.Kind == lex.Param:

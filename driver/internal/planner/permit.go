@@ -25,8 +25,8 @@ func (p *Planner) Permit(ctx context.Context, st *Statement, text string, rows i
 	if in.Diagnostics && !p.Settings.MariaDB {
 		return false, p.judgeRefusal(ctx, &insert.Refusal{Table: in.Table.Name, Reason: "it reads @@warning_count or @@error_count, which MySQL resets when leafsql checks this account's rights", Fix: "store the count in a user variable first"}, text)
 	}
-	s := p.shape(in)
-	if in.Table.Keyless || p.Permitted.has(s) {
+	key := permission{p.account, st.shape}
+	if in.Table.Keyless || p.Permitted.has(key) {
 		return false, nil
 	}
 	// If a temporary table hides this table, the server would check the privileges of the temporary table, so Permit
@@ -56,7 +56,7 @@ func (p *Planner) Permit(ctx context.Context, st *Statement, text string, rows i
 	switch {
 	case staged:
 	case err == nil && !counts:
-		p.Permitted.grant(s)
+		p.Permitted.grant(key)
 	case servererr.Denied(err):
 		err = p.ExplainDenial(ctx, st, text, err)
 	}
@@ -93,13 +93,13 @@ func (p *Planner) ExplainDenial(ctx context.Context, st *Statement, text string,
 func (p *Planner) JudgeResult(ctx context.Context, st *Statement, text string, unproven bool, err error) error {
 	_, answered := err.(*mysql.MySQLError) // false for an error from a connection of leafsql's account
 	refusal, refused := err.(*insert.Refusal)
-	switch in := &st.Plan.Inserts[0]; {
+	switch {
 	case answered && servererr.Denied(err):
-		p.Permitted.revoke(p.shape(in))
+		p.Permitted.revoke(permission{p.account, st.shape})
 	case refused && st.Way == Staged && !unproven:
 		return p.judgeRefusal(ctx, refusal, text)
 	case err == nil && unproven:
-		p.Permitted.grant(p.shape(in))
+		p.Permitted.grant(permission{p.account, st.shape})
 	}
 	return err
 }

@@ -141,7 +141,7 @@ func (p *Planner) selectPlans() {
 		p.plans = plancache.New[*Statement](maxPrivatePlans, planBytes/planCaches)
 		return
 	}
-	p.plans = p.shared.cacheOf(p.tables, p.schema, planKey{db: p.DB, settings: p.Settings})
+	p.plans = p.shared.cacheOf(p.tables, p.schema, planKey{db: p.DB, settings: p.Settings, guarded: p.Permitted != nil})
 }
 
 // followSession calls selectPlans if the known state of the session has changed.
@@ -218,6 +218,9 @@ func (p *Planner) parse(ctx context.Context, text string) (*Statement, error) {
 	}
 	st := newStatement(plan)
 	st.MayFill, st.mayFillTable, st.db = r.mayFill, r.mayFillTable, p.DB
+	if p.Permitted != nil && len(plan.Inserts) > 0 {
+		st.shape = shapeOf(&plan.Inserts[0], p.Settings)
+	}
 	if r.UsedPrograms && plan.Cut == 0 {
 		st.expires = time.Now().Add(tables.RefreshInterval)
 	}

@@ -29,6 +29,7 @@ type Plans struct {
 type planKey struct {
 	db       string
 	settings insert.Settings
+	guarded  bool
 }
 
 // cacheOf returns the cache for sessions with the same database and settings. The caches are replaced with

@@ -24,6 +24,7 @@ type Statement struct {
 	mayFillTable  catalog.Name    // name of the table that MayFill refers to
 	needsSettings bool            // there is no plan until the session's settings are known
 	refusal       *insert.Refusal // the refusal, if there is no plan because of it
+	shape         shape           // its privileges, for a guarded session
 	expires       time.Time       // time at which it must be planned again; zero: valid as long as the schema
 }
 
