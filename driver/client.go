@@ -65,7 +65,7 @@ func (s *clientSession) RecordSent(p fill.Plan, prepared bool, err error) {
 }
 
 func (s *clientSession) Run(ctx context.Context, p fill.Plan) (fill.Answer, error) {
-	e := execution{c: s.conn, st: statementOf(p), text: p.Text, forClient: true}
+	e := &execution{c: s.conn, st: statementOf(p), text: p.Text, forClient: true}
 	return e.runForClient(ctx)
 }
 
@@ -100,7 +100,7 @@ func (s *clientSession) Prepare(ctx context.Context, p fill.Plan) (fill.Prepared
 
 // Run executes the statement for a client of MySQL's protocol.
 func (s *stmt) Run(ctx context.Context, args []driver.NamedValue) (fill.Answer, error) {
-	e := execution{c: s.c, stmt: s, args: args, forClient: true}
+	e := &execution{c: s.c, stmt: s, args: args, forClient: true}
 	return e.runForClient(ctx)
 }
 

@@ -24,7 +24,7 @@ func (c *conn) ExecContext(ctx context.Context, text string, args []driver.Named
 		return c.Conn.ExecContext(ctx, text, args)
 	}
 	if err == nil {
-		e := execution{c: c, st: st, text: text, args: args}
+		e := &execution{c: c, st: st, text: text, args: args}
 		if err = e.run(ctx); err == nil {
 			return e.result, nil
 		}
@@ -40,7 +40,7 @@ func (c *conn) QueryContext(ctx context.Context, text string, args []driver.Name
 		return c.Conn.QueryContext(ctx, text, args)
 	}
 	if err == nil {
-		e := execution{c: c, st: st, text: text, args: args, wantRows: true}
+		e := &execution{c: c, st: st, text: text, args: args, wantRows: true}
 		if err = e.run(ctx); err == nil {
 			return e.rows, nil
 		}

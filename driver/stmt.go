@@ -108,7 +108,7 @@ func (s *stmt) CheckNamedValue(nv *driver.NamedValue) error {
 
 // ExecContext executes the statement, with generated keys for the rows that it writes.
 func (s *stmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
-	e := execution{c: s.c, stmt: s, args: args}
+	e := &execution{c: s.c, stmt: s, args: args}
 	if err := e.run(ctx); err != nil {
 		return nil, s.c.connector.countRefusal(err)
 	}
@@ -117,7 +117,7 @@ func (s *stmt) ExecContext(ctx context.Context, args []driver.NamedValue) (drive
 
 // QueryContext executes a statement that returns rows, such as INSERT … RETURNING.
 func (s *stmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
-	e := execution{c: s.c, stmt: s, args: args, wantRows: true}
+	e := &execution{c: s.c, stmt: s, args: args, wantRows: true}
 	if err := e.run(ctx); err != nil {
 		return nil, s.c.connector.countRefusal(err)
 	}

@@ -112,6 +112,12 @@ func (p *Planner) needsPrivatePlans() bool {
 
 // DoubtTemporary records that a statement may have dropped or created temporary tables unnoticed.
 func (p *Planner) DoubtTemporary() {
+	if len(p.temporary) > 0 { // this function is inlined in the way of each statement
+		p.doubtTemporary()
+	}
+}
+
+func (p *Planner) doubtTemporary() {
 	doubt := false
 	for name, t := range p.temporary {
 		doubt = doubt || t.known
