@@ -77,12 +77,17 @@ func (r *reader) next() {
 		}
 		r.RunsPrograms = r.RunsPrograms || r.schema.Temporary != nil && r.is("select") // it may select from a view that calls a function
 	case lex.Var:
-		switch name := r.s.SystemVariable(r.tok); {
-		case lex.IsIDVariable(name):
-			r.calls.reads = r.tok.Pos
-		case name == "warning_count", name == "error_count":
-			r.diagnostics = true
-		}
+		r.noteVariable()
+	}
+}
+
+// noteVariable records a system variable that depends on the session's previous statement.
+func (r *reader) noteVariable() {
+	switch name := r.s.SystemVariable(r.tok); {
+	case lex.IsIDVariable(name):
+		r.calls.reads = r.tok.Pos
+	case name == "warning_count", name == "error_count":
+		r.diagnostics = true
 	}
 }
 
@@ -280,7 +285,7 @@ const plainForm = "send it as a separate query, in a plain form"
 // beginsWrite reports whether the word begins a statement that can write rows, and is not the name of a
 // function.
 func (r *reader) beginsWrite() bool {
-	return r.is("load") || r.isAny("insert", "replace") && r.peek().Kind != '('
+	return r.is("load") || (r.is("insert") || r.is("replace")) && r.peek().Kind != '('
 }
 
 // refuseNamed reads the rest of the statement, and refuses the statement if the rest names a configured table.
