@@ -90,6 +90,8 @@ var inChinese = chinese.Texts{
 
 	// Texts of leafsql proxy.
 	"Proxy":                        "代理",
+	"Snowflakes":                   "雪花 ID",
+	"Snowflakes issued":            "已发出的雪花 ID",
 	"Connections now":              "当前连接数",
 	"At most":                      "连接数上限",
 	"Clients so far":               "累计客户端连接",

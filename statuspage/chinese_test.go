@@ -14,7 +14,7 @@ import (
 // TestChinese: every text of the page has a translation.
 func TestChinese(t *testing.T) {
 	shown := append(chinesetest.CollectTexts(t, ".", "say", "Sprintf"), "idle", "searching", "waiting", "holding", "closed")
-	shown = append(shown, chinesetest.CollectTexts(t, "../cmd/leafsql/internal/server", "Text")...) // texts of links
+	shown = append(shown, chinesetest.CollectTexts(t, "../cmd/leafsql/internal/server", "Text", "Title")...) // texts of links
 	shown = append(shown, chinesetest.CollectTexts(t, "../cmd/leafsql/internal/proxyserver", "Text", "Title", "wrong")...)
 	for _, m := range regexp.MustCompile(`say "([^"]*)"`).FindAllStringSubmatch(body, -1) {
 		shown = append(shown, m[1])

@@ -51,7 +51,11 @@ func (s *Server) serveSnowflake(w http.ResponseWriter, r *http.Request) error {
 	if s.snowflake == nil {
 		return noSnowflakes
 	}
-	return s.writeIDs(w, r, s.snowflake, n, block)
+	if err := s.writeIDs(w, r, s.snowflake, n, block); err != nil {
+		return err
+	}
+	s.snowflakeCount.Add(int64(n))
+	return nil
 }
 
 // parseCount parses ?n=, the number of consecutive ids. Without it, n is 1 and the answer is a bare number.

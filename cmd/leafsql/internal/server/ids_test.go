@@ -48,6 +48,12 @@ func TestServerAnswersSnowflakeRequests(t *testing.T) {
 		t.Errorf("answer = %+v, want 200 and a block of 4096", a)
 	}
 	get(t, server+"/api/snowflake/get/any?n=4097").wantProblem(t, 400, "count")
+	if a := get(t, server+"/metrics"); !strings.Contains(a.body, "\nleafsql_http_snowflakes_total 4196\n") {
+		t.Errorf("metrics = %s\nwant leafsql_http_snowflakes_total 4196", a.body)
+	}
+	if a := get(t, server+"/"); !strings.Contains(a.body, "<dt>Snowflakes issued</dt><dd>4,196</dd>") {
+		t.Errorf("page = %s\nwant 4,196 snowflakes", a.body)
+	}
 	if a := get(t, server+"/decodeSnowflakeId?snowflakeId="+strconv.FormatInt(last, 10)); !strings.Contains(a.body, `"workerId":"7"`) {
 		t.Errorf("answer = %s, want the worker id 7", a.body)
 	}

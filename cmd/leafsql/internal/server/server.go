@@ -94,10 +94,11 @@ type Server struct {
 
 	connections *connections
 
-	requests atomic.Int64  // requests in progress
-	waiting  chan struct{} // a token for each request that may wait for ids
-	pages    chan struct{} // a token for each page in progress
-	draining atomic.Bool
+	requests       atomic.Int64  // requests in progress
+	snowflakeCount atomic.Int64  // snowflakes issued
+	waiting        chan struct{} // a token for each request that may wait for ids
+	pages          chan struct{} // a token for each page in progress
+	draining       atomic.Bool
 }
 
 // New returns a server for a Config. It opens no connections, so an unreachable database is not an error. The
@@ -151,6 +152,11 @@ func New(cfg Config) (*Server, error) {
 	s.page = statuspage.Of(s.pageStats, title)
 	s.page.Server = storeServer
 	s.page.Links = []pageextra.Link{{Text: "ranges in memory", Address: "cache"}, {Text: "rows of leaf_alloc", Address: "db"}, {Text: "metrics", Address: "metrics"}}
+	if s.snowflake != nil {
+		s.page.More = func() pageextra.More {
+			return pageextra.More{Title: "Snowflakes", Figures: []pageextra.Figure{{Text: "Snowflakes issued", Number: s.snowflakeCount.Load()}}}
+		}
+	}
 	s.handler = s.routes()
 	return s, nil
 }
@@ -171,6 +177,8 @@ func storeLabel(cfg *driver.Config) string {
 func (s *Server) routes() http.Handler {
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), metrics.NewCollector(s.db, "serve"))
+	reg.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "leafsql_http_snowflakes_total", Help: "Snowflakes issued."},
+		func() float64 { return float64(s.snowflakeCount.Load()) }))
 	counts := newRequestMetrics(reg, s.connections)
 	mux := http.NewServeMux()
 	route := func(pattern, name string, kind kind, serve func(http.ResponseWriter, *http.Request) error) {
