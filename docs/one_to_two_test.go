@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"errors"
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -35,40 +33,21 @@ func TestOneToTwo(t *testing.T) {
 				name += " after migration.md"
 			}
 			t.Run(name, func(t *testing.T) {
-				o := &oneToTwoRun{t: t, shell: shell{hosts: hosts}, log: newRequests(), inShop: way.inShop}
-				o.followPage(way.prepared)
+				o := &shopMove{t: t, shell: shell{hosts: hosts}, log: newRequests()}
+				o.log.cancels = way.prepared != "A clone" // canceled orders would appear again, as the page announces
+				o.followOneToTwo(way.prepared, way.inShop)
 			})
 		}
 	}
 }
 
-// A oneToTwoRun is one run of the page.
-type oneToTwoRun struct {
-	t *testing.T
-	shell
-	running *program
-	log     *requests
-	inShop  bool // leaf_alloc is in the database shop, as migration.md creates it
-}
-
-// requestsPerBlock is the number of requests that the program completes between two blocks of
-// the page.
-const requestsPerBlock = 40
-
-// followPage follows the page, with one of the two ways in which it prepares the second database.
-func (o *oneToTwoRun) followPage(prepared string) {
+// followOneToTwo follows the page, with one of the two ways in which it prepares the second database. With inShop,
+// leaf_alloc is in the database shop, as migration.md creates it.
+func (o *shopMove) followOneToTwo(prepared string, inShop bool) {
 	t := o.t
-	for _, name := range []string{"db0", "db1"} {
-		runSQL(t, o.hosts, "-- on "+name+"\nDROP DATABASE IF EXISTS shop;\nDROP DATABASE IF EXISTS leaf;\nDROP USER IF EXISTS app, admin;\n"+
-			"CREATE USER admin IDENTIFIED BY 'secret';\nGRANT ALL PRIVILEGES ON *.* TO admin WITH GRANT OPTION;\n")
-	}
+	o.prepareHosts()
 	runSQL(t, o.hosts, "CREATE DATABASE shop;\n")
-	defer func() {
-		if o.running != nil {
-			o.running.stop()
-		}
-		o.log.print(t)
-	}()
+	defer o.end()
 	var at block
 	for _, b := range readPage(t, "one-to-two.md").blocks {
 		before := at
@@ -82,26 +61,13 @@ func (o *oneToTwoRun) followPage(prepared string) {
 		if b.sub == "A clone" && before.sub != b.sub {
 			o.copyDatabase()
 		}
-		t.Logf("one-to-two.md:%d", b.line)
-		if o.inShop {
+		if inShop {
 			b.code = storeInShop.Replace(b.code)
 			if !strings.Contains(b.code, "DSN1=") {
 				b.code = strings.ReplaceAll(b.code, "&leafStore=app:secret@tcp(db0:3306)%2Fshop", "") // as in migration.md
 			}
 		}
-		switch b.lang {
-		case "sql":
-			runSQL(t, o.hosts, b.code)
-		case "sh":
-			o.shell.run(t, b.code)
-		case "sh deploy", "sh restart":
-			o.deploy(b.code, b.lang == "sh restart")
-		default:
-			t.Fatalf("what is a block of %q?", b.lang)
-		}
-		if o.running != nil {
-			o.running.awaitRequests(requestsPerBlock)
-		}
+		o.runBlock("one-to-two.md", b)
 	}
 	o.running.stop()
 	o.running = nil
@@ -112,29 +78,8 @@ func (o *oneToTwoRun) followPage(prepared string) {
 // storeInShop changes the blocks of the page as its section "After Migration" says.
 var storeInShop = strings.NewReplacer("%2Fleaf", "%2Fshop", "CREATE DATABASE leaf;", "", "leaf.leaf_alloc", "shop.leaf_alloc")
 
-var setting = regexp.MustCompile(`(?m)^(\w+)='?(.*?)'?$`)
-
-// deploy starts the program with the settings of a block. It ends the running program afterwards, or before it if the
-// page requires that.
-func (o *oneToTwoRun) deploy(code string, restart bool) {
-	settings := map[string]string{}
-	for _, m := range setting.FindAllStringSubmatch(replaceAddresses(o.hosts, code), -1) {
-		settings[m[1]] = m[2]
-	}
-	before := o.running
-	if restart {
-		o.running = nil
-		before.stop()
-	}
-	o.running = start(o.t, settings, o.log)
-	if before != nil && !restart {
-		o.running.awaitRequests(requestsPerBlock) // both programs are running
-		before.stop()
-	}
-}
-
 // checkAnnouncedErrors compares the errors of requests with those on the page.
-func (o *oneToTwoRun) checkAnnouncedErrors() {
+func (o *shopMove) checkAnnouncedErrors() {
 	said := map[string][]string{}
 	for _, row := range readTable(o.t, "one-to-two.md", "## Requests that fail") {
 		for _, step := range regexp.MustCompile(`\(#([\w-]+)\)`).FindAllStringSubmatch(row[0], -1) {
@@ -153,81 +98,8 @@ func (o *oneToTwoRun) checkAnnouncedErrors() {
 	}
 }
 
-// verify checks the databases: every acknowledged row is stored exactly once, and rows that belong together are
-// together.
-func (o *oneToTwoRun) verify() {
-	t := o.t
-	o.t.Helper()
-	count := open(t, o.hosts["db0"])
-	defer count.Close()
-	count.SetMaxOpenConns(1)
-	must := func(text string) {
-		t.Helper()
-		if _, err := count.Exec(text); err != nil {
-			t.Fatal(err)
-		}
-	}
-	must("CREATE DATABASE counted")
-	defer count.Exec("DROP DATABASE counted")
-	must("CREATE TABLE counted.ids (tab VARCHAR(9), id BIGINT, of_order BIGINT, db VARCHAR(9), KEY (tab, id))")
-	if o.running != nil {
-		o.running.gate.Lock()
-		defer o.running.gate.Unlock()
-	}
-	for name, server := range o.hosts {
-		db := open(t, server)
-		defer db.Close()
-		for tab, order := range map[string]string{"orders": "id", "items": "order_id", "notes": "order_id"} {
-			rows, err := db.Query(fmt.Sprintf("SELECT id, %s FROM shop.%s", order, tab))
-			if err != nil {
-				if name == "db1" {
-					continue // the row does not exist yet
-				}
-				t.Fatal(err)
-			}
-			var values []string
-			for rows.Next() {
-				var id, of int64
-				if err := rows.Scan(&id, &of); err != nil {
-					t.Fatal(err)
-				}
-				values = append(values, fmt.Sprintf("('%s', %d, %d, '%s')", tab, id, of, name))
-			}
-			if err := errors.Join(rows.Err(), rows.Close()); err != nil {
-				t.Fatal(err)
-			}
-			if len(values) > 0 {
-				must("INSERT INTO counted.ids VALUES " + strings.Join(values, ", "))
-			}
-		}
-	}
-	figure := func(query string) (n int) {
-		t.Helper()
-		if err := count.QueryRow(query).Scan(&n); err != nil {
-			t.Fatal(err)
-		}
-		return n
-	}
-	for _, tab := range []string{"orders", "items", "notes"} {
-		where := " FROM counted.ids WHERE tab = '" + tab + "'"
-		rows, twice, on1 := figure("SELECT COUNT(*)"+where), figure("SELECT COUNT(*) - COUNT(DISTINCT id)"+where), figure("SELECT COUNT(*)"+where+" AND db = 'db1'")
-		t.Logf("%s: %d rows, %d of them on db1, %d ids twice", tab, rows, on1, twice)
-		if twice != 0 || rows != o.log.expectedRows(tab) {
-			t.Errorf("%s: duplicate ids = %d, rows = %d, want 0 and the %d acknowledged rows", tab, twice, rows, o.log.expectedRows(tab))
-		}
-	}
-	if n := figure("SELECT COUNT(*) FROM counted.ids AS part LEFT JOIN counted.ids AS whole ON whole.tab = 'orders' AND whole.id = part.of_order AND whole.db = part.db WHERE whole.id IS NULL"); n != 0 {
-		t.Errorf("rows on another database than their order = %d, want 0", n)
-	}
-	must("CREATE TABLE counted.told (id BIGINT PRIMARY KEY)")
-	must("INSERT INTO counted.told VALUES " + o.log.orderValues())
-	if n := figure("SELECT COUNT(*) FROM counted.told WHERE id NOT IN (SELECT id FROM counted.ids WHERE tab = 'orders')"); n != 0 {
-		t.Errorf("lost orders = %d, want 0", n)
-	}
-}
-
 // copyDatabase copies all of db0 to db1, as a replica or a dump does.
-func (o *oneToTwoRun) copyDatabase() {
+func (o *shopMove) copyDatabase() {
 	t, ctx := o.t, context.Background()
 	var sessions [2]*sql.Conn
 	for i, name := range []string{"db0", "db1"} {

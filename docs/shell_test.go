@@ -85,7 +85,7 @@ func (s *shell) run(t *testing.T, code string) (output string) {
 func replaceAddresses(hosts map[string]*mysqltest.Server, text string) string {
 	var pairs []string
 	for name, server := range hosts {
-		pairs = append(pairs, name+":3306", server.Addr())
+		pairs = append(pairs, name+":3306", server.Addr(), name+":4000", server.Addr())
 	}
 	return strings.NewReplacer(pairs...).Replace(text)
 }

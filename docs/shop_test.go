@@ -16,8 +16,8 @@ import (
 	_ "github.com/leafsql/leafsql/driver"
 )
 
-// A program is the shop's program as one-to-two.md describes it: it writes orders, adds notes to them and reads them,
-// until it is stopped.
+// A program is the shop's program as one-to-two.md and shards-to-engine.md describe it: it writes, changes, cancels and
+// reads orders until it is stopped.
 type program struct {
 	dbs    []*sql.DB
 	shards int
@@ -34,7 +34,7 @@ type program struct {
 func start(t *testing.T, settings map[string]string, log *requests) *program {
 	t.Helper()
 	p := &program{log: log, ending: make(chan struct{}), finished: make(chan struct{})}
-	for _, name := range []string{"DSN0", "DSN1"} {
+	for _, name := range []string{"DSN0", "DSN1", "DSN2"} {
 		if dsn := settings[name]; dsn != "" {
 			db, err := sql.Open(settings["DRIVER"], dsn)
 			if err != nil {
@@ -47,8 +47,10 @@ func start(t *testing.T, settings map[string]string, log *requests) *program {
 	if p.shards, err = strconv.Atoi(settings["SHARDS"]); err != nil {
 		t.Fatal(err)
 	}
-	if settings["FIRST"] == "1" {
-		p.first = 1
+	if first := settings["FIRST"]; first != "" {
+		if p.first, err = strconv.Atoi(first); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for i := range 3 {
 		p.working.Go(func() { p.work(i) })
@@ -82,7 +84,11 @@ func (p *program) work(n int) {
 		p.gate.RLock()
 		p.request(func() error { return p.addOrder(n) })
 		p.request(p.addNote)
+		p.request(p.raiseTotal)
 		p.request(p.readOrder)
+		if id := p.log.pickCanceled(n); id != 0 {
+			p.request(func() error { return p.cancelOrder(id) })
+		}
 		p.gate.RUnlock()
 	}
 }
@@ -132,9 +138,50 @@ func (p *program) addOrder(customer int) error {
 	return nil
 }
 
-// addNote adds a note to an order, in either database.
+// addNote adds a note to an order, in the database that has it.
 func (p *program) addNote() error {
-	return p.find(func(db *sql.DB, id int64) (found bool, err error) {
+	return p.change(p.log.pickOrder(), p.log.recordNote, func(tx *sql.Tx, id int64, _ []*sql.DB) error {
+		_, err := tx.Exec("INSERT INTO notes (order_id, note) VALUES (?, 'more')", id)
+		return err
+	})
+}
+
+// raiseTotal changes an order, in the database that has it.
+func (p *program) raiseTotal() error {
+	return p.change(p.log.pickOrder(), p.log.recordRaise, func(tx *sql.Tx, id int64, _ []*sql.DB) error {
+		_, err := tx.Exec("UPDATE orders SET total = total + 1 WHERE id = ?", id)
+		return err
+	})
+}
+
+// cancelOrder deletes an order in all databases. The order stays locked in the database that has it while the program
+// deletes the copy that an interrupted move has left in another one.
+func (p *program) cancelOrder(id int64) error {
+	return p.change(id, func(int64) {}, func(tx *sql.Tx, id int64, others []*sql.DB) error {
+		for _, db := range others {
+			if err := deleteOrder(db, id); err != nil {
+				return err
+			}
+		}
+		return deleteOrder(tx, id)
+	})
+}
+
+func deleteOrder(db interface {
+	Exec(string, ...any) (sql.Result, error)
+}, id int64) error {
+	for _, text := range []string{"DELETE FROM notes WHERE order_id = ?", "DELETE FROM items WHERE order_id = ?", "DELETE FROM orders WHERE id = ?"} {
+		if _, err := db.Exec(text, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// change finds an order, locks it and changes it in one transaction. do gets the databases after the one that has the
+// order.
+func (p *program) change(id int64, record func(int64), do func(tx *sql.Tx, id int64, others []*sql.DB) error) error {
+	return p.find(id, func(db *sql.DB, others []*sql.DB) (found bool, err error) {
 		tx, err := db.Begin()
 		if err != nil {
 			return false, err
@@ -143,37 +190,41 @@ func (p *program) addNote() error {
 		if err := tx.QueryRow("SELECT id FROM orders WHERE id = ? FOR UPDATE", id).Scan(&id); err != nil {
 			return false, err
 		}
-		if _, err := tx.Exec("INSERT INTO notes (order_id, note) VALUES (?, 'more')", id); err != nil {
+		if err := do(tx, id, others); err != nil {
 			return true, err
 		}
 		if err := tx.Commit(); err != nil {
 			return true, err
 		}
-		p.log.recordNote()
+		record(id)
 		return true, nil
 	})
 }
 
-// readOrder reads an order, in either database.
+// readOrder reads an order, in the database that has it.
 func (p *program) readOrder() error {
-	return p.find(func(db *sql.DB, id int64) (bool, error) {
+	id := p.log.pickOrder()
+	return p.find(id, func(db *sql.DB, _ []*sql.DB) (bool, error) {
 		err := db.QueryRow("SELECT id FROM orders WHERE id = ?", id).Scan(&id)
 		return err == nil, err
 	})
 }
 
-// find looks for one of the orders, which may be moved meanwhile.
-func (p *program) find(in func(*sql.DB, int64) (bool, error)) error {
-	id, customer := p.log.pickOrder()
+// find looks for an order, which may be moved or canceled meanwhile. in gets a database and the ones after it.
+func (p *program) find(id int64, in func(db *sql.DB, others []*sql.DB) (bool, error)) error {
 	if id == 0 {
 		return nil
 	}
-	for i := range p.dbs {
-		if found, err := in(p.dbs[(p.first+i)%len(p.dbs)], id); found || err != nil && !errors.Is(err, sql.ErrNoRows) {
+	dbs := append(slices.Clone(p.dbs[p.first:]), p.dbs[:p.first]...)
+	for i, db := range dbs {
+		if found, err := in(db, dbs[i+1:]); found || err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return err
 		}
 	}
-	return fmt.Errorf("order %d of customer %d is not found", id, customer)
+	if customer, canceled := p.log.lookUp(id); !canceled {
+		return fmt.Errorf("order %d of customer %d is not found", id, customer)
+	}
+	return nil
 }
 
 // requests is the log of all requests to the programs, by step of the page.
@@ -185,17 +236,21 @@ type requests struct {
 	longest  map[string]time.Duration  // by step
 	failures []failure
 
-	ids       []int64 // ids of the orders
-	customers map[int64]int
-	notes     int
-	asked     int
+	ids      []int64 // of the orders, without the canceled ones
+	orders   map[int64]*shopOrder
+	picked   int
+	canceled map[int64]bool
+	cancels  bool // programs cancel orders
 }
+
+// A shopOrder is an order as the program has it, or as the databases store it.
+type shopOrder struct{ customer, total, items, notes int }
 
 // A failure is a failed request, with the steps in which it began and ended.
 type failure struct{ began, ended, err string }
 
 func newRequests() *requests {
-	return &requests{counts: map[string]map[string]int{}, longest: map[string]time.Duration{}, customers: map[int64]int{}}
+	return &requests{counts: map[string]map[string]int{}, longest: map[string]time.Duration{}, orders: map[int64]*shopOrder{}, canceled: map[int64]bool{}}
 }
 
 func (r *requests) enterStep(step string) {
@@ -231,46 +286,71 @@ func (r *requests) recordEnd(began string, took time.Duration, err error) {
 func (r *requests) recordOrder(id int64, customer int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.ids, r.customers[id] = append(r.ids, id), customer
-	r.notes++
+	r.ids, r.orders[id] = append(r.ids, id), &shopOrder{customer: customer, total: 100, items: 2, notes: 1}
 }
 
-func (r *requests) recordNote() {
+func (r *requests) recordNote(id int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.notes++
+	r.orders[id].notes++
 }
 
-// pickOrder returns one of the acknowledged orders: the last one, or any.
-func (r *requests) pickOrder() (id int64, customer int) {
+func (r *requests) recordRaise(id int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.orders[id].total++
+}
+
+// pickOrder returns the id of an acknowledged order: the last one, or any. It returns 0 if there is none.
+func (r *requests) pickOrder() int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.ids) == 0 {
-		return 0, 0
+		return 0
 	}
-	id = r.ids[len(r.ids)-1]
-	if r.asked++; r.asked%2 == 0 {
-		id = r.ids[r.asked*7919%len(r.ids)]
+	if r.picked++; r.picked%2 == 0 {
+		return r.ids[r.picked*7919%len(r.ids)]
 	}
-	return id, r.customers[id]
+	return r.ids[len(r.ids)-1]
 }
 
-// expectedRows returns the number of rows that a table has to have.
-func (r *requests) expectedRows(table string) int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return map[string]int{"orders": len(r.ids), "items": 2 * len(r.ids), "notes": r.notes}[table]
+// pickCanceled returns the id of an order that the n-th request cancels, or 0.
+func (r *requests) pickCanceled(n int) int64 {
+	id := r.pickOrder()
+	if !r.cancels || n%4 != 0 || !r.cancel(id) {
+		return 0
+	}
+	return id
 }
 
-// orderValues returns the orders as rows for VALUES.
-func (r *requests) orderValues() string {
+// cancel marks an order as canceled. It reports whether the order exists and was not canceled before.
+func (r *requests) cancel(id int64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var all []string
+	at := slices.Index(r.ids, id)
+	if at < 0 {
+		return false
+	}
+	r.ids, r.canceled[id] = slices.Delete(r.ids, at, at+1), true
+	return true
+}
+
+// lookUp returns an order's customer, and whether the order is canceled.
+func (r *requests) lookUp(id int64) (customer int, canceled bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.orders[id].customer, r.canceled[id]
+}
+
+// expected returns the orders that the databases have to store.
+func (r *requests) expected() map[int64]shopOrder {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := map[int64]shopOrder{}
 	for _, id := range r.ids {
-		all = append(all, fmt.Sprintf("(%d)", id))
+		all[id] = *r.orders[id]
 	}
-	return strings.Join(all, ", ")
+	return all
 }
 
 func (r *requests) print(t *testing.T) {
