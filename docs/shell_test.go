@@ -102,9 +102,9 @@ func writeClients(t *testing.T, dir string, hosts map[string]*mysqltest.Server) 
 		cases := ""
 		for host, server := range hosts {
 			address, port, _ := strings.Cut(server.Addr(), ":")
-			cases += fmt.Sprintf("  %s) set -- \"$@\" %s --port=%s;;\n", host, address, port)
+			cases += fmt.Sprintf("  %s) set -- \"$@\" %s; port=--port=%s;;\n", host, address, port)
 		}
-		program := fmt.Sprintf("#!/bin/sh\nfor arg; do\n  shift\n  case $arg in\n%s  *) set -- \"$@\" \"$arg\";;\n  esac\ndone\nexec %s --no-defaults -u root \"$@\"\n", cases, path)
+		program := fmt.Sprintf("#!/bin/sh\nfor arg; do\n  shift\n  case $arg in\n%s  *) set -- \"$@\" \"$arg\";;\n  esac\ndone\nexec %s --no-defaults -u root \"$@\" $port\n", cases, path)
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(program), 0o700); err != nil {
 			t.Fatal(err)
 		}

@@ -84,7 +84,7 @@ func (p *program) work(n int) {
 		p.gate.RLock()
 		p.request(func() error { return p.addOrder(n) })
 		p.request(p.addNote)
-		p.request(p.raiseTotal)
+		p.request(func() error { return p.raiseTotal(p.log.pickOrder()) })
 		p.request(p.readOrder)
 		if id := p.log.pickCanceled(n); id != 0 {
 			p.request(func() error { return p.cancelOrder(id) })
@@ -147,8 +147,8 @@ func (p *program) addNote() error {
 }
 
 // raiseTotal changes an order, in the database that has it.
-func (p *program) raiseTotal() error {
-	return p.change(p.log.pickOrder(), p.log.recordRaise, func(tx *sql.Tx, id int64, _ []*sql.DB) error {
+func (p *program) raiseTotal(id int64) error {
+	return p.change(id, p.log.recordRaise, func(tx *sql.Tx, id int64, _ []*sql.DB) error {
 		_, err := tx.Exec("UPDATE orders SET total = total + 1 WHERE id = ?", id)
 		return err
 	})
@@ -316,11 +316,23 @@ func (r *requests) pickOrder() int64 {
 
 // pickCanceled returns the id of an order that the n-th request cancels, or 0.
 func (r *requests) pickCanceled(n int) int64 {
-	id := r.pickOrder()
-	if !r.cancels || n%4 != 0 || !r.cancel(id) {
+	r.mu.Lock()
+	cancels := r.cancels
+	r.mu.Unlock()
+	if !cancels || n%4 != 0 {
 		return 0
 	}
-	return id
+	if id := r.pickOrder(); r.cancel(id) {
+		return id
+	}
+	return 0
+}
+
+// setCancels sets whether programs cancel orders.
+func (r *requests) setCancels(cancels bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.cancels = cancels
 }
 
 // cancel marks an order as canceled. It reports whether the order exists and was not canceled before.

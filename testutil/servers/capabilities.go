@@ -10,9 +10,13 @@ type capability struct {
 
 const servertest = "driver/servertest "
 
+// moveShards is a feature with tests that are compiled for TiDB alone. It is not available on other servers.
+const moveShards = "from two databases into this engine and back, while a program is writing"
+
 var capabilities = []capability{
 	{"README and the pages, as they show it", []string{"docs TestPagesRun"}},
 	{"from one database to two and back, while a program is writing", []string{"docs TestOneToTwo"}},
+	{moveShards, []string{"docs TestShardsToEngine"}},
 	{"INSERT … VALUES, SET, REPLACE, IGNORE, ON DUPLICATE KEY UPDATE: as text, with arguments, prepared", []string{servertest + "TestMatrix|TestBatchWithManyPlaceholders|TestRaw|TestUpsertReturnsNoUnusedID|TestRandomStatements"}},
 	{"transactions, savepoints, rows that bring their own keys", []string{servertest + "TestFlows|TestExplicitKeysKeep|TestExpressionKeys|TestLastInsertIDIsNever|TestNonzeroValue|TestServerKeepsRows|TestDuplicateMovesTheCounter"}},
 	{"INSERT … SELECT", []string{servertest + "TestInsertSelect|Staged|Staging|TestTwin|TestUpsertsMayName"}},
@@ -39,7 +43,7 @@ var packages = []struct {
 	module, tests string
 	names         []string
 }{
-	{"docs", "PagesRun|OneToTwo", []string{"."}},
+	{"docs", "PagesRun|OneToTwo|ShardsToEngine", []string{"."}},
 	{".", "", []string{"./driver", "./driver/servertest", "./driver/internal/catalog", "./idgen/segment", "./idgen/worker/mysql"}},
 	{"cmd/leafsql", "", []string{"."}},
 }
