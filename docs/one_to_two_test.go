@@ -75,7 +75,7 @@ func (o *shopMove) followOneToTwo(prepared string, inShop bool) {
 	o.checkAnnouncedErrors()
 }
 
-// storeInShop changes the blocks of the page as its section "After Migration" says.
+// storeInShop changes the blocks of the page as its section "After Migration" describes.
 var storeInShop = strings.NewReplacer("%2Fleaf", "%2Fshop", "CREATE DATABASE leaf;", "", "leaf.leaf_alloc", "shop.leaf_alloc")
 
 // checkAnnouncedErrors compares the errors of requests with those on the page.

@@ -236,7 +236,7 @@ type requests struct {
 	longest  map[string]time.Duration  // by step
 	failures []failure
 
-	ids      []int64 // of the orders, without the canceled ones
+	ids      []int64 // orders without the canceled ones
 	orders   map[int64]*shopOrder
 	picked   int
 	canceled map[int64]bool
