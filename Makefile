@@ -123,7 +123,7 @@ clients: serve ## programs in PHP, Python, Java, Node and Ruby through the proxy
 	@$(SERVE) -mysql -- go test -tags clients -count=1 -timeout=40m -v -run='$(TEST)' ./testutil/clients
 	@go test -C examples -tags clients -count=1 -v -run='$(TEST)' ./languages
 
-versions: ## the tests on other versions of MySQL and MariaDB, into the table of docs/servers.md (SERVERS=mysql-8.0 for one, SERVERS=tidb for TiDB)
+versions: ## the tests on other versions of MySQL and MariaDB, into the table of docs/servers.md (SERVERS=mysql-8.0 for one, SERVERS=tidb or vitess for these engines)
 	@go run ./testutil/servers $(SERVERS)
 
 newest: ## make test with the newest versions of other modules (GOAL=quick)

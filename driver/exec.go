@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 	"github.com/samber/lo"
@@ -380,6 +381,11 @@ func (c *conn) explainError(ctx context.Context, st *planner.Statement, text str
 	case servererr.Is(err, servererr.Parse) && st.Plan.Results == 1:
 		if own := c.TryPrepare(ctx, text); servererr.Is(own, servererr.Parse) {
 			return own
+		}
+	case c.Settings.Vitess && strings.Contains(servererr.Message(err), "cannot update vindex column"):
+		if i := slices.IndexFunc(st.Plan.Inserts, func(in insert.Insert) bool { return in.Update >= insert.RowUpdate }); i >= 0 {
+			return st.Plan.Inserts[i].Table.Refuse("Vitess does not run upserts that assign the vindex column, the key, as leafsql does to return the id of an updated row",
+				"set leafLastInsertID=result in the DSN")
 		}
 	}
 	return err

@@ -19,7 +19,7 @@ import (
 // A Server has SQL expressions about the server that executes them.
 type Server struct {
 	Identity string // "" if the server cannot be identified, such as TiDB and Vitess
-	Hash     string // the first 16 hexadecimal digits of the SHA-256 of Identity; "" if Identity is ""
+	Hash     string // the first 16 hexadecimal digits of the SHA-256 of Identity; "" if Identity is "", except on Vitess
 
 	// Statements is true if the server replicates the text of statements, so that a replica evaluates the expressions itself.
 	Statements bool
@@ -57,15 +57,22 @@ func Query(ctx context.Context, q Queryer) (s Server, err error) {
 }
 
 func serverOf(values map[string]string) (s Server) {
-	if s.Identity = identity(values); s.Identity != "" {
-		s.Hash = "LEFT(SHA2(" + s.Identity + ", 256), 16)"
+	s.Identity = identity(values)
+	hashed := s.Identity
+	if _, known := values["server_uuid"]; known && versions.Vitess(values["version"]) {
+		// A statement on a table of a keyspace without shards reads the variable on the primary tablet, but a SELECT without a table may
+		// read it on any shard of the database in use. Vitess does not run statements that also read global_status.
+		hashed = "CONCAT('server ', @@server_uuid)"
+	}
+	if hashed != "" {
+		s.Hash = "LEFT(SHA2(" + hashed + ", 256), 16)"
 	}
 	s.Statements = isOn(values["log_bin"]) && strings.EqualFold(values["binlog_format"], "STATEMENT")
 	return s
 }
 
 func identity(values map[string]string) string {
-	if version := values["version"]; versions.TiDB(version) || strings.Contains(version, "Vitess") {
+	if version := values["version"]; versions.TiDB(version) || versions.Vitess(version) {
 		return ""
 	}
 	// It uses @@global.server_id, because the thread that applies a source's events has the source's server_id in its session.

@@ -17,6 +17,9 @@ func Format(mariaDB bool, version int) string {
 // TiDB reports whether the result of VERSION() is TiDB's, such as "8.0.11-TiDB-v8.5.0".
 func TiDB(version string) bool { return strings.Contains(version, "TiDB") }
 
+// Vitess reports whether the value of @@version is that of Vitess, such as "8.4.6-Vitess".
+func Vitess(version string) bool { return strings.Contains(version, "Vitess") }
+
 // HasWindowFunctions reports whether the server has window functions. leafsql needs them for an INSERT … SELECT: the rows are
 // written into a temporary table, and a window function numbers them.
 func HasWindowFunctions(mariaDB bool, version int) bool {

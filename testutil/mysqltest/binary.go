@@ -31,10 +31,10 @@ func Kinds() []Kind {
 	return []Kind{MariaDB, MySQL}
 }
 
-// kindOf returns the kind of a server with a name such as mysql-8.0. TiDB counts as MySQL.
+// kindOf returns the kind of a server with a name such as mysql-8.0. TiDB and Vitess count as MySQL.
 func kindOf(name string) Kind {
 	kind, _, _ := strings.Cut(name, "-")
-	if kind == "tidb" {
+	if kind == "tidb" || kind == "vitess" {
 		return MySQL
 	}
 	return Kind(kind)
@@ -44,8 +44,9 @@ func kindOf(name string) Kind {
 type binary struct {
 	kind    Kind
 	tidb    bool
+	vitess  bool
 	path    string
-	version string   // the line printed by --version, or all that TiDB prints
+	version string   // the line printed by --version, or all that TiDB and Vitess print
 	loader  []string // command in front of path, for a server installed under a folder
 	basedir string
 }
@@ -90,8 +91,11 @@ func findBinary(kind Kind, path []string) (binary, error) {
 
 var programs = []string{"mariadbd", "mysqld"}
 
-// tidb is the program of TiDB, which tests use only if LEAFSQL_TEST_SERVER names it.
-const tidb = "tidb-server"
+// Programs of TiDB and Vitess, which tests use only if LEAFSQL_TEST_SERVER names them.
+const (
+	tidb   = "tidb-server"
+	vitess = "vtcombo" // all of Vitess in one process, except for MySQL
+)
 
 // findInstalled finds a server in the tree that .ci/server created. A tree of Debian's packages has its own
 // loader and libraries, so the server needs neither chroot nor the tree's distribution.
@@ -102,8 +106,8 @@ func findInstalled(name string) (binary, error) {
 	}
 	root := filepath.Join(cache, name)
 	for _, layout := range [][2]string{{"usr", "sbin"}, {"", "bin"}} {
-		for _, program := range append(programs, tidb) {
-			b := binary{basedir: filepath.Join(root, layout[0]), tidb: program == tidb}
+		for _, program := range append(programs, tidb, vitess) {
+			b := binary{basedir: filepath.Join(root, layout[0]), tidb: program == tidb, vitess: program == vitess}
 			b.path = filepath.Join(b.basedir, layout[1], program)
 			if _, err := os.Stat(b.path); err != nil {
 				continue
@@ -111,6 +115,9 @@ func findInstalled(name string) (binary, error) {
 			if loaders := globFiles(root, "usr/lib/*-linux-gnu*/ld-linux*.so.*", "lib/*-linux-gnu*/ld-linux*.so.*"); len(loaders) > 0 {
 				libs := globFiles(root, "usr/lib/*-linux-gnu*", "lib/*-linux-gnu*")
 				b.loader = []string{loaders[0], "--library-path", strings.Join(libs, ":")}
+			}
+			if b.vitess && os.Geteuid() == 0 { // it refuses to run as root, and this user's files stay accessible
+				b.loader = []string{"unshare", "--user", "--map-user=65534"}
 			}
 			return b, b.identify()
 		}
@@ -139,8 +146,11 @@ func cacheDir() (string, error) {
 
 func (b *binary) identify() error {
 	args := []string{"--no-defaults", "--version"}
-	if b.tidb {
+	switch {
+	case b.tidb:
 		args = []string{"-V"}
+	case b.vitess:
+		args = []string{"--version"}
 	}
 	out, err := b.command(args...).Output()
 	if err != nil {

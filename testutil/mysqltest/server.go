@@ -38,6 +38,7 @@ type Server struct {
 	dir     string // data, socket and log; removed by Stop
 	port    int
 	proc    *os.Process // nil while not running
+	mysql   *Server     // in which Vitess keeps its rows; otherwise nil
 	janitor *janitor.Janitor
 }
 
@@ -68,6 +69,10 @@ func Prepare(cfg Config) (*Server, error) {
 	if i := slices.IndexFunc(cfg.Args, func(arg string) bool { return !slices.Contains(durableOptions, arg) }); bin.tidb && i >= 0 {
 		return nil, &optionError{cfg.Args[i]}
 	}
+	return prepare(bin, cfg)
+}
+
+func prepare(bin binary, cfg Config) (*Server, error) {
 	dir, err := tempDir()
 	if err != nil {
 		return nil, fmt.Errorf("mysqltest: %w", err)
@@ -78,7 +83,11 @@ func Prepare(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	if s.port, err = freeport.Find(); err == nil {
-		err = bin.prepareData(s.DataDir())
+		if bin.vitess {
+			err = s.startMySQL()
+		} else {
+			err = bin.prepareData(s.DataDir())
+		}
 	}
 	if err != nil {
 		s.Stop()
@@ -123,8 +132,11 @@ func (s *Server) Version() (string, error) {
 	if number == "" {
 		return "", fmt.Errorf("mysqltest: no version in %q", s.bin.version)
 	}
-	if s.bin.tidb {
+	switch {
+	case s.bin.tidb:
 		return "TiDB " + number, nil
+	case s.bin.vitess:
+		return "Vitess " + number, nil
 	}
 	return map[Kind]string{MariaDB: "MariaDB ", MySQL: "MySQL "}[s.Kind()] + number, nil
 }
@@ -182,6 +194,9 @@ func (s *Server) Thaw() error { return freeze.Thaw(s.proc.Pid) }
 // time.
 func (s *Server) Stop() error {
 	err := s.Kill9()
+	if s.mysql != nil {
+		err = errors.Join(err, s.mysql.Stop())
+	}
 	s.janitor.Stop()
 	return errors.Join(err, os.RemoveAll(s.dir))
 }
@@ -249,7 +264,11 @@ func (s *Server) RunToEnd(args ...string) (string, error) {
 }
 
 func (s *Server) command(args []string) *exec.Cmd {
-	cmd := s.bin.command(s.bin.serverArgs(s.DataDir(), s.filePath("sock"), s.port, slices.Concat(s.args, args))...)
+	words := s.bin.serverArgs(s.DataDir(), s.filePath("sock"), s.port, slices.Concat(s.args, args))
+	if s.mysql != nil {
+		words = vitessArgs(s, args)
+	}
+	cmd := s.bin.command(words...)
 	cmd.Env = append(os.Environ(), "PATH="+s.dir+string(filepath.ListSeparator)+os.Getenv("PATH"))
 	return cmd
 }

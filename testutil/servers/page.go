@@ -59,7 +59,7 @@ func parseTable(text string) table {
 }
 
 // makes are the servers' names, in the order of their columns.
-var makes = []string{"MySQL", "MariaDB", "TiDB"}
+var makes = []string{"MySQL", "MariaDB", "TiDB", "Vitess"}
 
 // put adds a column, or its new cells. The newest version of a server comes first.
 func (t *table) put(server string, column map[string]string) {

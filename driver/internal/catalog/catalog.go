@@ -248,9 +248,10 @@ func (c *Catalog) readTables(ctx context.Context, names []Name, tables map[Name]
 		if err := rows.Scan(&n, &kind, &schema, &table, &o, &x, &y, &z, &text, &extra, &privileges); err != nil {
 			return err
 		}
-		// The query's comparison ignores case, and some servers have both Orders and orders.
+		// The query's comparison ignores case, and some servers have both Orders and orders. Vitess returns another
+		// name of the database: the one of a shard.
 		name := names[n]
-		if !c.FoldsCase && (schema != name.DB || table != name.Table) {
+		if !c.FoldsCase && (table != name.Table || schema != name.DB && strings.EqualFold(schema, name.DB)) {
 			continue
 		}
 		known := tables[name]

@@ -11,6 +11,7 @@ import (
 type Settings struct {
 	MariaDB bool
 	TiDB    bool
+	Vitess  bool
 	Version int // in the form of version comments: 101119, 90704
 
 	// SessionKnown reports whether the fields from NoBackslashEscapes to Charset were read from the

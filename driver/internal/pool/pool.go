@@ -85,7 +85,11 @@ func AdaptConfig(cfg *mysql.Config) *mysql.Config {
 // their column. A COMMIT must not begin another transaction. lock_wait_timeout is short because the
 // application's own connection may have locked the table. information_schema_stats_expiry is 0 because
 // MySQL 8 otherwise caches AUTO_INCREMENT's next value, for a day by default.
-const sessionSettings = "SET NAMES utf8mb4, autocommit = 1, completion_type = 0, sql_select_limit = 18446744073709551615, lock_wait_timeout = 1, sql_mode = CONCAT_WS(',', NULLIF(@@sql_mode, ''), 'STRICT_ALL_TABLES') /*!80003 , information_schema_stats_expiry = 0 */"
+const sessionSettings = "SET NAMES utf8mb4, autocommit = 1, completion_type = 0, sql_select_limit = " + NoSelectLimit + ", lock_wait_timeout = 1, sql_mode = CONCAT_WS(',', NULLIF(@@sql_mode, ''), 'STRICT_ALL_TABLES') /*!80003 , information_schema_stats_expiry = 0 */"
+
+// NoSelectLimit is a value of sql_select_limit that cuts no result short. It is not the default of MySQL and MariaDB, 2^64 - 1,
+// because Vitess refuses values above 2^63 - 1.
+const NoSelectLimit = "9223372036854775807"
 
 const (
 	// connectTime is the longest time to connect: a slow server needs seconds for each of its replies.

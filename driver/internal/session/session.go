@@ -165,7 +165,7 @@ func (s *Session) VisibleColumns(ctx context.Context, text string, table insert.
 		return nil, err
 	}
 	if _, err := s.Conn.ExecContext(ctx, "SET @leafsql_r = @@character_set_results, @leafsql_o = @@sql_select_limit,"+
-		" character_set_results = utf8mb4, sql_select_limit = 18446744073709551615", nil); err != nil {
+		" character_set_results = utf8mb4, sql_select_limit = "+pool.NoSelectLimit, nil); err != nil {
 		return nil, err
 	}
 	columns, _, err := QueryRow(ctx, s.Conn, "SELECT * FROM "+quote.Qualified(cmp.Or(table.DB, s.DB), table.Table)+" leafsql_t LIMIT 0")

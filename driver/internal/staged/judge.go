@@ -46,7 +46,9 @@ func (j *Judge) Stage(in *insert.Insert, db, source string) error {
 	t, s := in.Table, in.Staging
 	switch {
 	case j.Settings.TiDB:
-		return onTiDB.refuse(t)
+		return notStaged.refuse(t, "{server}", "TiDB")
+	case j.Settings.Vitess:
+		return notStaged.refuse(t, "{server}", "Vitess")
 	case in.Returning:
 		return returningRefused.refuse(t)
 	case !versions.HasWindowFunctions(j.Settings.MariaDB, j.Settings.Version):

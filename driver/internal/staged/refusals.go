@@ -30,7 +30,7 @@ const (
 // Refusals when the statement is planned.
 var (
 	returningRefused     = refusal{"it has RETURNING, and only the server can compute its rows", readFirst + ", or SELECT them afterwards"}
-	onTiDB               = refusal{"INSERT … SELECT and LOAD DATA are not filled on TiDB", "SELECT the rows, or read the file, in the program and insert them with VALUES"}
+	notStaged            = refusal{"INSERT … SELECT and LOAD DATA are not filled on {server}", "SELECT the rows, or read the file, in the program and insert them with VALUES"}
 	serverTooOld         = refusal{"only the server can compute its rows, which needs MySQL 8.0 or MariaDB 10.2, and this is {server}", readFirst}
 	keysNulled           = refusal{keysBecomeNull, "upgrade the server to {fixed}, or " + readFirst}
 	keysMayBeNulled      = refusal{keysBecomeNull + ", and this user has no right to see this table's triggers", "GRANT TRIGGER ON {table} to this user itself, since a role's rights are not shown, upgrade the server to {fixed}, or " + readFirst}

@@ -49,13 +49,14 @@ func (set *Set) HasLearned() bool { return set.IsEmpty() || set.learned.Load() }
 
 // learnServer reads the server's version and whether table names ignore case.
 func (set *Set) learnServer(ctx context.Context, conn pool.Conn, database string) error {
-	answer, err := session.QueryValue(ctx, conn, "CONCAT(@@lower_case_table_names, ' ', VERSION())")
+	// Vitess replaces @@version by its own version, but not VERSION() next to a variable.
+	answer, err := session.QueryValue(ctx, conn, "CONCAT(@@lower_case_table_names, ' ', @@version)")
 	if err != nil {
 		return &catalog.Failure{What: "the server's version", Err: err}
 	}
 	folds, version, _ := strings.Cut(answer, " ")
 	set.Settings.MariaDB, set.Settings.Version = session.ParseVersion(version)
-	set.Settings.TiDB = versions.TiDB(version)
+	set.Settings.TiDB, set.Settings.Vitess = versions.TiDB(version), versions.Vitess(version)
 	if _, has := versions.HasNullColumnsBug(set.Settings.MariaDB, set.Settings.Version); has {
 		set.Catalog.DisableIdleConns()
 	}

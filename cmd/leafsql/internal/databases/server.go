@@ -86,7 +86,7 @@ func (s *Server) SameName(a, b string) bool {
 // With them, results are complete, statements are committed at once and do not wait long for locks, values are stored
 // unchanged, and the server quotes with backticks.
 var sessionVariables = map[string]string{
-	"autocommit": "1", "completion_type": "0", "sql_select_limit": "18446744073709551615", "lock_wait_timeout": "10", "innodb_lock_wait_timeout": "10",
+	"autocommit": "1", "completion_type": "0", "sql_select_limit": "9223372036854775807", "lock_wait_timeout": "10", "innodb_lock_wait_timeout": "10",
 	"sql_mode": "'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,NO_AUTO_VALUE_ON_ZERO'", "sql_quote_show_create": "1", "time_zone": "'+00:00'",
 }
 

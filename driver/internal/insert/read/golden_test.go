@@ -138,6 +138,8 @@ func settings(s string) (insert.Settings, Schema) {
 			m.MariaDB, m.Version = false, 90704
 		case "tidb":
 			m.MariaDB, m.TiDB, m.Version = false, true, 80011
+		case "vitess":
+			m.MariaDB, m.Vitess, m.Version = false, true, 80406
 		case "ansi":
 			m.ANSIQuotes = true
 		case "nobackslash":
