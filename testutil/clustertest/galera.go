@@ -16,15 +16,15 @@ import (
 )
 
 // Galera starts three MariaDB nodes with Galera. If a node hangs, the others wait for it for 1.5 s and then treat it as
-// dead.
-func Galera(t testing.TB) *Cluster {
+// dead. args are further options of all nodes.
+func Galera(t testing.TB, args ...string) *Cluster {
 	t.Helper()
 	library, err := galeraLibrary()
 	if err != nil {
 		t.Fatal(err)
 	}
 	return start(t, galera{}, func(i int, ports [3]int) mysqltest.Config {
-		return mysqltest.Config{Kind: mysqltest.MariaDB, Args: []string{
+		return mysqltest.Config{Kind: mysqltest.MariaDB, Args: append([]string{
 			"--binlog-format=ROW", "--innodb-autoinc-lock-mode=2",
 			"--wsrep-on=ON", "--wsrep-provider=" + library,
 			fmt.Sprintf("--wsrep-cluster-name=leafsql-%d", ports[0]), // another cluster may get the port of a dead node
@@ -37,7 +37,7 @@ func Galera(t testing.TB) *Cluster {
 				"evs.keepalive_period=PT0.4S", "evs.inactive_check_period=PT0.4S", "evs.suspect_timeout=PT1.5S",
 				"evs.inactive_timeout=PT3S", "evs.install_timeout=PT3S", "gcache.size=32M",
 			}, ";"),
-		}}
+		}, args...)}
 	})
 }
 

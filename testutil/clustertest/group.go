@@ -14,11 +14,11 @@ import (
 
 // GroupReplication starts three MySQL nodes that all accept writes. If a member is killed, the others expel it at their
 // next check of suspected members, which runs every 15 s; until then their commits take 0.3 s. Without a majority a
-// COMMIT waits forever, which is MySQL's default, and the group does not recover.
-func GroupReplication(t testing.TB) *Cluster {
+// COMMIT waits forever, which is MySQL's default, and the group does not recover. args are further options of all nodes.
+func GroupReplication(t testing.TB, args ...string) *Cluster {
 	t.Helper()
 	return start(t, group{}, func(i int, ports [3]int) mysqltest.Config {
-		return mysqltest.Config{Kind: mysqltest.MySQL, Args: []string{
+		return mysqltest.Config{Kind: mysqltest.MySQL, Args: append([]string{
 			fmt.Sprintf("--server-id=%d", i+1), "--report-host=127.0.0.1",
 			"--log-bin=binlog", "--gtid-mode=ON", "--enforce-gtid-consistency=ON",
 			"--super-read-only=ON",                                                            // until the node is a member: earlier writes of a client would prevent the join
@@ -35,7 +35,7 @@ func GroupReplication(t testing.TB) *Cluster {
 			"--loose-group-replication-member-expel-timeout=0",
 			"--loose-group-replication-poll-spin-loops=0",
 			"--loose-group-replication-message-cache-size=134217728",
-		}}
+		}, args...)}
 	})
 }
 

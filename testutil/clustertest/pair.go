@@ -107,7 +107,7 @@ func (p *Pair) AwaitReplica(t testing.TB) {
 	t.Helper()
 	name := fmt.Sprintf("ids.sync_%d", time.Now().UnixNano())
 	p.Execute(t, p.Primary, "CREATE TABLE "+name+" (a INT)")
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(4 * time.Minute); ; time.Sleep(10 * time.Millisecond) { // a new replica applies all of the history
 		err := run(t.Context(), p.Replica, "SELECT 1 FROM "+name)
 		if err == nil {
 			return
@@ -168,16 +168,54 @@ func (p *Pair) FailOver(t testing.TB) time.Time {
 	}
 	p.PauseReplication(t)
 	p.applyReceived(t)
-	old, promoted := p.Primary, p.Replica
+	return p.exchange(t)
+}
+
+// exchange makes the replica the primary, and returns the time at which it began to accept writes.
+func (p *Pair) exchange(t testing.TB) time.Time {
+	t.Helper()
 	texts := []string{"STOP REPLICA", "RESET REPLICA ALL", "SET GLOBAL super_read_only=0", "SET GLOBAL read_only=0"}
 	if p.kind == mysqltest.MariaDB {
 		texts = []string{"STOP SLAVE", "RESET SLAVE ALL", "SET GLOBAL read_only=0"}
 	}
-	p.Execute(t, promoted, texts...)
+	p.Execute(t, p.Replica, texts...)
 	at := time.Now()
+	old := p.Primary
+	p.Promote(t, p.Replica)
 	p.Replica = old
-	p.Promote(t, promoted)
 	return at
+}
+
+// ReadOnly makes the primary refuse or accept the writes of programs. Their connections stay open.
+func (p *Pair) ReadOnly(t testing.TB, on bool) {
+	t.Helper()
+	variable := "super_read_only"
+	if p.kind == mysqltest.MariaDB || !on {
+		variable = "read_only" // also turns off super_read_only
+	}
+	p.Execute(t, p.Primary, fmt.Sprintf("SET GLOBAL %s=%t", variable, on))
+}
+
+// SwitchOver makes the primary read-only, waits until the replica has all of its transactions, and exchanges them. It loses nothing.
+func (p *Pair) SwitchOver(t testing.TB) {
+	t.Helper()
+	p.ReadOnly(t, true)
+	executed, wait := "@@gtid_executed", "WAIT_FOR_EXECUTED_GTID_SET"
+	if p.kind == mysqltest.MariaDB {
+		executed, wait = "@@gtid_binlog_pos", "MASTER_GTID_WAIT"
+	}
+	all := p.Query(t, p.Primary, "SELECT "+executed)
+	if result := p.Query(t, p.Replica, fmt.Sprintf("SELECT %s('%s', 60)", wait, all)); result != "0" {
+		t.Fatalf("the replica has not applied %s: %s\n%s", all, result, p.Replica.Log())
+	}
+	p.exchange(t)
+	texts := []string{"SET GLOBAL rpl_semi_sync_source_enabled=0"} // it would wait for a replica of its own
+	if p.kind == mysqltest.MariaDB {
+		texts = []string{"SET GLOBAL rpl_semi_sync_master_enabled=0", "SET GLOBAL gtid_slave_pos = '" + all + "'"}
+	}
+	p.Execute(t, p.Replica, texts...)
+	p.Replicate(t, p.Replica, p.Primary)
+	p.AwaitReplica(t)
 }
 
 // applyReceived waits until the replica has applied all events that it has received.
