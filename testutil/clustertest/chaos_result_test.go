@@ -91,9 +91,12 @@ func (r *chaosRun) finish(kind chaosKind, counts map[string]int) (table []string
 			for _, writer := range s.writers {
 				lost += results[s.table].lost[writer]
 			}
-			for _, text := range slices.Sorted(maps.Keys(s.errors)) {
+			texts := slices.SortedFunc(maps.Keys(s.errors), func(a, b string) int { return s.errors[b] - s.errors[a] })
+			for i, text := range texts {
 				failed += s.errors[text]
-				r.Logf("%s through %s, %d times: %s", s.table, s.way, s.errors[text], strings.ReplaceAll(text, "\n", "; "))
+				if i < 5 {
+					r.Logf("%s through %s, %d times: %s", s.table, s.way, s.errors[text], strings.ReplaceAll(text, "\n", "; "))
+				}
 			}
 		}
 		line := []string{kind.name, way, fmt.Sprint(rows), fmt.Sprint(twice), fmt.Sprint(lost), "the same", "the same", fmt.Sprint(first.Round(time.Millisecond))}

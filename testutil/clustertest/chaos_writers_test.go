@@ -37,9 +37,10 @@ type chaosRun struct {
 	plain       *stream
 	streams     []*stream
 	dsn         string // the DSN of programs without leafsql
+	writers     int
 	visits      atomic.Int64
-	clock       func() time.Duration
-	windowBegan time.Time
+	clock       func() time.Duration // stops while the machine hangs
+	windowBegan time.Duration
 	outage      time.Duration // longest outage of the plain writer
 
 	closers []func() // close the programs
@@ -53,7 +54,7 @@ type stream struct {
 	silence    time.Duration // longest time to a first id
 
 	mu        sync.Mutex
-	successes []time.Time // since the last success of the previous window
+	successes []time.Duration // since the last success of the previous window
 	errors    map[string]int
 }
 
@@ -82,7 +83,7 @@ func newChaosRun(t *testing.T, c target, program string) *chaosRun {
 	}
 	r.ended, r.end = context.WithCancel(context.Background())
 	t.Cleanup(func() { r.end(); r.running.Wait() })
-	r.began, r.windowBegan = time.Now(), time.Now()
+	r.began, r.windowBegan = time.Now(), r.clock()
 	r.plain = r.write("plain", "plain", r.open("mysql", r.dsn))
 	direct := r.open(driver.Name, r.dsn+"&"+leafRules)
 	proxied := r.open("mysql", "app@tcp("+r.startProxy(leafsql)+")/ids?rejectReadOnly=true")
@@ -187,10 +188,8 @@ func (r *chaosRun) visit() {
 func (r *chaosRun) write(way, table string, db *sql.DB) *stream {
 	s := &stream{way: way, table: table, errors: make(map[string]int)}
 	for _, bulk := range []bool{false, true} {
-		number := len(r.streams)*2 + len(s.writers) + 2
-		if way == "plain" {
-			number = len(s.writers)
-		}
+		number := r.writers
+		r.writers++
 		s.writers = append(s.writers, number)
 		r.running.Go(func() {
 			for n, rows := 1, 1; r.ended.Err() == nil; n += rows {
@@ -245,7 +244,7 @@ func (r *chaosRun) insert(s *stream, db *sql.DB, writer, n, rows int) {
 		}
 		return
 	}
-	s.successes = append(s.successes, time.Now())
+	s.successes = append(s.successes, r.clock())
 	s.rows.Add(int64(rows))
 	r.tables[s.table].add(receipt{writer: writer, n: n, rows: rows, first: first})
 }
@@ -261,7 +260,7 @@ func (r *chaosRun) rows() (n int) {
 }
 
 // takeWindow returns the successes of a window, and starts the next one.
-func (s *stream) takeWindow() []time.Time {
+func (s *stream) takeWindow() []time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	times := s.successes
@@ -286,7 +285,7 @@ func (w window) String() string {
 // endWindow compares the writers with the plain one since the last call.
 func (r *chaosRun) endWindow() window {
 	w := window{firsts: make(map[string]time.Duration)}
-	end := time.Now()
+	end := r.clock()
 	outages := gaps(r.plain.takeWindow(), r.windowBegan, end, outageGap)
 	for _, o := range outages {
 		w.outage = max(w.outage, o.length())

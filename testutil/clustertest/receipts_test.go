@@ -92,20 +92,20 @@ func (r *receipts) compare(stored storedRows) comparison {
 // outageGap is a pause between successes that counts as an outage of the engine.
 const outageGap = 250 * time.Millisecond
 
-// A span is a time between two successes.
-type span struct{ begin, end time.Time }
+// A span is the time between two successes, on a clock that begins with the run.
+type span struct{ begin, end time.Duration }
 
-func (s span) length() time.Duration { return s.end.Sub(s.begin) }
+func (s span) length() time.Duration { return s.end - s.begin }
 
 // gaps returns the pauses between successive times, from begin to end, that are longer than limit.
-func gaps(times []time.Time, begin, end time.Time, limit time.Duration) (long []span) {
+func gaps(times []time.Duration, begin, end, limit time.Duration) (long []span) {
 	for _, at := range times {
-		if at.Sub(begin) > limit {
+		if at-begin > limit {
 			long = append(long, span{begin, at})
 		}
 		begin = at
 	}
-	if end.Sub(begin) > limit {
+	if end-begin > limit {
 		long = append(long, span{begin, end})
 	}
 	return long
@@ -117,13 +117,13 @@ func longestSilence(silences, outages []span) (longest time.Duration) {
 	for _, s := range silences {
 		begin := s.begin
 		for _, o := range outages {
-			if o.end.Before(begin) || o.begin.After(s.end) {
+			if o.end < begin || o.begin > s.end {
 				continue
 			}
-			longest = max(longest, o.begin.Sub(begin))
+			longest = max(longest, o.begin-begin)
 			begin = o.end
 		}
-		longest = max(longest, s.end.Sub(begin))
+		longest = max(longest, s.end-begin)
 	}
 	return longest
 }
