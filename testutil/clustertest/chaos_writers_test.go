@@ -210,7 +210,7 @@ func (r *chaosRun) write(way, table string, db *sql.DB) *stream {
 func (r *chaosRun) nextRows() int {
 	left := max(*chaosRows-r.rows(), 0)
 	seconds := max(*chaosFor-r.elapsed(), 10*time.Second).Seconds() / 2
-	rows := min(int(float64(left)/seconds/(4*12)), 1000) // 4 streams with about 12 statements per second
+	rows := min(int(float64(left)/seconds/(4*12)), 2000) // 4 streams with about 12 statements per second
 	return 1 + rand.IntN(2*rows+1)
 }
 
