@@ -120,7 +120,10 @@ func (r *chaosRun) disturb(random *rand.Rand) map[string]int {
 			time.Sleep(hold / 2)
 			r.visit()
 		}()
+		calm := time.AfterFunc(2*hold+2*time.Second, func() { r.calm.Store(true) })
 		card.cause(r, hold)
+		calm.Stop()
+		r.calm.Store(false)
 		took := time.Since(began)
 		<-visited
 		time.Sleep(time.Second) // for the first ids afterwards

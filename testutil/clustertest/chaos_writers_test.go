@@ -38,6 +38,7 @@ type chaosRun struct {
 	streams     []*stream
 	dsn         string // the DSN of programs without leafsql
 	writers     int
+	calm        atomic.Bool // write little, so that servers that come back reach the others on a busy machine
 	visits      atomic.Int64
 	clock       func() time.Duration // stops while the machine hangs
 	windowBegan time.Duration
@@ -193,9 +194,12 @@ func (r *chaosRun) write(way, table string, db *sql.DB) *stream {
 		s.writers = append(s.writers, number)
 		r.running.Go(func() {
 			for n, rows := 1, 1; r.ended.Err() == nil; n += rows {
-				began, pause := time.Now(), 20*time.Millisecond
-				if rows = 1; bulk && way != "plain" {
-					rows, pause = r.nextRows(), 50*time.Millisecond
+				began, pause := time.Now(), 50*time.Millisecond
+				switch rows = 1; {
+				case r.calm.Load():
+					pause = 4 * pause
+				case bulk && way != "plain":
+					rows = r.nextRows()
 				}
 				r.insert(s, db, number, n, rows)
 				time.Sleep(max(time.Until(began.Add(pause)), 5*time.Millisecond))
