@@ -7,6 +7,7 @@ import (
 	"log"
 	"log/slog"
 	"net"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
 
@@ -110,6 +111,20 @@ func ExampleRegisterConfig() {
 	}
 	fmt.Println(cfg.Tables)
 	// Output: [orders]
+}
+
+// Take the worker id before the first request, within a minute.
+func ExampleReady() {
+	db, err := sql.Open("mysql-leaf", "app:secret@tcp(127.0.0.1:3306)/shop?leafTables=events:id:snowflake")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer db.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := driver.Ready(ctx, db); err != nil {
+		log.Fatal(err)
+	}
 }
 
 // Read the statistics of a pool.

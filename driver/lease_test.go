@@ -128,6 +128,52 @@ func TestPoolsShareWorkerID(t *testing.T) {
 	}
 }
 
+// TestReadyTakesWorkerID: Ready returns when a worker id is held, and its error has the reason if there is none. A
+// ping takes none.
+func TestReadyTakesWorkerID(t *testing.T) {
+	var opened atomic.Int32
+	c := wrapNoop(t, bySource(counted(&workertest.Memory{}, &opened)))
+	db := sql.OpenDB(c)
+	defer db.Close()
+	if err := db.Ping(); err != nil || c.Worker().Phase != "idle" {
+		t.Errorf("Ping() = %v with phase %s, want no error and idle", err, c.Worker().Phase)
+	}
+	for range 2 {
+		if err := Ready(t.Context(), db); err != nil || c.Worker().Phase != "holding" || opened.Load() != 1 {
+			t.Errorf("Ready() = %v with %+v, source opened %d times; want phase holding and 1", err, c.Worker(), opened.Load())
+		}
+	}
+
+	undeclared := bySource(counted(&workertest.Memory{}, &opened))
+	undeclared.NewRegistry = false
+	waiting := sql.OpenDB(wrapNoop(t, undeclared))
+	defer waiting.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if err := Ready(ctx, waiting); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "(test) is new or has lost documents") || !strings.Contains(err.Error(), "leafsql init -new-registry") {
+		t.Errorf("Ready() on a new registry = %v, want context.DeadlineExceeded with the registry and the reason", err)
+	}
+
+	away := errors.New("the registry is away")
+	failing := sql.OpenDB(wrapNoop(t, bySource(func(context.Context) (worker.Source, error) { return worker.Source{}, away })))
+	defer failing.Close()
+	var lease *snowflake.LeaseError
+	if err := Ready(t.Context(), failing); !errors.Is(err, away) || !errors.As(err, &lease) {
+		t.Errorf("Ready() without a registry = %v, want a *snowflake.LeaseError with %v", err, away)
+	}
+
+	segments := leased("")
+	segments.Tables = []Rule{{Table: "t"}}
+	none := sql.OpenDB(wrapNoop(t, segments))
+	if err := Ready(t.Context(), none); err != nil {
+		t.Errorf("Ready() without snowflakes = %v, want none", err)
+	}
+	none.Close()
+	if err := Ready(t.Context(), none); err == nil {
+		t.Error("Ready() of a closed pool = nil, want an error")
+	}
+}
+
 // TestPoolsWithWorkerSourceHaveTheirOwnID: each pool with a WorkerSource has its own worker id.
 func TestPoolsWithWorkerSourceHaveTheirOwnID(t *testing.T) {
 	var opened atomic.Int32

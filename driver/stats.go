@@ -64,6 +64,26 @@ func StatsOf(db *sql.DB) (Stats, error) {
 	return c.Stats(), nil
 }
 
+// Ready waits until a pool can insert rows. It opens a connection if none is idle and, if
+// snowflakes are configured, waits for a worker id. The first INSERT would otherwise lease it. A program
+// calls Ready before it accepts requests, and in its readiness probe. The error is the
+// pool's if the server does not answer, a *snowflake.LeaseError if the last search for a worker
+// id has failed, or wraps the context's cause, with the reason why there is no worker id yet.
+// It is safe to call Ready again after an error, because the search continues.
+func Ready(ctx context.Context, db *sql.DB) error {
+	if err := db.PingContext(ctx); err != nil {
+		return err
+	}
+	c, err := connectorOf(db)
+	if err != nil {
+		return err
+	}
+	if g := c.Snowflake(); g != nil {
+		_, err = g.Next(ctx, 1)
+	}
+	return err
+}
+
 // connectorOf returns the Connector of a pool.
 func connectorOf(db *sql.DB) (*Connector, error) {
 	if d, ok := db.Driver().(sqlDriver); ok && d.connector != nil {
@@ -91,7 +111,7 @@ func connectorOf(db *sql.DB) (*Connector, error) {
 		return nil
 	})
 	if err == nil && found == nil {
-		err = fmt.Errorf("leafsql: StatsOf: the pool's driver is %T; open it as %q, or use the Connector", db.Driver(), Name)
+		err = fmt.Errorf("leafsql: the pool's driver is %T; open it as %q, or use the Connector", db.Driver(), Name)
 	}
 	return found, err
 }

@@ -97,6 +97,7 @@ var metricRows = []metricRow{
 
 	{"worker_held", "Whether a worker id is held: 1, or 0, also before the first snowflake was wanted.", perSource, gauge},
 	{"worker_failing", "Whether the last search for a worker id, or its last renewal, failed: 1 or 0.", perSource, gauge},
+	{"worker_start_timestamp_seconds", "The first time that may go into an id; in the future while the process waits because other processes may issue ids up to then; absent where it is not known.", perSource, gauge},
 	{"worker_id", "The worker id held; absent where it is not known.", perSource, gauge},
 	{"worker_limit_timestamp_seconds", "The last time that may go into an id, unless it is confirmed to be later; absent where it is not known.", perSource, gauge},
 	{"worker_clock_offset_seconds", "How far this machine's clock is ahead of the registry's.", perSource, gauge},
@@ -164,6 +165,9 @@ func (e emitter) stats(s driver.Stats, err error) {
 		e.send("worker_clock_offset_seconds", w.ClockOffset.Seconds(), w.Source)
 		if w.Worker >= 0 {
 			e.send("worker_id", float64(w.Worker), w.Source)
+		}
+		if !w.Start.IsZero() {
+			e.send("worker_start_timestamp_seconds", seconds(w.Start), w.Source)
 		}
 		if !w.Limit.IsZero() {
 			e.send("worker_limit_timestamp_seconds", seconds(w.Limit), w.Source)

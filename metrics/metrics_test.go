@@ -126,7 +126,7 @@ func (c full) Collect(to chan<- prometheus.Metric) {
 		Tables: []driver.TableStats{{Name: "shop.\"a\"\n\xff", Generator: "segment", Tag: "t", HighestKey: 50, Statements: 1, IDs: 2, Refused: 3, LastRefused: at}},
 		Tags: []driver.TagStats{{Tag: "t", Stats: segment.Stats{Fetches: 1, Failures: 2, IDs: 3, Dropped: 4, Waits: 5, Step: 6, Remaining: 7, Jumps: 8,
 			Current: segment.Range{Start: 10, End: 20}, Queued: segment.Range{Start: 30, End: 40}, Err: errors.New("away")}}},
-		Worker: &driver.WorkerStats{Source: "nacos", Status: worker.Status{Phase: "holding", Worker: 7, Limit: at, ClockOffset: -1500 * time.Millisecond, Err: errors.New("away")}},
+		Worker: &driver.WorkerStats{Source: "nacos", Status: worker.Status{Phase: "holding", Worker: 7, Start: at.Add(-time.Minute), Limit: at, ClockOffset: -1500 * time.Millisecond, Err: errors.New("away")}},
 	}, nil)
 }
 
@@ -146,6 +146,7 @@ func TestNamesPassThePrometheusLinter(t *testing.T) {
 		`leafsql_table_key_used_ratio{db_name="shop",table="shop.\"a\"\n`+"\uFFFD"+`"} 0.78`,
 		`leafsql_worker_held{db_name="shop",source="nacos"} 1`,
 		`leafsql_worker_id{db_name="shop",source="nacos"} 7`,
+		`leafsql_worker_start_timestamp_seconds{db_name="shop",source="nacos"} 1.6999999405e+09`,
 		`leafsql_worker_limit_timestamp_seconds{db_name="shop",source="nacos"} 1.7000000005e+09`,
 		`leafsql_worker_clock_offset_seconds{db_name="shop",source="nacos"} -1.5`)
 }

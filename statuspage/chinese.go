@@ -40,12 +40,15 @@ var inChinese = chinese.Texts{
 	"holding":                    "持有（holding）",
 	"closed":                     "已关闭（closed）",
 	"From":                       "来源",
+	"until %s":                   "到 %s",
 	"Snowflakes until":           "雪花可用到",
 	"Clock":                      "时钟",
 	"Layout":                     "划分",
 	"%s ahead of the registry's": "比注册中心快 %s",
 	"%s behind the registry's":   "比注册中心慢 %s",
 	"no difference known":        "没有已知的偏差",
+
+	"no snowflakes until %s, because other processes may issue ids up to then; before a first roll-out, leafsql init -new-registry prevents this wait": "在 %s 之前不生成雪花 ID，因为其他进程用到的时间可能到那时为止；第一次上线之前执行 leafsql init -new-registry，就不用等",
 
 	"Find a tag":               "查找 tag",
 	"part of its name":         "名字的一部分",

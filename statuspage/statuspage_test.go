@@ -22,6 +22,7 @@ import (
 
 	"github.com/leafsql/leafsql/driver"
 	"github.com/leafsql/leafsql/idgen/segment"
+	"github.com/leafsql/leafsql/idgen/worker"
 	"github.com/leafsql/leafsql/internal/pageextra"
 	"github.com/leafsql/leafsql/internal/version"
 	"github.com/leafsql/leafsql/testutil/mysqltest"
@@ -133,6 +134,20 @@ func TestDecodeShowsASnowflake(t *testing.T) {
 	w := shop()
 	w.Worker.Layout.Datacenter = 5
 	wants(t, text(get(t, of(w), "/?id=1234567890123456789")), "Data centre 20", "Worker id 24", "Read as 41-5+5-12@1288834974657")
+}
+
+func TestPageShowsTheEndOfTheWaitForAWorkerID(t *testing.T) {
+	s := shop()
+	start := time.Now().Add(90 * time.Second)
+	for _, phase := range []string{"searching", "waiting"} { // without a worker id, and with one
+		s.Worker.Status = worker.Status{Phase: phase, Worker: -1, Start: start}
+		at := "until " + formatTime(start) + " (in "
+		wants(t, text(get(t, of(s), "/")), "State "+phase+" "+at, "no snowflakes "+at, "leafsql init -new-registry")
+	}
+	s.Worker.Status = worker.Status{Phase: "holding", Worker: 7, Start: time.Now().Add(-time.Minute)}
+	if body := text(get(t, of(s), "/")); strings.Contains(body, "no snowflakes until") {
+		t.Errorf("page of a process with a worker id = %s, want no text of a wait", body)
+	}
 }
 
 func TestFilterSelectsTags(t *testing.T) {

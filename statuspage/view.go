@@ -64,6 +64,7 @@ func (t tagView) Percent() int64 {
 
 type workerView struct {
 	driver.WorkerStats
+	From   string // time from which ids can be issued, "" if it has passed or is unknown
 	Until  string // time until which ids can be issued, "" if unknown
 	Offset string // difference of the clocks
 }
@@ -106,7 +107,10 @@ func newView(p *Page, texts chinese.Texts, s driver.Stats, err error, now time.T
 		if !w.Limit.IsZero() {
 			v.Worker.Until = formatTime(w.Limit) + " (" + formatRelative(texts, w.Limit, now) + ")"
 		}
-		if w.Err != nil {
+		if w.Start.After(now) {
+			v.Worker.From = formatTime(w.Start) + " (" + formatRelative(texts, w.Start, now) + ")"
+			v.Wrong = append(v.Wrong, problem{say("Worker id"), say("no snowflakes until %s, because other processes may issue ids up to then; before a first roll-out, leafsql init -new-registry prevents this wait", v.Worker.From)})
+		} else if w.Err != nil {
 			v.Wrong = append(v.Wrong, problem{say("Worker id"), w.Err.Error()})
 		}
 	}

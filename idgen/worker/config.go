@@ -107,7 +107,8 @@ type Status struct {
 	// Phase is one of these:
 	//
 	//	"idle"       no id has been requested yet
-	//	"searching"  no worker id is held; after a failed search Err is the cause
+	//	"searching"  no worker id is held; after a failed search Err is the cause;
+	//	             a Start in the future is when ids will probably be issued
 	//	"waiting"    a worker id is held; its ids are safe from Start on
 	//	"holding"    ids may be issued with times from Start to Limit
 	//	"closed"     the Keeper is closed; it holds no worker id
@@ -117,7 +118,7 @@ type Status struct {
 	Owner    string    // the owner in the worker id's document: Config.Owner, or host and process id
 	Registry string    // name of the registry, for people; "" until it was opened
 	Since    time.Time // when the worker id was taken
-	Start    time.Time // the first time that may go into an id
+	Start    time.Time // the first time that may go into an id; zero if unknown
 	Limit    time.Time // the last time that may go into an id; zero: no id may be issued
 
 	// Ahead is how far a burst may run ahead of the Keeper's time without reaching
@@ -133,7 +134,7 @@ type Status struct {
 	// last comparison; 0 if the registry has no clock.
 	ClockOffset time.Duration
 
-	quarantine error         // reason of Phase "waiting"
+	quarantine error         // reason of a Start in the future; nil if there was none
 	changed    chan struct{} // closed when the next status is published
 }
 
@@ -147,7 +148,7 @@ func (s *Status) Reason() string {
 		return fmt.Sprintf("%s (the next search is at %s)", errprefix.TrimText(s.Err), s.Next.Format(time.TimeOnly))
 	case s.Err != nil:
 		return errprefix.TrimText(s.Err)
-	case s.Phase == phaseWaiting:
+	case s.quarantine != nil:
 		return errprefix.TrimText(s.quarantine)
 	}
 	return "the search for a worker id is in progress"

@@ -63,7 +63,7 @@ func TestReasonNamesThePhase(t *testing.T) {
 	}{
 		{Status{Phase: phaseSearching}, "the search for a worker id is in progress"},
 		{Status{Phase: phaseSearching, Err: errAway, Next: next}, "the registry is away (the next search is at 12:00:05)"},
-		{Status{Phase: phaseWaiting, quarantine: quarantineError(3, next, false)}, "worker id 3 is held, its ids are safe from 2026-03-01T12:00:05Z on: it was used up to that time; wait until then"},
+		{Status{Phase: phaseWaiting, quarantine: quarantineError(3, next)}, "worker id 3 is held, its ids are safe from 2026-03-01T12:00:05Z on: it was used up to that time; wait until then"},
 		{Status{Phase: phaseClosed, Err: errClosed}, errprefix.TrimText(errClosed)},
 	} {
 		if got := tt.s.Reason(); got != tt.want {

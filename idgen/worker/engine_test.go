@@ -269,8 +269,8 @@ func TestPreparedRegistryCausesNoWait(t *testing.T) {
 		}
 		began := time.Now()
 		first := mustKeep(t, f.source(), cfg)
-		if why := first.waitForPhase(phaseWaiting).Reason(); !strings.Contains(why, "its history is unknown") {
-			t.Errorf("Reason() = %+v, want text with \"its history is unknown\"", why)
+		if why := first.waitForPhase(phaseWaiting).Reason(); !strings.Contains(why, "has lost documents") {
+			t.Errorf("Reason() = %+v, want text with \"has lost documents\"", why)
 		}
 		first.waitForPhase(phaseHolding)
 		if waited := time.Since(began); waited < 119*time.Second || waited > 2*time.Minute+time.Second {
@@ -321,7 +321,7 @@ func TestTakeArrivesLate(t *testing.T) {
 			return nil
 		}}
 		k := mustKeep(t, Source{Slots: m}, Config{Workers: 1})
-		k.Start()
+		k.start()
 		k.waitForPhase(phaseHolding)
 		if s := k.Status(); s.Start.Before(arrived.Add(2 * time.Minute)) {
 			t.Errorf("ids begin %v after the first take arrived, want at least 2m0s", s.Start.Sub(arrived))

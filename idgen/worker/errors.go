@@ -47,6 +47,12 @@ type hintedError interface {
 	Hint() string
 }
 
+// missingHistoryError is returned by a search that found only slots of unknown history. Holders get the time
+// of a renewal to write lost documents again; the search after that takes such a slot.
+type missingHistoryError struct{ error }
+
+func (e *missingHistoryError) Unwrap() error { return e.error }
+
 // NotWrittenError wraps the error of a Put that certainly wrote nothing and will
 // write nothing later: nothing was sent, or the server denied it. After any other error
 // of a Put its document may have been written.
@@ -75,13 +81,13 @@ type UnavailableError struct {
 	//	              need none, or use a layout with more worker bits
 	//	"ahead"       the worker id was used with a clock far ahead of this
 	//	              machine's: set the clock right, or wait until Until
-	//	"quarantine"  a worker id is held, but another process may still issue ids
-	//	              with it: wait until Until
+	//	"quarantine"  another process may still issue ids with this worker id, or
+	//	              with any that the registry has lost: wait until Until
 	//	"lost"        the lease has ended, and another worker id is being
 	//	              searched for: check the registry
 	Reason string
 
-	Worker int       // 0 … Config.Workers-1; for "taken" the worker id that is free first
+	Worker int       // 0 … Config.Workers-1, for "taken" the one that is free first; -1: none is held yet
 	Owner  string    // the process that holds or used the worker id, according to its document; "" if unknown
 	Until  time.Time // when the worker id is free, or its ids are safe, on this machine's clock; zero for "lost"
 	Cause  error     // for "lost", the error of the renewal; may be nil
@@ -147,16 +153,20 @@ func refusedError(h *heldSlot, r reading) error {
 	return fmt.Errorf("the registry has a document of %s", ownerOrUnnamed(r.doc.Owner))
 }
 
-// quarantineError returns the error for a held worker id that may not be used before until. If unknown is true,
-// its earlier owners are unknown; otherwise ids up to until were issued with it.
-func quarantineError(worker int, until time.Time, unknown bool) error {
-	why := "it was used up to that time"
-	if unknown {
-		why = "its history is unknown, and an earlier owner that the registry has lost may use it up to that time"
-	}
+// quarantineError returns the error for a held worker id that may not be used before until, because ids up to
+// until were issued with it.
+func quarantineError(worker int, until time.Time) *UnavailableError {
 	return &UnavailableError{Reason: "quarantine", Worker: worker, Until: until,
-		text: fmt.Sprintf("leafsql: worker id %d is held, its ids are safe from %s on: %s; wait until then",
-			worker, until.Format(time.RFC3339), why)}
+		text: fmt.Sprintf("leafsql: worker id %d is held, its ids are safe from %s on: it was used up to that time; wait until then",
+			worker, until.Format(time.RFC3339))}
+}
+
+// unknownHistoryError returns the error for a registry in which processes may have used worker ids
+// up to until without leaving documents. worker is the worker id that is held, or -1.
+func unknownHistoryError(registry string, worker int, until time.Time) *UnavailableError {
+	return &UnavailableError{Reason: "quarantine", Worker: worker, Until: until,
+		text: fmt.Sprintf("leafsql: the registry of worker ids%s is new or has lost documents: processes that it has lost may issue ids up to %s; wait until then, or before a first roll-out run leafsql init -new-registry",
+			inParentheses(registry), until.Format(time.RFC3339))}
 }
 
 func ownerOrUnnamed(s string) string {

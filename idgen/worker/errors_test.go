@@ -38,8 +38,10 @@ func TestErrorTexts(t *testing.T) {
 			"leafsql: worker id 7 was lost: its lease ended before a renewal was confirmed: no answer; the search for another one has begun"},
 		{lostError(7, Doc{Nonce: "n", Owner: "shop-1:42"}, nil),
 			"leafsql: worker id 7 was lost: it is held by shop-1:42 now; the search for another one has begun"},
-		{quarantineError(7, until, true),
-			"leafsql: worker id 7 is held, its ids are safe from 2026-03-01T12:00:00Z on: its history is unknown, and an earlier owner that the registry has lost may use it up to that time; wait until then"},
+		{quarantineError(7, until),
+			"leafsql: worker id 7 is held, its ids are safe from 2026-03-01T12:00:00Z on: it was used up to that time; wait until then"},
+		{unknownHistoryError("Nacos n1", -1, until),
+			"leafsql: the registry of worker ids (Nacos n1) is new or has lost documents: processes that it has lost may issue ids up to 2026-03-01T12:00:00Z; wait until then, or before a first roll-out run leafsql init -new-registry"},
 		{termsError("Nacos n1", "lease 1m0s", "lease 10s"),
 			`leafsql: the registry of worker ids (Nacos n1) is used with "lease 1m0s", but this process is set to "lease 10s"; give all processes of a table the same leafLease and leafSnowflake; to change them, see "Changing the lease or the layout" in docs/operations.md`},
 	} {

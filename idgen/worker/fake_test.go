@@ -226,7 +226,7 @@ func mustHold(t *testing.T, src Source, cfg Config) *Keeper {
 
 // waitForPhase waits until the keeper is in a phase.
 func (k *Keeper) waitForPhase(phase string) *Status {
-	k.Start()
+	k.start()
 	for {
 		s := k.Status()
 		if s.Phase == phase {

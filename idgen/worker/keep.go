@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"time"
 
 	"github.com/leafsql/leafsql/internal/errprefix"
@@ -39,7 +40,7 @@ func (k *Keeper) holdSlot() {
 // publishLost publishes that the lease has ended.
 func (k *Keeper) publishLost(lost *UnavailableError) {
 	k.engine.log.Warn("leafsql: worker id lost", "worker_id", lost.Worker, "err", errprefix.TrimText(lost))
-	k.next.Phase, k.next.Limit, k.next.Err = phaseSearching, time.Time{}, nil
+	k.next.Phase, k.next.Limit, k.next.Err, k.next.quarantine = phaseSearching, time.Time{}, nil, nil
 	if lost.Owner == "" && lost.Cause != nil { // the registry never answered
 		k.next.Err, k.next.Next = lost, k.clock.now()
 	}
@@ -70,8 +71,8 @@ func (k *Keeper) renewUntilLost(ctx context.Context) *UnavailableError {
 	if h.registry.preparedSlots >= len(e.slots) {
 		h.nextPrepare = farFuture
 	}
-	k.next.Phase, k.next.Worker, k.next.Since, k.next.Start, k.next.Next = phaseWaiting, h.slot, taken, h.start, renewal
-	k.publishQuarantine(h.start.Sub(taken))
+	k.next.Phase, k.next.Worker, k.next.Since, k.next.Next = phaseWaiting, h.slot, taken, renewal
+	k.publishQuarantine(h.start, h.unknownHistory)
 	for ctx.Err() == nil {
 		if !e.now().Before(h.start) && !h.mayHaveIssued {
 			h.mayHaveIssued, k.loggedClass = true, ""
@@ -114,17 +115,26 @@ func (k *Keeper) renewUntilLost(ctx context.Context) *UnavailableError {
 // farFuture is later than every other time.
 var farFuture = time.UnixMilli(1 << 62)
 
-// publishQuarantine publishes and logs the time before which no id is issued, and the reason.
-func (k *Keeper) publishQuarantine(wait time.Duration) {
-	h := k.held
-	q := quarantineError(h.slot, h.start, h.unknownHistory)
-	k.next.quarantine = q
+// publishQuarantine sets the time before which no id is issued, and the reason, and logs them. The first line
+// of a wait is a warning.
+func (k *Keeper) publishQuarantine(start time.Time, unknownHistory bool) {
+	q := quarantineError(k.next.Worker, start)
+	if unknownHistory {
+		q = unknownHistoryError(k.engine.source.Name, k.next.Worker, start)
+	}
+	k.next.Start, k.next.quarantine = start, q
 	if k.next.Err != nil { // a search has failed, so Wait returns an error at once
 		k.next.Err = q
 	}
-	if wait >= time.Second {
-		k.engine.log.Info("leafsql: "+errprefix.TrimText(q), "wait", wait.Round(time.Millisecond).String())
+	if start.Sub(k.clock.now()) < time.Second {
+		return
 	}
+	level := slog.LevelWarn
+	if k.loggedClass == q.Reason {
+		level = slog.LevelInfo
+	}
+	k.loggedClass = q.Reason
+	k.cfg.Logger.Log(k.ctx, level, "leafsql: "+errprefix.TrimText(q), "until", start)
 }
 
 // reportRenewal publishes and logs the result of a renewal.

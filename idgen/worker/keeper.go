@@ -32,10 +32,10 @@ type Keeper struct {
 	engine         *engine       // nil until the source is open
 	held           *heldSlot     // the slot taken last
 	changeReported chan struct{} // closed when the last call of OnChange has returned
-	loggedClass    string        // class of the failure that was logged last
+	loggedClass    string        // class of the failure or wait that was logged last
 }
 
-// Keep returns a Keeper of the source that open returns. The first Start or Wait calls open, and
+// Keep returns a Keeper of the source that open returns. The first Wait calls open, and
 // Close closes the source. Keep returns an error if a value of cfg is out of range. Callers
 // have to close the Keeper.
 func Keep(open func(context.Context) (Source, error), cfg Config) (*Keeper, error) {
@@ -53,8 +53,8 @@ func Keep(open func(context.Context) (Source, error), cfg Config) (*Keeper, erro
 	return k, nil
 }
 
-// Start starts the search for a worker id. Further calls have no effect.
-func (k *Keeper) Start() { k.once.Do(func() { k.cfg.host.start(k.run) }) }
+// start starts the search for a worker id. Further calls have no effect.
+func (k *Keeper) start() { k.once.Do(func() { k.cfg.host.start(k.run) }) }
 
 // Status returns the current status. It costs one atomic load.
 func (k *Keeper) Status() *Status { return k.status.Load() }
@@ -68,7 +68,7 @@ func (k *Keeper) UnixMilli() int64 { return k.clock.unixMilli() }
 // once, an *UnavailableError, an *UnusableError, or an error of the source. If ctx ends first, the status
 // is nil and the error wraps context.Cause(ctx).
 func (k *Keeper) Wait(ctx context.Context) (*Status, error) {
-	k.Start()
+	k.start()
 	for {
 		s := k.status.Load()
 		switch {
@@ -80,7 +80,7 @@ func (k *Keeper) Wait(ctx context.Context) (*Status, error) {
 		select {
 		case <-s.changed:
 		case <-ctx.Done():
-			return nil, fmt.Errorf("leafsql: no worker id yet: %s: %w", s.Reason(), context.Cause(ctx))
+			return nil, fmt.Errorf("leafsql: no worker id yet: %w: %s", context.Cause(ctx), s.Reason())
 		}
 	}
 }
@@ -135,15 +135,22 @@ func (k *Keeper) searchUntilHeld() bool {
 	k.next.Phase = phaseSearching
 	k.publish()
 	for k.ctx.Err() == nil {
+		began := k.clock.now()
 		err := k.searchOnce(r.slotLimit)
 		if err == nil {
 			return true
 		}
 		now := k.clock.now()
 		pause, quiet := r.nextPause(err, now)
-		if !quiet && k.ctx.Err() == nil {
+		switch _, missing := errors.AsType[*missingHistoryError](err); {
+		case missing: // the next search takes about as long as this one did
+			pause += k.engine.restoreWait
+			k.next.Next = now.Add(pause)
+			k.publishQuarantine(k.engine.quarantineEnd(k.next.Next.Add(now.Sub(began))), true)
+			k.publish()
+		case !quiet && k.ctx.Err() == nil:
 			k.logFailure(err)
-			k.next.Err, k.next.Next = err, now.Add(pause)
+			k.next.Err, k.next.Next, k.next.quarantine, k.next.Start = err, now.Add(pause), nil, time.Time{}
 			k.publish()
 		}
 		k.cfg.host.sleep(k.ctx, pause)

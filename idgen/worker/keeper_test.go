@@ -50,7 +50,7 @@ func TestCloseClosesTheSourceOnce(t *testing.T) {
 			time.Sleep(time.Hour)
 			return 1
 		},
-		"at once": func(t *testing.T, f *fakeRegistry, k *Keeper) int { k.Start(); synctest.Wait(); return 1 },
+		"at once": func(t *testing.T, f *fakeRegistry, k *Keeper) int { k.start(); synctest.Wait(); return 1 },
 		"lost":    func(t *testing.T, f *fakeRegistry, k *Keeper) int { k.Wait(t.Context()); lose(t, f, k); return 1 },
 		"while searching": func(t *testing.T, f *fakeRegistry, k *Keeper) int {
 			f.set(fakeFaults{away: true})
@@ -59,13 +59,13 @@ func TestCloseClosesTheSourceOnce(t *testing.T) {
 		},
 		"while it hangs": func(t *testing.T, f *fakeRegistry, k *Keeper) int {
 			f.set(fakeFaults{hangs: true})
-			k.Start()
+			k.start()
 			time.Sleep(time.Second)
 			return 1
 		},
 		"while waiting": func(t *testing.T, f *fakeRegistry, k *Keeper) int {
 			f.wipe()
-			k.Start()
+			k.start()
 			time.Sleep(time.Minute)
 			return 1
 		},
@@ -147,7 +147,7 @@ func TestCloseDuringATakeReturnsTheID(t *testing.T) {
 			f := newFake(4)
 			f.set(fakeFaults{delay: 40 * time.Millisecond})
 			k := mustKeep(t, f.source(), Config{Workers: 4})
-			k.Start()
+			k.start()
 			time.Sleep(after)
 			k.Close()
 			for slot := range 4 {
@@ -254,14 +254,14 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 		f     *fakeRegistry
 		wants []string
 	}{
-		{"an unknown history", &fakeRegistry{}, []string{"the search for a worker id is in progress"}},
+		{"a new registry", &fakeRegistry{}, []string{"is new or has lost documents", "up to 2000-01-01T00:02:15Z", "leafsql init -new-registry"}},
 		{"used ahead of time", func() *fakeRegistry { f := newFake(1); f.write(0, freeDoc(milliTime(946684800000+60_000))); return f }(),
 			[]string{"worker id 0", "safe from 2000-01-01T00:01:00Z on", "it was used up to that time"}},
 		{"made for who comes", func() *fakeRegistry {
 			f := newFake(1)
 			f.write(0, Doc{Nonce: spareNonce, HighWater: milliTime(946684800000 + 60_000), Free: true, Registry: "r"})
 			return f
-		}(), []string{"worker id 0", "safe from 2000-01-01T00:01:00Z on", "its history is unknown"}},
+		}(), []string{"is new or has lost documents", "up to 2000-01-01T00:01:00Z"}},
 		{"a search that hangs", func() *fakeRegistry { f := newFake(1); f.set(fakeFaults{hangs: true}); return f }(), []string{"the search for a worker id is in progress"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -297,7 +297,7 @@ func TestCallsDoNotWaitForAQuarantine(t *testing.T) {
 		s := k.waitForPhase(phaseWaiting)
 		began := time.Now()
 		_, err := k.Wait(t.Context())
-		if q, ok := errors.AsType[*UnavailableError](err); !ok || q.Reason != "quarantine" || !strings.Contains(q.Error(), "its history is unknown") || !q.Until.Equal(s.Start) || time.Since(began) > 0 {
+		if q, ok := errors.AsType[*UnavailableError](err); !ok || q.Reason != "quarantine" || !strings.Contains(q.Error(), "has lost documents") || !q.Until.Equal(s.Start) || time.Since(began) > 0 {
 			t.Errorf("Wait() = %v after %v, want an UnavailableError with the reason quarantine at once", err, time.Since(began))
 		}
 		k.waitForPhase(phaseHolding)
@@ -332,7 +332,7 @@ func TestEachChangeIsLoggedOnce(t *testing.T) {
 			j.text.Reset()
 			j.mu.Unlock()
 		}
-		k.Start()
+		k.start()
 		time.Sleep(10 * time.Minute)
 		said("away at the start", map[string]int{"level=WARN msg=\"leafsql: no worker id: registry of worker ids (fake): its document: the registry is away; check that it runs and can be reached": 1})
 		f.set(fakeFaults{})
@@ -362,8 +362,39 @@ func TestEachChangeIsLoggedOnce(t *testing.T) {
 	})
 }
 
-// The hint that is dangerous while other processes run is given only if no
-// search found one.
+// A process that waits because its registry is new has the time of its first id in its status and in one
+// warning, from its first search on.
+func TestNewRegistryIsLoggedWithTheEndOfTheWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Local = time.UTC
+		var j logRecorder
+		f := &fakeRegistry{}
+		k := mustKeep(t, f.source(), Config{Workers: 1, Logger: j.logger()})
+		k.start()
+		time.Sleep(5 * time.Second)
+		started := time.Now().Add(-5 * time.Second)
+		s := k.Status()
+		if wait := s.Start.Sub(started); s.Phase != phaseSearching || s.Worker != -1 || wait < 135*time.Second || wait > 136*time.Second {
+			t.Errorf("Status() = %+v, want Start about 135 s after the start, and no worker id", s)
+		}
+		const line = "msg=\"leafsql: the registry of worker ids (fake) is new or has lost documents: "
+		until := "until=" + s.Start.Format("2006-01-02T15:04")
+		if got := j.String(); j.count("level=WARN "+line) != 1 || !strings.Contains(got, until) || !strings.Contains(got, "leafsql init -new-registry") {
+			t.Errorf("log = %s\nwant one warning %q with %s and leafsql init -new-registry", got, line, until)
+		}
+		held := k.waitForPhase(phaseWaiting)
+		if held.Start.Sub(s.Start).Abs() > 2*time.Second || !strings.Contains(held.Reason(), "has lost documents") {
+			t.Errorf("Status() with a worker id = %+v, want a Start near %v and the same reason", held, s.Start)
+		}
+		k.waitForPhase(phaseHolding)
+		if got := time.Since(started); got.Round(time.Second) != held.Start.Sub(started).Round(time.Second) {
+			t.Errorf("ids were issued after %v, want %v", got, held.Start.Sub(started))
+		}
+		if n := j.count("level=WARN " + line); n != 1 {
+			t.Errorf("the log has %d warnings of the wait, want 1:\n%s", n, j.String())
+		}
+	})
+}
 
 // Opening a source is retried, and its error is part of every error.
 func TestOpeningASourceIsRetried(t *testing.T) {
@@ -421,7 +452,7 @@ func TestPausesBetweenSearchesGrow(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				k.Start()
+				k.start()
 				time.Sleep(5 * time.Minute)
 				k.Close()
 				n := len(slices.DeleteFunc(opened, func(at time.Time) bool { return time.Since(at) > 4*time.Minute }))
@@ -491,7 +522,7 @@ func TestOnChangeIsCalledInOrder(t *testing.T) {
 		},
 		"given up while waiting": func(t *testing.T, f *fakeRegistry, k *Keeper) int {
 			f.wipe()
-			k.Start()
+			k.start()
 			time.Sleep(20 * time.Second)
 			return 1
 		},

@@ -43,7 +43,7 @@ func TestWipeTakesNobodysWorkerID(t *testing.T) {
 								t.Errorf("the newcomer's ids came after %v, want at most %v", s.Start.Sub(began), unknownWait+time.Second)
 							}
 						}()
-						k.Start()
+						k.start()
 					}
 					ids := map[int]bool{}
 					for _, k := range holders {
@@ -83,7 +83,7 @@ func TestSecondWipeLosesNoWorkerID(t *testing.T) {
 				}
 				f.wipe()
 				k := mustKeep(t, f.source(), cfg)
-				k.Start()
+				k.start()
 				time.Sleep(10*time.Second + time.Duration(at)*1300*time.Millisecond)
 				f.wipe()
 				for end := time.Now().Add(3 * time.Minute); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {

@@ -115,11 +115,8 @@ func (e *engine) search(ctx context.Context, slotLimit int) (*heldSlot, error) {
 	})
 	for _, r := range waits {
 		if hasUnknownHistory(r.doc, reg.id) && e.waitedIn != reg.id { // processes with lost documents get enough time to write them again at their next renewal
-			e.log.Info("leafsql: the registry of worker ids is new or has lost documents: running processes that it has lost get time to write theirs again; this process issues its first id after the wait",
-				"registry", e.source.Name, "wait", (e.restoreWait + e.lease + e.skew).String())
 			e.waitedIn = reg.id
-			e.host.sleep(ctx, e.restoreWait)
-			return nil, errContended
+			return nil, &missingHistoryError{errContended}
 		}
 		h, err := e.take(ctx, reg, r)
 		if h != nil || !errors.Is(err, errContended) {

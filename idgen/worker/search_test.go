@@ -376,7 +376,7 @@ func TestConcurrentStartsTryDifferentSlots(t *testing.T) {
 		keepers := make([]*Keeper, 64)
 		for i := range keepers {
 			keepers[i] = mustKeep(t, f.source(), Config{Owner: fmt.Sprint(i)})
-			keepers[i].Start()
+			keepers[i].start()
 		}
 		began := time.Now()
 		for _, k := range keepers {

@@ -3,6 +3,7 @@ package process
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/leafsql/leafsql/driver"
 	"github.com/leafsql/leafsql/idgen"
@@ -26,7 +27,7 @@ func PublicText(err error) string {
 		return "the ids of the tag are used up; use another tag"
 	}
 	if e, ok := errors.AsType[*worker.UnavailableError](err); ok && e.Reason == "quarantine" {
-		return errprefix.TrimText(e)
+		return "other processes may issue snowflakes until " + e.Until.UTC().Format(time.RFC3339)
 	}
 	if e, ok := errors.AsType[*snowflake.EpochError](err); ok {
 		return errprefix.TrimText(e)

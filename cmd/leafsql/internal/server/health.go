@@ -8,8 +8,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/leafsql/leafsql/cmd/leafsql/internal/process"
 	"github.com/leafsql/leafsql/idgen/segment"
 	"github.com/leafsql/leafsql/idgen/snowflake"
+	"github.com/leafsql/leafsql/idgen/worker"
 	"github.com/leafsql/leafsql/internal/inspect"
 )
 
@@ -66,9 +68,9 @@ func (s *Server) checkWorkerID(wanted bool) error {
 		return nil
 	case st.Phase == "idle":
 		s.snowflake.Next(canceledContext, 1)
-	case st.Phase == "waiting":
+	case time.Now().Before(st.Start):
 		return &problem{Status: http.StatusServiceUnavailable, Type: "unavailable", retry: true,
-			Detail: "the ids of this worker id are safe from " + st.Start.UTC().Format(time.RFC3339) + " on"}
+			Detail: process.PublicText(&worker.UnavailableError{Reason: "quarantine", Until: st.Start})}
 	}
 	return &snowflake.LeaseError{Worker: st.Worker, Cause: st.Err}
 }
