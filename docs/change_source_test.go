@@ -12,14 +12,14 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestChangeOfTheSourceIssuesNoIDTwice follows operations.md from one registry of worker ids to another and back. Programs write
+// TestChangeOfTheSourceIssuesNoIDTwice follows worker-ids.md from one registry of worker ids to another and back. Programs write
 // before and after, with the only two worker ids that both registries have. The test omits the wait:
 // TestNewRegistryRepeatsNoTime in idgen/worker shows that it is long enough for any clock, and for processes that were
 // disconnected.
 func TestChangeOfTheSourceIssuesNoIDTwice(t *testing.T) {
 	var commands string
-	for _, b := range readPage(t, "operations.md").blocks {
-		if b.sub == "Changing the source of worker ids" && b.lang == "sh" {
+	for _, b := range readPage(t, "worker-ids.md").blocks {
+		if b.section == "Changing the source of worker ids" && b.lang == "sh" {
 			commands += b.code
 		}
 	}

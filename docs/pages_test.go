@@ -154,12 +154,12 @@ func anchor(heading string) string {
 // TestExamplesAreInThePages: the packages' examples of whole pools are in the pages too.
 func TestExamplesAreInThePages(t *testing.T) {
 	flat := func(code string) string { return regexp.MustCompile(`(?m)^\t+`).ReplaceAllString(code, "") }
-	for file, shown := range map[string]string{"../driver/example_test.go": "../README.md", "../nacos/example_test.go": "operations.md"} {
+	for file, shown := range map[string]string{"../driver/example_test.go": "../README.md", "../nacos/example_test.go": "worker-ids.md"} {
 		source, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, m := range regexp.MustCompile(`(?s)func Example(?:_shards)?\(\) \{\n(.*?)\n\}\n`).FindAllStringSubmatch(string(source), -1) {
+		for _, m := range regexp.MustCompile(`(?s)func Example(?:_shards|Open)?\(\) \{\n(.*?)\n(?:\t// Output: .*?\n)?\}\n`).FindAllStringSubmatch(string(source), -1) {
 			if !slices.ContainsFunc(readPage(t, shown).blocks, func(b block) bool { return strings.Contains(flat(b.code), flat(m[1])) }) {
 				t.Errorf("%s lacks the example of %s:\n%s", shown, file, m[1])
 			}

@@ -31,6 +31,8 @@ var questions = []struct{ english, chinese string }{
 	{"transactions ROLLBACK", "事务 ROLLBACK"},
 	{"metrics", "指标"},
 	{"alerts", "告警"},
+	{"Worker ids Nacos", "Nacos 机器号"},
+	{"instanceId", "instanceId"},
 	{"leafsql does statement", "leafsql 一条语句 做了什么"},
 }
 

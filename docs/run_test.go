@@ -18,8 +18,10 @@ import (
 	"testing"
 
 	"github.com/go-sql-driver/mysql"
+	_ "github.com/nacos-group/nacos-sdk-go/v2/clients/config_client" // the pages' programs import these packages
+	_ "github.com/nacos-group/nacos-sdk-go/v2/clients/naming_client"
 
-	_ "github.com/leafsql/leafsql/metrics" // the pages' programs import it
+	_ "github.com/leafsql/leafsql/metrics"
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
@@ -75,6 +77,8 @@ var (
 				"INSERT INTO shop.files VALUES (UUID(), 'a'), (UUID(), 'b'), (UUID(), 'c');\n"},
 		{page: "operations.md", setup: fmt.Sprintf(orders, "") + fmt.Sprintf(leaf, "shop", "orders") +
 			"CREATE TABLE shop.events (id BIGINT NOT NULL PRIMARY KEY, what VARCHAR(64) NOT NULL);\n"},
+		{page: "worker-ids.md", setup: "CREATE DATABASE shop;\nCREATE TABLE shop.events (id BIGINT NOT NULL PRIMARY KEY, what VARCHAR(64) NOT NULL);\n" +
+			"CREATE USER app IDENTIFIED BY 'secret';\n" + fmt.Sprintf(leaf, "shop", "orders")},
 		{page: "serve.md", setup: fmt.Sprintf(orders, "") + app + fmt.Sprintf(leaf, "shop", "orders")},
 		{page: "read-write-splitting.md", setup: fmt.Sprintf(orders, "") + app + fmt.Sprintf(leaf, "shop", "orders")},
 		{page: "kubernetes.md", setup: fmt.Sprintf(orders, "") + app + fmt.Sprintf(leaf, "shop", "orders") + "CREATE TABLE shop.leaf_worker (id INT);\n"},
@@ -331,8 +335,9 @@ func wrapFunction(name, code string) string {
 	for _, m := range importNamed.FindAllStringSubmatch(code, -1) { // as a comment
 		source += "\t_ \"" + m[1] + "\"\n"
 	}
-	for _, path := range []string{"context", "database/sql", "errors", "fmt", "log", "log/slog", "net/http", "net/url",
-		"github.com/leafsql/leafsql/driver", "github.com/leafsql/leafsql/metrics", "github.com/leafsql/leafsql/statuspage",
+	for _, path := range []string{"context", "database/sql", "errors", "fmt", "log", "log/slog", "net/http", "net/url", "time",
+		"github.com/leafsql/leafsql/driver", "github.com/leafsql/leafsql/idgen/worker", "github.com/leafsql/leafsql/nacos",
+		"github.com/nacos-group/nacos-sdk-go/v2/clients/config_client", "github.com/nacos-group/nacos-sdk-go/v2/clients/naming_client", "github.com/leafsql/leafsql/metrics", "github.com/leafsql/leafsql/statuspage",
 		"github.com/prometheus/client_golang/prometheus", "github.com/prometheus/client_golang/prometheus/promhttp"} {
 		if regexp.MustCompile(`\b` + filepath.Base(path) + `\.[A-Z]`).MatchString(code) {
 			source += "\t\"" + path + "\"\n"

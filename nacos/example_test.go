@@ -14,7 +14,7 @@ import (
 	"github.com/leafsql/leafsql/nacos"
 )
 
-// Snowflake ids with worker ids from Nacos, as in docs/operations.md.
+// Snowflake ids with worker ids from Nacos, as in docs/worker-ids.md.
 func Example() {
 	// also needed: import _ "github.com/leafsql/leafsql/nacos"
 	db, err := sql.Open("mysql-leaf", "app:secret@tcp(127.0.0.1:3306)/shop?leafTables=events:id:snowflake"+

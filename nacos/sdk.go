@@ -48,7 +48,7 @@ func clientNamespace(client configClient) (string, error) {
 		return "", wrapClientError(err)
 	}
 	if cfg.NamespaceId == "public" {
-		return "", &worker.UnusableError{Err: errors.New(`leafsql: Nacos: the ConfigClient's NamespaceId is "public", which Nacos 2 keeps apart from the default namespace; leave NamespaceId empty, and see "Worker ids from Nacos" in docs/operations.md before changing a client that is in use`)}
+		return "", &worker.UnusableError{Err: errors.New(`leafsql: Nacos: the ConfigClient's NamespaceId is "public", which Nacos 2 keeps apart from the default namespace; leave NamespaceId empty, and see "Worker ids from Nacos" in docs/worker-ids.md before changing a client that is in use`)}
 	}
 	return cfg.NamespaceId, nil
 }

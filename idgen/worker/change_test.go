@@ -9,7 +9,7 @@ import (
 
 // A registry that replaces another one has the same worker ids. No time is
 // issued twice with a worker id if processes of the new registry start as
-// docs/operations.md requires: a lease and 60 s after those of the old one have been
+// docs/worker-ids.md requires: a lease and 60 s after those of the old one have been
 // stopped or cut off. The clocks of the two processes are 40 s apart.
 func TestNewRegistryRepeatsNoTime(t *testing.T) {
 	for _, lease := range []time.Duration{6 * time.Second, time.Minute, time.Hour} {

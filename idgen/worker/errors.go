@@ -68,7 +68,7 @@ func (e *NotWrittenError) Unwrap() error { return e.Err }
 // termsError returns the error for a registry that other processes use with another lease or layout.
 // With two leases or layouts in a registry, worker ids would not be unique.
 func termsError(registry, theirs, ours string) error {
-	return &UnusableError{fmt.Errorf("leafsql: the registry of worker ids%s is used with %q, but this process is set to %q; give all processes of a table the same leafLease and leafSnowflake; to change them, see \"Changing the lease or the layout\" in docs/operations.md",
+	return &UnusableError{fmt.Errorf("leafsql: the registry of worker ids%s is used with %q, but this process is set to %q; give all processes of a table the same leafLease and leafSnowflake; to change them, see \"Changing the lease or the layout\" in docs/worker-ids.md",
 		inParentheses(registry), theirs, ours)}
 }
 

@@ -43,7 +43,7 @@ func TestErrorTexts(t *testing.T) {
 		{unknownHistoryError("Nacos n1", -1, until),
 			"leafsql: the registry of worker ids (Nacos n1) is new or has lost documents: processes that it has lost may issue ids up to 2026-03-01T12:00:00Z; wait until then, or before a first roll-out run leafsql init -new-registry"},
 		{termsError("Nacos n1", "lease 1m0s", "lease 10s"),
-			`leafsql: the registry of worker ids (Nacos n1) is used with "lease 1m0s", but this process is set to "lease 10s"; give all processes of a table the same leafLease and leafSnowflake; to change them, see "Changing the lease or the layout" in docs/operations.md`},
+			`leafsql: the registry of worker ids (Nacos n1) is used with "lease 1m0s", but this process is set to "lease 10s"; give all processes of a table the same leafLease and leafSnowflake; to change them, see "Changing the lease or the layout" in docs/worker-ids.md`},
 	} {
 		if got := tt.err.Error(); got != tt.want || !errorForm.MatchString(got) {
 			t.Errorf("%#v:\n  %s\nwant\n  %s", tt.err, got, tt.want)

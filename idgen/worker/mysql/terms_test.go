@@ -65,7 +65,7 @@ func TestOtherTermsAreRefused(t *testing.T) {
 			for layout, cfg := range map[string]worker.Config{"41-12-10": {}, "41-10-12": {Lease: 30 * time.Second}} {
 				_, err := start(layout, cfg).Next(t.Context(), 1)
 				_, see, _ := strings.Cut(fmt.Sprint(err), "; to change them, see \"")
-				heading, rest, _ := strings.Cut(see, "\" in docs/operations.md")
+				heading, rest, _ := strings.Cut(see, "\" in docs/worker-ids.md")
 				if _, unusable := errors.AsType[*worker.UnusableError](err); !unusable || !strings.HasPrefix(rest, "; the next attempt") {
 					t.Fatalf("layout = %s, cfg = %+v, err = %v, want unusable == true and prefix \"; the next attempt\"", layout, cfg, err)
 				}
@@ -101,15 +101,15 @@ func TestOtherTermsAreRefused(t *testing.T) {
 	}
 }
 
-// steps returns the text under a heading of docs/operations.md.
+// steps returns the text under a heading of docs/worker-ids.md.
 func steps(t *testing.T, heading string) string {
-	page, err := os.ReadFile("../../../docs/operations.md")
+	page, err := os.ReadFile("../../../docs/worker-ids.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, section, ok := strings.Cut(string(page), "\n### "+heading+"\n")
+	_, section, ok := strings.Cut(string(page), "\n## "+heading+"\n")
 	if !ok || heading == "" {
-		t.Fatalf("docs/operations.md has no heading %q, want ok == true and heading != \"\"", heading)
+		t.Fatalf("docs/worker-ids.md has no heading %q, want ok == true and heading != \"\"", heading)
 	}
 	section, _, _ = strings.Cut(section, "\n## ")
 	return section
