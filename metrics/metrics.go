@@ -1,10 +1,10 @@
-// Package metrics exports the statistics of a pool of mysql-leaf to Prometheus,
-// as driver.StatsOf returns them.
+// Package metrics exports the statistics of a pool of mysql-leaf, which
+// driver.StatsOf returns, to Prometheus.
 //
 //	prometheus.MustRegister(metrics.NewCollector(db, "shop"))
 //
-// A scrape sends nothing to a server. Pools that share a leaf_alloc share the figures
-// of its tags: each pool reports them, with its own db_name. Alerts and a dashboard
+// A scrape sends nothing to a server. If several pools of a process share a leaf_alloc, each pool
+// reports the same figures for its tags, with its own db_name. Alerts and a dashboard
 // for these metrics are in the repository's folder contrib.
 //
 // This package is separate from package driver, so that programs without Prometheus do not
@@ -124,7 +124,7 @@ type emitter struct {
 
 func (e emitter) send(name string, v float64, labels ...string) {
 	for i, l := range labels {
-		labels[i] = strings.ToValidUTF8(l, "\uFFFD") // a table's name has the bytes that the statement contained
+		labels[i] = strings.ToValidUTF8(l, "\uFFFD") // a table's name has the bytes of the statement, which may not be UTF-8
 	}
 	m := e.metrics[name]
 	e.to <- prometheus.MustNewConstMetric(m.desc, m.kind, v, labels...)
@@ -185,7 +185,7 @@ func keyUsed(t driver.TableStats, tags []driver.TagStats) float64 {
 	return 0
 }
 
-// highestID returns the highest id of the ranges in memory, or 0 if none was fetched.
+// highestID returns the highest id of the ranges in memory, or 0 if no range was fetched.
 func highestID(t driver.TagStats) int64 { return max(t.Current.End, t.Queued.End, 1) - 1 }
 
 func boolValue(b bool) float64 {

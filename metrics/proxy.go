@@ -12,8 +12,8 @@ type proxyCollector struct {
 	metrics map[string]metric
 }
 
-// NewProxyCollector returns the collector of a proxy, in addition to that of its pool. The
-// name becomes the label db_name.
+// NewProxyCollector returns the collector of a proxy's own metrics. Register it in addition to the collector of
+// the proxy's pool. The name becomes the label db_name.
 func NewProxyCollector(server *proxy.Server, name string) prometheus.Collector {
 	return &proxyCollector{server, describe(proxyMetricRows, name)}
 }

@@ -15,11 +15,11 @@ const (
 	rateWindow   = 10 * time.Second
 )
 
-// A history records how many ids of each tag were issued, at the times of
-// requests and of Page.Run.
+// A history records how many ids of each tag were issued. A note is such a record at one time: the time of a
+// request, or a time at which Page.Run takes a note.
 type history struct {
 	mu    sync.Mutex
-	notes []note // notes of the last historySpan and a little more, oldest first
+	notes []note // notes of the last historySpan and a few older ones, oldest first
 }
 
 type note struct {
@@ -28,7 +28,7 @@ type note struct {
 	all int64
 }
 
-// note records the current numbers, unless it did so a moment ago.
+// note records the current numbers, unless the last note is younger than noteInterval.
 func (h *history) note(now time.Time, tags []driver.TagStats) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -36,7 +36,7 @@ func (h *history) note(now time.Time, tags []driver.TagStats) {
 	for old < len(h.notes) && now.Sub(h.notes[old].at) > historySpan {
 		old++
 	}
-	// With very many tags or requests, the charts are shorter.
+	// With very many tags or requests, fewer notes are kept, and the charts cover less time.
 	old = max(old, len(h.notes)+1-min(int(2*historySpan/noteInterval), max(6, 100_000/max(1, len(tags)))))
 	h.notes = append(h.notes[:0:0], h.notes[old:]...)
 
@@ -88,7 +88,7 @@ func (h *history) rate(tag string) float64 {
 }
 
 func rate(a, b note, tag string) float64 {
-	// The number of ids starts at 0 for a tag that was closed and opened again.
+	// The number of ids starts at 0 again for a tag that was closed and opened again.
 	return max(0, float64(b.idsOf(tag)-a.idsOf(tag))/b.at.Sub(a.at).Seconds())
 }
 
@@ -138,7 +138,7 @@ func (h *history) chart(tag string, width, height int) chart {
 		const border = 1 // width of the line
 		return math.Round(float64(height) - border - r/max(c.Most, 1e-9)*float64(height-2*border))
 	}
-	// The lines that close the area are outside the visible part.
+	// The lines that close the area of the chart are outside its visible part.
 	line := fmt.Appendf(nil, "M%g %d", x(h.notes[0].at), height+2)
 	was := math.NaN()
 	for i, r := range rates { // each rate is drawn up to the next note

@@ -1,13 +1,13 @@
-// Package statuspage shows the statistics of a pool of mysql-leaf on a web page:
-// an http.Handler for one page with its tags, tables and worker id, as
-// driver.StatsOf returns them, and a decoder of snowflakes.
+// Package statuspage shows the statistics of a pool of mysql-leaf on a web page. It has
+// an http.Handler for one page with the pool's tags, tables and worker id, which
+// driver.StatsOf returns, and with a decoder of snowflakes.
 //
 //	page := statuspage.New(db, "shop")
 //	go page.Run(ctx) // charts begin before the first request
 //	mux.Handle("GET /leafsql", page)
 //
-// The page is in English, or in Chinese for browsers that prefer it. It is one document that loads nothing from other addresses. It
-// can be read on a phone, in dark mode and without JavaScript, which only updates the figures. It shows names of
+// The page is in English, or in Chinese for browsers that prefer Chinese. It is one document that loads nothing from other addresses.
+// It can be read on a phone, in dark mode and without JavaScript; JavaScript only updates the figures. It shows names of
 // tags and tables and the texts of errors, but no rows, statements or passwords.
 // It changes nothing and sends nothing to a server. It has no authentication: protect it like the application's other
 // internal pages.
@@ -76,12 +76,12 @@ func (p *Page) readStats(now time.Time) (driver.Stats, error) {
 	return s, err
 }
 
-// firstLook is the time between the first two readings after a pause. It is
+// firstLook is the time between the first two readings of the statistics after a pause. It is
 // short so that rates can be shown immediately.
 const firstLook = 250 * time.Millisecond
 
 // ServeHTTP answers GET and HEAD, in Chinese if the browser prefers it. The parameter id is a snowflake to
-// decode, and tag selects the tags with names that contain it.
+// decode. The parameter tag is a part of names; only tags and tables with this part in their names are shown.
 func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
@@ -155,7 +155,7 @@ func document(texts chinese.Texts) *template.Template {
 	}).Parse(body))
 }
 
-// policy allows the browser to run only the document's own script and style, even if code was
+// policy makes the browser use only the document's own script and style, even if other code was
 // injected into the document.
 var policy = "default-src 'none'; style-src '" + hash(css) + "'; script-src '" + hash(js) + "'; connect-src 'self'; img-src data:; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"

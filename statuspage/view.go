@@ -26,7 +26,7 @@ type view struct {
 	More   pageextra.More
 	Chart  chart
 	Wrong  []problem
-	Looks  int // number of problems
+	Looks  int // number of problems that need attention
 	Worker *workerView
 	Tags   []tagView
 	Hidden int // tags that are not shown
@@ -36,7 +36,7 @@ type view struct {
 
 	ID      string // id to decode
 	Decoded *decoded
-	NoID    string // why ID cannot be decoded
+	NoID    string // the reason why ID cannot be decoded
 	Layout  snowflake.Layout
 
 	texts chinese.Texts
@@ -147,8 +147,8 @@ func newView(p *Page, texts chinese.Texts, s driver.Stats, err error, now time.T
 	return v
 }
 
-// filter keeps the tags and tables with part in their names, up to maxRows of
-// each.
+// filter removes all tags and tables except those with part in their names. It keeps at most maxRows tags and
+// maxRows tables.
 func (v *view) filter(part string, h *history) {
 	v.Filter = part
 	tags, tables := v.Tags, v.Tables

@@ -24,8 +24,8 @@ const (
 )
 
 // RunInstrumented returns true in the instrumented build, in which every function of this module that the test's
-// package uses calls Enter. In any other build it runs the calling test once more, in an instrumented build,
-// reports its outcome as the outcome of the test, and returns false.
+// package uses calls Enter. In any other build it runs the calling test again in an instrumented build,
+// reports the outcome of this run as the outcome of the test, and returns false.
 func RunInstrumented(t *testing.T) bool {
 	t.Helper()
 	if os.Getenv(inside) != "" {

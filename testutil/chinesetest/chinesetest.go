@@ -26,7 +26,7 @@ func Check(t *testing.T, texts chinese.Texts, shown []string) {
 	for _, english := range slices.Compact(slices.Sorted(slices.Values(shown))) {
 		translation, ok := texts[english]
 		switch {
-		case !ok && !letter.MatchString(verb.ReplaceAllString(english, "")): // has only arguments
+		case !ok && !letter.MatchString(verb.ReplaceAllString(english, "")): // without its arguments, the text has no letters
 		case !ok:
 			t.Errorf("%q is shown, and has no translation", english)
 		case !maps.Equal(formatVerbs(translation), formatVerbs(english)):

@@ -49,7 +49,7 @@ type clusterKind interface {
 	member(ctx context.Context, node *mysqltest.Server) error
 }
 
-// formTimeout bounds the start of a cluster and the return of a node on a busy machine.
+// formTimeout is the time limit for the start of a cluster, and for the return of a node, on a busy machine.
 const formTimeout = 4 * time.Minute
 
 // start starts a cluster that ends with the test.

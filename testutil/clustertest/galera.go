@@ -64,7 +64,7 @@ var transferScript []byte
 
 const history = "6c656166-7371-11ef-8000-000000000000"
 
-// form writes the files that the nodes would have saved if a power cut had ended their cluster, and starts the nodes. Their
+// form writes the files that the nodes of a cluster save before a power cut, and starts the nodes. Their
 // data is equal, so they form the cluster again by themselves without a state transfer.
 func (galera) form(ctx context.Context, nodes [3]*mysqltest.Server) error {
 	member := func(i int) string { return fmt.Sprintf("6c65616%d-7371-11ef-8000-00000000000%d", i+1, i+1) }

@@ -56,7 +56,7 @@ func (group) join(ctx context.Context, node *mysqltest.Server) error {
 	return run(ctx, node, "CHANGE REPLICATION SOURCE TO SOURCE_USER='root', SOURCE_PASSWORD='' FOR CHANNEL 'group_replication_recovery'", "START GROUP_REPLICATION")
 }
 
-// rejoin first waits until the others have expelled the node, because they do not accept it again before that.
+// rejoin first waits until the other members have expelled the node, because they accept it again only after that.
 func (g group) rejoin(ctx context.Context, nodes [3]*mysqltest.Server, i int) error {
 	if err := nodes[i].Launch(); err != nil {
 		return err

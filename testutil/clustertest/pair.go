@@ -17,7 +17,7 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// A Pair is a primary, a read-only replica, and an HAProxy that forwards to the primary only. GTIDs are on.
+// A Pair is a primary, a read-only replica, and an HAProxy that forwards connections to the primary only. GTIDs are on.
 type Pair struct {
 	Primary, Replica *mysqltest.Server
 
@@ -239,8 +239,8 @@ func (p *Pair) applyReceived(t testing.TB) {
 	}
 }
 
-// Promote makes a server the primary: HAProxy closes the connections to the previous one and forwards to the new
-// one.
+// Promote makes a server the primary: HAProxy closes the connections to the previous primary and forwards new
+// connections to the server.
 func (p *Pair) Promote(t testing.TB, server *mysqltest.Server) {
 	t.Helper()
 	p.Primary = server
@@ -252,8 +252,8 @@ func (p *Pair) Promote(t testing.TB, server *mysqltest.Server) {
 	}
 }
 
-// Execute runs statements on one connection to a server. MySQL's STOP REPLICA may take a minute if a part of a transaction has been
-// received: it waits for the rest.
+// Execute runs statements on one connection to a server. MySQL's STOP REPLICA may take a minute: if the replica has received a part of
+// a transaction, it waits for the rest.
 func (p *Pair) Execute(t testing.TB, s *mysqltest.Server, texts ...string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)

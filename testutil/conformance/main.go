@@ -9,10 +9,10 @@
 // The suite of go-sql-driver also runs on go-sql-driver through the proxy.
 //
 // The suite of a driver or an ORM runs on go-sql-driver itself, through
-// mysql-leaf that fills nothing, and through mysql-leaf that fills every table it
-// can. Tables without a key get a hidden key column, which mysql-leaf fills. This
-// run is compared with a run on go-sql-driver in which the hidden column has
-// AUTO_INCREMENT.
+// mysql-leaf without configured tables, and through mysql-leaf that adds keys to the
+// rows of every table that it can. Tables without a key get a hidden key column, which
+// mysql-leaf fills. This run is compared with a run on go-sql-driver in which the hidden
+// column has AUTO_INCREMENT.
 //
 // The suite of a program runs on go-sql-driver itself, and twice through
 // mysql-leaf: with AUTO_INCREMENT left in the program's tables, and with

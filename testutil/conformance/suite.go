@@ -61,7 +61,7 @@ func (p peer) compareModes(b binary, server *mysqltest.Server, verbose bool) (bo
 		switch mode {
 		case "bare":
 			bare = got
-		case "hidden": // a test that passes only on tables without keys cannot be compared with filled
+		case "hidden": // a test that passes only on tables without keys cannot be compared with the mode "filled"
 			for name := range bare {
 				if got[name] != "PASS" {
 					delete(bare, name)

@@ -25,8 +25,8 @@ type Janitor struct {
 	pipe io.WriteCloser
 }
 
-// script reads lines with the id of the process to kill at the end, 0 for none. It removes the folder several times,
-// because files may appear until the killed server has ended.
+// script reads lines with the id of the process to kill at the end; 0 means no process. It removes the folder several
+// times, because files may appear until the killed server has ended.
 const script = `
 pid=0
 while read -r line; do pid=$line; done
@@ -54,11 +54,11 @@ func Start(dir string) (*Janitor, error) {
 	return j, nil
 }
 
-// janitors contains the running Janitors. Otherwise the garbage collector could close the pipe of a server if a test
-// keeps only the data source name, and the server would be killed in the middle of the test.
+// janitors contains the running Janitors, so that the garbage collector does not close their pipes. A test may keep only
+// the data source name of its server; if the pipe were closed, the server would be killed in the middle of the test.
 var janitors sync.Map
 
-// Watch sets the process to kill at the end, 0 for none.
+// Watch sets the process to kill at the end; 0 means no process.
 func (j *Janitor) Watch(pid int) error {
 	if _, err := fmt.Fprintln(j.pipe, pid); err != nil {
 		return fmt.Errorf("janitor: it is gone: %w", err)

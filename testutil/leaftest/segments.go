@@ -19,7 +19,7 @@ type Segments struct {
 }
 
 // A tag is the state of a tag in use: a current range and, once a tenth of it is
-// used, the next one.
+// used, the next range.
 type tag struct {
 	ids, next *ids
 	ranges    int       // number of fetched ranges

@@ -1,5 +1,6 @@
-// Package mutants compiles a package's tests once, with many faults in the package. A function gets one more body for
-// each of its faults, and an environment variable selects the fault of a run. The source on disk is not changed.
+// Package mutants compiles a package's tests once, with many faults in the package, to find out whether the tests detect
+// each fault. A function gets one more body for each of its faults, and an environment variable selects the fault of a
+// run. The source on disk is not changed.
 package mutants
 
 import (

@@ -170,9 +170,9 @@ func (b binary) command(args ...string) *exec.Cmd {
 }
 
 // commonArgs returns the arguments of the first initialisation and of every start. The server does not sync files: the
-// data is not needed after a crash of the machine, and a kill -9 of the server does not lose it. The server's variables
-// still show a durable server, so that no test has to change them on a shared server. After such a change leafsql would
-// treat it as another server.
+// data is not needed after a crash of the machine, and it is not lost if the server is killed. The server's variables
+// still have the values of a durable server, so that no test has to change them on a shared server. After such a change
+// leafsql would treat the server as another one.
 func (b binary) commonArgs(datadir string) []string {
 	args := []string{
 		"--no-defaults", // must come first
@@ -183,7 +183,7 @@ func (b binary) commonArgs(datadir string) []string {
 		"--innodb-flush-log-at-trx-commit=1",
 		"--innodb-flush-method=nosync",
 		"--innodb-doublewrite=0",
-		"--innodb-use-native-aio=0", // the kernel's limit is for the whole machine
+		"--innodb-use-native-aio=0", // the kernel's limit on asynchronous requests is for the whole machine
 		"--innodb-buffer-pool-size=128M",
 	}
 	if os.Geteuid() == 0 {

@@ -291,7 +291,7 @@ func (s *Server) awaitReady() error {
 				return nil
 			}
 		}
-		// No goroutine waits for the process, since it would outlive tests that check for leaked goroutines.
+		// No goroutine waits for the process: tests that check for leaked goroutines would find it.
 		var status syscall.WaitStatus
 		if pid, _ := syscall.Wait4(s.proc.Pid, &status, syscall.WNOHANG, nil); pid == s.proc.Pid {
 			s.proc = nil

@@ -32,7 +32,7 @@ func (b binary) prepareData(datadir string) error {
 }
 
 // templateDir returns a data directory to copy, and creates it if there is none yet. Test binaries that start
-// together may all create one; the first to finish wins.
+// together may all create one; the first that is complete is used.
 func (b binary) templateDir() (string, error) {
 	cache, err := cacheDir()
 	if err != nil {

@@ -164,8 +164,8 @@ func Until(ask func(ctx context.Context) error) error {
 // permanentError wraps an error that a retry cannot change.
 type permanentError struct{ error }
 
-// isZombie reports whether the process has ended and is a zombie. No goroutine waits for the process, since it would
-// outlive tests that check for leaked goroutines.
+// isZombie reports whether the process has ended and is a zombie. No goroutine waits for the process, because tests that
+// check for leaked goroutines would find it.
 func (p *Process) isZombie() bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
 	return err == nil && strings.Contains(string(stat), ") Z ")
@@ -183,7 +183,7 @@ func (p *Process) Kill9() error {
 	if err := p.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return p.errorf("killing it: %w", err)
 	}
-	p.cmd.Wait() // the reason of its end is in its log
+	p.cmd.Wait() // without the error: the reason of the process's end is in its log
 	p.cmd = nil
 	return p.janitor.Watch(0)
 }
@@ -226,7 +226,7 @@ func (p *Process) Wipe() error {
 }
 
 // Snapshot copies the server's data to the folder dir, which must not contain any of its files yet. A running server is
-// frozen meanwhile, so the copy is what a crash would leave.
+// frozen during the copy, so the copy is like the data after a crash.
 func (p *Process) Snapshot(dir string) error {
 	if p.cmd != nil {
 		if err := p.Freeze(); err != nil {
