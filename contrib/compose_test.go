@@ -40,12 +40,12 @@ func TestComposeServesAndFills(t *testing.T) {
 			continue
 		}
 		if service.Build.Context != ".." || service.Build.Target != "" && !strings.Contains(docker, "\nFROM scratch AS "+service.Build.Target+"\n") {
-			t.Errorf("%s builds %+v", service.Name, service.Build)
+			t.Errorf("build of service %s = %+v, want context .. and a target of the Dockerfile", service.Name, service.Build)
 		}
 	}
 	leafsql := project.Services["leafsql"]
 	if len(leafsql.Ports) != 1 || leafsql.Ports[0].HostIP != "127.0.0.1" || ":"+leafsql.Ports[0].Published != *leafsql.Environment["LEAFSQL_LISTEN"] {
-		t.Errorf("%+v", leafsql.Ports)
+		t.Errorf("ports of leafsql = %+v, want the port of LEAFSQL_LISTEN on 127.0.0.1", leafsql.Ports)
 	}
 	cmd := exec.CommandContext(t.Context(), filepath.Join(release(t), "leafsql"), leafsql.Command...)
 	cmd.Env = os.Environ()
@@ -60,7 +60,7 @@ func TestComposeServesAndFills(t *testing.T) {
 	c := core.Container{Args: service.Command}
 	for i, flag := range []string{"-listen", "-metrics"} {
 		if p := service.Ports[i]; p.HostIP != "127.0.0.1" || service.Command[slices.Index(service.Command, flag)+1] != ":"+p.Published || fmt.Sprint(p.Target) != p.Published {
-			t.Errorf("%s: %+v", flag, p)
+			t.Errorf("port for %s = %+v, want the port of the flag on 127.0.0.1", flag, p)
 		}
 	}
 	cmd = proxyCommand(t, c, "", "", "")

@@ -113,7 +113,7 @@ func TestImage(t *testing.T) {
 		t.Errorf("config = %+v, want user 65532, the entrypoint /leafsql and port 8080", c)
 	}
 	if out, err := commandInImage(t, root, "/leafsql", "version").CombinedOutput(); err != nil || !strings.HasPrefix(string(out), "leafsql "+version) {
-		t.Errorf("%v %s", err, out)
+		t.Errorf("leafsql version = %q, %v, want prefix %q", out, err, "leafsql "+version)
 	}
 	// The image has no time zones but those in the program.
 	cmd := commandInImage(t, root, "/leafsql", "serve", "-listen", "127.0.0.1:0", "-token", "a-long-secret")

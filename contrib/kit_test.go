@@ -124,7 +124,7 @@ func startDaemon(t *testing.T, cmd *exec.Cmd, texts ...string) (d *daemon, ports
 	lines := bufio.NewScanner(io.TeeReader(d.log, &d.output))
 	for slices.Contains(ports, "") {
 		if !lines.Scan() {
-			t.Fatalf("it does not say where it listens\n%s", d.output.String())
+			t.Fatalf("the process ended without its addresses in the log, want addresses for %d listeners\n%s", len(ports), d.output.String())
 		}
 		for i, text := range texts {
 			if m := regexp.MustCompile(text + `.*\baddress\W{1,3}(?:http://)?[^\s",]*:(\d+)`).FindStringSubmatch(lines.Text()); m != nil {
@@ -141,7 +141,7 @@ func (d *daemon) end(t *testing.T) {
 	d.Process.Signal(syscall.SIGTERM)
 	io.Copy(&d.output, d.log)
 	if err := d.Wait(); err != nil {
-		t.Errorf("%v\n%s", err, d.output.String())
+		t.Errorf("exit after SIGTERM: %v, want status 0\n%s", err, d.output.String())
 	}
 }
 
@@ -177,7 +177,7 @@ func checkServe(t *testing.T, cmd *exec.Cmd, token string) {
 		}
 	}
 	if body, _ := get("/metrics"); !strings.Contains(body, `leafsql_build_info{`) {
-		t.Errorf("metrics:\n%s", body)
+		t.Errorf("metrics have no leafsql_build_info, want it\n%s", body)
 	}
 	d.end(t)
 }

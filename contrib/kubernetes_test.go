@@ -91,7 +91,7 @@ func decode(t *testing.T, text string) (objects []any) {
 		}
 		kind := kinds[of.APIVersion+" "+of.Kind]
 		if kind == nil {
-			t.Fatalf("no kind %v in\n%s", of, doc)
+			t.Fatalf("kind = %v, want one of the known kinds\n%s", of, doc)
 		}
 		object := kind()
 		if err := yaml.UnmarshalStrict([]byte(doc), object); err != nil {
@@ -110,7 +110,7 @@ func onlyObject[T any](t *testing.T, objects []any) T {
 		}
 	}
 	var none T
-	t.Fatalf("there is no %T", none)
+	t.Fatalf("found no object of type %T, want one", none)
 	return none
 }
 
@@ -124,7 +124,7 @@ func checkObjects(t *testing.T, objects []any, pod core.PodTemplateSpec, selecto
 	}
 	service, budget, monitor := onlyObject[*core.Service](t, objects), onlyObject[*policy.PodDisruptionBudget](t, objects), onlyObject[*monitoring.ServiceMonitor](t, objects)
 	if !selects(selector, pod.Labels) || !selects(&meta.LabelSelector{MatchLabels: service.Spec.Selector}, pod.Labels) || !selects(budget.Spec.Selector, pod.Labels) || !selects(&monitor.Spec.Selector, service.Labels) {
-		t.Error("a selector does not find the pods")
+		t.Errorf("pod labels = %v, service labels = %v, want every selector to match them", pod.Labels, service.Labels)
 	}
 	if (budget.Spec.MinAvailable == nil) == (budget.Spec.MaxUnavailable == nil) {
 		t.Errorf("Kubernetes wants one of minAvailable and maxUnavailable in %+v", budget.Spec)
@@ -132,7 +132,7 @@ func checkObjects(t *testing.T, objects []any, pod core.PodTemplateSpec, selecto
 	c := pod.Spec.Containers[0]
 	if port := c.Ports[0].Name; c.LivenessProbe.HTTPGet.Port != intstr.FromString(port) || c.ReadinessProbe.HTTPGet.Port != intstr.FromString(port) ||
 		service.Spec.Ports[0].TargetPort != intstr.FromString(port) || monitor.Spec.Endpoints[0].Port != service.Spec.Ports[0].Name {
-		t.Error("a port is not there")
+		t.Errorf("ports of the container = %+v, of the service = %+v, want the ports that probes, service and monitor name", c.Ports, service.Spec.Ports)
 	}
 	checkRestricted(t, pod)
 }
@@ -143,7 +143,7 @@ func checkRestricted(t *testing.T, pod core.PodTemplateSpec) {
 	p, c := pod.Spec.SecurityContext, pod.Spec.Containers[0].SecurityContext
 	if !*p.RunAsNonRoot || *p.RunAsUser == 0 || p.SeccompProfile.Type != core.SeccompProfileTypeRuntimeDefault || *c.AllowPrivilegeEscalation || !*c.ReadOnlyRootFilesystem ||
 		!slices.Equal(c.Capabilities.Drop, []core.Capability{"ALL"}) || *pod.Spec.AutomountServiceAccountToken {
-		t.Errorf("%+v %+v", p, c)
+		t.Errorf("security contexts of pod and container = %+v, %+v, want a restricted pod", p, c)
 	}
 }
 
@@ -152,18 +152,18 @@ func checkRestricted(t *testing.T, pod core.PodTemplateSpec) {
 func TestChartMakesValidObjects(t *testing.T) {
 	for _, message := range lint.RunAll(chart, nil, "shop").Messages {
 		if !strings.Contains(message.Err.Error(), "icon is recommended") {
-			t.Error(message)
+			t.Errorf("message of the chart linter: %v, want none", message)
 		}
 	}
 	for _, values := range []map[string]any{{"replicaCount": 3}, {"image": map[string]any{"repository": ""}}, {"drain": "10"},
 		{"podDisruptionBudget": map[string]any{"minAvailable": 1, "maxUnavailable": 1}}, {"podDisruptionBudget": map[string]any{"unhealthyPodEvictionPolicy": "AlwaysAllow"}},
 		{"command": "init"}, {"command": "proxy"}} {
 		if text, err := renderChart(t, "leafsql", values); err == nil {
-			t.Errorf("%v makes\n%s", values, text)
+			t.Errorf("rendering with %v succeeded, want an error\n%s", values, text)
 		}
 	}
 	if text, err := renderChartOn(t, "v1.29.9", "leafsql", map[string]any{"command": "proxy", "tls": "tls"}); err == nil {
-		t.Errorf("Kubernetes 1.29 gets a preStop that it does not know:\n%s", text)
+		t.Errorf("rendering for Kubernetes 1.29 succeeded, want an error, since it has no preStop with sleep\n%s", text)
 	}
 	monitored := map[string]any{"enabled": true, "labels": map[string]any{"release": "prometheus"}}
 	for _, values := range []map[string]any{
@@ -185,7 +185,7 @@ func TestChartMakesValidObjects(t *testing.T) {
 		drain, grace := drainTime(t, pod.Containers[0].Args), time.Duration(*pod.TerminationGracePeriodSeconds)*time.Second
 		unready := time.Duration(pod.Containers[0].ReadinessProbe.PeriodSeconds*pod.Containers[0].ReadinessProbe.FailureThreshold) * time.Second
 		if drain <= unready || grace < drain+25*time.Second {
-			t.Errorf("it drains for %v, is not ready after %v, and is killed after %v", drain, unready, grace)
+			t.Errorf("drain = %v, want more than %v, the time until it is not ready, and at most %v, 25 s before it is killed", drain, unready, grace-25*time.Second)
 		}
 	}
 }
@@ -207,7 +207,7 @@ func TestValuesAreListed(t *testing.T) {
 		}
 		for _, name := range names {
 			if !regexp.MustCompile("(?m)^\\|.*`" + regexp.QuoteMeta(name) + "`.*\\|.*\\|.*\\|$").MatchString(page) {
-				t.Errorf("docs/kubernetes.md does not list %s", name)
+				t.Errorf("docs/kubernetes.md has no row for the value %s, want one", name)
 			}
 		}
 	}
@@ -224,7 +224,7 @@ func drainTime(t *testing.T, args []string) time.Duration {
 			return d
 		}
 	}
-	t.Fatal("no -drain")
+	t.Fatalf("arguments = %v, want -drain", args)
 	return 0
 }
 
@@ -246,7 +246,7 @@ func manifest(t *testing.T, file, what, before, release string, values map[strin
 		}
 	}
 	if !bytes.Equal(read(t, file), []byte(text)) {
-		t.Errorf("%s is not what the chart makes; go test -tags packages -run TestManifestsMatchTheChart . -update writes it", file)
+		t.Errorf("%s differs from the output of the chart, want it equal; go test -tags packages -run TestManifestsMatchTheChart . -update writes it", file)
 	}
 	return text
 }
@@ -269,7 +269,7 @@ func TestManifestsMatchTheChart(t *testing.T) {
 	set := onlyObject[*apps.StatefulSet](t, objects)
 	checkObjects(t, objects, set.Spec.Template, set.Spec.Selector)
 	if set.Spec.ServiceName != onlyObject[*core.Service](t, objects).Name || set.Spec.VolumeClaimTemplates[0].Name != set.Spec.Template.Spec.Containers[0].VolumeMounts[0].Name {
-		t.Error("the StatefulSet names what is not there")
+		t.Errorf("StatefulSet with service %q and volume %q, want those of the Service and the volume mount", set.Spec.ServiceName, set.Spec.VolumeClaimTemplates[0].Name)
 	}
 	job := onlyObject[*batch.Job](t, decode(t, string(read(t, "kubernetes/init.yaml"))))
 	checkRestricted(t, job.Spec.Template)

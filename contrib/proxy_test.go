@@ -57,7 +57,7 @@ func checkProxy(t *testing.T, cmd *exec.Cmd, parameters string) {
 			t.Fatalf("%v\n%s", err, d.output.String())
 		}
 		if body, err := io.ReadAll(res.Body); err != nil || res.StatusCode != 200 || !strings.Contains(string(body), want) {
-			t.Errorf("%s: %d %v\n%s", path, res.StatusCode, err, body)
+			t.Errorf("GET %s = %d, %v, want 200 and a body with %q\n%s", path, res.StatusCode, err, want, body)
 		}
 		res.Body.Close()
 	}
@@ -86,7 +86,7 @@ func proxyCommand(t *testing.T, c core.Container, server, certFile, keyFile stri
 	cmd.Env = os.Environ()
 	for _, v := range c.Env {
 		if v.ValueFrom.SecretKeyRef.Key != "dsn" {
-			t.Errorf("%s asks for %s", c.Name, v.ValueFrom.SecretKeyRef.Key)
+			t.Errorf("key of a secret in %s = %q, want dsn", c.Name, v.ValueFrom.SecretKeyRef.Key)
 		}
 		cmd.Env = append(cmd.Env, v.Name+"=leaf:secret@tcp("+server+")/shop?leafTables=orders&leafAllocTable=leafsql.leaf_alloc")
 	}
@@ -107,13 +107,13 @@ func TestProxyManifestsMatchTheChart(t *testing.T) {
 	ports := onlyObject[*core.Service](t, objects).Spec.Ports
 	if i := slices.IndexFunc(ports, func(p core.ServicePort) bool { return p.Port == 3306 }); i < 0 || ports[i].TargetPort.StrVal != c.Ports[1].Name ||
 		!slices.Contains(c.Args, "-listen=:3306") || c.Ports[1].ContainerPort != 3306 {
-		t.Errorf("programs do not reach it: %+v", ports)
+		t.Errorf("ports of the service = %+v, want port 3306 on the proxy's port 3306", ports)
 	}
 	if v := d.Spec.Template.Spec.Volumes; len(v) != 1 || v[0].Secret.SecretName != "leafsql-proxy" || c.VolumeMounts[0].Name != v[0].Name || !slices.Contains(c.Args, "-cert="+c.VolumeMounts[0].MountPath+"/tls.crt") {
-		t.Errorf("%+v", v)
+		t.Errorf("volumes = %+v, want the secret leafsql-proxy, mounted for -cert", v)
 	}
 	if drain, grace, before := drainTime(t, c.Args), time.Duration(*d.Spec.Template.Spec.TerminationGracePeriodSeconds)*time.Second, time.Duration(c.Lifecycle.PreStop.Sleep.Seconds)*time.Second; before+drain+15*time.Second >= grace {
-		t.Errorf("it takes clients for %v and drains for %v, and is killed after %v", before, drain, grace)
+		t.Errorf("preStop = %v and -drain = %v, want a sum more than 15 s below the grace period %v", before, drain, grace)
 	}
 	_, certFile, keyFile := selfsigned.Files(t)
 	checkProxy(t, proxyCommand(t, c, shop(t, proxySQL), certFile, keyFile), "&tls=preferred")
@@ -127,14 +127,14 @@ func TestProxyManifestsMatchTheChart(t *testing.T) {
 	}
 	port := side.Args[slices.Index(side.Args, "-listen")+1]
 	if env := pod.Spec.Containers[0].Env; env[0].Value+":"+env[1].Value != port {
-		t.Errorf("the application connects to %v, and the proxy listens at %s", env, port)
+		t.Errorf("address of the application = %v, want %s, where the proxy listens", env, port)
 	}
 	alone := *pod.DeepCopy()
 	alone.Spec.Containers = pod.Spec.InitContainers
 	checkRestricted(t, alone)
 	for _, probe := range []*core.Probe{side.StartupProbe, side.LivenessProbe, side.ReadinessProbe} {
 		if probe.HTTPGet.Port.StrVal != side.Ports[0].Name || !slices.Contains(side.Args, ":9307") || side.Ports[0].ContainerPort != 9307 {
-			t.Errorf("%+v", probe.HTTPGet)
+			t.Errorf("probe = %+v, want the port 9307 of -metrics", probe.HTTPGet)
 		}
 	}
 	checkProxy(t, proxyCommand(t, side, shop(t, proxySQL), "", ""), "")
@@ -144,6 +144,6 @@ func TestProxyManifestsMatchTheChart(t *testing.T) {
 	_, shown, _ := strings.Cut(page, "```yaml\n")
 	shown, _, _ = strings.Cut(shown, "```")
 	if lines := regexp.MustCompile("(?m)^").ReplaceAllString(strings.TrimSpace(shown), "      "); lines == "      " || !strings.Contains(whole, lines+"\n") {
-		t.Errorf("docs/proxy.md shows other lines:\n%s", lines)
+		t.Errorf("docs/proxy.md has lines that the manifest lacks, want lines of it:\n%s", lines)
 	}
 }

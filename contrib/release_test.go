@@ -30,14 +30,14 @@ func TestReleaseIsStaticAndComplete(t *testing.T) {
 		t.Errorf("files in the archive = %v, want %v", inside, want)
 	}
 	if out := run(t, "", filepath.Join(dir, "leafsql"), "version"); !strings.HasPrefix(out, "leafsql "+version+", go") {
-		t.Error(out)
+		t.Errorf("leafsql version = %q, want prefix %q", out, "leafsql "+version+", go")
 	}
 	if program, err := elf.Open(filepath.Join(dir, "leafsql")); err != nil || program.Section(".interp") != nil {
 		t.Errorf("program is not static (error %v), want no section .interp", err)
 	}
 	for _, file := range []string{archive, name + ".cdx.json"} {
 		if line := fmt.Sprintf("%x  %s\n", sha256.Sum256(read(t, filepath.Join(dir, file))), file); !strings.Contains(string(read(t, filepath.Join(dir, "SHA256SUMS"))), line) {
-			t.Errorf("SHA256SUMS lacks %s", line)
+			t.Errorf("SHA256SUMS has no line %q, want it", line)
 		}
 	}
 	var bill struct {
@@ -55,17 +55,17 @@ func TestReleaseIsStaticAndComplete(t *testing.T) {
 		return slices.ContainsFunc(bill.Components, func(c struct{ Name, Version string }) bool { return c.Name == name && c.Version != "" })
 	}
 	if bill.BomFormat != "CycloneDX" || bill.Metadata.Component.Version != version || bill.Metadata.Timestamp != "" || !named("std") || !named("github.com/go-sql-driver/mysql") || !named("github.com/leafsql/leafsql") {
-		t.Errorf("%+v", bill)
+		t.Errorf("bill of materials = %+v, want CycloneDX, version %s, no timestamp, and the components std, go-sql-driver and leafsql", bill, version)
 	}
 	for _, c := range bill.Components {
 		if strings.HasPrefix(c.Name, "github.com/leafsql/leafsql") && c.Version != version || strings.HasPrefix(c.Name, ".") {
-			t.Errorf("%+v", c)
+			t.Errorf("component = %+v, want version %s for modules of leafsql, and no relative names", c, version)
 		}
 	}
 	licences := string(read(t, filepath.Join(dir, "LICENSES-OF-DEPENDENCIES")))
 	for _, c := range bill.Components {
 		if c.Name != "std" && !strings.HasPrefix(c.Name, "github.com/leafsql/leafsql") && !strings.Contains(licences, "==== "+c.Name+" "+c.Version+": ") {
-			t.Errorf("no licence of %s %s", c.Name, c.Version)
+			t.Errorf("LICENSES-OF-DEPENDENCIES has no section for %s %s, want one", c.Name, c.Version)
 		}
 	}
 }
@@ -79,7 +79,7 @@ func TestReleaseIsReproducible(t *testing.T) {
 	again := filepath.Join(tree, "dist")
 	entries, err := os.ReadDir(again)
 	if err != nil || len(entries) != 3 {
-		t.Fatal(err, entries)
+		t.Fatalf("ReadDir(%s) = %v, %v, want three files and no error", again, entries, err)
 	}
 	for _, e := range entries {
 		if string(read(t, filepath.Join(again, e.Name()))) != string(read(t, filepath.Join(first, e.Name()))) {

@@ -28,7 +28,7 @@ func verifyUnit(t *testing.T, name string) {
 	// systemd requires the program.
 	unit := writeTemp(t, name, strings.Replace(text, "="+program+" ", "="+filepath.Join(release(t), "leafsql")+" ", 1))
 	if out, err := exec.CommandContext(t.Context(), "systemd-analyze", "verify", unit).CombinedOutput(); err != nil || len(out) > 0 {
-		t.Errorf("%v\n%s", err, out)
+		t.Errorf("systemd-analyze verify: %v, want no error and no output\n%s", err, out)
 	}
 	report := strings.TrimSpace(run(t, "", "systemd-analyze", "security", "--offline=true", "--threshold=15", unit)) // fails above 1.5
 	t.Log(report[strings.LastIndex(report, "\n")+1:])
@@ -40,7 +40,7 @@ func TestProxyUnitFillsInserts(t *testing.T) {
 	_, shown, _ := strings.Cut(page, "```ini\n")
 	shown, _, _ = strings.Cut(shown, "```")
 	if lines := regexp.MustCompile("(?m)^").ReplaceAllString(strings.TrimSpace(shown), "#   "); lines == "#   " || !strings.Contains(text, lines+"\n") {
-		t.Errorf("docs/proxy.md shows other lines:\n%s", lines)
+		t.Errorf("docs/proxy.md has lines that the unit lacks, want lines of it:\n%s", lines)
 	}
 	settings := map[string]string{}
 	for line := range strings.Lines(strings.NewReplacer("127.0.0.1:3306", shop(t, proxySQL), ":3307", ":0", ":9307", ":0").Replace(shown)) {
@@ -49,7 +49,7 @@ func TestProxyUnitFillsInserts(t *testing.T) {
 	}
 	start := regexp.MustCompile(`(?m)^ExecStart=\S+ (.*) \$LEAFSQL_PROXY$`).FindStringSubmatch(text)
 	if start == nil {
-		t.Fatal("the unit does not end in $LEAFSQL_PROXY")
+		t.Fatalf("the unit has no ExecStart that ends in $LEAFSQL_PROXY, want one\n%s", text)
 	}
 	cmd := exec.Command(filepath.Join(release(t), "leafsql"), append(strings.Fields(start[1]), strings.Fields(settings["LEAFSQL_PROXY"])...)...)
 	cmd.Env = append(os.Environ(), "LEAFSQL_DSN="+settings["LEAFSQL_DSN"])
@@ -58,13 +58,13 @@ func TestProxyUnitFillsInserts(t *testing.T) {
 	stop := regexp.MustCompile(`(?m)^TimeoutStopSec=(\d+)$`).FindStringSubmatch(text)
 	drain := regexp.MustCompile(`-drain (\S+)`).FindStringSubmatch(start[1])
 	if stop == nil || drain == nil {
-		t.Fatal("the unit names no end")
+		t.Fatalf("TimeoutStopSec = %q, -drain = %q, want both in the unit", stop, drain)
 	}
 	kill, err := time.ParseDuration(stop[1] + "s")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if drains, err := time.ParseDuration(drain[1]); err != nil || kill <= drains+15*time.Second {
-		t.Errorf("it drains for %v, and is killed after %v: %v", drains, kill, err)
+		t.Errorf("-drain = %v, %v, want more than 15 s below TimeoutStopSec %v", drains, err, kill)
 	}
 }

@@ -40,16 +40,16 @@ func TestAPI(t *testing.T) {
 	was := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
 	for _, line := range lines {
 		if !slices.Contains(was, line) {
-			t.Errorf("new in the API: %s", line)
+			t.Errorf("api.txt lacks %s, which the packages have", line)
 		}
 	}
 	for _, line := range was {
 		if !slices.Contains(lines, line) {
-			t.Errorf("no more in the API: %s", line)
+			t.Errorf("api.txt has %s, which the packages no longer have", line)
 		}
 	}
 	if t.Failed() {
-		t.Error("if that is meant: go test -C docs -run TestAPI -update, and a line in CHANGELOG.md")
+		t.Error("if the change of the API is intended, run go test -C docs -run TestAPI -update, and add a line to CHANGELOG.md")
 	}
 }
 
@@ -162,7 +162,7 @@ func TestEveryFunctionHasAnExample(t *testing.T) {
 	}
 	for _, m := range regexp.MustCompile(`(?m)^(\S+): func ([A-Z]\w*)\(`).FindAllStringSubmatch(string(text), -1) {
 		if !declaresFunc(t, m[1], "Example"+m[2]) {
-			t.Errorf("%s: there is no Example%s", m[1], m[2])
+			t.Errorf("%s has no Example%s, want one", m[1], m[2])
 		}
 	}
 }

@@ -48,7 +48,7 @@ func TestChineseFiguresMatch(t *testing.T) {
 			}
 		}
 		if len(zh) != len(en) {
-			t.Errorf("%s has %d sections, and %s has %d", file, len(zh), english, len(en))
+			t.Errorf("%s has %d sections, want %d as in %s", file, len(zh), len(en), english)
 		}
 	}
 }
@@ -83,7 +83,7 @@ func TestChineseLinks(t *testing.T) {
 			target := filepath.Join(filepath.Dir(file), m[2])
 			for chinese, english := range all {
 				if english == target && m[1] != "English" && m[1] != "英文页" {
-					t.Errorf("%s links to %s, and there is %s", file, m[2], chinese)
+					t.Errorf("%s links to %s, want the Chinese page %s", file, m[2], chinese)
 				}
 			}
 		}
@@ -110,7 +110,7 @@ func TestChineseTerms(t *testing.T) {
 	}
 	for _, term := range []string{"分布式 ID", "号段模式", "雪花算法", "全局唯一", "发号器", "双 buffer", "动态步长", "时钟回拨", "趋势递增", "单调递增", "注册中心", "分库分表", "信息安全"} {
 		if !strings.Contains(all, term) {
-			t.Errorf("no Chinese page has %s", term)
+			t.Errorf("no Chinese page has the term %s, want it on one", term)
 		}
 	}
 }

@@ -57,18 +57,18 @@ func TestCirclesAreLimited(t *testing.T) {
 			largest = max(largest, len(circle))
 			switch known := largerCircles[pkg]; {
 			case len(circle) > max(known, maxCircle):
-				t.Errorf("%s: %s", pkg, describeCircle(circle, uses))
+				t.Errorf("%s: files that use each other: %s; want at most %d", pkg, describeCircle(circle, uses), max(known, maxCircle))
 			case len(circle) > maxCircle:
 				t.Logf("%s: %s", pkg, describeCircle(circle, uses))
 			}
 		}
 		if known, ok := largerCircles[pkg]; ok && (largest < known || largest <= maxCircle) {
-			t.Errorf("%s: its largest circle has %d files, and largerCircles says %d: lower it, or strike it out", pkg, largest, known)
+			t.Errorf("%s: largest circle has %d files, want %d as in largerCircles; lower the number there, or remove the entry", pkg, largest, known)
 		}
 	}
 	for pkg := range largerCircles {
 		if _, ok := all[pkg]; !ok {
-			t.Errorf("largerCircles names %s, and contributing/imports.md's table has no such package", pkg)
+			t.Errorf("largerCircles has %s, want only packages in the table of contributing/imports.md", pkg)
 		}
 	}
 }

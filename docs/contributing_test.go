@@ -22,7 +22,7 @@ func TestContributingNamesExist(t *testing.T) {
 	for _, row := range readTable(t, page, "## Where to change a rule, and which test covers it") {
 		for _, file := range append(quotedTexts(row[1]), quotedTexts(regexp.MustCompile("`Test\\w+`").ReplaceAllString(row[2], ""))...) {
 			if _, err := os.Stat(filepath.Join("..", file)); err != nil {
-				t.Errorf("%s: %s: there is no %s", page, row[0], file)
+				t.Errorf("%s: row %s: file %s does not exist, want an existing file", page, row[0], file)
 			}
 		}
 		checkNamedTests(t, page, row[2])
@@ -38,7 +38,7 @@ func TestContributingNamesExist(t *testing.T) {
 	for _, row := range readTable(t, page, "## Servers and durations") {
 		for _, folder := range quotedTexts(row[0]) {
 			if _, err := os.Stat(filepath.Join("..", folder)); err != nil && !strings.HasPrefix(folder, "make ") {
-				t.Errorf("%s: there is no %s", page, folder)
+				t.Errorf("%s: folder %s does not exist, want an existing folder", page, folder)
 			}
 		}
 	}
@@ -57,7 +57,7 @@ func TestMakeTargetsExist(t *testing.T) {
 		}
 		for _, m := range regexp.MustCompile(`(?m)(?:^    |`+"`"+`)make ([\w-]+)`).FindAllStringSubmatch(string(text), -1) {
 			if !strings.Contains(string(makefile), "\n"+m[1]+":") {
-				t.Errorf("%s: there is no make %s", page, m[1])
+				t.Errorf("%s: the Makefile has no target %s, want one", page, m[1])
 			}
 		}
 	}
@@ -77,7 +77,7 @@ func TestFlagsOfTestsAreListed(t *testing.T) {
 		for _, folder := range quotedTexts(row[0]) {
 			for _, name := range quotedTexts(row[2]) {
 				if strings.HasPrefix(name, "Test") && !declaresFunc(t, folder, name) {
-					t.Errorf("%s: there is no %s in %s", page, name, folder)
+					t.Errorf("%s: %s is not declared in %s, want a declared test", page, name, folder)
 				}
 			}
 		}
@@ -90,7 +90,7 @@ func TestFlagsOfTestsAreListed(t *testing.T) {
 		for _, m := range regexp.MustCompile(`\bflag\.(?:Bool|Duration|Int|String|Uint64)\("([^"]+)"`).FindAllStringSubmatch(string(source), -1) {
 			has := filepath.ToSlash(filepath.Dir(path))[len("../"):] + " -" + m[1]
 			if !listed[has] {
-				t.Errorf("%s: a flag is not listed: %s", page, has)
+				t.Errorf("%s does not list the flag %s, want it listed", page, has)
 			}
 			delete(listed, has)
 		}
@@ -100,7 +100,7 @@ func TestFlagsOfTestsAreListed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for flag := range listed {
-		t.Errorf("%s: there is no flag %s", page, flag)
+		t.Errorf("%s lists %s, which no program defines, want defined flags", page, flag)
 	}
 }
 
@@ -112,7 +112,7 @@ func TestQuickNeedsNoOtherServer(t *testing.T) {
 	}
 	packages := regexp.MustCompile(`(?m)^QUICK\s*= (.*)$`).FindStringSubmatch(string(makefile))
 	if packages == nil {
-		t.Fatal("the Makefile has no QUICK")
+		t.Fatal("the Makefile has no variable QUICK, want one")
 	}
 	args := []string{"-f", `{{.ImportPath}} {{join .TestImports " "}} {{join .XTestImports " "}}`}
 	for pattern := range strings.FieldsSeq(packages[1]) {
@@ -122,7 +122,7 @@ func TestQuickNeedsNoOtherServer(t *testing.T) {
 		for _, server := range []string{"clustertest", "nacostest", "redistest", "zktest", "etcdtest", "chromiumtest", "promtooltest", "haproxytest"} {
 			if strings.Contains(line+" ", "/"+server+" ") {
 				pkg, _, _ := strings.Cut(line, " ")
-				t.Errorf("make quick runs %s, whose tests import %s", pkg, server)
+				t.Errorf("make quick runs %s, whose tests import %s, want tests without other servers", pkg, server)
 			}
 		}
 	}
@@ -135,7 +135,7 @@ func checkNamedTests(t *testing.T, page, cell string) {
 	for _, m := range regexp.MustCompile("((?:`Test\\w+`(?:, )?)+) in `([^`]+)`").FindAllStringSubmatch(cell, -1) {
 		for _, name := range quotedTexts(m[1]) {
 			if !declaresFunc(t, m[2], name) {
-				t.Errorf("%s: there is no %s in %s", page, name, m[2])
+				t.Errorf("%s: %s is not declared in %s, want a declared test", page, name, m[2])
 			}
 		}
 	}
@@ -156,9 +156,9 @@ func checkNamedStorms(t *testing.T, page, named string) {
 		tagged := regexp.MustCompile(`(?m)^//go:build .*\bstorm\b`).Match(source)
 		for _, m := range regexp.MustCompile(`(?m)^func (Test\w+)\(t `).FindAllStringSubmatch(string(source), -1) {
 			if storm := strings.HasPrefix(m[1], "TestStorm"); storm != tagged {
-				t.Errorf("%s: %s is a storm by its name: %v; has the tag: %v", path, m[1], storm, tagged)
+				t.Errorf("%s: name of %s begins with TestStorm: %v, want %v, as the file has the build tag storm: %[4]v", path, m[1], storm, tagged)
 			} else if storm && !slices.Contains(quotedTexts(named), m[1]) {
-				t.Errorf("%s: the storm %s of %s is not named", page, m[1], path)
+				t.Errorf("%s does not name %s of %s, want it named", page, m[1], path)
 			}
 		}
 		return nil

@@ -46,10 +46,10 @@ func TestDesignNamesExist(t *testing.T) {
 		for _, q := range quotedTexts(readPage(t, page).text) {
 			if strings.HasSuffix(q, ".go") {
 				if !files[q] {
-					t.Errorf("%s: there is no file %s", page, q)
+					t.Errorf("%s: file %s does not exist, want an existing file", page, q)
 				}
 			} else if m := name.FindStringSubmatch(q); m != nil && q != "sql.Tx.Commit" && !declared(m[1], m[2]+m[3]) {
-				t.Errorf("%s: nothing declares %s", page, q)
+				t.Errorf("%s: %s is not declared, want a declared name", page, q)
 			}
 		}
 	}

@@ -35,16 +35,16 @@ func TestOptionsAreDocumented(t *testing.T) {
 			t.Errorf("dsn.md: the row of %s links to %s, want %s", name, row[0], want)
 		}
 		if got := quotedTexts(row[3]); name != "leafConfig" && !slices.Equal(got, fields[name]) {
-			t.Errorf("dsn.md: %s is %v of Config; the comments of driver.Config say %v", name, got, fields[name])
+			t.Errorf("dsn.md: fields of Config for %s = %v, want %v as in the comments of driver.Config", name, got, fields[name])
 		}
 		if values := quotedTexts(row[1]); strings.Contains(row[1], " or ") {
 			for _, v := range append(values, quotedTexts(row[2])...) {
 				if _, err := driver.ParseDSN(base + "?" + name + "=" + v); err != nil {
-					t.Errorf("dsn.md says that %s takes %q: %v", name, v, err)
+					t.Errorf("ParseDSN() with %s=%s = %v, want no error as in dsn.md", name, v, err)
 				}
 			}
 			if _, err := driver.ParseDSN(base + "?" + name + "=other"); err == nil {
-				t.Errorf("%s takes other values than dsn.md says", name)
+				t.Errorf("ParseDSN() with %s=other succeeded, want an error, since dsn.md lists the values", name)
 			}
 		}
 		if name == "leafSnowflake" || name == "leafWorker" { // "" means the default
@@ -53,7 +53,7 @@ func TestOptionsAreDocumented(t *testing.T) {
 		for _, v := range quotedTexts(row[2]) {
 			cfg, err := driver.ParseDSN(base + "?" + name + "=" + v)
 			if err != nil || cfg.FormatDSN() != base {
-				t.Errorf("dsn.md says that %q is the default of %s, and it is not: %v", v, name, err)
+				t.Errorf("ParseDSN() with %s=%s, %v, changed the DSN; want the default, as in dsn.md", name, v, err)
 			}
 		}
 	}
@@ -178,7 +178,7 @@ func configStruct(t *testing.T) []*ast.Field {
 			}
 		}
 	}
-	t.Fatal("driver/config.go: no type Config")
+	t.Fatal("driver/config.go has no type Config, want one")
 	return nil
 }
 
@@ -215,12 +215,12 @@ func compareNames(t *testing.T, where string, got []string, whence string, want 
 	t.Helper()
 	for _, n := range want {
 		if !slices.Contains(got, n) {
-			t.Errorf("%s: %s is missing, which %s has", where, n, whence)
+			t.Errorf("%s lacks %s, want it as in %s", where, n, whence)
 		}
 	}
 	for i, n := range got {
 		if !slices.Contains(want, n) || slices.Contains(got[:i], n) {
-			t.Errorf("%s: %s is there twice, or not in %s", where, n, whence)
+			t.Errorf("%s has %s, want it once and only if it is in %s", where, n, whence)
 		}
 	}
 }

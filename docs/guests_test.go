@@ -41,7 +41,7 @@ func TestGuests(t *testing.T) {
 	t.Run("none of the clients", func(t *testing.T) {
 		for m := range strings.Lines(r.run(t, driver.dir, "go", "list", "-m", "all")) {
 			if !strings.HasPrefix(m, modulePath) && (bringsAlong(m, "clients") || bringsAlong(m, "zap")) {
-				t.Errorf("requiring the driver brings %s", m)
+				t.Errorf("modules of a program that requires the driver include %s, want none of the clients", m)
 			}
 		}
 	})
@@ -50,7 +50,7 @@ func TestGuests(t *testing.T) {
 		r := &release{version: r.version, env: append(slices.Clip(r.env), "GOBIN="+bin)}
 		r.run(t, bin, "go", "install", modulePath+"/cmd/leafsql@"+r.version)
 		if said := r.run(t, bin, filepath.Join(bin, "leafsql"), "version"); !strings.Contains(said, r.version) {
-			t.Errorf("leafsql version says %s", said)
+			t.Errorf("leafsql version = %q, want the version %s", said, r.version)
 		}
 	})
 }
@@ -72,7 +72,7 @@ func newRelease(t *testing.T) *release {
 	tree := copyTree(t)
 	r.run(t, tree, "git", "init", "-q")
 	if repository := r.run(t, tree, "git", "rev-parse", "--absolute-git-dir"); repository != filepath.Join(tree, ".git") {
-		t.Fatalf("git works on %s, not on the copy", repository)
+		t.Fatalf("repository of git = %s, want %s", repository, filepath.Join(tree, ".git"))
 	}
 	r.run(t, tree, "git", "add", ".")
 	r.run(t, tree, "git", "commit", "-q", "-m", "tree")

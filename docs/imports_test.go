@@ -56,7 +56,7 @@ func TestImportsAreAllowed(t *testing.T) {
 		}
 		r, ok := all[pkg]
 		if !ok {
-			t.Errorf("contributing/imports.md's table has no row for %s", pkg)
+			t.Errorf("table of contributing/imports.md has no row for %s, want one", pkg)
 			continue
 		}
 		delete(all, pkg)
@@ -67,16 +67,16 @@ func TestImportsAreAllowed(t *testing.T) {
 			}
 		}
 		if !slices.Equal(ours, r.imports) {
-			t.Errorf("%s imports %s, and contributing/imports.md's table says %s", pkg, strings.Join(ours, ", "), strings.Join(r.imports, ", "))
+			t.Errorf("imports of %s = %s, want %s as in the table of contributing/imports.md", pkg, strings.Join(ours, ", "), strings.Join(r.imports, ", "))
 		}
 		for _, dep := range strings.Fields(cells[2]) {
 			if !strings.HasPrefix(dep, module) && slices.ContainsFunc(r.forbidden, func(what string) bool { return bringsAlong(dep, what) }) {
-				t.Errorf("%s must not bring along %s", pkg, dep)
+				t.Errorf("%s depends on %s, want a program without it", pkg, dep)
 			}
 		}
 	}
 	if len(all) > 0 {
-		t.Errorf("contributing/imports.md's table has rows for packages that are not there: %v", slices.Sorted(maps.Keys(all)))
+		t.Errorf("table of contributing/imports.md has rows for %v, want only existing packages", slices.Sorted(maps.Keys(all)))
 	}
 }
 
@@ -103,7 +103,7 @@ func TestTestutilIsForTestsOnly(t *testing.T) {
 		}
 		for _, i := range strings.Fields(imports) {
 			if strings.HasPrefix(i, module+"testutil/") {
-				t.Errorf("%s imports %s outside its tests", pkg, i)
+				t.Errorf("%s imports %s outside its tests, want it only in tests", pkg, i)
 			}
 		}
 	}

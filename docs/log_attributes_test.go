@@ -129,13 +129,13 @@ func checkAttributes(t *testing.T, files *token.FileSet, info *types.Info, attri
 		at := files.Position(e.Pos())
 		if i%2 == 1 {
 			if typ := info.Types[e].Type; typ != nil && typ.String() == "time.Duration" {
-				t.Errorf("%s: a log line has a time.Duration; write its String()", at)
+				t.Errorf("%s: a log line has a time.Duration, want its String()", at)
 			}
 			continue
 		}
 		key := info.Types[e].Value
 		if key == nil || key.Kind() != constant.String || !snakeCase.MatchString(constant.StringVal(key)) {
-			t.Errorf("%s: the key %v of a log line is not a constant in snake_case", at, key)
+			t.Errorf("%s: key of a log line = %v, want a constant in snake_case", at, key)
 		}
 	}
 }

@@ -96,7 +96,7 @@ func readTable(t *testing.T, file, heading string) [][]string {
 	_, text, found := strings.Cut(p.text, "\n"+heading+"\n")
 	rows := regexp.MustCompile(`(?m)^\|.*$`).FindAllString(text[:max(0, strings.Index(text+"\n#", "\n#"))], -1)
 	if !found || len(rows) < 3 {
-		t.Fatalf("%s: no table under %q", file, heading)
+		t.Fatalf("%s: %d rows under %q, want a table", file, len(rows), heading)
 	}
 	var all [][]string
 	for _, row := range rows[2:] {
@@ -139,9 +139,9 @@ func TestLinksExist(t *testing.T) {
 				target = file
 			}
 			if _, err := os.Stat(target); err != nil {
-				t.Errorf("%s links to %s, which is not there", file, m[1])
+				t.Errorf("%s links to %s, which does not exist, want an existing page", file, m[1])
 			} else if anchor != "" && !slices.Contains(readPage(t, target).anchors, anchor) {
-				t.Errorf("%s links to %s, which has no such heading", file, m[1])
+				t.Errorf("%s links to %s, which has no such heading, want an existing heading", file, m[1])
 			}
 		}
 	}
@@ -161,7 +161,7 @@ func TestExamplesAreInThePages(t *testing.T) {
 		}
 		for _, m := range regexp.MustCompile(`(?s)func Example(?:_shards|Open)?\(\) \{\n(.*?)\n(?:\t// Output: .*?\n)?\}\n`).FindAllStringSubmatch(string(source), -1) {
 			if !slices.ContainsFunc(readPage(t, shown).blocks, func(b block) bool { return strings.Contains(flat(b.code), flat(m[1])) }) {
-				t.Errorf("%s lacks the example of %s:\n%s", shown, file, m[1])
+				t.Errorf("%s lacks the example of %s, want it:\n%s", shown, file, m[1])
 			}
 		}
 	}
@@ -184,7 +184,7 @@ func TestFrontPagesAreShort(t *testing.T) {
 func TestBenchmarksExist(t *testing.T) {
 	for _, m := range regexp.MustCompile("`(Benchmark\\w+)` in (\\./[\\w/]+)").FindAllStringSubmatch(readPage(t, "benchmarks.md").text, -1) {
 		if !declaresFunc(t, m[2], m[1]) {
-			t.Errorf("benchmarks.md: there is no %s in %s", m[1], m[2])
+			t.Errorf("benchmarks.md names %s in %s, which is not declared, want a declared benchmark", m[1], m[2])
 		}
 	}
 }

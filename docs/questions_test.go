@@ -61,7 +61,7 @@ func checkAnswered(t *testing.T, index, words string) {
 			return
 		}
 	}
-	t.Errorf("%s leads to no heading with the words %q", index, words)
+	t.Errorf("%s leads to no heading with the words %q, want one", index, words)
 }
 
 // TestPagesAreListed: the list of pages is complete.
@@ -78,7 +78,7 @@ func TestPagesAreListed(t *testing.T) {
 		}
 		for _, file := range files {
 			if !slices.Contains(listed, file) {
-				t.Errorf("%s does not list %s", index, file)
+				t.Errorf("%s does not list %s, want it listed", index, file)
 			}
 		}
 	}

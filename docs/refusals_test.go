@@ -27,12 +27,12 @@ func TestRefusalsAreInTheCode(t *testing.T) {
 	_, refusals, _ := strings.Cut(readPage(t, "what-is-filled.md").text, "\n## Refused statements\n")
 	lines := regexp.MustCompile(`(?m)^- Error: (.*(?:\n  .*)*)`).FindAllStringSubmatch(refusals, -1)
 	if len(lines) < 25 {
-		t.Fatalf("what-is-filled.md tells the errors of %d refusals", len(lines))
+		t.Fatalf("what-is-filled.md has the errors of %d refusals, want at least 25", len(lines))
 	}
 	for _, line := range lines {
 		for _, part := range quotedTexts(strings.ReplaceAll(line[1], "\n ", "")) {
 			if !strings.Contains(code.String(), part) {
-				t.Errorf("what-is-filled.md: no error of package driver says %q", part)
+				t.Errorf("what-is-filled.md has the error %q, want an error of package driver", part)
 			}
 		}
 	}

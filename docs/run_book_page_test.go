@@ -158,7 +158,7 @@ func (r *runBook) copyToOldPrimary() {
 func TestTopologiesNameTests(t *testing.T) {
 	for _, row := range readTable(t, haPage, "## Where to keep leaf_alloc") {
 		if checkNamedTests(t, haPage, row[4]); !strings.Contains(row[4], "`Test") && !strings.HasSuffix(row[4], "not run") {
-			t.Errorf("%s: %s: nothing shows it", haPage, row[0])
+			t.Errorf("%s: row %s names no test, want a test or 'not run'", haPage, row[0])
 		}
 	}
 }

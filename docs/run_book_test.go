@@ -100,7 +100,7 @@ func (r *runBook) followPage() {
 	t.Logf("ids from above the margin %v after the promotion", time.Since(promoted).Round(time.Millisecond))
 	r.restartOldPrimary()
 	if now := r.value("db1", freeWorker); now == registry {
-		t.Errorf("leafsql init has not begun the wait of worker ids: their registry is %q as before", now)
+		t.Errorf("registry of worker ids after leafsql init = %q as before, want another one", now)
 	}
 
 	r.hosts["db0"], r.hosts["db1"] = r.hosts["db1"], r.hosts["db0"]
@@ -110,7 +110,7 @@ func (r *runBook) followPage() {
 	before := r.row("db1")
 	r.runShell("promoted " + strings.Replace(r.hosts["db1"].Addr(), ":", " ", 1) + "\n")
 	if after := r.row("db1"); after < before+1_000_000_000 {
-		t.Errorf("the hook moved the row from %d to %d", before, after)
+		t.Errorf("max_id after the hook = %d, want at least %d", after, before+1_000_000_000)
 	}
 	r.orders.awaitCount(t, r.orders.count()+100)
 	r.testTwoPrimaries()
@@ -123,7 +123,7 @@ func (r *runBook) setUp() {
 	r.runBlocks("Before")
 	status := map[mysqltest.Kind]string{mysqltest.MariaDB: "Rpl_semi_sync_master_status", mysqltest.MySQL: "Rpl_semi_sync_source_status"}[r.kind]
 	if got := r.status("db0", status); got != "ON" {
-		t.Errorf("%s is %s on the primary", status, got)
+		t.Errorf("%s on the primary = %s, want ON", status, got)
 	}
 }
 
@@ -238,11 +238,11 @@ func (r *runBook) verify() {
 	}
 	t.Logf("%d rows, %d acknowledged, %d lost, %d ids twice; %d errors: %v", len(stored), len(r.orders.ids), lost, len(twice), r.orders.failures, r.orders.failed)
 	if lost > 0 || len(twice) > 0 {
-		t.Errorf("%d acknowledged rows are lost, and ids come twice: %v", lost, twice)
+		t.Errorf("%d acknowledged rows lost, ids issued twice: %v, want none", lost, twice)
 	}
 	for text := range r.orders.failed {
 		if strings.Contains(text, "1062") {
-			t.Errorf("an INSERT took an id in use: %s", text)
+			t.Errorf("an INSERT failed with %s, want no duplicate key", text)
 		}
 	}
 	if n := r.jumps.Load(); n < 2 {

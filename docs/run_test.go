@@ -164,7 +164,7 @@ func (s scenario) run(t *testing.T, hosts map[string]*mysqltest.Server, program 
 			output = runGo(t, hosts, program, i)
 		case "text output":
 			if output != b.code {
-				t.Errorf("%s:%d: the program before it says\n%s", s.page, b.line, output)
+				t.Errorf("%s:%d: output of the program before it differs, want this block; got\n%s", s.page, b.line, output)
 			}
 		}
 		if s.probe != "" && b.lang != "text output" {

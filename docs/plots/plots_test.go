@@ -20,7 +20,7 @@ func TestPicturesMatchFigures(t *testing.T) {
 		}
 		file := p.name + ".svg"
 		if content(t, file) != picture {
-			t.Errorf("%s is not what figures.txt gives: run make plots", file)
+			t.Errorf("%s differs from the plot of figures.txt, want it equal; run make plots", file)
 		}
 		for parts := xml.NewDecoder(strings.NewReader(picture)); ; {
 			if _, err := parts.Token(); err == io.EOF {
@@ -30,10 +30,10 @@ func TestPicturesMatchFigures(t *testing.T) {
 			}
 		}
 		if !strings.Contains(page, "](plots/"+file+")") {
-			t.Errorf("benchmarks.md does not show %s", file)
+			t.Errorf("benchmarks.md does not show %s, want it shown", file)
 		}
 		if _, err := p.draw(nil); err == nil {
-			t.Errorf("%s is drawn without figures", file)
+			t.Errorf("drawing %s without figures succeeded, want an error", file)
 		}
 	}
 }
@@ -48,7 +48,7 @@ func TestBenchmarksOfFiguresExist(t *testing.T) {
 		}
 		for _, name := range names {
 			if !strings.Contains(source, "\nfunc "+name+"(b *testing.B)") {
-				t.Errorf("there is no %s in %s", name, folder)
+				t.Errorf("%s is not declared in %s, want a declared benchmark", name, folder)
 			}
 		}
 	}

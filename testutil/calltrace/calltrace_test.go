@@ -54,6 +54,6 @@ func TestRecordCallsListsFunctionsOfTheGoroutine(t *testing.T) {
 		t.Errorf("RecordCalls() = %v, want %v", got, want)
 	}
 	if got := RecordCalls(ready); !slices.Equal(got, []string{"ready", "answer"}) {
-		t.Errorf("passed %v", got)
+		t.Errorf("RecordCalls(ready) = %v, want [ready answer]", got)
 	}
 }

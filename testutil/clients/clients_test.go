@@ -78,7 +78,7 @@ func compare(t *testing.T, want, got []string) {
 			j++
 		default:
 			if different++; different <= 10 {
-				t.Errorf("line %d\n direct: %s\nthrough: %s", i+1, shorten(direct), shorten(through))
+				t.Errorf("line %d through the proxy\n got: %s\nwant: %s", i+1, shorten(through), shorten(direct))
 			}
 			i, j = i+1, j+1
 		}

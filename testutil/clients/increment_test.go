@@ -23,7 +23,7 @@ func TestConnectorsNeedIncrementOfOne(t *testing.T) {
 			createTables(t, dsn, "")
 			lines := program{name: "MySQL Connector/J", command: jdbc("mysql")}.run(t, dsn, startProxy(t, dsn, "*"), createAccount(t, target, dsn))
 			if !slices.Contains(lines, "three: 3 [2,5,8] []") {
-				t.Errorf("without the variable it names the rows 2, 3 and 4: the pages may leave out sessionVariables\n%q", lines[:4])
+				t.Errorf("ids of three rows without the variable: lines %q, want the wrong ids 2, 5 and 8; otherwise the pages need not mention sessionVariables", lines[:4])
 			}
 		})
 	}

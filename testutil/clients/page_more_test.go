@@ -60,7 +60,7 @@ func TestPageHAProxyPassesInserts(t *testing.T) {
 			break
 		}
 		if strings.Contains(state, ",DOWN,") || time.Now().After(end) {
-			t.Fatalf("HAProxy's checks fail:\n%s", state)
+			t.Fatalf("state of HAProxy's checks, want no server DOWN:\n%s", state)
 		}
 	}
 	s.addresses = strings.NewReplacer("3307", fmt.Sprint(port))

@@ -45,7 +45,7 @@ func (p page) blocks(t *testing.T, heading, lang string) (code []string) {
 		code = append(code, m[1])
 	}
 	if code == nil {
-		t.Fatalf("docs/proxy.md has no %s under %q", lang, heading)
+		t.Fatalf("docs/proxy.md has no %s block under %q, want one", lang, heading)
 	}
 	return code
 }
@@ -55,7 +55,7 @@ func (p page) snippets(t *testing.T, language string) (code []string) {
 	t.Helper()
 	row := regexp.MustCompile(`(?m)^\| ` + language + ` \|(.*)\|$`).FindStringSubmatch(string(p))
 	if row == nil {
-		t.Fatalf("docs/proxy.md says nothing of %s", language)
+		t.Fatalf("docs/proxy.md has no row for %s, want one", language)
 	}
 	for _, m := range regexp.MustCompile("`([^`]*3307[^`]*)`").FindAllStringSubmatch(row[1], -1) {
 		code = append(code, m[1])
@@ -169,7 +169,7 @@ func startListening(t *testing.T, cmd *exec.Cmd) (proxy, page string) {
 			return m[1], page
 		}
 	}
-	t.Fatalf("leafsql proxy does not listen:\n%s", said.String())
+	t.Fatalf("leafsql proxy ended without its addresses in the log, want them\n%s", said.String())
 	return "", ""
 }
 
@@ -216,6 +216,6 @@ func (s *shopServer) runSnippet(t *testing.T, language, snippet string) {
 	}
 	var id string
 	if err := s.db.QueryRow("SELECT id FROM shop.orders WHERE customer = ?", name).Scan(&id); err != nil || strings.TrimSpace(string(out)) != id {
-		t.Errorf("%s: it says the id %s, and the row has %s, %v", snippet, out, id, err)
+		t.Errorf("%s: printed id = %s, want the row's id %s, %v", snippet, out, id, err)
 	}
 }

@@ -69,7 +69,7 @@ func dropAutoIncrement(t *testing.T, dsn string) {
 		dropped++
 	}
 	if err := rows.Err(); err != nil || dropped == 0 {
-		t.Fatalf("%d columns with AUTO_INCREMENT, %v", dropped, err)
+		t.Fatalf("dropped AUTO_INCREMENT of %d columns, %v, want at least one and no error", dropped, err)
 	}
 }
 

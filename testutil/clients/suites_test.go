@@ -122,7 +122,7 @@ func (s suite) run(t *testing.T, target mysqltest.Target, addr string, u user) m
 		outcomes[match[1]] = match[2]
 	}
 	if len(outcomes) == 0 {
-		t.Fatalf("%v\n%s", err, out)
+		t.Fatalf("no outcomes of tests in the output (%v), want some\n%s", err, out)
 	}
 	return outcomes
 }

@@ -50,7 +50,7 @@ func (s *shop) onEachNode(t *testing.T) {
 	var maxID int64
 	var description string
 	if err := db.QueryRow("SELECT max_id, description FROM leaf_alloc").Scan(&maxID, &description); err != nil || maxID > 1<<36 || !strings.HasSuffix(description, " 0 0") {
-		t.Errorf("leaf_alloc's row is at %d, with the mark %q, %v", maxID, description, err)
+		t.Errorf("leaf_alloc's row = %d, %q, %v, want max_id up to %d and a mark without jumps", maxID, description, err, int64(1)<<36)
 	}
 }
 

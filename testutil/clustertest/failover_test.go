@@ -42,10 +42,10 @@ func TestFailOver(t *testing.T) {
 					rows += o.rows
 					firsts = append(firsts, o.first)
 					if len(o.duplicates) > 0 || o.overwritten > 0 || o.missingNew > 0 {
-						t.Errorf("%v; twice: %v", o, o.duplicates[:min(10, len(o.duplicates))])
+						t.Errorf("outcome = %v, want no duplicates and no lost or overwritten rows; ids twice: %v", o, o.duplicates[:min(10, len(o.duplicates))])
 					}
 					if o.first > 5*time.Second { // the goal is 1 s on an idle machine
-						t.Errorf("ids come %v after the new primary takes writes", o.first)
+						t.Errorf("first id %v after the new primary accepts writes, want at most 5s", o.first)
 					}
 				})
 			}
@@ -69,7 +69,7 @@ func TestFailOver(t *testing.T) {
 			o := a.finish()
 			t.Log(o)
 			if len(o.duplicates) == 0 || o.overwritten == 0 {
-				t.Errorf("%v, so the test would find nothing", o)
+				t.Errorf("outcome without marks = %v, want duplicates and overwritten rows; otherwise the other tests prove nothing", o)
 			}
 		})
 	}
@@ -100,7 +100,7 @@ func TestFailOverThatLosesNothing(t *testing.T) {
 			o := a.finish()
 			t.Log(o)
 			if len(o.duplicates) > 0 || o.overwritten > 0 || o.missing > 0 {
-				t.Errorf("%v; twice: %v", o, o.duplicates[:min(10, len(o.duplicates))])
+				t.Errorf("outcome = %v, want no duplicates and no lost or overwritten rows; ids twice: %v", o, o.duplicates[:min(10, len(o.duplicates))])
 			}
 		})
 	}

@@ -188,7 +188,7 @@ func (f *failures) report(t testing.TB) {
 	shown := 0
 	for text, times := range f.all {
 		if shown++; shown <= 10 {
-			t.Errorf("%d times: %s", times, text)
+			t.Errorf("failure, %d times: %s; want none", times, text)
 		}
 	}
 }

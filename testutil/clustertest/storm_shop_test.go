@@ -45,7 +45,7 @@ func (s *shop) waitForInsert(t testing.TB, db *sql.DB, node int) {
 	begin := time.Now()
 	for err := s.insert(t, db, node, patience); err != nil; err = s.insert(t, db, node, patience) {
 		if time.Since(begin) > time.Minute {
-			t.Fatalf("node %d is back, an INSERT there still fails: %v", node, err)
+			t.Fatalf("INSERT on node %d a minute after its return: %v, want no error", node, err)
 		}
 	}
 }
@@ -71,7 +71,7 @@ func (s *shop) testNoMajority(t *testing.T) {
 				err = s.insert(t, db, 2, patience)
 			}
 			if err == nil {
-				t.Error("INSERTs go through without a majority")
+				t.Error("an INSERT without a majority succeeded, want an error")
 			}
 			t.Log(err)
 			s.closeApp(t, db)

@@ -213,7 +213,7 @@ func testSwitchOver(t *testing.T, c *clustertest.Cluster) {
 		inRow++
 	}
 	if inRow < 500 {
-		t.Errorf("the old primary is not left: %d INSERTs failed, the last of them: %v", failed, last)
+		t.Errorf("%d INSERTs in a row succeeded after the change of the primary, want 500; %d failed, the last with: %v", inRow, failed, last)
 	}
 	t.Logf("%d INSERTs failed, and none any more after %v", failed, time.Since(begin).Round(100*time.Millisecond))
 	s.verify(t)
@@ -237,7 +237,7 @@ func testNodeAway(t *testing.T, c *clustertest.Cluster, node int, away func(*mys
 	}
 	for range 2 {
 		if s.insert(t, there, node, 2*time.Second) == nil {
-			t.Errorf("an INSERT went through on node %d, which is away", node)
+			t.Errorf("an INSERT on node %d, which is cut off, succeeded, want an error", node)
 		}
 	}
 	wg.Wait()

@@ -23,18 +23,18 @@ func TestExclusionsHavePeerAndReason(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(modes["bare"]) > 0 {
-			t.Errorf("%s: tests are excluded on go-sql-driver itself", p.name)
+			t.Errorf("%s: %d tests are excluded on go-sql-driver itself, want none", p.name, len(modes["bare"]))
 		}
 		for _, mode := range []string{"filled", proxied} {
 			for _, reason := range modes[mode] {
 				if total++; reason == "" {
-					t.Errorf("%s: a line without a reason", p.name)
+					t.Errorf("%s: a line of excluded.txt has no reason, want one", p.name)
 				}
 			}
 		}
 	}
 	if lines := len(parseLines(exclusions)); total != lines {
-		t.Errorf("%d of %d lines name a peer and its mode", total, lines)
+		t.Errorf("%d lines of excluded.txt name a peer and its mode, want all %d", total, lines)
 	}
 }
 
@@ -56,7 +56,7 @@ panic: interface conversion
 `))
 	want := outcomes{"TestA": "PASS", "TestA/one": "PASS", "TestA/UUID": "PASS", "TestC": "SKIP", "TestD": "FAIL"}
 	if !maps.Equal(got, want) || crashed != "TestB" {
-		t.Errorf("got %v and %q", got, crashed)
+		t.Errorf("parse() = %v, %q, want %v, %q", got, crashed, want, "TestB")
 	}
 }
 
@@ -89,7 +89,7 @@ func TestPageListsEveryProgram(t *testing.T) {
 		}
 		row := regexp.MustCompile(`(?m)^\|[^|]*\(` + where + `\)[^|]*\|[^|]*` + version + `[^|]*\|.*$`)
 		if !row.Match(page) {
-			t.Errorf("docs/programs.md has no row for %s %s", where, version)
+			t.Errorf("docs/programs.md has no row for %s %s, want one", where, version)
 		}
 	}
 }

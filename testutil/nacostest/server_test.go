@@ -40,10 +40,10 @@ func TestServerThatCannotBootSaysWhy(t *testing.T) {
 	s.jars = t.TempDir()
 	err = s.boot(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "com.alibaba.nacos.Nacos") {
-		t.Errorf("the error does not show the output: %v", err)
+		t.Errorf("boot() = %v, want an error with the output of Java", err)
 	}
 	if s.proc != nil {
-		t.Error("the process was not given up")
+		t.Errorf("process after the failed start = %v, want nil", s.proc)
 	}
 }
 
@@ -126,7 +126,7 @@ func TestDiesWithTheProcess(t *testing.T) {
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	t.Errorf("the server %d outlived its parent, or its home %s did", pid, home)
+	t.Errorf("server %d or its home %s exists after the end of its parent, want neither", pid, home)
 }
 
 // TestMain also runs the process that is killed in TestDiesWithTheProcess.

@@ -61,7 +61,7 @@ func await(t *testing.T, s *Server, want string) {
 func TestStormSnapshots(t *testing.T) {
 	s := Start(t, V1, Options{})
 	if got := config(t, s, http.MethodPost, "one"); got != "200 true" {
-		t.Fatalf("publishing: %s", got)
+		t.Fatalf("publishing: %s, want 200 true", got)
 	}
 	await(t, s, "200 one")
 	running := s.Snapshot(t)
@@ -90,14 +90,14 @@ func TestStormAuth(t *testing.T) {
 	form := url.Values{"username": {User}, "password": {Password}}
 	got, err := request(s, http.MethodPost, "/nacos/v1/auth/users/login", form)
 	if err != nil || !strings.Contains(got, "accessToken") {
-		t.Errorf("login: %s, %v", got, err)
+		t.Errorf("login = %s, %v, want an accessToken", got, err)
 	}
 }
 
 func TestStormCluster(t *testing.T) {
 	c := StartCluster(t, mysqltest.Database(t))
 	if got := config(t, c.Nodes[0], http.MethodPost, "one"); got != "200 true" {
-		t.Fatalf("publishing: %s", got)
+		t.Fatalf("publishing: %s, want 200 true", got)
 	}
 	for _, n := range c.Nodes {
 		await(t, n, "200 one")
@@ -106,7 +106,7 @@ func TestStormCluster(t *testing.T) {
 	c.Nodes[leader].Kill9()
 	other := c.Nodes[(leader+1)%3]
 	if got := config(t, other, http.MethodPost, "two"); got != "200 true" {
-		t.Fatalf("publishing with a node away: %s", got)
+		t.Fatalf("publishing without a node: %s, want 200 true", got)
 	}
 	await(t, other, "200 two")
 }

@@ -320,7 +320,7 @@ func (p *Proxy) awaitStreamEnd(l *link, index int, err error) {
 	lost := l.lost&indexDirection(index) != 0
 	p.mu.Unlock()
 	switch {
-	case lost: // a black hole discards the end of the stream, too
+	case lost: // after a loss, the end of the stream is also discarded
 		<-l.done
 	case !errors.Is(err, io.EOF):
 		l.reset()

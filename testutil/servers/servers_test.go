@@ -62,7 +62,7 @@ func TestExclusionsNameTests(t *testing.T) {
 	for _, x := range all {
 		top, _, _ := strings.Cut(x.test, "/")
 		if !slices.Contains(testsOf(t, x.pkg), top) {
-			t.Errorf("excluded.txt: %s has no test %s", x.pkg, top)
+			t.Errorf("excluded.txt names %s of %s, which is not declared, want a declared test", top, x.pkg)
 		}
 	}
 }
@@ -107,7 +107,7 @@ func TestCapabilitiesNameTests(t *testing.T) {
 			names := testsOf(t, pkg)
 			for one := range strings.SplitSeq(pattern, "|") {
 				if !regexp.MustCompile("(?m)" + one).MatchString(strings.Join(names, "\n")) {
-					t.Errorf("%s: no test of %s matches %s", c.what, pkg, one)
+					t.Errorf("%s: no test of %s matches %s, want one", c.what, pkg, one)
 				}
 			}
 		}

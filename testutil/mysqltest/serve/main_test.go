@@ -33,7 +33,7 @@ func TestServeRemovesTemporaryFiles(t *testing.T) {
 			cmd.Env = append(os.Environ(), envServe+"=1", "TMPDIR="+tmp, "LEAFSQL_TEST_DSN=somewhere", "LEAFSQL_TEST_MYSQL_DSN=somewhere")
 			out, err := cmd.CombinedOutput()
 			if status := cmd.ProcessState.ExitCode(); status != map[string]int{"end": 0, "fail": 7, "kill": -1}[name] {
-				t.Errorf("status %d, %v: %s", status, err, out)
+				t.Errorf("%s: exit status = %d, %v, want %d: %s", name, status, err, map[string]int{"end": 0, "fail": 7, "kill": -1}[name], out)
 			}
 			for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 				left, err := os.ReadDir(tmp)
@@ -41,7 +41,7 @@ func TestServeRemovesTemporaryFiles(t *testing.T) {
 					return
 				}
 				if time.Now().After(deadline) {
-					t.Fatalf("left behind: %v, %v", left, err)
+					t.Fatalf("files after the end = %v, %v, want none", left, err)
 				}
 			}
 		})
