@@ -22,7 +22,7 @@ func readsChinese(r *http.Request) bool {
 	var zh, en float64
 	for language, weight := range accepted(r, "Accept-Language") {
 		switch language, _, _ = strings.Cut(language, "-"); {
-		case language == "zh" && weight > en: // of languages with equal weights, the browser prefers the first
+		case language == "zh" && weight > en: // the first of two languages with equal weights is preferred
 			zh = max(zh, weight)
 		case language == "en":
 			en = max(en, weight)
