@@ -20,7 +20,7 @@ type Config struct {
 
 	// Lease is the time for which a renewal confirms the worker id, 6 s … 1 h; 0 means 60 s.
 	// While the registry does not answer, ids are issued for this time. The worker id is renewed
-	// after a sixth of it. All processes of a registry must use the same Lease;
+	// after a sixth of it, or up to a quarter of that earlier. All processes of a registry must use the same Lease;
 	// a different one is refused. static, env and ordinal ignore it and use 3 s.
 	Lease time.Duration
 
@@ -160,7 +160,7 @@ const tick = time.Millisecond
 // timing holds the durations of the protocol.
 type timing struct {
 	lease       time.Duration // time from a renewal to the end of the lease that it confirms
-	renewEvery  time.Duration // time from one renewal to the next
+	renewEvery  time.Duration // longest time from one renewal to the next; the shortest is three quarters of it
 	grace       time.Duration // time after the end of a lease during which its slot is left to its owner; if it is shorter than skew, lost documents are not put back
 	skew        time.Duration // upper limit of the difference of two machines' clocks plus the life of a message
 	callTimeout time.Duration // timeout of one call to the registry

@@ -64,7 +64,7 @@ func (k *Keeper) renewUntilLost(ctx context.Context) *UnavailableError {
 	var (
 		e, h    = k.engine, k.held
 		taken   = e.now()
-		renewal = taken.Add(e.timing.renewEvery)
+		renewal = taken.Add(e.untilRenewal())
 		failed  error // error of the last renewal
 	)
 	h.nextPrepare = taken

@@ -61,8 +61,8 @@ func TestLimitOnlyGrows(t *testing.T) {
 	}
 }
 
-// A lease costs one write per renewal, that is, per sixth of the lease: one write
-// per worker and 10 s, and no read.
+// A lease costs one write per renewal, that is, per sixth of the lease or up to a quarter less: one write per worker in 7.5
+// to 10 s, and no read.
 func TestRenewalCostsOneWrite(t *testing.T) {
 	for _, lease := range []time.Duration{6 * time.Second, time.Minute, time.Hour} {
 		for _, delay := range []time.Duration{0, 200 * time.Millisecond} {
@@ -76,12 +76,15 @@ func TestRenewalCostsOneWrite(t *testing.T) {
 					f.takeReadCount()
 					time.Sleep(60*lease + lease/12) // an hour, for the usual lease
 					puts := f.putsSince(began, func(int) bool { return true })
-					if reads := f.takeReadCount(); len(puts) != 360 || reads != 0 {
-						t.Errorf("%d writes and %d reads in 360 sixths of the lease, want len(puts) == 360 and reads == 0", len(puts), reads)
+					if reads := f.takeReadCount(); len(puts) < 360 || len(puts) > 480 || reads != 0 {
+						t.Errorf("%d writes and %d reads in 360 sixths of the lease, want 360 … 480 writes and no read", len(puts), reads)
+					}
+					if last := len(puts) - 1; !puts[last].swapped { // in progress
+						puts = puts[:last]
 					}
 					for i, p := range puts {
-						if !p.swapped || p.doc.Free || i > 0 && p.at.Sub(puts[i-1].at) != lease/6 {
-							t.Fatalf("write %d = %+v, %v after the previous write, want a stored renewal after %v", i, p, p.at.Sub(puts[max(i, 1)-1].at), lease/6)
+						if !p.swapped || p.doc.Free || i > 0 && (p.at.Sub(puts[i-1].at) > lease/6 || p.at.Sub(puts[i-1].at) < lease/8) {
+							t.Fatalf("write %d = %+v, %v after the previous write, want a stored renewal after %v … %v", i, p, p.at.Sub(puts[max(i, 1)-1].at), lease/8, lease/6)
 						}
 						if hw := p.at.Add(lease); !p.doc.HighWater.Equal(milliTime(hw.UnixMilli())) {
 							t.Fatalf("write %d: its time differs from now+%v by %v, want 0s", i, lease, p.doc.HighWater.Sub(hw))
@@ -144,8 +147,8 @@ func TestLongOutageLosesTheWorkerID(t *testing.T) {
 				f := newFake(2)
 				f.write(1, otherDoc(nowMilli().Add(time.Hour), "shop-2"))
 				k := mustHold(t, f.source(), Config{Workers: 2})
-				time.Sleep(63 * time.Second) // the last renewal was 3 s ago
-				bound := time.Now().Add(57 * time.Second)
+				time.Sleep(63 * time.Second)
+				bound := k.Status().Limit
 				f.set(faults)
 				for k.Status().Phase == phaseHolding {
 					s := k.Status()

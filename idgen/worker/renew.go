@@ -14,12 +14,12 @@ import (
 // the next call of renew. doc.go explains the terms and the labels "// mutation: NAME".
 func (e *engine) renew(ctx context.Context, h *heldSlot, now time.Time) (again time.Duration, err error) {
 	if h.mayHaveRestored && e.isTooLate(h) { // mutation: given up
-		return e.timing.renewEvery, errTooLate
+		return e.untilRenewal(), errTooLate
 	}
 	again = jitter(e.host, 2*e.minPause, 6*e.minPause)
 	hw, res, err := e.raiseBound(ctx, h, h.doc, h.expectedVer, now)
 	if res == swapped {
-		return e.timing.renewEvery, nil
+		return e.untilRenewal(), nil
 	}
 	r := e.get(ctx, h.slot) // mutation: read
 	if res == refused && r.err == nil && errors.Is(err, errContended) {
@@ -42,13 +42,19 @@ func (e *engine) renew(ctx context.Context, h *heldSlot, now time.Time) (again t
 	case res == refused && e.hasLost(h, r):
 		failed := e.putBack(ctx, h, r)
 		if failed == nil {
-			return e.timing.renewEvery, nil
+			return e.untilRenewal(), nil
 		}
 		err = fmt.Errorf("%w; putting it back: %w", errprefix.Trim(err), errprefix.Trim(failed))
 	case r.doc.HighWater.After(h.doc.HighWater):
 		return 0, lostError(h.slot, r.doc, nil)
 	}
 	return again, err
+}
+
+// untilRenewal returns the time from one renewal to the next. It is random, so that processes that took their worker ids
+// in the same second do not renew in the same second from then on.
+func (e *engine) untilRenewal() time.Duration {
+	return jitter(e.host, e.timing.renewEvery*3/4, e.timing.renewEvery)
 }
 
 // raiseBound puts y with a later high water, and raises the bound if the put is acknowledged.

@@ -51,8 +51,10 @@ type innerStmt interface {
 // connection may still lead to a server that was replaced.
 const connLifetime = time.Minute
 
-// idleTime is the longest time for which an unused connection is kept.
-const idleTime = 30 * time.Second
+// idleTime is the longest time for which an unused connection is kept. It is longer than the time between two renewals of
+// a worker id, at most 10 s by default. It is not much longer, because the connections of all processes add up at the
+// server of leaf_alloc.
+const idleTime = 12 * time.Second
 
 // Open returns a pool of at most conns connections of inner. It does not connect.
 // The caller has to close the pool.

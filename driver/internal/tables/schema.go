@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"math/rand/v2"
 	"reflect"
 	"slices"
 	"strings"
@@ -20,7 +21,7 @@ import (
 )
 
 const (
-	RefreshInterval      = 45 * time.Second // cached data of a table is less than a minute old
+	RefreshInterval      = 45 * time.Second // longest time between two refreshes: cached data of a table is less than a minute old
 	refreshRetryInterval = 5 * time.Second  // interval after a failure
 )
 
@@ -245,16 +246,17 @@ func (set *Set) Refresh() error {
 }
 
 // refreshPeriodically refreshes the schema until the Connector is closed. If no statement has
-// used the schema since the last time, it forgets all tables first.
+// used the schema since the last time, it forgets all tables first. The intervals are random, so that processes that
+// start together, or meet the same outage, do not refresh in the same second from then on.
 func (set *Set) refreshPeriodically() {
-	wait := RefreshInterval
+	wait := rand.N(RefreshInterval)
 	for {
 		select {
 		case <-set.ctx.Done():
 			return
 		case <-time.After(wait):
 		}
-		wait = RefreshInterval
+		wait = RefreshInterval - rand.N(RefreshInterval/4)
 		if !set.Used.Swap(false) {
 			set.Forget(func(catalog.Name) bool { return true })
 		}

@@ -109,18 +109,17 @@ func (s *slots) Put(ctx context.Context, slot int, d worker.Doc, expected worker
 		}
 		statement = s.update(slot, d, was)
 	}
-	var res sql.Result
-	err := s.withTable(ctx, func() (err error) {
-		res, err = s.db.ExecContext(ctx, statement) // the pool retries it only if it was certainly not sent
+	var rows int64
+	err := s.withTable(ctx, func() error {
+		res, err := s.db.ExecContext(ctx, statement) // the pool retries it only if it was certainly not sent
+		if err == nil {
+			rows, err = res.RowsAffected() // waits while another request uses the connection
+		}
 		return err
 	})
 	switch {
 	case expected == "" && servererr.Is(err, servererr.DuplicateKey), servererr.Is(err, mysqlerr.LostRace...):
 		return "", false, nil
-	case err != nil:
-		return "", false, err
-	}
-	switch rows, err := res.RowsAffected(); {
 	case err != nil:
 		return "", false, err
 	case rows == 0:
