@@ -39,7 +39,7 @@ func exposition(t *testing.T, collectors ...prometheus.Collector) string {
 	w := httptest.NewRecorder()
 	promhttp.HandlerFor(reg, promhttp.HandlerOpts{}).ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
 	if w.Code != 200 {
-		t.Fatalf("w.Code = %v, w.Body = %v, want w.Code == 200", w.Code, w.Body)
+		t.Fatalf("w.Code = %v, w.Body = %v, want w.Code = 200", w.Code, w.Body)
 	}
 	return w.Body.String()
 }
@@ -233,7 +233,7 @@ func TestContribNamesRealMetrics(t *testing.T) {
 			found[name] = true
 		}
 		if len(found) == 0 {
-			t.Errorf("%s names no metric, want len(found) != 0", file)
+			t.Errorf("%s names no metric, want len(found) other than 0", file)
 		}
 		for _, name := range slices.Sorted(maps.Keys(found)) {
 			if !known[name] {

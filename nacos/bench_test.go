@@ -80,13 +80,13 @@ func BenchmarkRenew(b *testing.B) {
 			d := doc()
 			v, ok, err := r.Put(b.Context(), 0, d, "")
 			if !ok {
-				b.Fatalf("Put(b.Context(), 0, d, \"\") = %+v, %v, want ok == true", ok, err)
+				b.Fatalf("Put(b.Context(), 0, d, \"\") = %+v, %v, want ok = true", ok, err)
 			}
 			b.ReportAllocs()
 			for b.Loop() {
 				d.HighWater = d.HighWater.Add(time.Millisecond)
 				if v, ok, err = r.Put(b.Context(), 0, d, v); !ok {
-					b.Fatalf("Put(b.Context(), 0, d, v) = %+v, %v, want ok == true", ok, err)
+					b.Fatalf("Put(b.Context(), 0, d, v) = %+v, %v, want ok = true", ok, err)
 				}
 			}
 		})

@@ -27,7 +27,7 @@ func TestParseReadsOptions(t *testing.T) {
 		t.Fatal(err)
 	}
 	if c.String() != "n1:8848,[::1]:8850,n3:80" || c.Servers[1].grpc() != "[::1]:9999" {
-		t.Errorf("servers %s, gRPC %s, want c.String() == \"n1:8848,[::1]:8850,n3:80\" and c.Servers[1].grpc() == \"[::1]:9999\"", c, c.Servers[1].grpc())
+		t.Errorf("servers %s, gRPC %s, want c.String() = \"n1:8848,[::1]:8850,n3:80\" and c.Servers[1].grpc() = \"[::1]:9999\"", c, c.Servers[1].grpc())
 	}
 	want := fmt.Sprint("", "DEFAULT_GROUP", "s", "/reg", Instance{IP: "10.0.0.1", Port: 9001, Cluster: "c"})
 	if got := fmt.Sprint(c.Namespace, c.Group, c.Service, c.ContextPath, c.Instance); got != want {
@@ -41,10 +41,10 @@ func TestParseReadsOptions(t *testing.T) {
 		t.Fatal(err)
 	}
 	if c.name() != "Nacos n1:8848, namespace public, group DEFAULT_GROUP, service leafsql" || c.urls()[0] != "http://n1:8848/nacos" {
-		t.Errorf("%s at %v, want c.name() == \"Nacos n1:8848, namespace public, group DEFAULT_GROUP, service leafsql\" and c.urls()[0] == \"http://n1:8848/nacos\"", c.name(), c.urls())
+		t.Errorf("%s at %v, want c.name() = \"Nacos n1:8848, namespace public, group DEFAULT_GROUP, service leafsql\" and c.urls()[0] = \"http://n1:8848/nacos\"", c.name(), c.urls())
 	}
 	if c.Servers[0].GRPCPort != 9848 || c.Service != "leafsql" || c.ContextPath != "/nacos" || c.Instance.IP == "" {
-		t.Errorf("defaults: %+v, want c.Servers[0].GRPCPort == 9848, c.Service == \"leafsql\", c.ContextPath == \"/nacos\" and c.Instance.IP != \"\"", c.Servers)
+		t.Errorf("defaults: %+v, want c.Servers[0].GRPCPort = 9848, c.Service = \"leafsql\", c.ContextPath = \"/nacos\" and c.Instance.IP other than \"\"", c.Servers)
 	}
 }
 

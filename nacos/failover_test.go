@@ -87,7 +87,7 @@ func TestFailoverRefusesALyingServer(t *testing.T) {
 	refused(t, r, 3, v, "wrong md5")
 	s.Fault(func(f *fakenacos.Faults) { f.Lie = false })
 	if _, ok, err := r.Put(within30s(t), 3, doc(), v); !ok {
-		t.Errorf("on a good server: %v, %v, want ok == true", ok, err)
+		t.Errorf("on a good server: %v, %v, want ok = true", ok, err)
 	}
 }
 
@@ -99,7 +99,7 @@ func TestGoodServerIsUsedNextToALyingOne(t *testing.T) {
 	liar.Fault(func(f *fakenacos.Faults) { f.Lie = true })
 	taken(t, beginAt(t, fakeConfig(liar, good)).Slots.(*registry), 3)
 	if n := len(good.Instances("public/DEFAULT_GROUP@@leafsql")); n != 0 || good.Publishes() == 0 {
-		t.Errorf("%d instances, %d writes, want n == 0 and good.Publishes() != 0", n, good.Publishes())
+		t.Errorf("%d instances, %d writes, want n = 0 and good.Publishes() other than 0", n, good.Publishes())
 	}
 }
 
@@ -127,7 +127,7 @@ func TestFailoverRefusesAnotherCluster(t *testing.T) {
 			refused(t, r, 3, v, "one cluster")
 			a.Revive()
 			if _, ok, err := r.Put(within30s(t), 3, doc(), v); !ok {
-				t.Errorf("the first cluster is back: %v, %v, want ok == true", ok, err)
+				t.Errorf("the first cluster is back: %v, %v, want ok = true", ok, err)
 			}
 		})
 	}
@@ -181,7 +181,7 @@ func TestWipeKeepsALiveHolder(t *testing.T) {
 			err error
 		)
 		if v, ok, err = r.Put(within30s(t), 3, heldIn(registry), v); !ok {
-			t.Errorf("Put(within30s(t), 3, heldIn(registry), v) = %v, %v, want ok == true", ok, err)
+			t.Errorf("Put(within30s(t), 3, heldIn(registry), v) = %v, %v, want ok = true", ok, err)
 		}
 		s.Break()
 		eventually(t, "a new connection", func() bool {
@@ -236,7 +236,7 @@ func TestTwoClustersInOneListAreRefused(t *testing.T) {
 			}
 			_, err := openFake(t, fakeConfig(a, b))
 			if e, refused := errors.AsType[*worker.UnusableError](err); refused != tt.refuse || err != nil && !refused || refused && !strings.Contains(e.Error(), "two clusters") {
-				t.Errorf("err = %v, want refused == %v, (no error or refused == true) and (refused == false or text with \"two clusters\")", err, tt.refuse)
+				t.Errorf("err = %v, want refused = %v, (no error or refused = true) and (refused = false or text with \"two clusters\")", err, tt.refuse)
 			}
 		})
 	}
@@ -311,6 +311,6 @@ func TestNamingErrorsKeepTheLink(t *testing.T) {
 		t.Fatal(err)
 	}
 	if after, err := c.connection(t.Context()); after != before {
-		t.Errorf("the link was given up for a registration: %v, want after == %v", err, before)
+		t.Errorf("the link was given up for a registration: %v, want after = %v", err, before)
 	}
 }

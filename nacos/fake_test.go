@@ -122,13 +122,13 @@ func TestPutComparesVersions(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, ok, err := r.Put(ctx, 7, doc(), ""); ok || err != nil {
-		t.Errorf("upon an existing slot taken for missing: %v, %v, want ok == false and no error", ok, err)
+		t.Errorf("upon an existing slot taken for missing: %v, %v, want ok = false and no error", ok, err)
 	}
 	if _, ok, err := r.Put(ctx, 7, doc(), worker.Version(unusedSum())); ok || err != nil {
-		t.Errorf("upon another version: %v, %v, want ok == false and no error", ok, err)
+		t.Errorf("upon another version: %v, %v, want ok = false and no error", ok, err)
 	}
 	if d, got, err := r.Get(ctx, 7); err != nil || got != v || d != first {
-		t.Errorf("Get: %v, %s, %v, want got == %v, d == %v and no error", d, got, err, v, first)
+		t.Errorf("Get: %v, %s, %v, want got = %v, d = %v and no error", d, got, err, v, first)
 	}
 
 	s.Fault(func(f *fakenacos.Faults) { f.LoseReplies = 1 })
@@ -142,7 +142,7 @@ func TestPutComparesVersions(t *testing.T) {
 	s.Fault(func(f *fakenacos.Faults) { f.LoseReplies = 0 })
 	d, v, err := r.Get(ctx, 7)
 	if err != nil || d != second {
-		t.Errorf("after the lost reply: %v, %v, want d == %v and no error", d, err, second)
+		t.Errorf("after the lost reply: %v, %v, want d = %v and no error", d, err, second)
 	}
 
 	const lag = 200 * time.Millisecond
@@ -153,7 +153,7 @@ func TestPutComparesVersions(t *testing.T) {
 		t.Fatal(err)
 	}
 	if d, _, err := r.Get(ctx, 7); err != nil || d != third {
-		t.Errorf("a read after a write shows what was before: %v, %v, want d == %v and no error", d, err, third)
+		t.Errorf("a read after a write shows what was before: %v, %v, want d = %v and no error", d, err, third)
 	}
 }
 

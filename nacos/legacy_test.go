@@ -87,7 +87,7 @@ func testLegacyCrash(t *testing.T, s *nacostest.Server) {
 		t.Fatal(err)
 	}
 	if again == id {
-		t.Errorf("worker id %d was given again at once, want again != %v", id, id)
+		t.Errorf("worker id %d was given again at once, want again other than %v", id, id)
 	}
 	if err := second.leave(); err != nil {
 		t.Error(err)

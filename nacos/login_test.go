@@ -50,7 +50,7 @@ func TestLoginRefused(t *testing.T) {
 			t.Errorf("HTTP %d at a login: %v, want a LoginError: %t", code, err, final)
 		}
 		if _, unusable := errors.AsType[*worker.UnusableError](err); unusable != final {
-			t.Errorf("HTTP %d at a login: %T, want unusable == %v", code, err, final)
+			t.Errorf("HTTP %d at a login: %T, want unusable = %v", code, err, final)
 		}
 	}
 }

@@ -53,13 +53,13 @@ func TestPresenceListsHolders(t *testing.T) {
 			})
 			s.Revert()
 			if last, ok := src.Last(t.Context()); ok {
-				t.Errorf("a last worker id, %d, from an instance without metadata, want ok == false", last)
+				t.Errorf("a last worker id, %d, from an instance without metadata, want ok = false", last)
 			}
 			if err := k.Close(); err != nil {
 				t.Fatal(err)
 			}
 			if list := s.Instances(fakeService); len(list) > 0 {
-				t.Errorf("after Close there is %v, want len(list) == 0", list)
+				t.Errorf("after Close there is %v, want no list", list)
 			}
 		})
 	}
@@ -98,11 +98,11 @@ func TestLoserLeavesTheWinnersEntry(t *testing.T) {
 	show()
 	removeLoser()
 	if list := s.Instances(fakeService); len(list) != 1 || list[0].Metadata[metaNonce] != "winner" {
-		t.Errorf("after the loser left there is %v, want len(list) == 1 and list[0].Metadata[metaNonce] == \"winner\"", list)
+		t.Errorf("after the loser left there is %v, want len(list) = 1 and list[0].Metadata[metaNonce] = \"winner\"", list)
 	}
 	removeWinner()
 	if list := s.Instances(fakeService); len(list) != 0 {
-		t.Errorf("after both left there is %v, want len(list) == 0", list)
+		t.Errorf("after both left there is %v, want no list", list)
 	}
 }
 

@@ -124,7 +124,7 @@ func testLease(t *testing.T, s *nacostest.Server) {
 	t.Logf("worker id acquired in %v", time.Since(began).Round(time.Millisecond))
 	held := k.Status()
 	if held.ClockOffset.Abs() > 2*time.Second || !strings.Contains(held.Registry, s.Addr()+", namespace public, group DEFAULT_GROUP, service console") {
-		t.Errorf("Status() = %+v, want held.ClockOffset.Abs() <= 2*time.Second and text with s.Addr()+\", namespace public, group DEFAULT_GROUP, service console\"", held)
+		t.Errorf("Status() = %+v, want held.ClockOffset.Abs() at most 2s and text with s.Addr()+\", namespace public, group DEFAULT_GROUP, service console\"", held)
 	}
 	c := look(t, s, worker.Options{"Service": "console"})
 	eventually(t, "the instance with the worker id", func() bool {

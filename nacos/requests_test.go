@@ -62,7 +62,7 @@ func TestRequestsAreFew(t *testing.T) {
 	// are read.
 	r, w, n := c.reads.Load(), writes(), c.names.Load()
 	if r != 3+2 || w != 3+1 || n != 0 {
-		t.Errorf("a worker id took %d reads, %d writes, %d of names, want r == 3+2, w == 3+1 and n == 0", r, w, n)
+		t.Errorf("a worker id took %d reads, %d writes, %d of names, want r = 3+2, w = 3+1 and n = 0", r, w, n)
 	}
 	began := time.Now()
 	// A renewal writes the slot, then reads the registry's document: a registry that was wiped accepts the
@@ -74,6 +74,6 @@ func TestRequestsAreFew(t *testing.T) {
 	// The instance was added to the list, and its neighbour in the list was
 	// checked.
 	if w, n := writes()-w, c.names.Load(); w != 2 || n != 2 {
-		t.Errorf("while it was held: %d writes, %d of names, want w == 2 and n == 2", w, n)
+		t.Errorf("while it was held: %d writes, %d of names, want w = 2 and n = 2", w, n)
 	}
 }

@@ -68,7 +68,7 @@ func TestOwnClientsStayOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	if list := s.Instances(fakeService); len(list) != 0 {
-		t.Errorf("after Close there is %v, want len(list) == 0", list)
+		t.Errorf("after Close there is %v, want no list", list)
 	}
 	if !maps.Equal(cfg.Instance.Metadata, map[string]string{"zone": "a"}) {
 		t.Errorf("the application's metadata is %v, want %+v", cfg.Instance.Metadata, map[string]string{"zone": "a"})
@@ -86,6 +86,6 @@ func TestOwnClientOfALyingServerIsRefused(t *testing.T) {
 	s.Fault(func(f *fakenacos.Faults) { f.NoCompare = true })
 	_, err := keep(t, func(ctx context.Context) (worker.Source, error) { return Open(ctx, Config{ConfigClient: own}) }, worker.Config{NewRegistry: true})
 	if e, unusable := errors.AsType[*worker.UnusableError](err); !unusable || !strings.Contains(e.Error(), "compare-and-set") {
-		t.Errorf("a server that compares nothing: %v, want unusable == true and text with \"compare-and-set\"", err)
+		t.Errorf("a server that compares nothing: %v, want unusable = true and text with \"compare-and-set\"", err)
 	}
 }

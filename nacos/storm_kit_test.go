@@ -190,6 +190,6 @@ func TestStormChurn(t *testing.T) {
 	wg.Wait()
 	t.Logf("%d leases, %d not given back", lives.Load(), crashes.Load())
 	if seen.dups > 0 || lives.Load() < enough {
-		t.Errorf("%d leases, %d overlap in time with another of their worker id, want seen.dups == 0 and lives.Load() >= %v", lives.Load(), seen.dups, enough)
+		t.Errorf("%d leases, %d overlap in time with another of their worker id, want seen.dups = 0 and lives.Load() at least %v", lives.Load(), seen.dups, enough)
 	}
 }

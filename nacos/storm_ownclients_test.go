@@ -63,6 +63,6 @@ func testOwnClients(t *testing.T, s *nacostest.Server) {
 	}
 	eventually(t, "no instance", func() bool { _, n := shown(); return n == 0 })
 	if ok, err := config.PublishConfig(vo.ConfigParam{DataId: "d", Group: "g", Content: "c"}); !ok {
-		t.Errorf("the application's client was closed: %v, want ok == true", err)
+		t.Errorf("the application's client was closed: %v, want ok = true", err)
 	}
 }

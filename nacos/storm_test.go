@@ -94,7 +94,7 @@ func testFrozen(t *testing.T, s *nacostest.Server) {
 	time.Sleep(lease * 17 / 10)
 	for _, k := range keepers {
 		if s := k.Status(); s.Phase == "holding" || s.Err == nil {
-			t.Errorf("while the server is frozen: %+v, want s.Phase != \"holding\" and s.Err != nil", s)
+			t.Errorf("while the server is frozen: %+v, want s.Phase other than \"holding\" and s.Err set", s)
 		}
 	}
 	s.Thaw(t)
@@ -103,7 +103,7 @@ func testFrozen(t *testing.T, s *nacostest.Server) {
 		eventually(t, "a worker id again", func() bool { return k.Status().Phase == "holding" })
 		st := k.Status()
 		if took := st.Since.Sub(back); st.Worker != own[i].Worker || took > lease { // 2 s on an idle machine
-			t.Errorf("holder %d has worker id %d %v after, its own is %d, want st.Worker == %v and took <= %v", i, st.Worker, took, own[i].Worker, own[i].Worker, lease)
+			t.Errorf("holder %d has worker id %d %v after, its own is %d, want st.Worker = %v and took at most %v", i, st.Worker, took, own[i].Worker, own[i].Worker, lease)
 		}
 	}
 	t.Logf("all %d back within %v", holders, time.Since(back).Round(time.Millisecond))

@@ -137,10 +137,10 @@ func TestBrowserRendersPages(t *testing.T) {
 				seen := chromiumtest.OpenPage(t, server.URL+"?id=1234567890123456789", w)
 				keep(t, name+"-"+kind, seen.PNG)
 				if len(seen.Console) > 0 {
-					t.Errorf("the browser complains: %q, want len(seen.Console) == 0", seen.Console)
+					t.Errorf("the browser complains: %q, want no seen.Console", seen.Console)
 				}
 				if !strings.Contains(seen.DOM, "shop on app-1") || strings.Contains(seen.DOM, "查找 tag") != (kind == "chinese") {
-					t.Errorf("the page is\n%s\nwant text with \"shop on app-1\" and strings.Contains(seen.DOM, \"查找 tag\") == %v", seen.DOM, kind == "chinese")
+					t.Errorf("the page is\n%s\nwant text with \"shop on app-1\" and strings.Contains(seen.DOM, \"查找 tag\") = %v", seen.DOM, kind == "chinese")
 				}
 			})
 		}
@@ -158,7 +158,7 @@ func TestPageUpdatesItself(t *testing.T) {
 	seen := chromiumtest.OpenPage(t, server.URL, chromiumtest.Window{For: 9 * time.Second})
 	m := regexp.MustCompile(`data-name="Step">([\d,]+)<`).FindStringSubmatch(seen.DOM)
 	if len(seen.Console) > 0 || m == nil {
-		t.Fatalf("%q\n%s\nwant len(seen.Console) == 0 and m != nil", seen.Console, seen.DOM)
+		t.Fatalf("%q\n%s\nwant no seen.Console and m set", seen.Console, seen.DOM)
 	}
 	if n, _ := strconv.Atoi(m[1]); n < int(2*historySpan/noteInterval)/2+3 { // requests of the page itself
 		t.Errorf("after 9 s the page shows look %d, want at least %v", n, int(2*historySpan/noteInterval)/2+3)
@@ -186,7 +186,7 @@ func TestHostileNamesAreText(t *testing.T) {
 			t.Errorf("%s: the browser logged %q, want nothing", target, seen.Console)
 		}
 		if strings.Count(seen.DOM, "<script") != 1 || strings.Count(seen.DOM, "<style") != 1 || strings.Contains(seen.DOM, "<img") || strings.Contains(seen.DOM, "<a ") {
-			t.Errorf("%s: there are elements that are not the page's:\n%s\nwant strings.Count(seen.DOM, \"<script\") == 1, strings.Count(seen.DOM, \"<style\") == 1, no text with \"<img\" and no text with \"<a \"", target, seen.DOM)
+			t.Errorf("%s: there are elements that are not the page's:\n%s\nwant strings.Count(seen.DOM, \"<script\") = 1, strings.Count(seen.DOM, \"<style\") = 1, no text with \"<img\" and no text with \"<a \"", target, seen.DOM)
 		}
 	}
 }
@@ -201,7 +201,7 @@ func TestPolicyBlocksInjectedCode(t *testing.T) {
 	t.Cleanup(server.Close)
 	seen := chromiumtest.OpenPage(t, server.URL, chromiumtest.Window{})
 	if len(seen.Console) < 5 {
-		t.Errorf("the browser complains of %d things: %q, want len(seen.Console) >= 5", len(seen.Console), seen.Console)
+		t.Errorf("the browser complains of %d things: %q, want len(seen.Console) at least 5", len(seen.Console), seen.Console)
 	}
 	for _, line := range seen.Console {
 		if strings.HasPrefix(line, `"pwned`) || !strings.Contains(line, "Content Security Policy") {

@@ -97,7 +97,7 @@ func TestPageOfAnotherDriverIsRefused(t *testing.T) {
 	defer db.Close()
 	w := get(t, New(db, "shop"), "/")
 	if w.Code != http.StatusServiceUnavailable || strings.Contains(w.Body.String(), "s3cret") {
-		t.Errorf("w.Code = %v, w.Body = %v, want w.Code == http.StatusServiceUnavailable and no text with \"s3cret\"", w.Code, w.Body)
+		t.Errorf("w.Code = %v, w.Body = %v, want w.Code = http.StatusServiceUnavailable and no text with \"s3cret\"", w.Code, w.Body)
 	}
 	wants(t, text(w), "Nothing can be told", "connection refused")
 }
@@ -111,7 +111,7 @@ func TestOnlyReadingMethodsAreServed(t *testing.T) {
 		w := httptest.NewRecorder()
 		of(driver.Stats{}).ServeHTTP(w, httptest.NewRequest(method, "/", nil))
 		if w.Code != code {
-			t.Errorf("method = %s, w.Code = %d, want w.Code == %v", method, w.Code, code)
+			t.Errorf("method = %s, w.Code = %d, want w.Code = %v", method, w.Code, code)
 		}
 	}
 }
@@ -128,7 +128,7 @@ func TestDecodeShowsASnowflake(t *testing.T) {
 	} {
 		body := text(get(t, of(driver.Stats{}), "/?id="+id))
 		if found := strings.Contains(body, want); found != (id != "") {
-			t.Errorf("id %q: %s, want found == %v", id, body, id != "")
+			t.Errorf("id %q: %s, want found = %v", id, body, id != "")
 		}
 	}
 	w := shop()
@@ -190,7 +190,7 @@ func TestRatesAreIDsPerSecond(t *testing.T) {
 			get(t, p, "/")
 		}
 		if n := len(p.history.notes); n > int(2*historySpan/noteInterval) || p.history.rate("a") < 999 || p.history.rate("a") > 1001 {
-			t.Errorf("%d notes, %f a second, want n <= %v, p.history.rate(\"a\") >= 999 and p.history.rate(\"a\") <= 1001", n, p.history.rate("a"), int(2*historySpan/noteInterval))
+			t.Errorf("%d notes, %f a second, want n at most %v, p.history.rate(\"a\") at least 999 and p.history.rate(\"a\") at most 1001", n, p.history.rate("a"), int(2*historySpan/noteInterval))
 		}
 		// A counter that is reset is no negative rate.
 		began = time.Now()
@@ -217,7 +217,7 @@ func TestRunRecordsBeforeTheFirstRequest(t *testing.T) {
 		time.Sleep(2 * historySpan)
 		c := p.history.chart("a", 120, 28)
 		if c.Most != 10 || c.Top() != "10" || c.Line != "M0 30V1H122V30" {
-			t.Errorf("chart(\"a\", 120, 28) = %+v, want Most == 10, c.Top() == \"10\" and Line == \"M0 30V1H122V30\"", c)
+			t.Errorf("chart(\"a\", 120, 28) = %+v, want Most = 10, c.Top() = \"10\" and Line = \"M0 30V1H122V30\"", c)
 		}
 	})
 }
@@ -230,7 +230,7 @@ func TestChartHasEachRate(t *testing.T) {
 		h.note(at.Add(time.Duration(i)*noteInterval), []driver.TagStats{{Tag: "a", Stats: segment.Stats{IDs: ids}}})
 	}
 	if c := h.chart("a", 120, 28); c.Most != 100 || c.Line != "M112 30V27H114V1H116V14H118V27H122V30" {
-		t.Errorf("chart(\"a\", 120, 28) = %+v, want Most == 100 and Line == \"M112 30V27H114V1H116V14H118V27H122V30\"", c)
+		t.Errorf("chart(\"a\", 120, 28) = %+v, want Most = 100 and Line = \"M112 30V27H114V1H116V14H118V27H122V30\"", c)
 	}
 	w := get(t, of(shop()), "/")
 	wants(t, text(w), "Ids a second in the last two minutes, at most 0", "2 min ago now")
@@ -253,7 +253,7 @@ func TestOrderPutsErrorsFirst(t *testing.T) {
 		order = append(order, m[1])
 	}
 	if len(order) != 200 || !slices.Equal(order[:5], []string{"150", "130", "120", "000", "001"}) || tags[0].Tag != "order_items_000" {
-		t.Errorf("order = %v, want len(order) == 200, %+v and tags[0].Tag == \"order_items_000\"", order, []string{"150", "130", "120", "000", "001"})
+		t.Errorf("order = %v, want len(order) = 200, %+v and tags[0].Tag = \"order_items_000\"", order, []string{"150", "130", "120", "000", "001"})
 	}
 	if n := strings.Count(page, "<svg"); n != 1+maxCharts {
 		t.Errorf("%d charts, want %v", n, 1+maxCharts)
@@ -286,7 +286,7 @@ func TestPageStaysSmall(t *testing.T) {
 		q.Header.Set("Accept-Encoding", encoding)
 		p.ServeHTTP(w, q)
 		if got := w.Header().Get("Content-Encoding") == "gzip"; got != want || w.Header().Get("Vary") != "Accept-Encoding, Accept-Language" {
-			t.Errorf("encoding = %q, w.Header() = %v, want got == %v and w.Header().Get(\"Vary\") == \"Accept-Encoding, Accept-Language\"", encoding, w.Header(), want)
+			t.Errorf("encoding = %q, w.Header() = %v, want got = %v and w.Header().Get(\"Vary\") = \"Accept-Encoding, Accept-Language\"", encoding, w.Header(), want)
 		}
 		page, size := w.Body.Bytes(), w.Body.Len()
 		if want {
@@ -341,7 +341,7 @@ func TestManyProblemsHideNothing(t *testing.T) {
 func TestContrastMeetsWCAG(t *testing.T) {
 	schemes := regexp.MustCompile(`(?s):root \{(.*?)\}`).FindAllStringSubmatch(css, -1)
 	if len(schemes) != 2 {
-		t.Fatalf("FindAllStringSubmatch(css, -1) = %+v, want len(schemes) == 2", schemes)
+		t.Fatalf("FindAllStringSubmatch(css, -1) = %+v, want len(schemes) = 2", schemes)
 	}
 	for i, scheme := range schemes {
 		colors := map[string]float64{}

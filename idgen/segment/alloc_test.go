@@ -39,7 +39,7 @@ func TestAllocStoreFetchesInOneRoundTrip(t *testing.T) {
 		}
 		r = fetch(t, through, q)
 		if n := sent.Load(); n != i+1 {
-			t.Fatalf("%d messages for %d fetches, want n == %v", n, i+1, i+1)
+			t.Fatalf("%d messages for %d fetches, want n = %v", n, i+1, i+1)
 		}
 	}
 }
@@ -200,7 +200,7 @@ func TestAllocStoreIsUniqueDespiteTriggers(t *testing.T) {
 					for range times {
 						got, err := s.Fetch(t.Context(), segment.Request{Tag: "a", N: 10, Step: 10, Floor: 1})
 						if c.refused != (err != nil) {
-							t.Fatalf("Fetch(segment.Request{Tag: \"a\", N: 10, Step: 10, Floor: 1}) = %+v, %v, want c.refused == %v", got, err, err != nil)
+							t.Fatalf("Fetch(segment.Request{Tag: \"a\", N: 10, Step: 10, Floor: 1}) = %+v, %v, want c.refused = %v", got, err, err != nil)
 						}
 						if err == nil {
 							r.Add(got.Start, int(got.End-got.Start))
@@ -212,7 +212,7 @@ func TestAllocStoreIsUniqueDespiteTriggers(t *testing.T) {
 					report := ids.Verify(t)
 					row, err := s.Row(t.Context(), "a")
 					if err != nil || row.MaxID != report.Max+1 || report.Missing > 10 { // the first range is lost
-						t.Fatalf("Row(\"a\") = %+v, %v with report = %v, want MaxID == %v, report.Missing <= 10 and no error", row, err, report, report.Max+1)
+						t.Fatalf("Row(\"a\") = %+v, %v with report = %v, want MaxID = %v, report.Missing at most 10 and no error", row, err, report, report.Max+1)
 					}
 				}
 			})
@@ -257,11 +257,11 @@ func TestAllocStoreReadsAndAddsRows(t *testing.T) {
 			}
 			rows, err := s.Tags(ctx)
 			if err != nil || len(rows) != 2 || rows[0] != (segmenttest.Row{Tag: "a", MaxID: 1500, Step: 1000}) {
-				t.Fatalf("Tags() = %+v, %v, want len(rows) == 2, rows[0] == segmenttest.Row{Tag: \"a\", MaxID: 1500, Step: 1000} and no error", rows, err)
+				t.Fatalf("Tags() = %+v, %v, want 2 rows, rows[0] = segmenttest.Row{Tag: \"a\", MaxID: 1500, Step: 1000} and no error", rows, err)
 			}
 			var stamped bool
 			if err := db.Get(&stamped, "SELECT update_time > '2000-01-01' AND description LIKE 'leafsql@________________ 0 0' FROM `odd ``table``` WHERE biz_tag='a'"); err != nil || !stamped {
-				t.Fatalf("%v: Get(…) = %v, want stamped == true and no error", stamped, err)
+				t.Fatalf("%v: Get(…) = %v, want stamped = true and no error", stamped, err)
 			}
 		})
 	}
@@ -289,7 +289,7 @@ func TestAllocStoreCreatesItsTable(t *testing.T) {
 				t.Fatal(err)
 			}
 			if r := fetch(t, s, segment.Request{Tag: "ORDERS", N: 10}); r.Start != 11 {
-				t.Fatalf("fetch(s, segment.Request{Tag: \"ORDERS\", N: 10}) = %+v, want Start == 11", r)
+				t.Fatalf("fetch(s, segment.Request{Tag: \"ORDERS\", N: 10}) = %+v, want Start = 11", r)
 			}
 
 			user := "u" + name[len(name)-12:]
@@ -319,7 +319,7 @@ func TestLookReturnsTheMovedRow(t *testing.T) {
 		}
 		taken := fetch(t, other, segment.Request{Tag: "a", N: 10, Step: 10})
 		if r := fetch(t, s, segment.Request{Tag: "a"}); r.Start != taken.End {
-			t.Errorf("%s: Fetch() = %+v without ids after another process has fetched %+v, want r.Start == %v", server.Name, r, taken, taken.End)
+			t.Errorf("%s: Fetch() = %+v without ids after another process has fetched %+v, want r.Start = %v", server.Name, r, taken, taken.End)
 		}
 	}
 }
@@ -365,13 +365,13 @@ func TestAllocStoreHintsFixTheRow(t *testing.T) {
 			}
 			mend(q)
 			if r := fetch(t, s, q); r.Start != 1 {
-				t.Fatalf("fetch(s, q) = %+v, want Start == 1", r)
+				t.Fatalf("fetch(s, q) = %+v, want Start = 1", r)
 			}
 			q.Seen = 123456
 			db.MustExec("UPDATE leaf_alloc SET description = 'leafsql@off'") // otherwise the row moves up by itself
 			mend(q)
 			if r := fetch(t, s, q); r.Start < 200_000+1<<36 { // above the ids that others may hold
-				t.Fatalf("fetch(s, q) = %+v, want Start >= 200_000+1<<36", r)
+				t.Fatalf("fetch(s, q) = %+v, want Start at least 200_000+1<<36", r)
 			}
 			q.Seen = 0
 			for _, spoil := range []string{
@@ -411,14 +411,14 @@ func TestAllocStoreWaitsForALockedRow(t *testing.T) {
 	go func() { r, err := s.Fetch(t.Context(), segment.Request{Tag: "a", N: 10}); patient <- result{r, err} }()
 	cancel()
 	if got := <-given; got.err == nil {
-		t.Fatalf("got = %+v, want err != nil", got)
+		t.Fatalf("got = %+v, want an error", got)
 	}
 	if err := tx.Commit(); err != nil {
 		t.Fatal(err)
 	}
 	// The canceled fetch may have taken its range or not.
 	if got := <-patient; got.err != nil || got.r.Start != 201 && got.r.Start != 211 {
-		t.Fatalf("got = %+v, want err == nil and (got.r.Start == 201 or got.r.Start == 211)", got)
+		t.Fatalf("got = %+v, want no error and (got.r.Start = 201 or got.r.Start = 211)", got)
 	}
 }
 
@@ -498,7 +498,7 @@ func TestAllocStoreAddsLargeNumbersExactly(t *testing.T) {
 					r, err := s.Fetch(t.Context(), q)
 					row, rerr := s.Row(t.Context(), "a")
 					if err != nil || rerr != nil || r != want || row.MaxID != want.End {
-						t.Fatalf("%v %v %v %v %v: Row(\"a\") = %+v, %+v, want rerr == nil, r == %v, MaxID == %v and no error", server.Name, column, q, r, err, row, rerr, want, want.End)
+						t.Fatalf("%v %v %v %v %v: Row(\"a\") = %+v, %+v, want no error, r = %v, MaxID = %v and no error", server.Name, column, q, r, err, row, rerr, want, want.End)
 					}
 					seen = r.End
 				}
@@ -520,7 +520,7 @@ func TestAllocStoreReturnsErrExhausted(t *testing.T) {
 		}
 	}
 	if r := fetch(t, s, segment.Request{Tag: "a", N: math.MaxInt32}); r.End != math.MaxInt64 {
-		t.Fatalf("fetch(s, segment.Request{Tag: \"a\", N: math.MaxInt32}) = %+v, want End == math.MaxInt64", r)
+		t.Fatalf("fetch(s, segment.Request{Tag: \"a\", N: math.MaxInt32}) = %+v, want End = math.MaxInt64", r)
 	}
 	if r, err := s.Fetch(t.Context(), segment.Request{Tag: "a", N: 1}); !errors.Is(err, idgen.ErrExhausted) {
 		t.Fatalf("Fetch(segment.Request{Tag: \"a\", N: 1}) = %+v, %v, want idgen.ErrExhausted", r, err)
@@ -567,10 +567,10 @@ func TestAllocStoreWorksWithColumnRights(t *testing.T) {
 			t.Cleanup(func() { db.Exec("DROP USER " + user) })
 			s := segment.NewAllocStore(pool(t, strings.Replace(dsn, "root@", user+"@", 1), ""), "leaf_alloc")
 			if r, err := s.Fetch(t.Context(), segment.Request{Tag: "a", N: 10, Step: 10}); err != nil || r.Start != 5 {
-				t.Errorf("Fetch(segment.Request{Tag: \"a\", N: 10, Step: 10}) = %+v, %v, want Start == 5 and no error", r, err)
+				t.Errorf("Fetch(segment.Request{Tag: \"a\", N: 10, Step: 10}) = %+v, %v, want Start = 5 and no error", r, err)
 			}
 			if m, err := s.Marks(t.Context()); len(m.Broken) > 0 || err != nil {
-				t.Errorf("Marks() = %+v, %v, want len(m.Broken) == 0 and no error", m, err)
+				t.Errorf("Marks() = %+v, %v, want no m.Broken and no error", m, err)
 			}
 		})
 	}

@@ -49,7 +49,7 @@ func TestFitUsesSmallColumnAcrossRestarts(t *testing.T) {
 		g.Close()
 	}
 	if ids < 150 || processes < 13 {
-		t.Errorf("%d ids in %d processes, want ids >= 150 and processes >= 13", ids, processes)
+		t.Errorf("%d ids in %d processes, want ids at least 150 and processes at least 13", ids, processes)
 	}
 }
 
@@ -75,7 +75,7 @@ func TestFitUsesColumnToItsLastID(t *testing.T) {
 						switch {
 						case errors.As(err, &full):
 							if n--; full.Highest != 255 || full.Tag != "a" || full.N != int64(n)+1 || full.Next+full.N <= 256 {
-								t.Errorf("full = %+v, want Highest == 255, Tag == \"a\", N == %v and full.Next+full.N > 256", full, int64(n)+1)
+								t.Errorf("full = %+v, want Highest = 255, Tag = \"a\", N = %v and full.Next+full.N above 256", full, int64(n)+1)
 							}
 							continue
 						case err != nil:
@@ -111,7 +111,7 @@ func TestFitUsesSmallestColumnWithRoom(t *testing.T) {
 		t.Fatalf("Next(10) = %v, %v, want 250 and no error", id, err)
 	}
 	if q := m.Requests()[1]; q.N != 10 || q.MaxStart != 65526 {
-		t.Errorf("q = %+v, want N == 10 and MaxStart == 65526", q)
+		t.Errorf("q = %+v, want N = 10 and MaxStart = 65526", q)
 	}
 	if id, err := g.Next(t.Context(), 1); id != 260 || err != nil {
 		t.Fatalf("Next(1) = %v, %v, want 260 and no error", id, err)
@@ -149,7 +149,7 @@ func TestFitFollowsTheStoresEnd(t *testing.T) {
 		var full *segment.FullError
 		for _, n := range []int{math.MaxInt32, 4} {
 			if id, err := g.Next(t.Context(), n); errors.As(err, &full) != (highest == 255) || errors.Is(err, idgen.ErrExhausted) == (highest == 255) {
-				t.Errorf("%v: Next(n) = %v, %v, want errors.As(err, &full) == %v and errors.Is(err, idgen.ErrExhausted) != %v", highest, id, err, highest == 255, highest == 255)
+				t.Errorf("%v: Next(n) = %v, %v, want a *FullError: %v, ErrExhausted: not %v", highest, id, err, highest == 255, highest == 255)
 			}
 		}
 	}

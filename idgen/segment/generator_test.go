@@ -126,7 +126,7 @@ func TestBlocksAreConsecutive(t *testing.T) {
 			wantNext(t, g, 100, 15)
 			wantNext(t, g, 1, 115)
 			if s := g.Stats(); s.Dropped != 0 || s.IDs != 115 {
-				t.Fatalf("Stats() = %+v, want Dropped == 0 and IDs == 115", s)
+				t.Fatalf("Stats() = %+v, want Dropped = 0 and IDs = 115", s)
 			}
 		})
 	})
@@ -138,7 +138,7 @@ func TestBlocksAreConsecutive(t *testing.T) {
 			wantNext(t, g, 8, 1000) // 5 … 10 are discarded
 			wantNext(t, g, 2, 1008)
 			if s := g.Stats(); s.Dropped != 6 {
-				t.Fatalf("Stats() = %+v, want Dropped == 6", s)
+				t.Fatalf("Stats() = %+v, want Dropped = 6", s)
 			}
 		})
 	})
@@ -178,7 +178,7 @@ func TestStepFollowsLeaf(t *testing.T) {
 		wantFetches(t, m, 16, 20, 40, 40, 20, 40, 500)
 		wantNext(t, g, 1, 137)
 		if s := g.Stats(); s.Step != 500 || s.Remaining != 499 {
-			t.Fatalf("Stats() = %+v, want Step == 500 and Remaining == 499", s)
+			t.Fatalf("Stats() = %+v, want Step = 500 and Remaining = 499", s)
 		}
 
 		m.Put(segmenttest.Row{Tag: "a", MaxID: 637, Step: 5}) // lowered: noticed after half an hour
@@ -288,7 +288,7 @@ func TestNobodyWaitsAtASwitch(t *testing.T) {
 				time.Sleep(c.every)
 			}
 			if s := g.Stats(); s.Waits > 2 || s.Fetches < 3 {
-				t.Fatalf("Stats() = %+v, want Waits <= 2 and Fetches >= 3", s)
+				t.Fatalf("Stats() = %+v, want Waits at most 2 and Fetches at least 3", s)
 			}
 		})
 	}
@@ -391,7 +391,7 @@ func FuzzNext(f *testing.F) {
 					first, err := g.Next(t.Context(), int(n))
 					synctest.Wait()
 					if err != nil || first <= last {
-						t.Fatalf("Next(%d) = %d, %v after %d, want first > %v and no error", n, first, err, last, last)
+						t.Fatalf("Next(%d) = %d, %v after %d, want first above %v and no error", n, first, err, last, last)
 					}
 					if alone && first != last+1 {
 						t.Fatalf("Next(%d) = %d after %d without other clients, want %d", n, first, last, last+1)

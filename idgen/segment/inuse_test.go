@@ -51,7 +51,7 @@ func TestDropInUseKeepsFreeIDs(t *testing.T) {
 		mustDropInUse(t, g, tableKeys{27, 110, 5000})
 		wantNext(t, g, 1, 111)
 		if s := g.Stats(); len(m.Requests()) != n || s.IDs+s.Dropped+s.Remaining != 16+20+40 {
-			t.Fatalf("Stats() = %+v, want len(m.Requests()) == %v and s.IDs+s.Dropped+s.Remaining == 16+20+40", s, n)
+			t.Fatalf("Stats() = %+v, want len(m.Requests()) = %v and s.IDs+s.Dropped+s.Remaining = 16+20+40", s, n)
 		}
 		broken := errors.New("the connection broke")
 		if err := g.DropInUse(5000, func(int64) (int64, error) { return 0, broken }); err != broken {

@@ -22,11 +22,11 @@ func TestLookReadsTheRowOnce(t *testing.T) {
 		}
 		mustSkip(t, g, 99) // the row is known to stand above it
 		if asked := m.Requests(); len(asked) != 2 {
-			t.Fatalf("Requests() = %+v, want len(asked) == 2", asked)
+			t.Fatalf("Requests() = %+v, want len(asked) = 2", asked)
 		}
 		wantNext(t, g, 1, 100)
 		if asked := m.Requests(); len(asked) != 3 || asked[2].N != 16 {
-			t.Fatalf("Requests() = %+v, want len(asked) == 3 and asked[2].N == 16", asked)
+			t.Fatalf("Requests() = %+v, want len(asked) = 3 and asked[2].N = 16", asked)
 		}
 	})
 }
@@ -43,7 +43,7 @@ func TestFetchNoticesAnOldLook(t *testing.T) {
 		wantNext(t, g, 9, 500)
 		synctest.Wait()
 		if s := g.Stats(); s.Step != 2000 {
-			t.Fatalf("Stats() = %+v, want Step == 2000", s)
+			t.Fatalf("Stats() = %+v, want Step = 2000", s)
 		}
 	})
 }

@@ -37,7 +37,7 @@ func TestPaceAdaptsTheStep(t *testing.T) {
 	}
 	for row, want := range map[int64]int64{1: 1, 16: 16, 17: 16, 1000: 16} {
 		if got := (&pace{rowStep: row}).nextStep(begin); got != want {
-			t.Errorf("the first fetch asks for %d where the row's step is %d, want got == %v", got, row, want)
+			t.Errorf("the first fetch asks for %d where the row's step is %d, want got = %v", got, row, want)
 		}
 	}
 }

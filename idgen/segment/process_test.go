@@ -200,7 +200,7 @@ func processes(t *testing.T, dsn string, conns int) {
 		report := collectors[i].Verify(t)
 		row, err := s.Row(t.Context(), tag)
 		if err != nil || report.Max >= row.MaxID {
-			t.Errorf("%s: id %d was issued, the row is at %d (%v), want report.Max < %v and no error", tag, report.Max, row.MaxID, err, row.MaxID)
+			t.Errorf("%s: id %d was issued, the row is at %d (%v), want report.Max below %v and no error", tag, report.Max, row.MaxID, err, row.MaxID)
 		}
 		if least := int64(4 * writerGoroutines * writerCalls / len(tags)); report.Issued < least {
 			t.Errorf("%s: %d ids, want at least %d", tag, report.Issued, least)

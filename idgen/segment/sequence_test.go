@@ -131,7 +131,7 @@ func TestSequenceStoreReadsAView(t *testing.T) {
 		s := segment.OpenSequences(db, "t_sequence")
 		for i := range int64(3) {
 			if r := fetch(t, s, segment.Request{Tag: "a", N: 10}); r.Start != 42+10*i || r.Step != 10 {
-				t.Fatalf("%v: fetch(s, segment.Request{Tag: \"a\", N: 10}) = %+v, want Start == %v and Step == 10", server.Name, r, 42+10*i)
+				t.Fatalf("%v: fetch(s, segment.Request{Tag: \"a\", N: 10}) = %+v, want Start = %v and Step = 10", server.Name, r, 42+10*i)
 			}
 		}
 	}
@@ -210,7 +210,7 @@ func TestSequenceKeepsItsLimits(t *testing.T) {
 		r.Add(first, 3)
 	}
 	if report := ids.Verify(t); report.Min != 1000 {
-		t.Fatalf("Verify() = %+v, want Min == 1000", report)
+		t.Fatalf("Verify() = %+v, want Min = 1000", report)
 	}
 	for {
 		first, err := g.Next(t.Context(), 1)
@@ -223,7 +223,7 @@ func TestSequenceKeepsItsLimits(t *testing.T) {
 		r.Add(first, 1)
 	}
 	if report := ids.Verify(t); report.Max != 1040 {
-		t.Fatalf("Verify() = %+v, want Max == 1040", report)
+		t.Fatalf("Verify() = %+v, want Max = 1040", report)
 	}
 	db.MustExec("UPDATE t_sequence SET max_value = 2000") // found immediately
 	if id, err := g.Next(t.Context(), 10); err != nil || id != 1041 {
@@ -255,7 +255,7 @@ func TestSequenceStoreReadsAndAddsRows(t *testing.T) {
 			}
 		}
 		if r := fetch(t, s, segment.Request{Tag: "a", N: 10}); r.Start != 500 {
-			t.Fatalf("fetch(s, segment.Request{Tag: \"a\", N: 10}) = %+v, want Start == 500", r)
+			t.Fatalf("fetch(s, segment.Request{Tag: \"a\", N: 10}) = %+v, want Start = 500", r)
 		}
 		db.MustExec("UPDATE t_sequence SET current_value = 7 WHERE name = 'a'")
 		again := segment.OpenSequences(db, "t_sequence") // has fetched nothing, so it cannot detect that a node is behind
@@ -265,7 +265,7 @@ func TestSequenceStoreReadsAndAddsRows(t *testing.T) {
 		}
 		db.MustExec(strings.ReplaceAll(statement.FindString(err.Error()), "<highest id in all tables and shards of this tag>", "600"))
 		if r := fetch(t, s, segment.Request{Tag: "a", N: 10, Seen: 510}); r.Start < 601+1<<36 {
-			t.Fatalf("fetch(s, segment.Request{Tag: \"a\", N: 10, Seen: 510}) = %+v, want Start >= 601+1<<36", r)
+			t.Fatalf("fetch(s, segment.Request{Tag: \"a\", N: 10, Seen: 510}) = %+v, want Start at least 601+1<<36", r)
 		}
 	}
 }
@@ -290,11 +290,11 @@ func TestSequenceBehindMovesUpByAMargin(t *testing.T) {
 				}
 				q.Seen = r.End
 				if next := fetch(t, s, q); next != (segment.Range{Start: r.End, End: r.End + 10, Step: 10}) {
-					t.Errorf("Fetch() = %+v after %+v, want next == %+v", next, r, segment.Range{Start: r.End, End: r.End + 10, Step: 10})
+					t.Errorf("Fetch() = %+v after %+v, want next = %+v", next, r, segment.Range{Start: r.End, End: r.End + 10, Step: 10})
 				}
 			}
 			if row, err := s.Row(t.Context(), "b"); err != nil || row.MaxID != 6 {
-				t.Errorf("the other row is at %d, %v, want row.MaxID == 6 and no error", row.MaxID, err)
+				t.Errorf("the other row is at %d, %v, want row.MaxID = 6 and no error", row.MaxID, err)
 			}
 		})
 	}

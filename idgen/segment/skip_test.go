@@ -41,10 +41,10 @@ func TestSkipMovesCounter(t *testing.T) {
 		mustSkip(t, g, 1_000_000)
 		wantNext(t, g, 3, 1_000_001)
 		if s := g.Stats(); s.IDs != 8 || s.Fetches != 3 {
-			t.Fatalf("Stats() = %+v, want IDs == 8 and Fetches == 3", s)
+			t.Fatalf("Stats() = %+v, want IDs = 8 and Fetches = 3", s)
 		}
 		if row := m.Row("a"); row.MaxID <= 1_000_000 {
-			t.Fatalf("Row(\"a\") = %+v, want MaxID > 1_000_000", row)
+			t.Fatalf("Row(\"a\") = %+v, want MaxID above 1_000_000", row)
 		}
 	})
 }
@@ -69,7 +69,7 @@ func TestSkipOfLowKeysSendsNothing(t *testing.T) {
 		mustSkip(t, g, 4999)
 		wantNext(t, g, 1, 5001)
 		if n := len(m.Requests()); n != 2 {
-			t.Fatalf("m.Requests() = %v, want n == 2", m.Requests())
+			t.Fatalf("m.Requests() = %v, want n = 2", m.Requests())
 		}
 	})
 }
@@ -94,7 +94,7 @@ func TestSkipDiscardsIDsInMemory(t *testing.T) {
 		wantNext(t, g, 1, 101)
 		mustSkip(t, g, 139)
 		if s := g.Stats(); s.Remaining != 0 || s.IDs+s.Dropped != 16+20+40 {
-			t.Fatalf("Stats() = %+v, want Remaining == 0 and s.IDs+s.Dropped == 16+20+40", s)
+			t.Fatalf("Stats() = %+v, want Remaining = 0 and s.IDs+s.Dropped = 16+20+40", s)
 		}
 		wantNext(t, g, 1, 140)
 	})
@@ -111,7 +111,7 @@ func TestSkipTrimsAFetchInProgress(t *testing.T) {
 		mustSkip(t, g, 30)
 		firsts, errs := waiting()
 		if errs != nil || firsts[0] != 17 && firsts[0] != 31 {
-			t.Fatalf("waiting() = %+v, %+v, want errs == nil and (firsts[0] == 17 or firsts[0] == 31)", firsts, errs)
+			t.Fatalf("waiting() = %+v, %+v, want no errs and (firsts[0] = 17 or firsts[0] = 31)", firsts, errs)
 		}
 		if id, err := g.Next(t.Context(), 1); err != nil || id <= 30 {
 			t.Fatalf("Next(1) = %v, %v, want more than 30 and no error", id, err)
@@ -146,7 +146,7 @@ func TestSkipServesBlocks(t *testing.T) {
 		waiting := startCalls(t.Context(), g, 1, 3000)
 		mustSkip(t, g, 500)
 		if firsts, errs := waiting(); errs != nil || firsts[0] != 501 {
-			t.Fatalf("waiting() = %+v, %+v, want errs == nil and firsts[0] == 501", firsts, errs)
+			t.Fatalf("waiting() = %+v, %+v, want no errs and firsts[0] = 501", firsts, errs)
 		}
 		wantFetches(t, m, 3000)
 	})
@@ -161,7 +161,7 @@ func TestSkipAscendingFetchesOncePerStep(t *testing.T) {
 			mustSkip(t, g, k+1)
 		}
 		if n := len(fetchSizes(m)); n > 21 || countReads(m) != 1 {
-			t.Fatalf("%v fetches, %v looks, want n <= 21 and countReads(m) == 1", n, countReads(m))
+			t.Fatalf("%v fetches, %v looks, want n at most 21 and countReads(m) = 1", n, countReads(m))
 		}
 		wantNext(t, g, 1, 20_001)
 	})
@@ -182,7 +182,7 @@ func TestSkipAscendingFetchesOncePerStep(t *testing.T) {
 			}
 		}
 		if s := g.Stats(); s.Step > 2000 || s.IDs != 5000 { // the step for an id a second alone
-			t.Fatalf("Stats() = %+v, want Step <= 2000 and IDs == 5000", s)
+			t.Fatalf("Stats() = %+v, want Step at most 2000 and IDs = 5000", s)
 		}
 	})
 }

@@ -135,16 +135,16 @@ func withoutAutocommit(t *testing.T, root *sqlx.DB, dsn string) {
 	}
 	for i := range int64(5) {
 		if r, err := s.Fetch(ctx, segment.Request{Tag: "a", N: 10}); err != nil || r.Start != 10*i+1 {
-			t.Fatalf("Fetch(segment.Request{Tag: \"a\", N: 10}) = %+v, %v, want Start == %v and no error", r, err, 10*i+1)
+			t.Fatalf("Fetch(segment.Request{Tag: \"a\", N: 10}) = %+v, %v, want Start = %v and no error", r, err, 10*i+1)
 		}
 	}
 	db.Close() // uncommitted writes are rolled back
 	other := segment.NewAllocStore(pool(t, dsn, ""), "leaf_alloc")
 	if row, err := other.Row(ctx, "a"); err != nil || row.MaxID != 51 {
-		t.Fatalf("Row(\"a\") = %+v, %v, want MaxID == 51 and no error", row, err)
+		t.Fatalf("Row(\"a\") = %+v, %v, want MaxID = 51 and no error", row, err)
 	}
 	if r, err := other.Fetch(ctx, segment.Request{Tag: "a", N: 10}); err != nil || r.Start != 51 {
-		t.Fatalf("Fetch(segment.Request{Tag: \"a\", N: 10}) = %+v, %v, want Start == 51 and no error", r, err)
+		t.Fatalf("Fetch(segment.Request{Tag: \"a\", N: 10}) = %+v, %v, want Start = 51 and no error", r, err)
 	}
 }
 

@@ -32,7 +32,7 @@ func TestParseLayout(t *testing.T) {
 			continue
 		}
 		if again, err := ParseLayout(l.String()); err != nil || again != l {
-			t.Errorf("%s: its String %s gives %+v, %v, want again == %v and no error", text, l, again, err, l)
+			t.Errorf("%s: its String %s gives %+v, %v, want again = %v and no error", text, l, again, err, l)
 		}
 	}
 	for _, text := range []string{
@@ -56,7 +56,7 @@ func TestComposeDecompose(t *testing.T) {
 		}
 		id, err := l.Compose(top)
 		if err != nil || id != 1<<(l.Time+l.Worker+l.Sequence)-1 {
-			t.Errorf("%s: the last id is %d, %v, want id == %v and no error", l, id, err, 1<<(l.Time+l.Worker+l.Sequence)-1)
+			t.Errorf("%s: the last id is %d, %v, want id = %v and no error", l, id, err, 1<<(l.Time+l.Worker+l.Sequence)-1)
 		}
 		if p, err := l.Decompose(id); err != nil || p != top {
 			t.Errorf("%s: Decompose(%d) = %+v, %v, want %+v", l, id, p, err, top)
@@ -80,7 +80,7 @@ func TestComposeDecompose(t *testing.T) {
 	// The id of a tweet, issued by worker 26 in data centre 11.
 	p, err := twitter.Decompose(1541815603606036480)
 	if want := (Parts{time.UnixMilli(1656432460105), 11, 26, 0}); err != nil || p != want {
-		t.Errorf("p = %+v, err = %v, want p == %v and no error", p, err, want)
+		t.Errorf("p = %+v, err = %v, want p = %v and no error", p, err, want)
 	}
 	for _, id := range []int64{0, -1} {
 		if _, err := Leaf.Decompose(id); err == nil {
@@ -116,16 +116,16 @@ func FuzzLayout(f *testing.F) {
 		l, err := ParseLayout(text)
 		if err != nil {
 			if l != (Layout{}) || !strings.Contains(err.Error(), "leafsql: snowflake layout") {
-				t.Fatalf("text = %q, l = %+v, err = %v, want l == Layout{} and an error with \"leafsql: snowflake layout\"", text, l, err)
+				t.Fatalf("text = %q, l = %+v, err = %v, want l = Layout{} and an error with \"leafsql: snowflake layout\"", text, l, err)
 			}
 			return
 		}
 		if again, err := ParseLayout(l.String()); err != nil || again != l {
-			t.Fatalf("%q is %s, which is %+v, %v, want again == %v and no error", text, l, again, err, l)
+			t.Fatalf("%q is %s, which is %+v, %v, want again = %v and no error", text, l, again, err, l)
 		}
 		p, err := l.Decompose(id)
 		if fits := id > 0 && uint64(id) < 1<<(l.Time+l.Worker+l.Sequence); fits != (err == nil) {
-			t.Fatalf("%s: %d is read as %+v, %v, want fits == %v", l, id, p, err, err == nil)
+			t.Fatalf("%s: %d is read as %+v, %v, want fits = %v", l, id, p, err, err == nil)
 		}
 		if err == nil {
 			if again, err := l.Compose(p); err != nil || again != id {

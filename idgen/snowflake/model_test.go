@@ -87,7 +87,7 @@ func (m *model) draw(t *testing.T, g *Generator, n int64, patience time.Duration
 
 	if n < 1 || n > m.size {
 		if _, ok := errors.AsType[*idgen.CountError](err); !ok || waited > 0 {
-			t.Fatalf("%d ids: %d, %v, want ok == true and waited <= 0", n, first, err)
+			t.Fatalf("%d ids: %d, %v, want ok = true and waited at most 0", n, first, err)
 		}
 		return false
 	}

@@ -84,7 +84,7 @@ func TestTimeIsTheClocks(t *testing.T) {
 			for range 100 {
 				time.Sleep(1234567 * time.Microsecond)
 				if p := parts(t, g, next(t, g, 1)); time.Since(p.Time) < 0 || time.Since(p.Time) >= 2*time.Millisecond {
-					t.Fatalf("%s: an id of %v at %v, want time.Since(p.Time) >= 0 and time.Since(p.Time) < 2*time.Millisecond", l, p.Time, time.Now())
+					t.Fatalf("%s: an id of %v at %v, want time.Since(p.Time) at least 0 and time.Since(p.Time) below 2ms", l, p.Time, time.Now())
 				}
 			}
 		}
@@ -98,7 +98,7 @@ func TestNextRefusesBadCounts(t *testing.T) {
 			before := next(t, g, 1)
 			_, err := g.Next(t.Context(), n)
 			if e, ok := errors.AsType[*idgen.CountError](err); !ok || e.N != n || e.Max != 4096 {
-				t.Errorf("%d ids: %v, want ok == true, e.N == %v and e.Max == 4096", n, err, n)
+				t.Errorf("%d ids: %v, want ok = true, e.N = %v and e.Max = 4096", n, err, n)
 			}
 			if id := next(t, g, 1); id != before+1 {
 				t.Errorf("Next() after a refused call = %d, want %d", id, before+1)
@@ -176,7 +176,7 @@ func TestEndOfEpochIsLogged(t *testing.T) {
 			}
 			g.Close()
 			if got := strings.Contains(log.String(), "ends soon"); got != want {
-				t.Errorf("%d years ahead: %q, want got == %v", years, log.String(), want)
+				t.Errorf("%d years ahead: %q, want got = %v", years, log.String(), want)
 			}
 		})
 	}
@@ -208,7 +208,7 @@ func TestClockSetBackKeepsIDsAscending(t *testing.T) {
 		_, err = g.Next(t.Context(), 1)
 		e, ok := errors.AsType[*worker.UnavailableError](err)
 		if !ok || e.Reason != "ahead" || e.Worker != 7 || time.Until(e.Until) < time.Hour-2*time.Second || time.Until(e.Until) > time.Hour+time.Second {
-			t.Errorf("an hour back: %v, want ok == true, e.Reason == \"ahead\", e.Worker == 7, time.Until(e.Until) >= time.Hour-2*time.Second and time.Until(e.Until) <= time.Hour+time.Second", err)
+			t.Errorf("an hour back: %v, want ok = true, e.Reason = \"ahead\", e.Worker = 7, time.Until(e.Until) at least 1h-2s and time.Until(e.Until) at most 1h+1s", err)
 		}
 	})
 	bubble(t, today.Add(-3*time.Second), func(t *testing.T) {
@@ -229,7 +229,7 @@ func TestClockSetBackKeepsIDsAscending(t *testing.T) {
 		}
 		id := next(t, g, 1)
 		if waited := 3*time.Second + time.Until(today); waited < 0 || time.Until(today) > -500*time.Millisecond {
-			t.Errorf("3 s back were waited out until %v, want waited >= 0 and time.Until(today) <= -500*time.Millisecond", time.Now())
+			t.Errorf("3 s back were waited out until %v, want waited at least 0 and time.Until(today) at most -500ms", time.Now())
 		}
 		if id <= last {
 			t.Errorf("Next() = %d, want more than %d", id, last)
@@ -358,7 +358,7 @@ func TestNextDoesNotAllocate(t *testing.T) {
 				t.Fatal(err)
 			}
 		}); allocs != 0 {
-			t.Errorf("%v allocations for %d ids, want allocs == 0", allocs, n)
+			t.Errorf("%v allocations for %d ids, want allocs = 0", allocs, n)
 		}
 	}
 }

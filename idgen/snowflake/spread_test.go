@@ -63,12 +63,12 @@ func TestOffsetFitsTheBlock(t *testing.T) {
 		for ms := range int64(100_000) {
 			o := startOffset(ms, room)
 			if o < 0 || o >= room {
-				t.Fatalf("offset %d of %d at %d, want o >= 0 and o < %v", o, room, ms, room)
+				t.Fatalf("offset %d of %d at %d, want o at least 0 and o below %v", o, room, ms, room)
 			}
 			reached[o] = true
 		}
 		if want := min(room, 95_000); int64(len(reached)) < want {
-			t.Errorf("%d of %d offsets in 100,000 ms, want int64(len(reached)) >= %v", len(reached), room, want)
+			t.Errorf("%d of %d offsets in 100,000 ms, want int64(len(reached)) at least %v", len(reached), room, want)
 		}
 	}
 }

@@ -81,7 +81,7 @@ func TestClocksAreComparedBeforeEachTake(t *testing.T) {
 				break
 			}
 			if s.Phase == phaseHolding {
-				t.Fatalf("it took worker id %d with a clock that is %v ahead, want s.Phase != %v", s.Worker, s.ClockOffset, phaseHolding)
+				t.Fatalf("it took worker id %d with a clock that is %v ahead, want s.Phase other than %v", s.Worker, s.ClockOffset, phaseHolding)
 			}
 			<-s.Changed()
 		}
@@ -107,7 +107,7 @@ func TestRegistryWithoutTimePreventsNoTake(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		if n := j.count("cannot be read, so a clock"); n != 1 || j.count("err=denied") != 1 {
-			t.Errorf("logged %d times: %s, want n == 1 and j.count(\"err=denied\") == 1", n, j.String())
+			t.Errorf("logged %d times: %s, want n = 1 and j.count(\"err=denied\") = 1", n, j.String())
 		}
 
 		says(func(ctx context.Context) (time.Time, error) { <-ctx.Done(); return time.Time{}, ctx.Err() })
@@ -123,7 +123,7 @@ func TestRegistryWithoutTimePreventsNoTake(t *testing.T) {
 		says(func(context.Context) (time.Time, error) { return time.Time{}, errAway })
 		time.Sleep(5 * time.Minute)
 		if s := ahead.Status(); s.Phase != phaseSearching {
-			t.Errorf("Status() = %+v, want Phase == %v", s, phaseSearching)
+			t.Errorf("Status() = %+v, want Phase = %v", s, phaseSearching)
 		}
 		says(func(context.Context) (time.Time, error) { return nowMilli(), nil })
 		ahead.waitForPhase(phaseHolding)
@@ -147,7 +147,7 @@ func TestSlowRegistryClockRefusesNewProcesses(t *testing.T) {
 		mustHold(t, src, Config{Workers: 4, AnyClock: true})
 		time.Sleep(10 * time.Minute)
 		if s := before.Status(); s.Phase != phaseHolding {
-			t.Errorf("Status() = %+v, want Phase == %v", s, phaseHolding)
+			t.Errorf("Status() = %+v, want Phase = %v", s, phaseHolding)
 		}
 		behind.Store(0)
 		k.waitForPhase(phaseHolding)

@@ -46,7 +46,7 @@ func TestConfigHasDefaults(t *testing.T) {
 		host, _ := os.Hostname()
 		owner := fmt.Sprintf("%s:%d", host, os.Getpid())
 		if d := f.doc(s.Worker); d.Owner != owner || s.Owner != owner || s.Registry != "fake" {
-			t.Errorf("%+v, held as %+v, want d.Owner == %v, s.Owner == %v and s.Registry == \"fake\"", s, d, owner, owner)
+			t.Errorf("%+v, held as %+v, want d.Owner = %v, s.Owner = %v and s.Registry = \"fake\"", s, d, owner, owner)
 		}
 		if !s.Start.Equal(nowMilli()) || !s.Since.Equal(nowMilli()) {
 			t.Errorf("Start = %v, Since = %v, want both %v", s.Start, s.Since, nowMilli())

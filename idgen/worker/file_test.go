@@ -29,7 +29,7 @@ func TestFileIsFreeForTheNextProcess(t *testing.T) {
 	dir := t.TempDir()
 	f := openedFile(t, dir)
 	if d, v, err := f.Get(t.Context(), 3); d != (Doc{}) || v != "" || err != nil {
-		t.Errorf("at first: %+v, %q, %v, want d == Doc{}, v == \"\" and no error", d, v, err)
+		t.Errorf("at first: %+v, %q, %v, want d = Doc{}, v = \"\" and no error", d, v, err)
 	}
 	d := Doc{Nonce: "ab", HighWater: milliTime(7), Owner: "me"}
 	for _, tt := range []struct {
@@ -42,20 +42,20 @@ func TestFileIsFreeForTheNextProcess(t *testing.T) {
 		}
 	}
 	if got, v, err := f.Get(t.Context(), 3); got != d || v != Version(d.Encode()) || err != nil {
-		t.Errorf("in its life: %+v, %q, %v, want got == %v, v == Version(d.Encode()) and no error", got, v, err, d)
+		t.Errorf("in its life: %+v, %q, %v, want got = %v, v = Version(d.Encode()) and no error", got, v, err, d)
 	}
 	if _, err := openFile(dir, 3); !errors.Is(err, errInUse) {
 		t.Errorf("opened twice: %v", err)
 	}
 	if other, err := openFile(dir, 4); err != nil || other.Close() != nil {
-		t.Errorf("another worker id's: %v, want other.Close() == nil and no error", err)
+		t.Errorf("another worker id's: %v, want other.Close() = nil and no error", err)
 	}
 	f.Close()
 	next := openedFile(t, dir)
 	free := d
 	free.Free = true
 	if got, v, err := next.Get(t.Context(), 3); got != free || v != Version(d.Encode()) || err != nil {
-		t.Errorf("in the next life: %+v, %q, %v, want got == %v, v == Version(d.Encode()) and no error", got, v, err, free)
+		t.Errorf("in the next life: %+v, %q, %v, want got = %v, v = Version(d.Encode()) and no error", got, v, err, free)
 	}
 }
 
@@ -149,7 +149,7 @@ func TestFileRefusesASecondProcess(t *testing.T) {
 		line, err := bufio.NewReader(out).ReadString('\n')
 		limit, bad := strconv.ParseInt(strings.TrimSpace(line), 10, 64)
 		if err != nil || bad != nil {
-			t.Errorf("the first process: %q, %v, %v, want bad == nil and no error", line, err, bad)
+			t.Errorf("the first process: %q, %v, %v, want no bad and no error", line, err, bad)
 		}
 		if _, err := opened(t, "static(3)", Config{State: dir}, nil); !errors.Is(err, errInUse) || !strings.Contains(err.Error(), dir) || !errorForm.MatchString(err.Error()) {
 			t.Errorf("while the first process runs: %v, want errInUse with the directory", err)
@@ -160,7 +160,7 @@ func TestFileRefusesASecondProcess(t *testing.T) {
 			in.Close()
 		}
 		if err := cmd.Wait(); (err == nil) == kill {
-			t.Errorf("the first process ended with %v, want (err == nil) != %v", err, kill)
+			t.Errorf("the first process ended with %v, want (no error) other than %v", err, kill)
 		}
 		d, _, err := openedFile(t, dir).Get(t.Context(), 3)
 		if err != nil || !d.Free || d.HighWater.Before(milliTime(limit)) {
@@ -181,7 +181,7 @@ func TestFileNeedsAUsableDirectory(t *testing.T) {
 		})
 	}
 	if got := readFiles(t, full); len(got) != 1 {
-		t.Errorf("on the full disk there are %v, want len(got) == 1", got)
+		t.Errorf("on the full disk there are %v, want len(got) = 1", got)
 	}
 }
 

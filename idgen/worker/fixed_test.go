@@ -32,7 +32,7 @@ func TestStaticWithoutStateWarns(t *testing.T) {
 		}
 		time.Sleep(time.Hour)
 		if s := k.Status(); s.Phase != phaseHolding {
-			t.Errorf("Status() = %+v, want Phase == %v", s, phaseHolding)
+			t.Errorf("Status() = %+v, want Phase = %v", s, phaseHolding)
 		}
 		k.Close()
 		last := nowMilli()
@@ -52,20 +52,20 @@ func TestFileGuardsClockAndProcess(t *testing.T) {
 			t.Fatal(err)
 		}
 		if waited := time.Since(began); waited < 3*time.Second || waited > 4*time.Second {
-			t.Errorf("waited %v for an unknown history of 3 s, want waited >= 3*time.Second and waited <= 4*time.Second", waited)
+			t.Errorf("waited %v for an unknown history of 3 s, want waited at least 3s and waited at most 4s", waited)
 		}
 		if _, err := opened(t, "static(3)", Config{State: dir}, nil); !errors.Is(err, errInUse) {
 			t.Errorf("a second process: %v, want errInUse", err)
 		}
 		time.Sleep(10 * time.Second)
 		if left := k.Status().Limit.Sub(nowMilli()); left < 1900*time.Millisecond || left > 3*time.Second {
-			t.Errorf("the limit is %v ahead, want left >= 1900*time.Millisecond and left <= 3*time.Second", left)
+			t.Errorf("the limit is %v ahead, want left at least 1900ms and left at most 3s", left)
 		}
 		k.Close()
 		began = time.Now()
 		again, err := opened(t, "static(3)", Config{State: dir}, nil)
 		if err != nil || time.Since(began) > time.Second {
-			t.Fatalf("after a clean end: %v after %v, want time.Since(began) <= time.Second and no error", err, time.Since(began))
+			t.Fatalf("after a clean end: %v after %v, want time.Since(began) at most 1s and no error", err, time.Since(began))
 		}
 		again.Close()
 	})
@@ -73,7 +73,7 @@ func TestFileGuardsClockAndProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, err := opened(t, "static(3)", Config{State: dir}, nil)
 		if e, ok := errors.AsType[*UnavailableError](err); !ok || e.Reason != "ahead" || time.Until(e.Until) < 10*time.Second {
-			t.Errorf("with the clock set back: %v, want ok == true, e.Reason == \"ahead\" and time.Until(e.Until) >= 10*time.Second", err)
+			t.Errorf("with the clock set back: %v, want ok = true, e.Reason = \"ahead\" and time.Until(e.Until) at least 10s", err)
 		}
 	})
 	if err := os.WriteFile(filepath.Join(dir, "worker-3.json"), []byte(`{"nonce":"`), 0o644); err != nil {
@@ -91,7 +91,7 @@ func TestFixedSourcesReadTheirWorkerID(t *testing.T) {
 	t.Setenv("LEAF_TEST_NONSENSE", "twelve")
 	k, err := opened(t, "env(LEAF_TEST_WORKER)", Config{}, nil)
 	if err != nil || k.Status().Worker != 12 {
-		t.Errorf("env: %v, want k.Status().Worker == 12 and no error", err)
+		t.Errorf("env: %v, want k.Status().Worker = 12 and no error", err)
 	}
 	for host, want := range map[string]int{"shop-3": 3, "shop-12.shop.default.svc": 12, "node007": 7} {
 		if n, err := trailingNumber(host); err != nil || n != want {
@@ -122,7 +122,7 @@ func TestNetworkRegistryRefusesState(t *testing.T) {
 		dir := t.TempDir()
 		mustHold(t, newFake(1).source(), Config{Workers: 1, State: dir, Logger: j.logger()})
 		if n := len(readFiles(t, dir)); n != 0 || j.count("leafState has no effect") != 1 {
-			t.Errorf("%d files, %s, want n == 0 and j.count(\"leafState has no effect\") == 1", n, j.String())
+			t.Errorf("%d files, %s, want n = 0 and j.count(\"leafState has no effect\") = 1", n, j.String())
 		}
 	})
 }

@@ -129,7 +129,7 @@ func TestShortOutageIsNotNoticed(t *testing.T) {
 						}
 					}
 					if s := k.Status(); !failed || s.Err != nil {
-						t.Errorf("failures were seen: %v; in the end %v, want failed == true and s.Err == nil", failed, s.Err)
+						t.Errorf("failures were seen: %v; in the end %v, want failed = true and no s.Err", failed, s.Err)
 					}
 				})
 			})
@@ -188,10 +188,10 @@ func TestTakenWorkerIDIsLost(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 		if s = k.waitForPhase(phaseHolding); s.Worker == id {
-			t.Errorf("waitForPhase(phaseHolding) = %+v, want Worker != %v", s, id)
+			t.Errorf("waitForPhase(phaseHolding) = %+v, want Worker other than %v", s, id)
 		}
 		if d := f.doc(id); d.Nonce != "other" {
-			t.Errorf("taken back: %+v, want d.Nonce == \"other\"", d)
+			t.Errorf("taken back: %+v, want d.Nonce = \"other\"", d)
 		}
 	})
 }
@@ -207,12 +207,12 @@ func TestGarbageIsNamedInErrors(t *testing.T) {
 		time.Sleep(30 * time.Second)
 		const why = "not a worker slot's document"
 		if s := k.Status(); s.Err == nil || j.count(why) != 1 {
-			t.Errorf("s.Err = %v, j.String() = %s, want s.Err != nil and j.count(why) == 1", s.Err, j.String())
+			t.Errorf("s.Err = %v, j.String() = %s, want s.Err set and j.count(why) = 1", s.Err, j.String())
 		}
 		k.waitForPhase(phaseSearching)
 		time.Sleep(time.Minute)
 		if _, err := k.Wait(t.Context()); err == nil || j.count(why) < 3 {
-			t.Errorf("Wait() = %v with j.String() = %s, want an error and j.count(why) >= 3", err, j.String())
+			t.Errorf("Wait() = %v with j.String() = %s, want an error and j.count(why) at least 3", err, j.String())
 		}
 	})
 }
@@ -269,11 +269,11 @@ func TestCloneEndsOneLease(t *testing.T) {
 		}
 		synctest.Wait()
 		if s := clone.Status(); s.Phase != phaseHolding || s.Worker != id {
-			t.Fatalf("the copy: %+v, want s.Phase == %v and s.Worker == %v", s, phaseHolding, id)
+			t.Fatalf("the copy: %+v, want s.Phase = %v and s.Worker = %v", s, phaseHolding, id)
 		}
 		time.Sleep(15 * time.Second)
 		if a, b := k.Status(), clone.Status(); a.Phase != phaseHolding || b.Phase != phaseHolding || a.Worker == b.Worker {
-			t.Errorf("both go on with one worker id: %+v, %+v, want a.Phase == %v, b.Phase == %v and a.Worker != %v", a, b, phaseHolding, phaseHolding, b.Worker)
+			t.Errorf("both go on with one worker id: %+v, %+v, want a.Phase = %v, b.Phase = %v and a.Worker other than %v", a, b, phaseHolding, phaseHolding, b.Worker)
 		}
 	})
 }
@@ -365,29 +365,29 @@ func TestClockOffsetIsLoggedOnce(t *testing.T) {
 		}
 		synctest.Wait()
 		if s := ahead.Status(); s.ClockOffset != 24*time.Hour || j.count("the registry's differ") != 1 || time.Since(began) > 10*time.Second {
-			t.Errorf("a day ahead: %v, %s, want s.ClockOffset == 24*time.Hour, j.count(\"the registry's differ\") == 1 and time.Since(began) <= 10*time.Second", s.ClockOffset, j.String())
+			t.Errorf("a day ahead: %v, %s, want s.ClockOffset = 24h, j.count(\"the registry's differ\") = 1 and time.Since(began) at most 10s", s.ClockOffset, j.String())
 		}
 		time.Sleep(time.Hour)
 		if asked.Load() != 1 || j.count("the registry's differ") != 1 {
-			t.Errorf("asked %d times, %s, want asked.Load() == 1 and j.count(\"the registry's differ\") == 1", asked.Load(), j.String())
+			t.Errorf("asked %d times, %s, want asked.Load() = 1 and j.count(\"the registry's differ\") = 1", asked.Load(), j.String())
 		}
 
 		// Other processes start together: one slot is blocked, but no spare.
 		for range 7 {
 			if s := mustHold(t, f.source(), Config{Workers: 8}).Status(); s.Start.Sub(s.Since) > 0 {
-				t.Errorf("another process: %+v, want s.Start.Sub(s.Since) <= 0", s)
+				t.Errorf("another process: %+v, want s.Start.Sub(s.Since) at most 0", s)
 			}
 		}
 
 		h.offset.Store(int64(24*time.Hour + 3*time.Minute)) // set forward
 		time.Sleep(11 * time.Second)
 		if s := ahead.Status(); s.ClockOffset.Round(time.Second) != 24*time.Hour+3*time.Minute || asked.Load() != 2 {
-			t.Errorf("set forward: %v, asked %d times, want s.ClockOffset.Round(time.Second) == 24*time.Hour+3*time.Minute and asked.Load() == 2", s.ClockOffset, asked.Load())
+			t.Errorf("set forward: %v, asked %d times, want s.ClockOffset.Round(1s) = 24h+3m and asked.Load() = 2", s.ClockOffset, asked.Load())
 		}
 		h.offset.Store(0) // right again: ids continue with the time that they had
 		time.Sleep(11 * time.Second)
 		if s := ahead.Status(); s.ClockOffset.Round(time.Second) != 24*time.Hour+3*time.Minute || asked.Load() != 3 || s.Phase != phaseHolding {
-			t.Errorf("set right: %v, asked %d times, want s.ClockOffset.Round(time.Second) == 24*time.Hour+3*time.Minute, asked.Load() == 3 and s.Phase == %v", s.ClockOffset, asked.Load(), phaseHolding)
+			t.Errorf("set right: %v, asked %d times, want s.ClockOffset.Round(1s) = 24h+3m, asked.Load() = 3 and s.Phase = %v", s.ClockOffset, asked.Load(), phaseHolding)
 		}
 	})
 }
@@ -404,7 +404,7 @@ func TestSparesOfAFastClockBlockNobody(t *testing.T) {
 			k := mustKeep(t, f.source(), Config{Workers: 32})
 			began := time.Now()
 			if s, err := k.Wait(t.Context()); err != nil || time.Since(began) > 2*time.Minute+time.Second {
-				t.Fatalf("process %d: %+v, %v after %v, want time.Since(began) <= 2*time.Minute+time.Second and no error", i, s, err, time.Since(began))
+				t.Fatalf("process %d: %+v, %v after %v, want time.Since(began) at most 2m+1s and no error", i, s, err, time.Since(began))
 			}
 		}
 	})
@@ -421,7 +421,7 @@ func TestRegistryWithoutClockWorks(t *testing.T) {
 		k := mustHold(t, src, Config{Workers: 1})
 		time.Sleep(time.Hour)
 		if s := k.Status(); s.Phase != phaseHolding || s.ClockOffset != 0 || s.Err != nil {
-			t.Errorf("Status() = %+v, want Phase == %v, ClockOffset == 0 and Err == nil", s, phaseHolding)
+			t.Errorf("Status() = %+v, want Phase = %v, ClockOffset = 0 and no Err", s, phaseHolding)
 		}
 	})
 }

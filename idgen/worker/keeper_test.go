@@ -26,15 +26,15 @@ func TestKeeperIsLazy(t *testing.T) {
 		}
 		for range 3 {
 			if s, err := k.Wait(t.Context()); err != nil || s.Phase != phaseHolding || s.Worker != 0 {
-				t.Errorf("Wait() = %+v, %v, want Phase == %v, Worker == 0 and no error", s, err, phaseHolding)
+				t.Errorf("Wait() = %+v, %v, want Phase = %v, Worker = 0 and no error", s, err, phaseHolding)
 			}
 		}
 		k.Close()
 		if opened != 1 || f.closed != 1 {
-			t.Errorf("opened %d times, closed %d times, want opened == 1 and f.closed == 1", opened, f.closed)
+			t.Errorf("opened %d times, closed %d times, want opened = 1 and f.closed = 1", opened, f.closed)
 		}
 		if s, err := k.Wait(t.Context()); s.Phase != phaseClosed || !errors.Is(err, errClosed) {
-			t.Errorf("after Close: %+v, %v, want s.Phase == %v and errClosed", s, err, phaseClosed)
+			t.Errorf("after Close: %+v, %v, want s.Phase = %v and errClosed", s, err, phaseClosed)
 		}
 	})
 }
@@ -213,7 +213,7 @@ func TestWaitFailsAfterTheFirstFailure(t *testing.T) {
 		f.set(fakeFaults{})
 		s = k.waitForPhase(phaseHolding)
 		if got, err := k.Wait(t.Context()); got != s || err != nil {
-			t.Errorf("with the registry back: %+v, %v, want got == %v and no error", got, err, s)
+			t.Errorf("with the registry back: %+v, %v, want got = %v and no error", got, err, s)
 		}
 
 		// The worker id is lost because the registry is away. Wait fails at once until a search has
@@ -238,11 +238,11 @@ func TestWaitFailsAfterTheFirstFailure(t *testing.T) {
 		f.write(id, otherDoc(nowMilli().Add(time.Hour), "shop-2"))
 		s = k.waitForPhase(phaseSearching)
 		if s.Err != nil || s.Worker != id {
-			t.Errorf("lost to another: %+v, want s.Err == nil and s.Worker == %v", s, id)
+			t.Errorf("lost to another: %+v, want no s.Err and s.Worker = %v", s, id)
 		}
 		began = time.Now()
 		if s, err = k.Wait(t.Context()); err != nil || s.Worker == id || time.Since(began) > time.Second {
-			t.Errorf("another worker id: %+v, %v after %v, want s.Worker != %v, time.Since(began) <= time.Second and no error", s, err, time.Since(began), id)
+			t.Errorf("another worker id: %+v, %v after %v, want s.Worker other than %v, time.Since(began) at most 1s and no error", s, err, time.Since(began), id)
 		}
 	})
 }
@@ -273,7 +273,7 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 				began := time.Now()
 				_, err := k.Wait(ctx)
 				if !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != 4*time.Second {
-					t.Fatalf("%v after %v, want context.DeadlineExceeded and time.Since(began) == 4*time.Second", err, time.Since(began))
+					t.Fatalf("%v after %v, want context.DeadlineExceeded and time.Since(began) = 4s", err, time.Since(began))
 				}
 				for _, want := range append(tt.wants, "leafsql: no worker id yet: ") {
 					if !strings.Contains(err.Error(), want) {
@@ -420,7 +420,7 @@ func TestOpeningASourceIsRetried(t *testing.T) {
 		began := time.Now()
 		k.waitForPhase(phaseHolding)
 		if took := time.Since(began); took > 8*time.Second || opened != 5 {
-			t.Errorf("opened %d times in %v, want took <= 8*time.Second and opened == 5", opened, took)
+			t.Errorf("opened %d times in %v, want took at most 8s and opened = 5", opened, took)
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
@@ -457,7 +457,7 @@ func TestPausesBetweenSearchesGrow(t *testing.T) {
 				k.Close()
 				n := len(slices.DeleteFunc(opened, func(at time.Time) bool { return time.Since(at) > 4*time.Minute }))
 				if n < tt.least || n > tt.most {
-					t.Errorf("%d searches in four minutes, want n >= %v and n <= %v", n, tt.least, tt.most)
+					t.Errorf("%d searches in four minutes, want n at least %v and n at most %v", n, tt.least, tt.most)
 				}
 			})
 		})

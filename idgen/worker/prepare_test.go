@@ -21,7 +21,7 @@ func TestPrepareChecksTermsAndContext(t *testing.T) {
 		}
 		cfg.NewRegistry = false
 		if k := mustHold(t, f.source(), cfg); k.Status().Start.Sub(k.Status().Since) > time.Second {
-			t.Errorf("k.Status() = %+v, want k.Status().Start.Sub(k.Status().Since) <= time.Second", k.Status())
+			t.Errorf("k.Status() = %+v, want k.Status().Start.Sub(k.Status().Since) at most 1s", k.Status())
 		}
 		cfg.Layout = "other"
 		if _, ok := errors.AsType[*UnusableError](Prepare(t.Context(), open, cfg)); !ok {
@@ -86,7 +86,7 @@ func TestPrepareFailsSoonIfDenied(t *testing.T) {
 		open := func(context.Context) (Source, error) { return Source{Slots: m}, nil }
 		err := Prepare(t.Context(), open, Config{Workers: 4, Logger: discardLogger()})
 		if err == nil || !strings.Contains(err.Error(), "denied") || tries > 30 {
-			t.Errorf("%v after %d tries, want an error with \"denied\" and tries <= 30", err, tries)
+			t.Errorf("%v after %d tries, want an error with \"denied\" and tries at most 30", err, tries)
 		}
 	})
 }

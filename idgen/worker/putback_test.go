@@ -123,7 +123,7 @@ func TestHolderPutsItsDocumentBack(t *testing.T) {
 				f.write(0, tt.left)
 				time.Sleep(10 * time.Second)
 				if d := f.doc(0); (d.Owner == k.Status().Owner) != tt.back {
-					t.Errorf("doc(0) = %+v, want (d.Owner == k.Status().Owner) == %v", d, tt.back)
+					t.Errorf("doc(0) = %+v, want (d.Owner = k.Status().Owner) = %v", d, tt.back)
 				}
 				if !tt.back {
 					return
@@ -148,10 +148,10 @@ func TestNothingIsPutBackLate(t *testing.T) {
 		f.set(fakeFaults{})
 		time.Sleep(2 * time.Minute)
 		if d := f.doc(0); d.Nonce != "" {
-			t.Errorf("doc(0) = %+v, want Nonce == \"\"", d)
+			t.Errorf("doc(0) = %+v, want Nonce = \"\"", d)
 		}
 		if s := k.Status(); s.Phase != phaseHolding || s.Err == nil {
-			t.Errorf("Status() = %+v, want Phase == %v and Err != nil", s, phaseHolding)
+			t.Errorf("Status() = %+v, want Phase = %v and Err set", s, phaseHolding)
 		}
 		k.waitForPhase(phaseSearching)
 	})
@@ -162,7 +162,7 @@ func TestNothingIsPutBackLate(t *testing.T) {
 		f.write(RegistrySlot, newFakeOf(1, Config{Lease: 30 * time.Second}).doc(RegistrySlot))
 		k.waitForPhase(phaseSearching)
 		if d := f.doc(0); d.Nonce != "" {
-			t.Errorf("doc(0) = %+v, want Nonce == \"\"", d)
+			t.Errorf("doc(0) = %+v, want Nonce = \"\"", d)
 		}
 	})
 }
@@ -194,10 +194,10 @@ func TestWipeWithInsertsLosesNoWorkerID(t *testing.T) {
 		f.set(fakeFaults{})
 		time.Sleep(10 * time.Second)
 		if s := k.Status(); s.Phase != phaseHolding || s.Err != nil || s.Worker != before || j.count("writes it again") != 1 {
-			t.Errorf("Status() = %+v with j.String() = %s, want Phase == %v, Err == nil, Worker == %v and j.count(\"writes it again\") == 1", s, j.String(), phaseHolding, before)
+			t.Errorf("Status() = %+v with j.String() = %s, want Phase = %v, no Err, Worker = %v and j.count(\"writes it again\") = 1", s, j.String(), phaseHolding, before)
 		}
 		if d, r := f.doc(before), f.doc(RegistrySlot); d.Registry != r.Nonce {
-			t.Errorf("%+v in the registry %+v, want d.Registry == %v", d, r, r.Nonce)
+			t.Errorf("%+v in the registry %+v, want d.Registry = %v", d, r, r.Nonce)
 		}
 	})
 }

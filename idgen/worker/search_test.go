@@ -38,10 +38,10 @@ func TestSearchWithoutASlotFails(t *testing.T) {
 				_, err := mustKeep(t, f.source(), Config{Workers: 4}).Wait(t.Context())
 				e, ok := errors.AsType[*UnavailableError](err)
 				if !ok || e.Reason != tt.reason || e.Owner != "o" || e.Until.Sub(began) < tt.rest-time.Hour || tt.reason == "taken" && e.Worker > 1 {
-					t.Errorf("err = %v, want ok == true, e.Reason == %v, e.Owner == \"o\", e.Until.Sub(began) >= %v and (tt.reason != \"taken\" or e.Worker <= 1)", err, tt.reason, tt.rest-time.Hour)
+					t.Errorf("err = %v, want ok = true, e.Reason = %v, e.Owner = \"o\", e.Until.Sub(began) at least %v and (tt.reason other than \"taken\" or e.Worker at most 1)", err, tt.reason, tt.rest-time.Hour)
 				}
 				if took := time.Since(began); took < time.Second || took > 2*time.Second {
-					t.Errorf("took %v, want took >= time.Second and took <= 2*time.Second", took)
+					t.Errorf("took %v, want took at least 1s and took at most 2s", took)
 				}
 			})
 		})
@@ -88,7 +88,7 @@ func TestFullRegistryIsLeftInPeace(t *testing.T) {
 		for minute := range 2 {
 			time.Sleep(time.Minute)
 			if reads := f.takeReadCount(); reads > 60 {
-				t.Errorf("%d reads in minute %d, want reads <= 60", reads, minute+1)
+				t.Errorf("%d reads in minute %d, want reads at most 60", reads, minute+1)
 			}
 		}
 		if n := j.count("no worker id: "); n != 1 {
@@ -98,7 +98,7 @@ func TestFullRegistryIsLeftInPeace(t *testing.T) {
 		s := k.waitForPhase(phaseHolding)
 		time.Sleep(5 * time.Minute) // until the other leases have ended
 		if took, due := time.Since(began), 40*time.Second+2*time.Minute; s.Worker != crashed || s.Since.Sub(began) < due || s.Since.Sub(began) > due+30*time.Second {
-			t.Errorf("worker id %d after %v, want s.Worker == %v, s.Since.Sub(began) >= %v and s.Since.Sub(began) <= %v", s.Worker, took, crashed, due, due+30*time.Second)
+			t.Errorf("worker id %d after %v, want s.Worker = %v, s.Since.Sub(began) at least %v and s.Since.Sub(began) at most %v", s.Worker, took, crashed, due, due+30*time.Second)
 		}
 	})
 }
@@ -115,7 +115,7 @@ func TestFullRegistryFreesOne(t *testing.T) {
 		f.write(50, freeDoc(milliTime(1)))
 		began := time.Now()
 		if s := k.waitForPhase(phaseHolding); s.Worker != 50 || time.Since(began) > 3*time.Minute {
-			t.Errorf("worker id %d after %v, want s.Worker == 50 and time.Since(began) <= 3*time.Minute", s.Worker, time.Since(began))
+			t.Errorf("worker id %d after %v, want s.Worker = 50 and time.Since(began) at most 3m", s.Worker, time.Since(began))
 		}
 	})
 }
@@ -129,7 +129,7 @@ func TestContendedSearchContinues(t *testing.T) {
 		k := mustKeep(t, f.source(), Config{Workers: 4})
 		began := time.Now()
 		if _, err := k.Wait(t.Context()); !errors.Is(err, errContended) || time.Since(began) < 2*time.Second || time.Since(began) > 15*time.Second {
-			t.Errorf("%v after %v, want errContended, time.Since(began) >= 2*time.Second and time.Since(began) <= 15*time.Second", err, time.Since(began))
+			t.Errorf("%v after %v, want errContended, time.Since(began) at least 2s and time.Since(began) at most 15s", err, time.Since(began))
 		}
 		time.Sleep(time.Minute)
 		f.set(fakeFaults{})
@@ -254,7 +254,7 @@ func TestLastSlotIsTriedFirst(t *testing.T) {
 				}
 				time.Sleep(time.Hour)
 				if got := hits == 8; got != tt.want || asked != 8 {
-					t.Errorf("%d of 8 took the worker id held last, which was asked for %d times, want got == %v and asked == 8", hits, asked, tt.want)
+					t.Errorf("%d of 8 took the worker id held last, which was asked for %d times, want got = %v and asked = 8", hits, asked, tt.want)
 				}
 			})
 		})
@@ -279,7 +279,7 @@ func TestCheckPreventsTakes(t *testing.T) {
 		}
 		time.Sleep(10 * time.Minute)
 		if len(f.puts) > 0 || len(f.gets) > 0 {
-			t.Errorf("%d writes, %d reads, want len(f.puts) == 0 and len(f.gets) == 0", len(f.puts), len(f.gets))
+			t.Errorf("%d writes, %d reads, want no f.puts and no f.gets", len(f.puts), len(f.gets))
 		}
 		ok.Store(true)
 		k.waitForPhase(phaseHolding)
@@ -306,7 +306,7 @@ func TestOwnSlotsAreRetaken(t *testing.T) {
 		for i, k := range keepers {
 			s := k.waitForPhase(phaseHolding)
 			if s.Worker != own[i] || time.Since(back) > 2*time.Second {
-				t.Errorf("process %d has worker id %d %v after, its own is %d, want s.Worker == %v and time.Since(back) <= 2*time.Second", i, s.Worker, time.Since(back), own[i], own[i])
+				t.Errorf("process %d has worker id %d %v after, its own is %d, want s.Worker = %v and time.Since(back) at most 2s", i, s.Worker, time.Since(back), own[i], own[i])
 			}
 		}
 	})

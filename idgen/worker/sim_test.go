@@ -151,7 +151,7 @@ func TestSimulation(t *testing.T) {
 	play := func(name string, c combination, first uint64, n int) {
 		t.Run(name, func(t *testing.T) {
 			if found := hunt(c.faults, first, n, 5); len(found) > 0 {
-				t.Errorf("%d duplicates; the shortest:\n%s\nwant len(found) == 0", len(found), counterexample(c.faults, found))
+				t.Errorf("%d duplicates; the shortest:\n%s\nwant no found", len(found), counterexample(c.faults, found))
 			}
 		})
 	}

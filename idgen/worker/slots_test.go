@@ -26,7 +26,7 @@ func TestDocRoundTrips(t *testing.T) {
 	// A worker id can be taken even if the owner is not valid UTF-8.
 	d := Doc{Nonce: "ab", HighWater: milliTime(1), Owner: "a\xffb"}
 	if got, err := decode(d.Encode()); err != nil || got.Owner != "a?b" {
-		t.Errorf("%s: decode(d.Encode()) = %+v, %v, want Owner == \"a?b\" and no error", d.Encode(), got, err)
+		t.Errorf("%s: decode(d.Encode()) = %+v, %v, want Owner = \"a?b\" and no error", d.Encode(), got, err)
 	}
 	if got, err := decode(Doc{Nonce: "ab"}.Encode()); err != nil || !got.HighWater.Equal(milliTime(0)) {
 		t.Errorf("document without a time: decode() = %+v, %v, want the time 0", got, err)
@@ -98,7 +98,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		again, err := decode(d.Encode())
 		if err != nil || again != d {
-			t.Errorf("%q: %+v, encoded %+v, %v, want again == %v and no error", text, d, again, err, d)
+			t.Errorf("%q: %+v, encoded %+v, %v, want again = %v and no error", text, d, again, err, d)
 		}
 	})
 }

@@ -75,17 +75,17 @@ func TestLookupOpensTheSource(t *testing.T) {
 	})
 	open, err := Lookup("test(h:1)", Options{"A": "b"})
 	if err != nil || got != nil {
-		t.Fatalf("%v; opened with %v, want got == nil and no error", err, got)
+		t.Fatalf("%v; opened with %v, want no got and no error", err, got)
 	}
 	//lint:ignore SA1029 the key of one test
 	if _, err := open(context.WithValue(t.Context(), "key", "value")); err != failed {
-		t.Errorf("the source's own error: %v, want err == %v", err, failed)
+		t.Errorf("the source's own error: %v, want err = %v", err, failed)
 	}
 	if want := []any{"value", "h:1", "b"}; !slices.Equal(got, want) {
 		t.Errorf("the source was opened with %q; want %q", got, want)
 	}
 	if _, err = Lookup("test(h:1)", Options{"B": "secret"}); err == nil || err.Error() != "leafsql: leafTestB: no such parameter; known are leafTestA" {
-		t.Errorf("an unknown option: %v, want an error and err.Error() == \"leafsql: leafTestB: no such parameter; known are leafTestA\"", err)
+		t.Errorf("an unknown option: %v, want an error and err.Error() = \"leafsql: leafTestB: no such parameter; known are leafTestA\"", err)
 	}
 	_, err = Lookup("etcd(h:1)", nil)
 	if err == nil || !strings.HasSuffix(err.Error(), `; run go get github.com/leafsql/leafsql/idgen/worker/etcd, and import it for its side effect: import _ "github.com/leafsql/leafsql/idgen/worker/etcd"`) {
@@ -93,6 +93,6 @@ func TestLookupOpensTheSource(t *testing.T) {
 	}
 	_, err = Lookup("nacso(h:1)", nil)
 	if err == nil || err.Error() != `leafsql: worker source "nacso" is unknown; registered are env, ordinal, static, test (forgotten import?)` {
-		t.Errorf("an unknown name: %v, want an error and err.Error() == `leafsql: worker source \"nacso\" is unknown; registered are env, ordinal, static, test (forgotten import?)`", err)
+		t.Errorf("an unknown name: %v, want an error and err.Error() = `leafsql: worker source \"nacso\" is unknown; registered are env, ordinal, static, test (forgotten import?)`", err)
 	}
 }

@@ -85,7 +85,7 @@ func (k *kit) wantRow(tag string, id, step int64) {
 func (k *kit) wantExhausted(q segment.Request) {
 	k.Helper()
 	if r, err := k.store.Fetch(k.Context(), q); !errors.Is(err, idgen.ErrExhausted) || r != (segment.Range{}) {
-		k.Fatalf("Fetch(%+v) = %v, %v, want idgen.ErrExhausted and r == segment.Range{}", q, r, err)
+		k.Fatalf("Fetch(%+v) = %v, %v, want idgen.ErrExhausted and r = segment.Range{}", q, r, err)
 	}
 }
 
@@ -207,7 +207,7 @@ func rolledBack(k *kit) {
 	if k.Moves {
 		q := segment.Request{Tag: "a", Seen: 1010, N: 20, Step: 10}
 		if r, err := k.store.Fetch(k.Context(), q); err != nil || r.Start < 1010 || r.Jumped < 1 {
-			k.Fatalf("Fetch(%+v) = %v, %v, want r.Start >= 1010, r.Jumped >= 1 and no error", q, r, err)
+			k.Fatalf("Fetch(%+v) = %v, %v, want r.Start at least 1010, r.Jumped at least 1 and no error", q, r, err)
 		}
 		return
 	}

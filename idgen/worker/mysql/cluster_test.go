@@ -46,12 +46,12 @@ func onCluster(t *testing.T, kit kit, c *clustertest.Cluster, identity string) {
 		defer src.Close()
 		id, err := src.Identity(t.Context())
 		if err != nil || !strings.HasPrefix(id, identity) || len(id) < len(identity)+36 {
-			t.Errorf("node %d: identity %q, %v, want prefix %q, len(id) >= %v and no error", node, id, err, identity, len(identity)+36)
+			t.Errorf("node %d: identity %q, %v, want prefix %q, len(id) at least %v and no error", node, id, err, identity, len(identity)+36)
 		}
 		seen[id] = true
 	}
 	if len(seen) != 1 {
-		t.Errorf("the nodes have different identities: %v, want len(seen) == 1", seen)
+		t.Errorf("the nodes have different identities: %v, want len(seen) = 1", seen)
 	}
 	var parts, processes atomic.Int64
 	kit(func(t testing.TB) workertest.Fixture {

@@ -46,7 +46,7 @@ func TestIdentityChangesWithARestart(t *testing.T) {
 					t.Fatal(err)
 				}
 				if after := identities(t, s, tt.loses); (after != before) != tt.loses {
-					t.Errorf("%q before a restart, %q after it, want (after != before) == %v", before, after, tt.loses)
+					t.Errorf("%q before a restart, %q after it, want them to differ: %v", before, after, tt.loses)
 				}
 			})
 		}
@@ -81,7 +81,7 @@ func identities(t *testing.T, s *mysqltest.Server, warns bool) string {
 				mu.Unlock()
 			}
 			if warned := strings.Count(log.String(), "may lose its last commits"); warned > 1 || warned == 1 != warns {
-				t.Errorf("warned %d times: %s, want warned <= 1 and warned == 1 == %v", warned, &log, warns)
+				t.Errorf("warned %d times: %s, want warned at most 1 and warned = 1 = %v", warned, &log, warns)
 			}
 		})
 	}
@@ -112,7 +112,7 @@ func TestIdentityContainsTheStart(t *testing.T) {
 			_, text, _ := strings.Cut(want, " started at ")
 			start, err := strconv.ParseInt(text, 10, 64)
 			if err != nil || time.Since(time.Unix(start, 0)).Abs() > time.Hour {
-				t.Fatalf("%q: ParseInt(text, 10, 64) = %v, want time.Since(time.Unix(start, 0)).Abs() <= time.Hour and no error", want, err)
+				t.Fatalf("%q: ParseInt(text, 10, 64) = %v, want time.Since(time.Unix(start, 0)).Abs() at most 1h and no error", want, err)
 			}
 			for _, uptime := range []int64{1, 86_400, -3600} {
 				if got, err := at(t.Context(), fmt.Sprintf("timestamp=%d", start+uptime)); got != want || err != nil {
@@ -128,7 +128,7 @@ func TestIdentityContainsTheStart(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got, err := at(t.Context(), ""); got == want || err != nil {
-				t.Errorf("once commits are flushed: %q, %v, want got != %v and no error", got, err, want)
+				t.Errorf("once commits are flushed: %q, %v, want got other than %v and no error", got, err, want)
 			}
 		})
 	}

@@ -60,7 +60,7 @@ func TestDocumentsAreReadUnchanged(t *testing.T) {
 					}
 				}
 				if at, err := src.Time(t.Context()); err != nil || time.Since(at).Abs() > time.Minute {
-					t.Errorf("the server's time is %v, %v, want time.Since(at).Abs() <= time.Minute and no error", at, err)
+					t.Errorf("the server's time is %v, %v, want time.Since(at).Abs() at most 1m and no error", at, err)
 				}
 			})
 		}
@@ -96,14 +96,14 @@ func TestTableErrorsHaveHints(t *testing.T) {
 		}
 		slots := Open(db, Config{Create: true}).Slots
 		if _, v, err := slots.Get(t.Context(), 0); v != "" || err != nil {
-			t.Errorf("%s: created: %q, %v, want v == \"\" and no error", server.Name, v, err)
+			t.Errorf("%s: created: %q, %v, want v = \"\" and no error", server.Name, v, err)
 		}
 		if _, err := db.Exec("INSERT INTO leaf_worker (worker_id, nonce, hw, free, owner, registry) VALUES (7, '', 0, 0, '', '')"); err != nil {
 			t.Fatal(err)
 		}
 		_, _, err = slots.Get(t.Context(), 7)
 		if e, ok := errors.AsType[*tableError](err); !ok || !strings.Contains(e.Error(), "worker_id 7: ") || !strings.Contains(e.Hint(), "delete the row") {
-			t.Errorf("%s: a row that is no document: %v, want ok == true, text with \"worker_id 7: \" and text with \"delete the row\"", server.Name, err)
+			t.Errorf("%s: a row that is no document: %v, want ok = true, text with \"worker_id 7: \" and text with \"delete the row\"", server.Name, err)
 		}
 		nowhere := Open(openPool(t, mysqltest.WithDatabase(server.DSN(), "leafsql_nowhere"), ""), Config{Create: true})
 		if _, err := nowhere.Identity(t.Context()); err == nil || !strings.Contains(err.Error(), "create the database, or correct the DSN") || !servererr.Is(err, servererr.UnknownDatabase) {
@@ -132,7 +132,7 @@ func TestTableErrorsHaveHints(t *testing.T) {
 		src := Open(openPool(t, cfg.FormatDSN(), ""), Config{})
 		_, ok, err := src.Slots.Put(t.Context(), 0, doc(""), "")
 		if e, denied := errors.AsType[*tableError](err); !denied || ok || !strings.Contains(e.Error(), "GRANT SELECT, INSERT, UPDATE") {
-			t.Errorf("%s: denied: %v, %v, want denied == true, ok == false and text with \"GRANT SELECT, INSERT, UPDATE\"", server.Name, ok, err)
+			t.Errorf("%s: denied: %v, %v, want denied = true, ok = false and text with \"GRANT SELECT, INSERT, UPDATE\"", server.Name, ok, err)
 		}
 		k, err := worker.Keep(func(context.Context) (worker.Source, error) { return src, nil }, worker.Config{Workers: 4})
 		if err != nil {
@@ -164,7 +164,7 @@ func TestTwoRowsAreRefused(t *testing.T) {
 		_, ok, written := slots.Put(t.Context(), 0, doc("second"), v)
 		for _, err := range []error{read, written} {
 			if e, is := errors.AsType[*tableError](err); !is || ok || !strings.Contains(e.Error(), "2 rows for worker_id 0") || !strings.Contains(e.Hint(), "primary key") {
-				t.Errorf("server.Name = %s, ok = %v, err = %v, want is == true, ok == false, text with \"2 rows for worker_id 0\" and text with \"primary key\"", server.Name, ok, err)
+				t.Errorf("server.Name = %s, ok = %v, err = %v, want is = true, ok = false, text with \"2 rows for worker_id 0\" and text with \"primary key\"", server.Name, ok, err)
 			}
 		}
 	}
@@ -230,7 +230,7 @@ func TestConflictsAreRefusals(t *testing.T) {
 				t.Fatal(err)
 			}
 			if _, ok, err := slots.Put(t.Context(), 0, doc("second"), v); ok || (err == nil) != overtaken || leasetest.NotWritten(err) {
-				t.Errorf("%s: server's error %d: Put() = %v, %v, want false and err == nil: %t", server.Name, number, ok, err, overtaken)
+				t.Errorf("%s: server's error %d: Put() = %v, %v, want false and no error: %t", server.Name, number, ok, err, overtaken)
 			}
 			if _, err := db.Exec("DROP TRIGGER fails"); err != nil {
 				t.Fatal(err)
@@ -273,10 +273,10 @@ func TestLostReplyWritesOnce(t *testing.T) {
 			}
 			got, after, err := direct.Get(t.Context(), 0)
 			if err != nil || got != d || after == v {
-				t.Errorf("%s: after it: %+v, %v, want got == %v, after != %v and no error", server.Name, got, err, d, v)
+				t.Errorf("%s: after it: %+v, %v, want got = %v, after other than %v and no error", server.Name, got, err, d, v)
 			}
 			if _, ok, err := slots.Put(t.Context(), 0, doc("third"), v); ok || err != nil {
-				t.Errorf("%s: on what was there before it: %v, %v, want ok == false and no error", server.Name, ok, err)
+				t.Errorf("%s: on what was there before it: %v, %v, want ok = false and no error", server.Name, ok, err)
 			}
 			v = after
 		}
@@ -339,7 +339,7 @@ func TestRenewalIsOneStatement(t *testing.T) {
 			r, w := counts()
 			took := int(time.Since(began)/renewal) + 1
 			if r != reads || w-writes < 2 || w-writes > took {
-				t.Errorf("%d reads and %d writes in %v, want r == %v, w-writes >= 2 and w-writes <= %v", r-reads, w-writes, time.Since(began), reads, took)
+				t.Errorf("%d reads and %d writes in %v, want r = %v, w-writes at least 2 and w-writes at most %v", r-reads, w-writes, time.Since(began), reads, took)
 			}
 		})
 	}

@@ -67,7 +67,7 @@ func TestOtherTermsAreRefused(t *testing.T) {
 				_, see, _ := strings.Cut(fmt.Sprint(err), "; to change them, see \"")
 				heading, rest, _ := strings.Cut(see, "\" in docs/worker-ids.md")
 				if _, unusable := errors.AsType[*worker.UnusableError](err); !unusable || !strings.HasPrefix(rest, "; the next attempt") {
-					t.Fatalf("layout = %s, cfg = %+v, err = %v, want unusable == true and prefix \"; the next attempt\"", layout, cfg, err)
+					t.Fatalf("layout = %s, cfg = %+v, err = %v, want unusable = true and prefix \"; the next attempt\"", layout, cfg, err)
 				}
 				section = steps(t, heading)
 			}
@@ -87,11 +87,11 @@ func TestOtherTermsAreRefused(t *testing.T) {
 			}
 			var above bool
 			if err := db.QueryRow(sql[1][1]).Scan(&above); err != nil || !above {
-				t.Errorf("new ids are above the old ones: %v, %v, want above == true and no error", above, err)
+				t.Errorf("new ids are above the old ones: %v, %v, want above = true and no error", above, err)
 			}
 			changed := worker.Config{Lease: 30 * time.Second, NewRegistry: true}
 			if first, _ := fill(start("41-12-10", changed)); first <= highest {
-				t.Errorf("%d was issued after %d, want first > %v", first, highest, highest)
+				t.Errorf("%d was issued after %d, want first above %v", first, highest, highest)
 			}
 			ids.Verify(t)
 			if _, err := start("41-10-12", worker.Config{}).Next(t.Context(), 1); !strings.Contains(fmt.Sprint(err), "to change them") {
@@ -109,7 +109,7 @@ func steps(t *testing.T, heading string) string {
 	}
 	_, section, ok := strings.Cut(string(page), "\n## "+heading+"\n")
 	if !ok || heading == "" {
-		t.Fatalf("docs/worker-ids.md has no heading %q, want ok == true and heading != \"\"", heading)
+		t.Fatalf("docs/worker-ids.md has no heading %q, want ok = true and heading other than \"\"", heading)
 	}
 	section, _, _ = strings.Cut(section, "\n## ")
 	return section

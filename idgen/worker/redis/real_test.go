@@ -69,7 +69,7 @@ func TestRequestsAreFew(t *testing.T) {
 	later, held := calls(t, client), time.Since(began)
 	evals := later("eval") - taken("eval")
 	if most := int(held/(7*time.Second)) + 1; evals > most || later("get")-taken("get") != evals || later("wait") != 0 {
-		t.Errorf("%d writes, %d reads in %v, want evals <= %v, later(\"get\")-taken(\"get\") == %v and later(\"wait\") == 0", evals, later("get")-taken("get")-evals, held, most, evals)
+		t.Errorf("%d writes, %d reads in %v, want evals at most %v, later(\"get\")-taken(\"get\") = %v and later(\"wait\") = 0", evals, later("get")-taken("get")-evals, held, most, evals)
 	}
 	k.Close()
 }
@@ -143,7 +143,7 @@ func TestDocumentedRightsSuffice(t *testing.T) {
 		return leasetest.Wait(t, k)
 	}
 	if st, err := lease(opts); err != nil || st.Worker < 0 || !strings.Contains(st.Registry, s.Addr+", database 3, keys {shop}:") || st.ClockOffset.Abs() > 2*time.Second {
-		t.Errorf("lease(opts) = %+v, %v, want Worker >= 0, text with %q, st.ClockOffset.Abs() <= 2*time.Second and no error", st, err, s.Addr+", database 3, keys {shop}:")
+		t.Errorf("lease(opts) = %+v, %v, want Worker at least 0, text with %q, st.ClockOffset.Abs() at most 2s and no error", st, err, s.Addr+", database 3, keys {shop}:")
 	}
 	for option, value := range map[string]string{"Password": "wr0ng", "Username": "nobody", "Prefix": "other"} {
 		wrong := worker.Options{}
@@ -153,7 +153,7 @@ func TestDocumentedRightsSuffice(t *testing.T) {
 		wrong[option] = value
 		_, err := lease(wrong)
 		if e, ok := errors.AsType[*worker.UnusableError](err); !ok || strings.Contains(err.Error(), "wr0ng") || strings.Contains(err.Error(), "pa%ss") {
-			t.Errorf("%s=%s: %v, %v, want ok == true, an error without \"wr0ng\" and an error without \"pa%%ss\"", option, value, err, e)
+			t.Errorf("%s=%s: %v, %v, want ok = true, an error without \"wr0ng\" and an error without \"pa%%ss\"", option, value, err, e)
 		}
 	}
 }
@@ -199,7 +199,7 @@ func TestReplicasAreWaitedFor(t *testing.T) {
 	}
 	for _, n := range []int{-1, 0, 1, 2} {
 		if ok, err := put(n); !ok || err != nil {
-			t.Errorf("%d replicas: %v, %v, want ok == true and no error", n, ok, err)
+			t.Errorf("%d replicas: %v, %v, want ok = true and no error", n, ok, err)
 		}
 	}
 	if ok, err := put(3); ok || err == nil || leasetest.NotWritten(err) || !strings.Contains(err.Error(), "only 2 of 3 required replicas have the write") {
@@ -225,7 +225,7 @@ func TestEvictingServerIsLogged(t *testing.T) {
 			}
 		}
 		if n := strings.Count(out.String(), "maxmemory_policy="+policy); n != want {
-			t.Errorf("policy = %s, out.String() = %q, want n == %v", policy, out.String(), want)
+			t.Errorf("policy = %s, out.String() = %q, want n = %v", policy, out.String(), want)
 		}
 		src.Close()
 	}

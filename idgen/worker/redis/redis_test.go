@@ -16,10 +16,10 @@ func TestParseReadsOptions(t *testing.T) {
 	})
 	if err != nil || strings.Join(cfg.Servers, " ") != "h1:26379 h2:7 h3:26379" || cfg.Master != "m" || cfg.Username != "u" || cfg.Password != "p" ||
 		cfg.SentinelUsername != "su" || cfg.SentinelPassword != "sp" || cfg.Database != 2 || cfg.Prefix != "shop" || cfg.Replicas != 2 {
-		t.Errorf("parse(…) = %+v, %v, want strings.Join(cfg.Servers, \" \") == \"h1:26379 h2:7 h3:26379\", Master == \"m\", Username == \"u\", Password == \"p\", SentinelUsername == \"su\", SentinelPassword == \"sp\", Database == 2, Prefix == \"shop\", Replicas == 2 and no error", cfg, err)
+		t.Errorf("parse(…) = %+v, %v, want strings.Join(cfg.Servers, \" \") = \"h1:26379 h2:7 h3:26379\", Master = \"m\", Username = \"u\", Password = \"p\", SentinelUsername = \"su\", SentinelPassword = \"sp\", Database = 2, Prefix = \"shop\", Replicas = 2 and no error", cfg, err)
 	}
 	if cfg, err := parse("h1", worker.Options{"Replicas": "0"}); err != nil || cfg.Replicas != -1 || cfg.Servers[0] != "h1:6379" {
-		t.Errorf("parse(\"h1\", worker.Options{\"Replicas\": \"0\"}) = %+v, %v, want Replicas == -1, cfg.Servers[0] == \"h1:6379\" and no error", cfg, err)
+		t.Errorf("parse(\"h1\", worker.Options{\"Replicas\": \"0\"}) = %+v, %v, want Replicas = -1, cfg.Servers[0] = \"h1:6379\" and no error", cfg, err)
 	}
 }
 

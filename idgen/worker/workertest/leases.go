@@ -170,7 +170,7 @@ func fencing(k *kit) {
 	k.waitLost(p, 2*lease, func() { p.issueAll(); q.issueAll() })
 	p.issueAll()
 	if s := q.keeper.Status(); s.Worker != 0 || s.Phase != "holding" {
-		k.Errorf("the new owner: %+v, want s.Worker == 0 and s.Phase == \"holding\"", s)
+		k.Errorf("the new owner: %+v, want s.Worker = 0 and s.Phase = \"holding\"", s)
 	}
 }
 
@@ -374,6 +374,6 @@ func clockFarAhead(k *kit) {
 		return
 	}
 	if e := unavailable(err, "ahead"); e == nil || e.Worker != 0 || time.Until(e.Until) < 55*time.Minute {
-		k.Errorf("used with a clock an hour ahead: %v, want e != nil, e.Worker == 0 and time.Until(e.Until) >= 55*time.Minute", err)
+		k.Errorf("used with a clock an hour ahead: %v, want e set, e.Worker = 0 and time.Until(e.Until) at least 55m", err)
 	}
 }

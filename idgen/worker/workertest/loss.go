@@ -95,7 +95,7 @@ func wiped(k *kit) {
 		time.Sleep(time.Second)
 	}
 	if owner == nil {
-		k.Fatalf("nothing was written: %v, want owner != nil", err)
+		k.Fatalf("nothing was written: %v, want owner set", err)
 	}
 	if err == nil {
 		k.Error("a worker id was taken right after a wipe, want an error")

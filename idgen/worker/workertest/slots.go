@@ -352,7 +352,7 @@ func endedContext(k *kit) {
 		soon = 10 * time.Millisecond
 	}
 	if took := time.Since(began); took > soon {
-		k.Errorf("calls with an ended context took %v (%v, %v), want took <= %v", took, getErr, putErr, soon)
+		k.Errorf("calls with an ended context took %v (%v, %v), want took at most %v", took, getErr, putErr, soon)
 	}
 	switch { // the put was acknowledged or refused, and the slot must agree
 	case ok:

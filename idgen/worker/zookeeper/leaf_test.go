@@ -70,7 +70,7 @@ func TestJavaLeafSharesNoWorkerID(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		if owner[n] != "" {
-			t.Errorf("worker id %d is %s's and %s's, want owner[n] == \"\"", n, owner[n], who)
+			t.Errorf("worker id %d is %s's and %s's, want owner[n] = \"\"", n, owner[n], who)
 		}
 		owner[n] = who
 	}
@@ -137,7 +137,7 @@ func TestJavaLeafEndsALease(t *testing.T) {
 	leasetest.Eventually(t, "it is given up", func() bool { return k.Status().Worker != had || k.Status().Phase != "holding" })
 	leasetest.Eventually(t, "another worker id", func() bool { s := k.Status(); return s.Worker != had && s.Phase == "holding" })
 	if n := k.Status().Worker; n < had {
-		t.Errorf("worker id %d after %d, want n >= %v", n, had, had)
+		t.Errorf("worker id %d after %d, want n at least %v", n, had, had)
 	}
 }
 
@@ -173,18 +173,18 @@ func TestNumberOfAGoneJavaLeafIsTaken(t *testing.T) {
 	// A process that has not read its node, or has not found that it has gone, does not get its number.
 	for _, v := range []worker.Version{"", takenVersion} {
 		if _, ok, err := r.Put(t.Context(), number, mine, v); ok || err != nil {
-			t.Errorf("at %q: %v, %v, want ok == false and no error", v, ok, err)
+			t.Errorf("at %q: %v, %v, want ok = false and no error", v, ok, err)
 		}
 	}
 	// A Java Leaf that has reported since keeps its number.
 	back := leaf(t, cfg, 1)
 	if back.Worker != number {
-		t.Fatalf("number %d again, it was %d, want back.Worker == %v", back.Worker, number, number)
+		t.Fatalf("number %d again, it was %d, want back.Worker = %v", back.Worker, number, number)
 	}
 	leasetest.Eventually(t, "a report", func() bool { return changed(t, c, back.Path) })
 	back.Stop()
 	if _, ok, err := r.Put(t.Context(), number, mine, v); ok || err != nil {
-		t.Errorf("Put(number, mine, v) = %v, %v, want ok == false and no error", ok, err)
+		t.Errorf("Put(number, mine, v) = %v, %v, want ok = false and no error", ok, err)
 	}
 
 	time.Sleep(10 * time.Millisecond)
@@ -194,13 +194,13 @@ func TestNumberOfAGoneJavaLeafIsTaken(t *testing.T) {
 	}
 	after, ok, err := r.Put(t.Context(), number, mine, v)
 	if !ok {
-		t.Fatalf("Put(number, mine, v) = %v, %v, want ok == true", ok, err)
+		t.Fatalf("Put(number, mine, v) = %v, %v, want ok = true", ok, err)
 	}
 	if there, _, err := c.Exists(back.Path); there || err != nil {
-		t.Errorf("its node is there: %v, %v, want there == false and no error", there, err)
+		t.Errorf("its node is there: %v, %v, want there = false and no error", there, err)
 	}
 	if got, now, err := r.Get(t.Context(), number); err != nil || got != mine || now != after {
-		t.Errorf("%+v at %q, %v, want got == %v, now == %v and no error", got, now, err, mine, after)
+		t.Errorf("%+v at %q, %v, want got = %v, now = %v and no error", got, now, err, mine, after)
 	}
 	again := leaf(t, cfg, 1)
 	defer again.Stop()
@@ -208,7 +208,7 @@ func TestNumberOfAGoneJavaLeafIsTaken(t *testing.T) {
 		t.Errorf("number %d, which is taken, want not %v", again.Worker, number)
 	}
 	if _, ok, err := r.Put(t.Context(), number, worker.Doc{Nonce: "n", HighWater: mine.HighWater.Add(time.Second)}, after); !ok {
-		t.Errorf("a renewal: %v, %v, want ok == true", ok, err)
+		t.Errorf("a renewal: %v, %v, want ok = true", ok, err)
 	}
 }
 

@@ -75,7 +75,7 @@ func TestRequestsAreFew(t *testing.T) {
 	// The gets are for the epoch, the registry's document before and after, and the slot's. The children were listed before
 	// and after reading the slot, to see that there is no Java Leaf. One of the sets reads the clock.
 	if n := soFar(); n[get] != 4 || n[set] != 2 || n[create] != 0 || n[children] != 2 || n[exists] != 0 {
-		t.Errorf("a worker id took %v, want n[get] == 4, n[set] == 2, n[create] == 0, n[children] == 2 and n[exists] == 0", n)
+		t.Errorf("a worker id took %v, want n[get] = 4, n[set] = 2, n[create] = 0, n[children] = 2 and n[exists] = 0", n)
 	}
 	for again := true; again; {
 		// From the second second of a connection on there is a watch.
@@ -87,7 +87,7 @@ func TestRequestsAreFew(t *testing.T) {
 			continue
 		}
 		if n := later[set] - taken[set]; n > int(held/(7*time.Second))+2 {
-			t.Errorf("%d writes in %v, want n <= %v", n, held, int(held/(7*time.Second))+2)
+			t.Errorf("%d writes in %v, want n at most %v", n, held, int(held/(7*time.Second))+2)
 		}
 		delete(later, set)
 		delete(later, ping)
@@ -196,7 +196,7 @@ func TestOnlyTheCreatorHasAccess(t *testing.T) {
 		}
 		_, err = leasetest.Wait(t, k)
 		if _, ok := errors.AsType[*worker.UnusableError](err); !ok || strings.Contains(err.Error(), "wr0ng") {
-			t.Errorf("name = %s, err = %v, want ok == true and an error without \"wr0ng\"", name, err)
+			t.Errorf("name = %s, err = %v, want ok = true and an error without \"wr0ng\"", name, err)
 		}
 		k.Close()
 	}
@@ -206,7 +206,7 @@ func TestOnlyTheCreatorHasAccess(t *testing.T) {
 	}
 	k := leasetest.Keep(t, open, worker.Config{Workers: 4, Lease: 6 * time.Second})
 	if st := k.Status(); st.Registry != "ZooKeeper "+cfg.Servers[0]+", /snowflake/shop/leafsql" {
-		t.Errorf("Status() = %+v, want Registry == %v", st, "ZooKeeper "+cfg.Servers[0]+", /snowflake/shop/leafsql")
+		t.Errorf("Status() = %+v, want Registry = %v", st, "ZooKeeper "+cfg.Servers[0]+", /snowflake/shop/leafsql")
 	}
 }
 
@@ -248,7 +248,7 @@ func TestOldVersionsWriteNothing(t *testing.T) {
 		}
 		now, ok := put(open(), "")
 		if !ok || now == v {
-			t.Fatalf("%v at %q, %q before, want ok == true and now != %v", ok, now, v, v)
+			t.Fatalf("%v at %q, %q before, want ok = true and now other than %v", ok, now, v, v)
 		}
 		leasetest.Eventually(t, "an answer to who was connected", func() bool {
 			_, got, err := r.Get(t.Context(), 3)
@@ -256,7 +256,7 @@ func TestOldVersionsWriteNothing(t *testing.T) {
 		})
 		for _, r := range []worker.Slots{r, open()} {
 			if _, ok := put(r, v); ok {
-				t.Errorf("at %q in a registry of %q: %v, want ok == false", v, now, ok)
+				t.Errorf("at %q in a registry of %q: %v, want ok = false", v, now, ok)
 			}
 		}
 		v = now

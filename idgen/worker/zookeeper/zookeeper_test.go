@@ -13,7 +13,7 @@ func TestParseReadsOptions(t *testing.T) {
 	cfg, err := parse("h1,h2:7", worker.Options{"Root": "/a/b", "Name": "shop", "Username": "u", "Password": "p"})
 	if err != nil || strings.Join(cfg.Servers, " ") != "h1:2181 h2:7" || cfg.folder() != "/a/b/shop/leafsql" || cfg.forever() != "/a/b/shop/forever" ||
 		cfg.Username != "u" || cfg.Password != "p" {
-		t.Errorf("parse(…) = %v, %v, want strings.Join(cfg.Servers, \" \") == \"h1:2181 h2:7\", cfg.folder() == \"/a/b/shop/leafsql\", cfg.forever() == \"/a/b/shop/forever\", Username == \"u\", Password == \"p\" and no error", cfg, err)
+		t.Errorf("parse(…) = %v, %v, want strings.Join(cfg.Servers, \" \") = \"h1:2181 h2:7\", cfg.folder() = \"/a/b/shop/leafsql\", cfg.forever() = \"/a/b/shop/forever\", Username = \"u\", Password = \"p\" and no error", cfg, err)
 	}
 }
 
@@ -51,12 +51,12 @@ func TestConfigShowsNoSecrets(t *testing.T) {
 func TestVersionsRoundTrip(t *testing.T) {
 	for _, v := range []version{{}, {epoch: "e", nodeVersion: 7}, {leaf: "10.0.0.1:8080-0000000003", leafVersion: 9}, {"e", 7, "a|b-1", 0}} {
 		if got, ok := parseVersion(v.text()); !ok || got != v {
-			t.Errorf("%+v %q: parseVersion(v.text()) = %+v, want ok == true and %v", v, v.text(), got, v)
+			t.Errorf("%+v %q: parseVersion(v.text()) = %+v, want ok = true and %v", v, v.text(), got, v)
 		}
 	}
 	for _, s := range []worker.Version{takenVersion, "e", "e/", "/", "|", "|x|n", "e/99999999999"} {
 		if v, ok := parseVersion(s); ok && s != "|" {
-			t.Errorf("%q: parseVersion(s) = %+v, want (ok == false or s == \"|\")", s, v)
+			t.Errorf("%q: parseVersion(s) = %+v, want (ok = false or s = \"|\")", s, v)
 		}
 	}
 }

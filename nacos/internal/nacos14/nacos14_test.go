@@ -124,7 +124,7 @@ func TestOccupiedIDIsRefused(t *testing.T) {
 		ids = append(ids, in.InstanceID)
 	}
 	if a.ownID != 1 || b.ownID != 2 || strings.Join(ids, " ") != "1 2" {
-		t.Errorf("worker ids %d and %d; instances %v, want a.ownID == 1, b.ownID == 2 and strings.Join(ids, \" \") == \"1 2\"", a.ownID, b.ownID, ids)
+		t.Errorf("worker ids %d and %d; instances %v, want a.ownID = 1, b.ownID = 2 and strings.Join(ids, \" \") = \"1 2\"", a.ownID, b.ownID, ids)
 	}
 }
 
@@ -244,11 +244,11 @@ func TestCredentialsAreChecked(t *testing.T) {
 		r := newRegistry(configOf(s, user, password))
 		_, err := named(within30s(t), r)
 		if e, ok := errors.AsType[*api.LoginError](err); !ok || e.User != user {
-			t.Errorf("user %q: %v, want ok == true and e.User == %v", user, err, user)
+			t.Errorf("user %q: %v, want ok = true and e.User = %v", user, err, user)
 		}
 		// A search returns the same result.
 		if _, ok := r.instanceID(within30s(t)); ok {
-			t.Errorf("user %q has an instance id, want ok == false", user)
+			t.Errorf("user %q has an instance id, want ok = false", user)
 		}
 		if _, _, err := r.Get(within30s(t), worker.RegistrySlot); err == nil {
 			t.Errorf("user %q reads, want an error", user)
@@ -278,6 +278,6 @@ func TestVersionsAreChecked(t *testing.T) {
 	cfg.Version = "1.4.0"
 	_, err := Open(cfg)
 	if e, ok := errors.AsType[*worker.UnusableError](err); !ok || !strings.Contains(e.Error(), "1.4.0") {
-		t.Errorf("1.4.0: %v, want ok == true and text with \"1.4.0\"", err)
+		t.Errorf("1.4.0: %v, want ok = true and text with \"1.4.0\"", err)
 	}
 }

@@ -64,7 +64,7 @@ func TestLateTieEndsTheLoser(t *testing.T) {
 			defer k.Close()
 			list := s.Instances(fakeService)
 			if id != 1 || len(list) != 2 || list[0].InstanceID != "0" || list[0].IP != "10.0.0.1" || list[1].InstanceID != "1" {
-				t.Errorf("worker id %d, instances %+v, want id == 1, len(list) == 2, list[0].InstanceID == \"0\", list[0].IP == \"10.0.0.1\" and list[1].InstanceID == \"1\"", id, list)
+				t.Errorf("worker id %d, instances %+v, want id = 1, len(list) = 2, list[0].InstanceID = \"0\", list[0].IP = \"10.0.0.1\" and list[1].InstanceID = \"1\"", id, list)
 			}
 		})
 	}

@@ -81,7 +81,7 @@ func TestSingleServerCanBeDisturbed(t *testing.T) {
 	do(t, s.Kill9, s.Wipe, s.Start)
 	want(t, c, "a", "")
 	if policy := c.ConfigGet(t.Context(), "maxmemory-policy").Val(); policy["maxmemory-policy"] != "allkeys-lru" {
-		t.Errorf("the configuration is not as asked for: %v, want policy[\"maxmemory-policy\"] == \"allkeys-lru\"", policy)
+		t.Errorf("the configuration is not as asked for: %v, want policy[\"maxmemory-policy\"] = \"allkeys-lru\"", policy)
 	}
 }
 
@@ -137,7 +137,7 @@ func TestCutReplicationHeals(t *testing.T) {
 	set(t, c, "a", "1")
 	do(t, r.HealReplication, r.Await)
 	if n, err := c.Do(t.Context(), "WAIT", 2, 5000).Int(); n != 2 || err != nil {
-		t.Errorf("%d replicas have the write, %v, want n == 2 and no error", n, err)
+		t.Errorf("%d replicas have the write, %v, want n = 2 and no error", n, err)
 	}
 	p, err := r.Primary()
 	if err != nil {
@@ -157,7 +157,7 @@ func TestClusterCanBeDisturbed(t *testing.T) {
 	for i, key := range keys {
 		set(t, c, key, "1")
 		if n, err := k.Nodes[i].ask(t.Context(), "DBSIZE"); n != int64(1) || err != nil {
-			t.Errorf("node %d holds %v keys, %v, want n == %v and no error", i, n, err, int64(1))
+			t.Errorf("node %d holds %v keys, %v, want n = %v and no error", i, n, err, int64(1))
 		}
 	}
 	do(t, k.Nodes[1].Kill9)

@@ -15,14 +15,14 @@ func TestStormFailOverLosesWhatThePrimaryAloneAcknowledged(t *testing.T) {
 	c := client(t, r.Options())
 	set(t, c, "kept", "1")
 	if n, err := c.Do(t.Context(), "WAIT", 2, 5000).Int(); n != 2 || err != nil {
-		t.Fatalf("%d replicas have the write, %v, want n == 2 and no error", n, err)
+		t.Fatalf("%d replicas have the write, %v, want n = 2 and no error", n, err)
 	}
 	do(t, r.CutReplication)
 	if n, err := c.IncrBy(t.Context(), "lost", 1000).Result(); n != 1000 || err != nil {
-		t.Fatalf("the write is not acknowledged: %d, %v, want n == 1000 and no error", n, err)
+		t.Fatalf("the write is not acknowledged: %d, %v, want n = 1000 and no error", n, err)
 	}
 	if n, err := c.Do(t.Context(), "WAIT", 1, 100).Int(); n != 0 || err != nil {
-		t.Fatalf("%d replicas have the write, %v, want n == 0 and no error", n, err)
+		t.Fatalf("%d replicas have the write, %v, want n = 0 and no error", n, err)
 	}
 	began = time.Now()
 	was, err := r.FailOver()
@@ -39,10 +39,10 @@ func TestStormFailOverLosesWhatThePrimaryAloneAcknowledged(t *testing.T) {
 	t.Logf("the old primary is a replica after %v", time.Since(began).Round(time.Millisecond))
 	now, err := r.Primary()
 	if err != nil || now == was {
-		t.Fatalf("the primary is %s again, %v, want now != %v and no error", was.Addr, err, was)
+		t.Fatalf("the primary is %s again, %v, want now other than %v and no error", was.Addr, err, was)
 	}
 	if n, err := c.Do(t.Context(), "WAIT", 2, 5000).Int(); n != 2 || err != nil {
-		t.Errorf("%d replicas in the end, %v, want n == 2 and no error", n, err)
+		t.Errorf("%d replicas in the end, %v, want n = 2 and no error", n, err)
 	}
 }
 

@@ -47,7 +47,7 @@ func TestSnowflakeTakesNumbers(t *testing.T) {
 		t.Helper()
 		data, stat, err := c.Get(l.Path)
 		if err != nil || json.Unmarshal(data, &r) != nil {
-			t.Fatalf("%s: Get(l.Path) = %q, %v, want json.Unmarshal(data, &r) == nil and no error", l.Path, data, err)
+			t.Fatalf("%s: Get(l.Path) = %q, %v, want json.Unmarshal(data, &r) = nil and no error", l.Path, data, err)
 		}
 		return r, stat.Version
 	}
