@@ -82,11 +82,11 @@ func (c *conn) resultsWithIDs(ctx context.Context, p *insert.Plan, blocks []inse
 // result's id to 0, it returns the session's id. It returns no errors: the rows are stored, and a failed internal
 // statement must not look like a failed INSERT.
 func (c *conn) syncSessionID(ctx context.Context, in *insert.Insert, b *insert.Block, affected, server, id int64, ask bool) int64 {
-	if b.N == 0 && in.Update == insert.AlwaysUpdate && server != 0 {
-		c.ExecUncancelled(ctx, "SET "+insert.RestoreID)
+	if b.N == 0 && in.Update == insert.AlwaysUpdate && (server != 0 || c.Settings.TiDB) { // TiDB: also if the row did not change
+		c.ExecUncancelled(ctx, c.Settings.SetSessionID(insert.SavedID))
 	}
 	if late := in.SessionIDAfter(b, affected, id); in.Way == insert.IDSetAfter && b.N > 0 && late != 0 {
-		c.ExecUncancelled(ctx, "SET "+insert.SetID(late))
+		c.ExecUncancelled(ctx, c.Settings.SetSessionID(strconv.FormatInt(late, 10)))
 	}
 	if !ask {
 		return id

@@ -42,6 +42,36 @@ func TestTiDBRefusesStatementsOfUnknownRows(t *testing.T) {
 	}
 }
 
+// TestTiDBKeepsSessionID: LAST_INSERT_ID() is the id of a row that reads the previous id, and an upsert of a row with its own key does
+// not change it.
+func TestTiDBKeepsSessionID(t *testing.T) {
+	_, leaf := open(t, "leafTables=t", allocTable, row("t", 100, 10), "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
+	c, err := leaf.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for _, step := range []struct {
+		text string
+		want int64
+	}{
+		{"INSERT INTO t (id, a) VALUES (1, 5)", 0},
+		{"INSERT INTO t (id, a) VALUES (1, 5) ON DUPLICATE KEY UPDATE a = 4", 0},
+		{"INSERT INTO t (a) VALUES (1)", 100},
+		{"INSERT INTO t (id, a) VALUES (NULL, LAST_INSERT_ID())", 101},
+		{"INSERT INTO t (id, a) VALUES (1, 5) ON DUPLICATE KEY UPDATE a = 6", 101},
+		{"INSERT INTO t (id, a) VALUES (1, 5) ON DUPLICATE KEY UPDATE a = a", 101},
+	} {
+		if _, err := c.ExecContext(t.Context(), step.text); err != nil {
+			t.Fatal(err)
+		}
+		var id int64
+		if err := c.QueryRowContext(t.Context(), "SELECT LAST_INSERT_ID()").Scan(&id); err != nil || id != step.want {
+			t.Errorf("after %s: LAST_INSERT_ID() = %d, %v, want %d", step.text, id, err, step.want)
+		}
+	}
+}
+
 // TestTiDBSpreadTablesAreFilled: a table whose rows are spread is filled. TiDB itself refuses a row with a key in a table with an AUTO_RANDOM key,
 // unless the session allows it.
 func TestTiDBSpreadTablesAreFilled(t *testing.T) {

@@ -74,12 +74,22 @@ func UpsertMarker(column string) string {
 // SQL expressions for the session's id. SaveID and RestoreID keep the id in a user variable.
 const (
 	SessionID = markerOpen + ")"
-	SaveID    = "@leafsql_l = " + SessionID
-	RestoreID = "last_insert_id = @leafsql_l"
+	SavedID   = "@leafsql_l"
+	SaveID    = SavedID + " = " + SessionID
+	RestoreID = "last_insert_id = " + SavedID
 )
 
 // SetID returns the assignment of a SET statement that makes id the session's id.
 func SetID(id int64) string { return "last_insert_id = " + strconv.FormatInt(id, 10) }
+
+// SetSessionID returns a statement that makes id, a number or SavedID, the session's id. TiDB accepts last_insert_id in SET
+// and ignores it.
+func (s Settings) SetSessionID(id string) string {
+	if s.TiDB {
+		return "DO " + markerOpen + id + ")"
+	}
+	return "SET last_insert_id = " + id
+}
 
 // ForBulk returns a copy of the plan for executions that store many rows at once. p is unchanged.
 func (p *Plan) ForBulk() *Plan {
