@@ -87,8 +87,13 @@ func (c *clusterTarget) faults(random *rand.Rand) []fault {
 			c.execute(t, node, "SET GLOBAL wsrep_provider_options = 'gmcast.isolate=1'")
 			time.Sleep(2 * hold) // the others wait for it for 1.5 s
 			c.execute(t, node, "SET GLOBAL wsrep_provider_options = 'gmcast.isolate=0'")
-			c.Await(t)
 		}})
+	}
+	for i, f := range all {
+		all[i].cause = func(t testing.TB, hold time.Duration) {
+			f.cause(t, hold)
+			c.settle(t)
+		}
 	}
 	return all
 }
@@ -147,7 +152,7 @@ func (c *clusterTarget) readOnly(t testing.TB, node *mysqltest.Server, on bool) 
 	c.execute(t, node, fmt.Sprintf("SET GLOBAL %s = %t", variable, on))
 }
 
-// freeze freezes nodes for a time, and waits until they are members again.
+// freeze freezes nodes for a time.
 func (c *clusterTarget) freeze(t testing.TB, hold time.Duration, nodes ...int) {
 	t.Helper()
 	for _, n := range nodes {
@@ -161,10 +166,6 @@ func (c *clusterTarget) freeze(t testing.TB, hold time.Duration, nodes ...int) {
 			t.Fatal(err)
 		}
 	}
-	if !c.isGalera() {
-		c.rejoinExpelled(t)
-	}
-	c.Await(t)
 }
 
 // lag makes a node receive transactions for a time without applying them.
@@ -183,20 +184,28 @@ func (c *clusterTarget) lag(t testing.TB, node int, d time.Duration) {
 	}
 }
 
-// rejoinExpelled lets members that the group has expelled join again.
-func (c *clusterTarget) rejoinExpelled(t testing.TB) {
+// settle waits until all nodes are members for a while. Members that a group has expelled join it again. A node that was cut off
+// may not know it yet, so a single check is not enough.
+func (c *clusterTarget) settle(t testing.TB) {
 	t.Helper()
-	const state = "SELECT COALESCE(MAX(member_state), 'OFFLINE') FROM performance_schema.replication_group_members WHERE member_id = @@server_uuid"
-	for calm, deadline := 0, time.Now().Add(3*time.Minute); calm < 3 && time.Now().Before(deadline); time.Sleep(time.Second) {
+	state := "SELECT COALESCE(MAX(member_state), 'OFFLINE') FROM performance_schema.replication_group_members WHERE member_id = @@server_uuid"
+	if c.isGalera() {
+		state = "SELECT IF(SUM(variable_name = 'wsrep_cluster_size' AND variable_value = 3 OR variable_name = 'wsrep_local_state' AND variable_value = 4) = 2," +
+			" 'ONLINE', 'JOINING') FROM information_schema.global_status"
+	}
+	deadline := time.Now().Add(3 * time.Minute)
+	for calm := 0; calm < 3; time.Sleep(700 * time.Millisecond) {
 		calm++
 		for _, n := range c.Nodes {
-			switch c.query(t, n, state) {
+			switch s := c.query(t, n, state); s {
+			case "ONLINE":
+				continue
 			case "ERROR", "OFFLINE":
-				c.try(t, n, "STOP GROUP_REPLICATION")
-				c.try(t, n, "START GROUP_REPLICATION")
-				calm = 0
-			case "RECOVERING":
-				calm = 0
+				err := errors.Join(c.try(t, n, "STOP GROUP_REPLICATION"), c.try(t, n, "START GROUP_REPLICATION"))
+				t.Logf("%s is %s and joins the group again: %v", n.Addr(), s, err)
+			}
+			if calm = 0; time.Now().After(deadline) {
+				t.Fatalf("%s is not a member", n.Addr())
 			}
 		}
 	}
