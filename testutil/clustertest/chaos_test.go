@@ -60,8 +60,9 @@ func TestStormChaosClusters(t *testing.T) {
 		t.Run(kind.name, func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, uint64(number)))
 			r := newChaosRun(t, kind.start(t), program)
-			counts := r.disturb(random)
-			table = append(table, r.finish(kind, counts)...)
+			rows := r.finish(kind, r.disturb(random))
+			t.Logf("\n%s\n%s", chaosHeader, strings.Join(rows, "\n"))
+			table = append(table, rows...)
 		})
 	}
 	t.Logf("seed %d\n\n%s\n%s", seed, chaosHeader, strings.Join(table, "\n"))
@@ -83,9 +84,8 @@ func chaosKinds() []chaosKind {
 			return newClusterTarget(t, clustertest.GroupReplication(t, durable...), groupHealth)
 		}},
 		{"Group Replication, single-primary", false, func(t *testing.T) target {
-			c := clustertest.GroupReplication(t, durable...)
-			c.SinglePrimary(t, 0)
-			g := newClusterTarget(t, c, groupHealth)
+			options := append([]string{"--loose-group-replication-enforce-update-everywhere-checks=OFF", "--loose-group-replication-single-primary-mode=ON"}, durable...)
+			g := newClusterTarget(t, clustertest.GroupReplication(t, options...), groupHealth)
 			g.singlePrimary = true
 			return g
 		}},
