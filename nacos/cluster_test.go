@@ -30,7 +30,7 @@ func (f *flock) more(when string) {
 		f.t.Fatal(err)
 	}
 	f.t.Cleanup(func() { k.Close() })
-	k.Start()
+	go k.Wait(f.t.Context())
 	eventually(f.t, when+": a worker id", func() bool { return k.Status().Phase == "holding" })
 	id := k.Status().Worker
 	f.t.Logf("%s: worker id %d in %v", when, id, time.Since(began).Round(time.Millisecond))

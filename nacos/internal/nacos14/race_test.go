@@ -159,7 +159,8 @@ func leased(ctx context.Context, t *testing.T, src worker.Source) (int, *worker.
 	if err != nil {
 		t.Fatal(err)
 	}
-	for k.Start(); k.Status().Phase != "holding"; {
+	go k.Wait(ctx)
+	for k.Status().Phase != "holding" {
 		select {
 		case <-k.Status().Changed():
 		case <-ctx.Done():
