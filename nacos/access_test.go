@@ -77,7 +77,7 @@ func testAccess(t *testing.T, v nacostest.Version) {
 		return o
 	}
 	open := func(opts worker.Options) error {
-		k, err := lease(t, spec(s), opts, worker.Config{NewRegistry: true, Workers: 4})
+		k, err := lease(t, specOf(s), opts, worker.Config{NewRegistry: true, Workers: 4})
 		if err != nil {
 			return err
 		}

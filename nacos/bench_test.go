@@ -21,7 +21,7 @@ func BenchmarkAcquire(b *testing.B) {
 			defer registryInUse(b, s, "leafsql").Close()
 			b.ReportAllocs()
 			for b.Loop() {
-				k, err := lease(b, spec(s), nil, worker.Config{})
+				k, err := lease(b, specOf(s), nil, worker.Config{})
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -44,7 +44,7 @@ func BenchmarkAfterKill9(b *testing.B) {
 			var took []time.Duration
 			for b.Loop() {
 				open, barrier := newBarrier(b)
-				h := startWaiting(b, spec(s), "kill9", barrier)
+				h := startWaiting(b, specOf(s), "kill9", barrier)
 				if err := h.running(); err != nil {
 					b.Fatal(err)
 				}
@@ -114,13 +114,13 @@ func BenchmarkSixtyFourProcesses(b *testing.B) {
 func registryInUse(b *testing.B, s *nacostest.Server, service string) *worker.Keeper {
 	b.Helper()
 	opts := worker.Options{"Service": service}
-	open, err := worker.Lookup(spec(s), opts)
+	open, err := worker.Lookup(specOf(s), opts)
 	if err != nil {
 		b.Fatal(err)
 	}
 	leasetest.InUse(b, open, worker.Config{Workers: 1024})
 	time.Sleep(time.Minute) // a registry that has just been declared new confirms each take with a second write
-	return mustLease(b, spec(s), opts, worker.Config{Workers: 1024})
+	return mustLease(b, specOf(s), opts, worker.Config{Workers: 1024})
 }
 
 // wave releases n processes and returns how long each took to get its worker id.
@@ -128,7 +128,7 @@ func wave(b *testing.B, s *nacostest.Server, service string, n int) []time.Durat
 	open, barrier := newBarrier(b)
 	holders := make([]*holder, n)
 	for i := range holders {
-		holders[i] = startWaiting(b, spec(s), service, barrier)
+		holders[i] = startWaiting(b, specOf(s), service, barrier)
 	}
 	for _, h := range holders {
 		if err := h.running(); err != nil {

@@ -29,6 +29,7 @@ type cluster struct {
 	namespace string
 	group     string
 	service   string
+	readOnly  bool      // write nothing to check servers
 	http      *api.HTTP // for logins
 
 	dialing *semaphore.Weighted // a mutex that respects contexts
@@ -46,7 +47,7 @@ type cluster struct {
 
 func newCluster(cfg Config, h *api.HTTP) *cluster {
 	c := &cluster{
-		tls: cfg.TLS, namespace: cfg.Namespace, group: cfg.Group, service: cfg.Service,
+		tls: cfg.TLS, namespace: cfg.Namespace, group: cfg.Group, service: cfg.Service, readOnly: cfg.readOnly,
 		http: h, dialing: semaphore.NewWeighted(1), next: rand.IntN(len(cfg.Servers)), shownBy: make(map[string]bool),
 	}
 	for _, s := range cfg.Servers {
@@ -118,7 +119,9 @@ func (c *cluster) connectTo(ctx context.Context, target string) (*link, error) {
 	}
 	checkCtx, cancel := context.WithTimeout(ctx, dialTime)
 	defer cancel()
-	err = checkCAS(checkCtx, pinnedLink{c, l}, target, c.service)
+	if !c.readOnly {
+		err = checkCAS(checkCtx, pinnedLink{c, l}, target, c.service)
+	}
 	if err == nil {
 		err = c.checkRegistry(checkCtx, target, pinnedLink{c, l})
 	}

@@ -45,6 +45,8 @@ type Config struct {
 	NamingClient namingClient
 
 	Logger *slog.Logger // logger of warnings; default slog.Default()
+
+	readOnly bool // write nothing, so the compare-and-set of servers is not checked
 }
 
 // Server is the address of a Nacos server.

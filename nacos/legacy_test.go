@@ -29,7 +29,7 @@ func TestLegacy(t *testing.T) {
 
 func testLegacyLease(t *testing.T, s *nacostest.Server) {
 	opts := worker.Options{"Service": "one", "Port": "7001"}
-	k := mustLease(t, spec(s), opts, worker.Config{})
+	k := mustLease(t, specOf(s), opts, worker.Config{})
 	id := k.Status().Worker
 	// If the server was too slow for a search, the instance is released, and the next one has another port.
 	list := instances(t, s, http.MethodGet, "/list", url.Values{})
@@ -75,13 +75,13 @@ func instances(t *testing.T, s *nacostest.Server, method, path string, form url.
 // testLegacyCrash kills a holder. Another process on its host must not take the
 // worker id while the first one may still use it.
 func testLegacyCrash(t *testing.T, s *nacostest.Server) {
-	first := startHolder(t, spec(s), "crash")
+	first := startHolder(t, specOf(s), "crash")
 	id, err := first.worker()
 	if err != nil {
 		t.Fatal(err)
 	}
 	first.kill9()
-	second := startHolder(t, spec(s), "crash")
+	second := startHolder(t, specOf(s), "crash")
 	again, err := second.worker()
 	if err != nil {
 		t.Fatal(err)

@@ -56,6 +56,7 @@ import (
 	"time"
 
 	"github.com/leafsql/leafsql/idgen/worker"
+	"github.com/leafsql/leafsql/internal/spec"
 	"github.com/leafsql/leafsql/nacos/internal/api"
 	"github.com/leafsql/leafsql/nacos/internal/nacos14"
 )
@@ -71,7 +72,10 @@ func openDSN(address string, opts worker.Options) (func(context.Context) (worker
 	if err != nil {
 		return nil, err
 	}
-	return func(ctx context.Context) (worker.Source, error) { return Open(ctx, cfg) }, nil
+	return func(ctx context.Context) (worker.Source, error) {
+		cfg.readOnly = spec.IsReadOnly(ctx)
+		return Open(ctx, cfg)
+	}, nil
 }
 
 var errClosed = errors.New("leafsql: the Nacos source of worker ids was closed")
@@ -145,7 +149,7 @@ func (s services) source(ctx context.Context, cfg Config) (worker.Source, error)
 		s.close()
 		return worker.Source{}, err
 	}
-	r := &registry{configs: s.configs, service: cfg.Service, servers: cfg.String(), written: make(map[int]writtenVersions)}
+	r := &registry{configs: s.configs, service: cfg.Service, servers: cfg.String(), readOnly: cfg.readOnly, written: make(map[int]writtenVersions)}
 	src := worker.Source{Slots: r, Name: cfg.name(), Inserts: true, Time: s.time, Close: s.close}
 	if s.names != nil {
 		p := &presence{names: s.names, slots: r, self: cfg.Instance, log: cfg.Logger}

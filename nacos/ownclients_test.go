@@ -66,7 +66,7 @@ func ownLease(t *testing.T, cfg Config, workers int) (*worker.Keeper, error) {
 // DSN and clients share one registry, or the client is refused.
 func testClientsOfTheDefaultNamespace(t *testing.T, s *nacostest.Server) {
 	const service = "names"
-	mustLease(t, spec(s), worker.Options{"Service": service, "Namespace": "public"}, worker.Config{Workers: 1})
+	mustLease(t, specOf(s), worker.Options{"Service": service, "Namespace": "public"}, worker.Config{Workers: 1})
 	public, naming := sdkClients(t, s, "public", "", "")
 	k, err := ownLease(t, Config{ConfigClient: public, Service: service}, 1)
 	if err == nil {
@@ -102,7 +102,8 @@ func testClientsOfTheDefaultNamespace(t *testing.T, s *nacostest.Server) {
 			t.Log(err)
 			return false
 		}
-		return len(list) == 1 && list[0].IP == "10.1.2.3" && list[0].Metadata[metaWorker] == strconv.Itoa(k.Status().Worker)
+		return len(list) == 1 && list[0].IP == "10.1.2.3" && list[0].Metadata[metaWorker] == strconv.Itoa(k.Status().Worker) &&
+			list[0].InstanceID != strconv.Itoa(k.Status().Worker) // the SDK sends none
 	})
 }
 

@@ -4,19 +4,21 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"log/slog"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/leafsql/leafsql/idgen/worker"
+	"github.com/leafsql/leafsql/internal/spec"
 	"github.com/leafsql/leafsql/testutil/nacostest"
 )
 
 // modernServers are the versions with a working compare-and-set.
 var modernServers = []nacostest.Version{nacostest.V2, nacostest.V3}
 
-func spec(s *nacostest.Server) string { return "nacos(" + s.Addr() + ")" }
+func specOf(s *nacostest.Server) string { return "nacos(" + s.Addr() + ")" }
 
 // within30s returns a context for conditions that are expected soon.
 func within30s(t *testing.T) context.Context {
@@ -106,7 +108,7 @@ func TestServers(t *testing.T) {
 			s := nacostest.Start(t, v, nacostest.Options{})
 			for name, test := range map[string]func(*testing.T, *nacostest.Server){
 				"Lease": testLease, "LeavesNothing": testLeavesNothing, "Apart": testApart, "Kit": testRules,
-				"ClientsOfTheDefaultNamespace": testClientsOfTheDefaultNamespace,
+				"ClientsOfTheDefaultNamespace": testClientsOfTheDefaultNamespace, "NewRegistry": testNewRegistry,
 			} {
 				t.Run(name, func(t *testing.T) {
 					t.Parallel()
@@ -120,7 +122,7 @@ func TestServers(t *testing.T) {
 // testLease checks one lease as people see it in the console.
 func testLease(t *testing.T, s *nacostest.Server) {
 	began := time.Now()
-	k := mustLease(t, spec(s), worker.Options{"Service": "console", "Port": "7001"}, worker.Config{})
+	k := mustLease(t, specOf(s), worker.Options{"Service": "console", "Port": "7001"}, worker.Config{})
 	t.Logf("worker id acquired in %v", time.Since(began).Round(time.Millisecond))
 	held := k.Status()
 	if held.ClockOffset.Abs() > 2*time.Second || !strings.Contains(held.Registry, s.Addr()+", namespace public, group DEFAULT_GROUP, service console") {
@@ -169,9 +171,56 @@ func testLease(t *testing.T, s *nacostest.Server) {
 	})
 }
 
+// testNewRegistry checks that reading a registry that does not exist writes nothing, and that the first process learns why it
+// waits.
+func testNewRegistry(t *testing.T, s *nacostest.Server) {
+	open, err := worker.Lookup(specOf(s), worker.Options{"Service": "fresh"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := look(t, s, worker.Options{"Service": "console"})
+	eventually(t, "an empty registry", func() bool {
+		src, err := open(spec.WithReadOnly(t.Context()))
+		if err != nil {
+			t.Log(err)
+			return false
+		}
+		defer src.Close()
+		if _, v, err := src.Slots.Get(t.Context(), worker.RegistrySlot); err != nil || v != "" {
+			t.Logf("Get() = %q, %v", v, err)
+			return false
+		}
+		_, _, err = src.Slots.Put(t.Context(), 0, worker.Doc{Nonce: "n"}, "")
+		if _, refused := errors.AsType[*worker.NotWrittenError](err); !refused {
+			t.Errorf("Put() of a source for reading = %v, want a NotWrittenError", err)
+		}
+		_, found, err := c.query(t.Context(), "fresh.probe")
+		if found {
+			t.Error("reading has written fresh.probe, want nothing written")
+		}
+		return err == nil
+	})
+	k, err := worker.Keep(open, worker.Config{Workers: 4, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.Close()
+	want := "(Nacos " + s.Addr() + ", namespace public, group DEFAULT_GROUP, service fresh) is new or has lost documents"
+	eventually(t, "the reason for the wait", func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		_, err := k.Wait(ctx)
+		t.Log(err)
+		return err != nil && strings.Contains(err.Error(), want) && strings.Contains(err.Error(), "leafsql init -new-registry")
+	})
+	if s := k.Status(); time.Until(s.Start) < 90*time.Second || time.Until(s.Start) > 3*time.Minute {
+		t.Errorf("Status() = %+v, want a Start about 135 s after the start", s)
+	}
+}
+
 // testLeavesNothing checks that a lease leaves no goroutines and files.
 func testLeavesNothing(t *testing.T, s *nacostest.Server) {
-	h := startHolder(t, spec(s), "tidy")
+	h := startHolder(t, specOf(s), "tidy")
 	if _, err := h.worker(); err != nil {
 		t.Fatal(err)
 	}
@@ -188,12 +237,12 @@ func testApart(t *testing.T, s *nacostest.Server) {
 		{"Service": "apart", "Group": "g2"},
 		{"Service": "apart", "Namespace": "n2"},
 	} {
-		if k := mustLease(t, spec(s), opts, worker.Config{Workers: 1}); k.Status().Worker != 0 {
+		if k := mustLease(t, specOf(s), opts, worker.Config{Workers: 1}); k.Status().Worker != 0 {
 			t.Errorf("%v: worker id %d, want 0", opts, k.Status().Worker)
 		}
 	}
 	eventually(t, "the default namespace by its other name, where it is taken", func() bool {
-		k, err := lease(t, spec(s), worker.Options{"Service": "apart", "Namespace": "public"}, worker.Config{Workers: 1})
+		k, err := lease(t, specOf(s), worker.Options{"Service": "apart", "Namespace": "public"}, worker.Config{Workers: 1})
 		if err == nil {
 			k.Close()
 			t.Fatal("public and the empty namespace are different registries, want one")

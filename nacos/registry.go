@@ -43,6 +43,8 @@ type registry struct {
 	service string
 	servers string // for errors
 
+	readOnly bool // servers were not checked, so nothing may be written
+
 	mu      sync.Mutex
 	proven  bool                    // a server refused the md5 that a write had replaced
 	written map[int]writtenVersions // the last acknowledged writes to each slot
@@ -53,6 +55,8 @@ type writtenVersions struct {
 	before []worker.Version // versions that the last few writes replaced
 	last   time.Time        // time of the last write
 }
+
+var errReadOnly = errors.New("the source was opened for reading only")
 
 // unusedSum returns an md5 that no text has. It is never blank: with a blank md5
 // the server would overwrite any text.
@@ -86,6 +90,9 @@ func (r *registry) get(ctx context.Context, slot int) (worker.Doc, worker.Versio
 
 // Put implements worker.Slots. Servers accept any md5 for a missing document.
 func (r *registry) Put(ctx context.Context, slot int, d worker.Doc, expected worker.Version) (worker.Version, bool, error) {
+	if r.readOnly {
+		return "", false, &worker.NotWrittenError{Err: errReadOnly}
+	}
 	if err := r.configs.ready(ctx); err != nil {
 		return "", false, &worker.NotWrittenError{Err: err}
 	}

@@ -48,7 +48,7 @@ func testAtOnce(t *testing.T, s *nacostest.Server) {
 	const n, workers = 64, 256
 	opts := worker.Options{"Service": "crowd"}
 	began := time.Now()
-	open, err := worker.Lookup(spec(s), opts)
+	open, err := worker.Lookup(specOf(s), opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func testFrozen(t *testing.T, s *nacostest.Server) {
 	opts := worker.Options{"Service": "frozen"}
 	var keepers [holders]*worker.Keeper
 	for i := range keepers {
-		keepers[i] = mustLease(t, spec(s), opts, worker.Config{Workers: slots, Lease: lease, Issued: time.Now})
+		keepers[i] = mustLease(t, specOf(s), opts, worker.Config{Workers: slots, Lease: lease, Issued: time.Now})
 	}
 	time.Sleep(lease / 4)
 	var own [holders]worker.Status
@@ -118,13 +118,13 @@ func testPaused(t *testing.T, s *nacostest.Server) {
 		t.Fatal(err)
 	}
 	cfg := worker.Config{Workers: 1, Lease: 6 * time.Second}
-	first := mustLease(t, spec(s), worker.Options{"Service": "paused", "GRPCPort": port}, cfg)
+	first := mustLease(t, specOf(s), worker.Options{"Service": "paused", "GRPCPort": port}, cfg)
 	proxy.Drop(netfault.Both)
 	limit := first.Status().Limit // no renewal is confirmed after this
 	eventually(t, "the end of a holder that reaches nobody", func() bool { return first.Status().Phase == "searching" })
 	var second *worker.Keeper
 	eventually(t, "the worker id taken over", func() bool {
-		second, err = lease(t, spec(s), worker.Options{"Service": "paused"}, cfg)
+		second, err = lease(t, specOf(s), worker.Options{"Service": "paused"}, cfg)
 		if err != nil {
 			t.Log(err)
 		}
@@ -148,7 +148,7 @@ func TestStormLyingServerIsRefused(t *testing.T) {
 	t.Parallel()
 	s := nacostest.Start(t, nacostest.V2Unsafe, nacostest.Options{})
 	eventually(t, "that 2.0.4 can't be used, for its compare-and-set", func() bool {
-		k, err := lease(t, spec(s), nil, worker.Config{NewRegistry: true})
+		k, err := lease(t, specOf(s), nil, worker.Config{NewRegistry: true})
 		if err == nil {
 			k.Close()
 			t.Fatal("Nacos 2.0.4 gave a worker id, want an error")
@@ -175,7 +175,7 @@ func testLegacyAtOnce(t *testing.T, s *nacostest.Server) {
 		began := time.Now()
 		var holders [16]*holder
 		for i := range holders {
-			holders[i] = startHolder(t, spec(s), service)
+			holders[i] = startHolder(t, specOf(s), service)
 		}
 		var mu sync.Mutex
 		seen := make(map[int]bool)

@@ -137,6 +137,12 @@ var findingTexts = chinese.Texts{
 	"Its engine %s cannot roll back: an INSERT of several rows that fails leaves some of them.": "它的引擎 %s 不能回滚：插入多行的 INSERT 失败时，会留下其中一部分。",
 	"over 10,000 years": "一万年以上", "%.0f years": "%.0f 年", "%.1f years": "%.1f 年", "%.0f days": "%.0f 天", "%.0f hours": "%.0f 小时",
 
+	// Registries of worker ids.
+	"The registry of worker ids cannot be used, so processes that start issue no snowflakes: %s.":                                   "机器号的注册中心不能用，新启动的进程不生成雪花 ID：%s。",
+	"check its server, and leafWorker with its options":                                                                             "检查它的服务器，以及 leafWorker 和它的参数",
+	"There is no registry of worker ids at %s: the first process waits for its first id, 135 s at the default lease.":               "%s 还没有机器号的注册中心：第一个进程要等待才有第一个 id，默认租约下是 135 秒。",
+	"run leafsql init, with -new-registry if no process has run; if there should be a registry, correct leafWorker and its options": "执行 leafsql init，以前没有运行过进程就加上 -new-registry；如果本应有注册中心，请改正 leafWorker 和它的参数",
+
 	// Shards.
 	"The table is on %s and not on this shard, or leafTables does not match it here.":                        "这张表在 %s 上有，这里没有，或者 leafTables 在这里不包括它。",
 	"The table is on this shard and not on %s, or leafTables does not match it there.":                       "这张表这里有，%s 上没有，或者 leafTables 在那里不包括它。",

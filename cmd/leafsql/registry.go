@@ -6,16 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/samber/lo"
 
-	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/screen"
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/survey"
-	"github.com/leafsql/leafsql/driver"
 	"github.com/leafsql/leafsql/idgen/snowflake"
 	"github.com/leafsql/leafsql/idgen/worker"
 	workermysql "github.com/leafsql/leafsql/idgen/worker/mysql"
@@ -33,7 +30,7 @@ func prepareRegistry(ctx context.Context, s *screen.Screen, found *survey.Survey
 	set := found.Set
 	shard := set.Shards[0]
 	cfg := shard.Config
-	if !leasesWorkers(shard) {
+	if !shard.LeasesWorkers() {
 		return "", nil
 	}
 	layout := cmp.Or(cfg.Snowflake, snowflake.Leaf)
@@ -46,7 +43,11 @@ func prepareRegistry(ctx context.Context, s *screen.Screen, found *survey.Survey
 			return "", err
 		}
 	}
-	src, err := open(ctx)
+	opening := ctx
+	if dry {
+		opening = spec.WithReadOnly(ctx)
+	}
+	src, err := open(opening)
 	if err != nil {
 		return "", err
 	}
@@ -98,19 +99,6 @@ func prepareRegistry(ctx context.Context, s *screen.Screen, found *survey.Survey
 		summary += s.Texts.Sprintf("\n-- ids are safe from %s on", time.Now().Add(cmp.Or(cfg.Lease, time.Minute)+time.Minute).Format(time.TimeOnly))
 	}
 	return summary, nil
-}
-
-// leasesWorkers reports whether processes with a shard's DSN lease worker ids: for a table with snowflakes or,
-// with leafTables=none, for leafsql serve. For fixed worker ids it returns false. It does not open their source, since
-// the environment variable of env(NAME) may not be set on this machine.
-func leasesWorkers(shard *databases.Shard) bool {
-	cfg := shard.Config
-	switch name, _, _ := spec.Parse(cfg.Worker); name {
-	case "static", "env", "ordinal":
-		return false
-	}
-	return shard.UsesLeaseTable() || cfg.Worker != "" && (cfg.None ||
-		slices.ContainsFunc(cfg.Tables, func(r driver.Rule) bool { return r.Kind == driver.Snowflake }))
 }
 
 // recordingSlots is a registry that records the documents that are written to it. In a dry run it does not pass

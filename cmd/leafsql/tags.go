@@ -28,8 +28,8 @@ func runTags(ctx context.Context, s *screen.Screen, args []string) (int, error) 
 		return exitFailure, err
 	}
 	defer set.Close()
-	var before []survey.Row
-	for at := time.Now(); ; {
+	var first []survey.Row // the rows of the first reading
+	for began := time.Now(); ; {
 		now := time.Now()
 		rows, err := readTags(ctx, set.Store)
 		var marks control.Marks
@@ -42,8 +42,11 @@ func runTags(ctx context.Context, s *screen.Screen, args []string) (int, error) 
 		case err != nil:
 			return exitFailure, err
 		}
-		all := check.NewTags(rows, check.CompareRows(before, rows, now.Sub(at)))
-		before = rows
+		rates := averageRates(first, rows, now.Sub(began))
+		if first == nil {
+			first, began = rows, now
+		}
+		all := check.NewTags(rows, rates)
 		if f.json {
 			err = s.JSON(all)
 		} else {
@@ -57,12 +60,22 @@ func runTags(ctx context.Context, s *screen.Screen, args []string) (int, error) 
 		if err != nil || !*watch {
 			return status, err
 		}
-		at = now
 		select {
 		case <-ctx.Done():
 		case <-time.After(*every):
 		}
 	}
+}
+
+// averageRates returns the rates of the tags in first, since that reading: 0 if no ids were fetched.
+func averageRates(first, rows []survey.Row, since time.Duration) map[string]check.Rate {
+	rates := check.CompareRows(first, rows, since)
+	for _, row := range first {
+		if _, ok := rates[row.Tag]; !ok {
+			rates[row.Tag] = check.Rate{}
+		}
+	}
+	return rates
 }
 
 // readTags reads leaf_alloc's rows. Older tables of Java Leaf do not record the time of changes.

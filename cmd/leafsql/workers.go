@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -86,7 +87,7 @@ func readHolders(ctx context.Context, f *flags, cfg *driver.Config, workers int)
 	if err != nil {
 		return "", nil, 0, err
 	}
-	src, err := open(ctx)
+	src, err := open(spec.WithReadOnly(ctx))
 	if err != nil {
 		return "", nil, 0, err
 	}
@@ -165,6 +166,16 @@ func listHolders(ctx context.Context, s *screen.Screen, src worker.Source, worke
 	docs, versions, err := readDocuments(ctx, s, src, workers)
 	if err != nil {
 		return nil, 0, err
+	}
+	if !slices.ContainsFunc(versions, func(v worker.Version) bool { return v != "" }) {
+		asked, end := context.WithTimeout(ctx, readTimeout)
+		defer end()
+		switch _, version, err := src.Slots.Get(asked, worker.RegistrySlot); {
+		case err != nil:
+			return nil, 0, fmt.Errorf("leafsql: %s: %w; check that server, since the holders cannot be listed", src.Name, errprefix.Trim(err))
+		case version == "":
+			return nil, 0, fmt.Errorf("leafsql: %s: there is no registry of worker ids, so no process has leased one here; create it with leafsql init, or correct leafWorker and its options", src.Name)
+		}
 	}
 	now := time.Now()
 	holders = []holder{}

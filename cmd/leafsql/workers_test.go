@@ -27,8 +27,8 @@ func TestWorkersShowsHolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	args := []string{"workers", "-dsn", "app@tcp(127.0.0.1:3306)/shop?leafWorker=" + source + "&leafSnowflake=41-5-12"}
-	if got := runJSON[[]holder](t, exitOK, args...); len(got) != 0 {
-		t.Errorf("holders of an empty registry = %+v, want none", got)
+	if status, out, errs := runLeafsql(t.Context(), args...); status != exitFailure || out != "" || !strings.Contains(errs, "there is no registry of worker ids") {
+		t.Errorf("workers without a registry: status %d, output %q, error %q, want %d and an error", status, out, errs, exitFailure)
 	}
 	keeper, err := worker.Keep(open, worker.Config{Workers: 32, NewRegistry: true, Owner: "shop-3:4711"})
 	if err != nil {
@@ -149,6 +149,44 @@ func TestCheckFindsMissingRightsOnLeafWorker(t *testing.T) {
 		defer filled.Close()
 		exec(t, filled, "INSERT INTO events (a) VALUES (1)")
 	})
+}
+
+// TestCheckReadsTheRegistry: check finds that a registry of worker ids is missing or unreachable, and still writes its report.
+func TestCheckReadsTheRegistry(t *testing.T) {
+	s := redistest.Start(t, redistest.Config{})
+	target := mysqltest.Targets(t)[0]
+	dsn := target.Database(t)
+	open(t, dsn, allocTable, "CREATE TABLE events (id BIGINT PRIMARY KEY)")
+	leaf := dsn + "?leafTables=events::snowflake&leafWorker=redis(" + s.Addr + ")"
+	codes := func(report check.Report) (found []string) {
+		for _, f := range report.Findings {
+			if strings.HasPrefix(f.Code, "registry-") {
+				found = append(found, f.Code+" "+string(f.Severity))
+			}
+		}
+		return found
+	}
+	for range 2 { // the first check writes nothing
+		if got := codes(runJSON[check.Report](t, exitProblems, "check", "-dsn", leaf)); !slices.Equal(got, []string{"registry-missing warning"}) {
+			t.Errorf("findings without a registry = %v, want registry-missing", got)
+		}
+	}
+	mustRun(t, exitOK, "init", "-dsn", leaf, "-new-registry")
+	status, out, errs := runLeafsql(t.Context(), "check", "-dsn", leaf, "-json")
+	if strings.Contains(out, "registry-") || errs != "" {
+		t.Errorf("check after init: status %d, %s%s\nwant no finding about the registry", status, out, errs)
+	}
+	s.Kill9()
+	report := runJSON[check.Report](t, exitProblems, "check", "-dsn", leaf)
+	if got := codes(report); !slices.Equal(got, []string{"registry-unreachable error"}) || len(report.Tables) != 1 {
+		t.Errorf("findings while the registry is away = %v, tables %v; want registry-unreachable in a whole report", got, report.Tables)
+	}
+	if status, out, _ := runLeafsql(t.Context(), "check", "-dsn", leaf); status != exitProblems || !strings.Contains(out, "error: registry-unreachable") || !strings.Contains(out, s.Addr) {
+		t.Errorf("check while the registry is away: status %d, want %d and the address of the registry\n%s", status, exitProblems, out)
+	}
+	if got := codes(runJSON[check.Report](t, exitOK, "check", "-dsn", strings.Replace(leaf, "redis("+s.Addr, "static(7", 1))); len(got) != 0 {
+		t.Errorf("findings with a fixed worker id = %v, want none about a registry", got)
+	}
 }
 
 func TestWorkersRefuses(t *testing.T) {

@@ -104,6 +104,7 @@ func TestTooSmallKeyColumnIsRefused(t *testing.T) {
 		{"CREATE TABLE t (x INT, y INT, a INT, PRIMARY KEY (x, y))", "t", 1, "its primary key has 2 columns"},
 		{"CREATE TABLE t (x INT, a INT)", "t", 1, "it has no primary key"},
 		{"CREATE TABLE t (id INT PRIMARY KEY, a INT)", "t:nosuch", 1, "no such column"},
+		{"CREATE TABLE t (id INT PRIMARY KEY, a INT)", "t:snowflake", 1, "t:COLUMN:snowflake"},
 	} {
 		_, leaf := open(t, "leafTables="+tt.rule, allocTable, row("t", tt.max, 10), tt.ddl)
 		refused(t, leaf, tt.want, "INSERT INTO t (a) VALUES (1),(2),(3)")

@@ -1,4 +1,4 @@
-// Package spec parses the name of a source of worker ids in a DSN.
+// Package spec parses the name of a source of worker ids in a DSN, and has the requests for opening one.
 //
 //	name, address, err := spec.Parse("nacos(h1:8848,h2:8848)") // "nacos", "h1:8848,h2:8848"
 //

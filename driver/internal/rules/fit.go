@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/leafsql/leafsql/driver/internal/catalog"
@@ -104,6 +105,8 @@ func keyColumn(rule Rule, name catalog.Name, columns []catalog.Column) (catalog.
 		}
 	}
 	switch {
+	case slices.Contains([]Kind{Segment, Sequence, Snowflake, UUID7}, Kind(rule.Column)):
+		return catalog.Column{}, Refuse(name, rule.Column, "the table has no such column", "name the column before the generator: leafTables="+name.String()+":COLUMN:"+rule.Column)
 	case rule.Column != "":
 		return catalog.Column{}, Refuse(name, rule.Column, "the table has no such column, or this user has no right to see it", "correct the rule in leafTables, or GRANT INSERT on the column")
 	case len(keys) == 0:

@@ -95,7 +95,7 @@ func TestRestartKeepsHolders(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer other.Close()
-	other.Start()
+	go other.Wait(t.Context())
 	leasetest.Eventually(t, "a worker id that is not used yet", func() bool { return other.Status().Phase == "waiting" })
 	if wait := time.Until(other.Status().Start); wait < time.Minute || other.Status().Worker == held.Worker {
 		t.Errorf("second process: Status() = %+v, want a wait of at least 1m0s and another worker id than %d", other.Status(), held.Worker)

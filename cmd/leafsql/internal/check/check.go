@@ -94,7 +94,7 @@ func (r *Report) Status() int {
 func Run(ctx context.Context, s *survey.Survey, opts Options) (*Report, error) {
 	c := &checker{Survey: s, opts: opts, unencodable: make(map[string]bool)}
 	for _, step := range []func(context.Context) error{
-		c.checkServers, c.checkVersions, c.checkLayout, c.checkRights, c.checkRows, c.checkPrograms, c.checkTables, c.checkUnfilled, c.checkRules, c.checkShards,
+		c.checkServers, c.checkVersions, c.checkRegistries, c.checkLayout, c.checkRights, c.checkRows, c.checkPrograms, c.checkTables, c.checkUnfilled, c.checkRules, c.checkShards,
 	} {
 		if err := step(ctx); err != nil {
 			return nil, err

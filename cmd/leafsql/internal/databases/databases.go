@@ -60,6 +60,19 @@ func (s *Shard) UsesLeaseTable() bool {
 	return name == "mysql"
 }
 
+// LeasesWorkers reports whether processes with the shard's DSN lease worker ids: for a table with snowflakes or,
+// with leafTables=none, for leafsql serve. For fixed worker ids it returns false, since the environment variable of
+// env(NAME) need not be set here.
+func (s *Shard) LeasesWorkers() bool {
+	cfg := s.Config
+	switch name, _, _ := spec.Parse(cfg.Worker); name {
+	case "static", "env", "ordinal":
+		return false
+	}
+	return s.UsesLeaseTable() || cfg.Worker != "" && (cfg.None ||
+		slices.ContainsFunc(cfg.Tables, func(r driver.Rule) bool { return r.Kind == driver.Snowflake }))
+}
+
 // QuotedName returns the table's quoted name for SQL on any connection of the server.
 func (s *Store) QuotedName() string { return quote.Qualified(s.Database, s.Table) }
 
