@@ -44,7 +44,7 @@ func insert(t *testing.T, store func(name string) (uint, error)) map[uint]string
 				id, err := store(name)
 				mu.Lock()
 				if other, taken := names[id]; err != nil || taken || id == 0 {
-					t.Errorf("%s and %s have the id %d, %v", other, name, id, err)
+					t.Errorf("id of %s = %d, %v, want an id other than 0 that no other row has (%s)", name, id, err, other)
 				}
 				names[id] = name
 				mu.Unlock()
@@ -61,7 +61,7 @@ func TestUsers(t *testing.T) {
 			t.Fatal(err)
 		}
 		if found, err := GetUserByRole(user.Role); err != nil || found.ID != user.ID || user.ID == 0 {
-			t.Errorf("%+v was stored as %d, %v", found, user.ID, err)
+			t.Errorf("GetUserByRole(%d) = %+v, %v, want the id %d", user.Role, found, err, user.ID)
 		}
 	}
 	for id, name := range insert(t, func(name string) (uint, error) {
@@ -70,14 +70,14 @@ func TestUsers(t *testing.T) {
 		return user.ID, err
 	}) {
 		if user, err := GetUserById(id); err != nil || user.Username != name {
-			t.Errorf("user %d is %+v, %v, and was stored as %s", id, user, err, name)
+			t.Errorf("GetUserById(%d) = %+v, %v, want the name %s", id, user, err, name)
 		}
 	}
 	if _, n, err := GetUsers(1, 10); err != nil || n != 82 {
-		t.Errorf("%d users, %v", n, err)
+		t.Errorf("GetUsers() returned %d users, %v, want 82", n, err)
 	}
 	if err := CreateUser(&model.User{Username: "guest"}); err == nil {
-		t.Error("two users have one name")
+		t.Error("CreateUser(guest) succeeded twice, want an error")
 	}
 }
 
@@ -89,19 +89,19 @@ func TestStorages(t *testing.T) {
 	}) {
 		storage, err := GetStorageById(id)
 		if err != nil || storage.MountPath != name {
-			t.Fatalf("storage %d is %+v, %v, and was stored as %s", id, storage, err, name)
+			t.Fatalf("GetStorageById(%d) = %+v, %v, want the path %s", id, storage, err, name)
 		}
 		storage.Remark = "seen"
 		if err := UpdateStorage(storage); err != nil {
 			t.Error(err)
 		}
 		if found, err := GetStorageByMountPath(name); err != nil || found.ID != id || found.Remark != "seen" {
-			t.Errorf("%s is %+v, %v", name, found, err)
+			t.Errorf("GetStorageByMountPath(%s) = %+v, %v, want the id %d and the remark seen", name, found, err, id)
 		}
 	}
 	all, n, err := GetStorages(1, 100)
 	if err != nil || n != 80 || len(all) != 80 {
-		t.Errorf("%d storages, %v", n, err)
+		t.Errorf("GetStorages() returned %d of %d storages, %v, want 80", len(all), n, err)
 	}
 	if err := DeleteStorageById(all[0].ID); err != nil {
 		t.Error(err)
@@ -115,7 +115,7 @@ func TestMetas(t *testing.T) {
 		return meta.ID, err
 	}) {
 		if meta, err := GetMetaByPath(path); err != nil || meta.ID != id {
-			t.Errorf("%s is %+v, %v, and was stored as %d", path, meta, err, id)
+			t.Errorf("GetMetaByPath(%s) = %+v, %v, want the id %d", path, meta, err, id)
 		}
 	}
 }
@@ -129,13 +129,13 @@ func TestOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	if item, err := GetSettingItemByKey("a"); err != nil || item.Value != "3" {
-		t.Errorf("%+v, %v", item, err)
+		t.Errorf("GetSettingItemByKey(a) = %+v, %v, want the value 3", item, err)
 	}
 	nodes := []model.SearchNode{{Parent: "/", Name: "a"}, {Parent: "/", Name: "b"}, {Parent: "/a", Name: "c"}}
 	if err := BatchCreateSearchNodes(&nodes); err != nil {
 		t.Fatal(err)
 	}
 	if found, err := GetSearchNodesByParent("/"); err != nil || len(found) != 2 {
-		t.Errorf("%+v, %v", found, err)
+		t.Errorf("GetSearchNodesByParent(/) = %+v, %v, want two nodes", found, err)
 	}
 }

@@ -61,7 +61,7 @@ func TestInventory(t *testing.T) {
 	// Cloudreve's installer expects the ids 1, 2 and 3.
 	for id, name := range map[int]string{1: "Admin", 2: "User", AnonymousGroupID: "Anonymous"} {
 		if group, err := db.Group.Get(ctx, id); err != nil || group.Name != name {
-			t.Errorf("group %d is %v, %v", id, group, err)
+			t.Errorf("group %d = %v, %v, want the name %s", id, group, err, name)
 		}
 	}
 	for i := range 6 {
@@ -70,7 +70,7 @@ func TestInventory(t *testing.T) {
 			t.Fatal(err)
 		}
 		if group, err := owner.QueryGroup().Only(ctx); err != nil || group.ID != map[bool]int{true: 1, false: 2}[i == 0] {
-			t.Errorf("user %d, with the id %d, is in the group %v, %v", i, owner.ID, group, err)
+			t.Errorf("group of user %d, with the id %d = %v, %v, want 1 for the first user, otherwise 2", i, owner.ID, group, err)
 		}
 		root, err := files.CreateFolder(ctx, nil, &CreateFolderParameters{Owner: owner.ID, Name: RootFolderName})
 		if err != nil {
@@ -85,7 +85,7 @@ func TestInventory(t *testing.T) {
 		}
 		// An upsert that finds its row returns the id of that row.
 		if again, err := files.CreateFolder(ctx, root, &CreateFolderParameters{Owner: owner.ID, Name: "folder"}); err != nil || again.ID != folder.ID {
-			t.Errorf("the folder %d, made again, is %v, %v", folder.ID, again, err)
+			t.Errorf("folder that was created again = %v, %v, want the id %d", again, err, folder.ID)
 		}
 		for j := range 8 {
 			name := fmt.Sprint("file", j)
@@ -101,14 +101,14 @@ func TestInventory(t *testing.T) {
 				t.Errorf("%s is %v, %v; want the id %d with the entity %d", name, found, err, file.ID, entity.ID)
 			}
 			if metadata, err := found.QueryMetadata().All(ctx); err != nil || len(metadata) != 2 || metadata[0].Value != name || metadata[1].Value != name {
-				t.Errorf("%s has the metadata %v, %v", name, metadata, err)
+				t.Errorf("metadata of %s = %v, %v, want its name twice", name, metadata, err)
 			}
 			share, err := shares.Upsert(ctx, &CreateShareParams{OwnerID: owner.ID, FileID: file.ID})
 			if err != nil {
 				t.Fatal(err)
 			}
 			if found, err := shares.GetByHashID(ctx, hashid.EncodeShareID(hasher, share.ID)); err != nil || found.ID != share.ID {
-				t.Errorf("the share of %s is %v, %v", name, found, err)
+				t.Errorf("share of %s = %v, %v, want the id %d", name, found, err, share.ID)
 			}
 		}
 	}

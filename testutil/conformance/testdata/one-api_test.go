@@ -44,7 +44,7 @@ func TestRoot(t *testing.T) {
 	}
 	root, err := GetUserById(token.UserId, false)
 	if err != nil || root.Username != "root" || token.Id != 1 {
-		t.Errorf("token %d is of %+v, %v", token.Id, root, err)
+		t.Errorf("user of token %d = %+v, %v, want root and the token 1", token.Id, root, err)
 	}
 }
 
@@ -65,7 +65,7 @@ func TestUsers(t *testing.T) {
 					return
 				}
 				if other, taken := users.LoadOrStore(user.Id, user.Username); taken || user.Id == 0 {
-					t.Errorf("%s and %s have the id %d", other, user.Username, user.Id)
+					t.Errorf("id of %s = %d, want an id other than 0 that no other user has (%v)", user.Username, user.Id, other)
 				}
 			}
 		})
@@ -74,19 +74,19 @@ func TestUsers(t *testing.T) {
 	users.Range(func(id, name any) bool {
 		user, err := GetUserById(id.(int), true)
 		if err != nil || user.Username != name {
-			t.Errorf("user %d is %+v, %v, and was inserted as %s", id, user, err, name)
+			t.Errorf("GetUserById(%d) = %+v, %v, want the name %s", id, user, err, name)
 			return true
 		}
 		if tokens, err := GetAllUserTokens(user.Id, 0, 10, ""); err != nil || len(tokens) != 1 || tokens[0].Name != "default" {
-			t.Errorf("user %d has the tokens %v, %v", id, tokens, err)
+			t.Errorf("tokens of user %d = %v, %v, want the token default", id, tokens, err)
 		}
 		if logs, err := GetUserLogs(user.Id, LogTypeUnknown, 0, 0, "", "", 0, 10); err != nil || len(logs) != 1 {
-			t.Errorf("user %d has the logs %v, %v", id, logs, err)
+			t.Errorf("logs of user %d = %v, %v, want one", id, logs, err)
 		}
 		return true
 	})
 	if err := root.FillUserById(); err != nil || root.Quota != before+800 {
-		t.Errorf("who invited 80 users has %d more, %v", root.Quota-before, err)
+		t.Errorf("quota for 80 invited users = %d, %v, want 800", root.Quota-before, err)
 	}
 	for table, want := range map[string]string{
 		"users": "81 rows, 81 keys, 0 of them 0", "tokens": "81 rows, 81 keys, 0 of them 0", "logs": "160 rows, 160 keys, 0 of them 0",
@@ -108,24 +108,24 @@ func TestChannels(t *testing.T) {
 	for i := range 30 {
 		channel, err := GetRandomSatisfiedChannel("default", fmt.Sprintf("model-%d", i), false)
 		if err != nil || channel.Name != fmt.Sprint("channel", i) {
-			t.Errorf("model %d is served by %+v, %v", i, channel, err)
+			t.Errorf("channel of model %d = %+v, %v, want channel%[1]d", i, channel, err)
 		}
 	}
 	if got := rows(t, "channels"); got != "30 rows, 30 keys, 0 of them 0" {
-		t.Error(got)
+		t.Errorf("rows of channels: %s, want 30 rows, 30 keys, 0 of them 0", got)
 	}
 	one := &Channel{Name: "last", Models: "last", Group: "default"}
 	if err := one.Insert(); err != nil {
 		t.Fatal(err)
 	}
 	if latest, err := GetAllChannels(0, 1, ""); err != nil || len(latest) != 1 || latest[0].Name != "last" {
-		t.Errorf("the latest channel is %+v, %v", latest, err)
+		t.Errorf("latest channel = %+v, %v, want one with the name last", latest, err)
 	}
 	if err := one.Delete(); err != nil {
 		t.Fatal(err)
 	}
 	if channel, err := GetRandomSatisfiedChannel("default", "last", false); err == nil {
-		t.Errorf("the deleted channel's model is served by %+v", channel)
+		t.Errorf("channel of the deleted channel's model = %+v, want an error", channel)
 	}
 }
 
@@ -140,10 +140,10 @@ func TestRedemptions(t *testing.T) {
 			t.Fatal(err)
 		}
 		if quota, err := Redeem(context.Background(), code.Key, user.Id); err != nil || quota != int64(i+1) {
-			t.Errorf("code %d gave %d, %v", i, quota, err)
+			t.Errorf("Redeem() of code %d = %d, %v, want %d", i, quota, err, i+1)
 		}
 		if used, err := GetRedemptionById(code.Id); err != nil || used.Key != code.Key || used.Status != RedemptionCodeStatusUsed {
-			t.Errorf("code %d is %+v, %v", i, used, err)
+			t.Errorf("code %d = %+v, %v, want the key %s, used", i, used, err, code.Key)
 		}
 	}
 }

@@ -80,32 +80,32 @@ func TestProjects(t *testing.T) {
 			"matcher":     must(s.GetIntegrationMatcher(project.ID, matcher.ID, integration.ID)).Name,
 		} {
 			if got != name {
-				t.Errorf("%s of %s is %q", what, name, got)
+				t.Errorf("name of the %s = %q, want %q", what, got, name)
 			}
 		}
 		if got := must(s.GetTask(project.ID, task.ID)); got.TemplateID != template.ID {
-			t.Errorf("the task of %s is %+v", name, got)
+			t.Errorf("task of %s = %+v, want the template %d", name, got, template.ID)
 		}
 		if got := must(s.GetSession(user.ID, session.ID)); got.IP != "127.0.0.1" {
-			t.Errorf("the session of %s is %+v", name, got)
+			t.Errorf("session of %s = %+v, want the IP 127.0.0.1", name, got)
 		}
 		outputs := must(s.GetTaskOutputs(project.ID, task.ID))
 		if len(outputs) != 5 {
-			t.Errorf("the task of %s has the output %v", name, outputs)
+			t.Errorf("outputs of the task of %s = %v, want five", name, outputs)
 		}
 		for j, output := range outputs {
 			if output.Output != fmt.Sprint(name, "-", j) {
-				t.Errorf("line %d of %s is %q", j, name, output.Output)
+				t.Errorf("line %d of %s = %q, want %[2]s-%[1]d", j, name, output.Output)
 			}
 		}
 		if events := must(s.GetEvents(project.ID, db.RetrieveQueryParams{})); len(events) != 1 {
-			t.Errorf("%s has the events %v", name, events)
+			t.Errorf("events of %s = %v, want one", name, events)
 		}
 	}
 	if users := must(s.GetUsers(db.RetrieveQueryParams{})); len(users) != 12 {
-		t.Errorf("%d users", len(users))
+		t.Errorf("GetUsers() returned %d users, want 12", len(users))
 	}
 	if projects := must(s.GetAllProjects()); len(projects) != 12 {
-		t.Errorf("%d projects", len(projects))
+		t.Errorf("GetAllProjects() returned %d projects, want 12", len(projects))
 	}
 }
