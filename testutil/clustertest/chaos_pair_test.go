@@ -62,8 +62,8 @@ func (p *pairTarget) restart(t testing.TB, servers ...*mysqltest.Server) {
 	}
 	p.Execute(t, p.Replica, stop)
 	p.Replicate(t, p.Replica, p.Primary) // connects at once, and makes it read-only
+	p.waitForReplica(t)                  // the primary may be waiting for it
 	p.AwaitReplica(t)
-	p.waitForReplica(t)
 }
 
 func (p *pairTarget) freeze(t testing.TB, s *mysqltest.Server, hold time.Duration) {
