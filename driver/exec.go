@@ -3,6 +3,7 @@ package driver
 import (
 	"context"
 	"database/sql/driver"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -13,7 +14,7 @@ import (
 
 	"github.com/leafsql/leafsql/driver/internal/insert"
 	"github.com/leafsql/leafsql/driver/internal/planner"
-	"github.com/leafsql/leafsql/driver/internal/session"
+	"github.com/leafsql/leafsql/driver/internal/pool"
 	"github.com/leafsql/leafsql/driver/internal/staged"
 	"github.com/leafsql/leafsql/internal/servererr"
 )
@@ -157,10 +158,13 @@ func (e *execution) passThrough(ctx context.Context) (err error) {
 	return err
 }
 
+// errUnread is recorded in place of the errors that results may contain which have not been read.
+var errUnread = errors.New("leafsql: earlier results have not been read")
+
 // recordOutcome records the outcome of the statement.
 func (e *execution) recordOutcome(err error) {
-	if e.wantRows {
-		err = e.st.ResultError(err)
+	if e.wantRows && err == nil && e.st.Plan.Results > 1 {
+		err = errUnread
 	}
 	e.c.RecordEffects(e.st, err)
 }
@@ -191,7 +195,7 @@ func (emptyRows) Next([]driver.Value) error { return io.EOF }
 // send sends the statement with the ids of blocks.
 func (e *execution) send(ctx context.Context, blocks []insert.Block) (err error) {
 	c, s := e.c, e.stmt
-	var inner session.Stmt // nil if a query is sent
+	var inner pool.Stmt // nil if a query is sent
 	var text string
 	var args []driver.NamedValue
 	if s == nil && len(e.args) == 0 {

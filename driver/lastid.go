@@ -136,9 +136,7 @@ func (to *idRecorder) collect(p *insert.Plan, blocks []insert.Block) {
 		}
 		g := GeneratedIDs{Table: p.Inserts[i].Table.Name.String(), First: b.First, N: b.N}
 		if p.Inserts[i].Table.UUID != insert.NoUUID {
-			for k := range b.N {
-				g.UUIDs = append(g.UUIDs, b.UUIDAt(k))
-			}
+			g.UUIDs = lo.Times(b.N, func(k int) uuid.UUID { return b.UUIDAt(k) })
 		}
 		*to.ids = append(*to.ids, g)
 	}

@@ -7,11 +7,11 @@ import (
 
 	"github.com/leafsql/leafsql/driver/internal/insert"
 	"github.com/leafsql/leafsql/driver/internal/planner"
-	"github.com/leafsql/leafsql/driver/internal/session"
+	"github.com/leafsql/leafsql/driver/internal/pool"
 	"github.com/leafsql/leafsql/internal/servererr"
 )
 
-var _ session.Stmt = (*stmt)(nil)
+var _ pool.Stmt = (*stmt)(nil)
 var _ driver.NamedValueChecker = (*stmt)(nil)
 
 // stmt is a prepared statement that may need keys, or that has effects on the session. The
@@ -22,16 +22,16 @@ type stmt struct {
 	planner.Prepared
 	c *conn
 
-	variants     map[string]session.Stmt
+	variants     map[string]pool.Stmt
 	lastTemplate *insert.Template // template of the last execution; lastVariant is its inner statement
-	lastVariant  session.Stmt
+	lastVariant  pool.Stmt
 }
 
 // prepare returns a stmt, with the likely variant prepared.
 func (c *conn) prepare(ctx context.Context, st *planner.Statement, text string) (*stmt, error) {
 	prepared, err := c.Planner.Prepare(ctx, st, text)
-	s := &stmt{Prepared: prepared, c: c, variants: make(map[string]session.Stmt, 1)}
-	var inner session.Stmt
+	s := &stmt{Prepared: prepared, c: c, variants: make(map[string]pool.Stmt, 1)}
+	var inner pool.Stmt
 	if err == nil {
 		inner, err = s.prepareVariant(ctx, st.LikelyText(text))
 	}
@@ -55,7 +55,7 @@ func (c *conn) prepare(ctx context.Context, st *planner.Statement, text string) 
 }
 
 // prepareVariant returns the inner statement for text. It prepares a new one only if the user's query still has the same meaning in the session.
-func (s *stmt) prepareVariant(ctx context.Context, text string) (session.Stmt, error) {
+func (s *stmt) prepareVariant(ctx context.Context, text string) (pool.Stmt, error) {
 	if inner, ok := s.variants[text]; ok {
 		return inner, nil
 	}

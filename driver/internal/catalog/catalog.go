@@ -13,6 +13,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -144,11 +145,8 @@ func (c *Column) Highest() (highest int64, integer bool) {
 // ParseType returns the name of the column's type, and its length and scale, 0 if the type has none.
 func (c *Column) ParseType() (name string, length, scale int) {
 	name, more, _ := strings.Cut(strings.ToLower(c.Type), "(")
-	name, _, _ = strings.Cut(name, " ") // "bigint unsigned"
-	more, _, _ = strings.Cut(more, ")")
-	more, fraction, _ := strings.Cut(more, ",")
-	length, _ = strconv.Atoi(more) // 0: no length
-	scale, _ = strconv.Atoi(fraction)
+	name, _, _ = strings.Cut(name, " ")        // "bigint unsigned"
+	fmt.Sscanf(more, "%d,%d", &length, &scale) // 0: no length, no scale
 	return name, length, scale
 }
 

@@ -15,15 +15,10 @@ func (s *Scanner) atDashComment() bool {
 // skipLine skips a comment up to the end of its line.
 func (s *Scanner) skipLine() {
 	s.Seen |= SeenComment
-	for s.pos < len(s.Text) {
-		c := s.Text[s.pos]
-		if c == 0 { // for servers, a NUL ends the comment
-			return
-		}
-		s.pos++
-		if c == '\n' {
-			return
-		}
+	if n := strings.IndexAny(s.Text[s.pos:], "\n\x00"); n >= 0 { // servers end the comment at a NUL, too
+		s.pos += n
+	} else {
+		s.pos = len(s.Text)
 	}
 }
 

@@ -3,7 +3,6 @@ package planner
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 
 	"github.com/leafsql/leafsql/driver/internal/catalog"
@@ -65,18 +64,6 @@ func (p *Planner) DoubtDatabase(st *Statement) {
 	if st.Plan.Use != "" {
 		p.DBUnknown, p.last = true, nil
 	}
-}
-
-// errUnread is passed to RecordEffects in place of the errors that unread results may contain.
-var errUnread = errors.New("leafsql: earlier results have not been read")
-
-// ResultError returns the error to pass to RecordEffects for a statement that returns rows: err, which is the error
-// of executing it, or an internal error if results that may contain errors have not been read.
-func (st *Statement) ResultError(err error) error {
-	if err == nil && st.Plan.Results > 1 {
-		return errUnread
-	}
-	return err
 }
 
 // RecordOpaque records that statements ran which leafsql has not seen: in a routine, or prepared in SQL. Such statements

@@ -3,11 +3,11 @@ package planner
 import (
 	"hash/maphash"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/leafsql/leafsql/driver/internal/insert"
 	"github.com/leafsql/leafsql/driver/internal/lex"
+	"github.com/leafsql/leafsql/driver/internal/plancache"
 )
 
 // A session with an account other than leafsql's may have fewer privileges than leafsql. Before leafsql
@@ -18,17 +18,9 @@ import (
 
 const (
 	permissionTime = time.Minute
-	maxPermitted   = 1 << 16 // shapes of all accounts together
+	maxPermitted   = 1 << 16  // permissions of all accounts together
+	permittedBytes = 64 << 20 // size of these permissions
 )
-
-// Permissions are the statement shapes that the server has permitted to the sessions of guarded
-// planners, each with the time at which the permission expires. They are safe for concurrent use, and
-// the zero value is empty.
-type Permissions struct {
-	mu       sync.Mutex
-	until    map[permission]time.Time
-	sessions uint64 // number of sessions so far that share no permissions
-}
 
 // A permission is the key of a statement shape that the server has permitted to an account.
 type permission struct {
@@ -43,45 +35,19 @@ type shape uint64
 
 var shapeSeed = maphash.MakeSeed()
 
-// has reports whether statements of the shape are currently permitted.
-func (p *Permissions) has(s permission) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return time.Now().Before(p.until[s])
-}
-
-// grant records that the server permitted a shape.
-func (p *Permissions) grant(s permission) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.until == nil {
-		p.until = make(map[permission]time.Time)
-	}
-	for old := range p.until { // evict arbitrary shapes; the server will check them again
-		if len(p.until) < maxPermitted {
-			break
-		}
-		delete(p.until, old)
-	}
-	p.until[s] = time.Now().Add(permissionTime)
-}
-
-// revoke records that the server denied a shape.
-func (p *Permissions) revoke(s permission) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.until, s)
-}
-
 // Guard makes the planner request the server's permission before leafsql acts on a statement of the
 // session. Sessions of one account share permissions; with an account of "" the session shares no permissions.
 func (p *Planner) Guard(account string) {
-	p.Permitted, p.account = &p.shared.permitted, account
+	s := p.shared
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.permitted == nil {
+		s.permitted = plancache.New[permission, time.Time](maxPermitted, permittedBytes)
+	}
+	p.Permitted, p.account = s.permitted, account
 	if p.Unshared = account == ""; p.Unshared {
-		p.Permitted.mu.Lock()
-		defer p.Permitted.mu.Unlock()
-		p.Permitted.sessions++
-		p.account = "\x00" + strconv.FormatUint(p.Permitted.sessions, 10) // no server has an account with this name
+		s.unshared++
+		p.account = "\x00" + strconv.FormatUint(s.unshared, 10) // no server has an account with this name
 	}
 }
 

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
+
 	"github.com/leafsql/leafsql/driver/internal/insert"
 	"github.com/leafsql/leafsql/driver/internal/session"
 	"github.com/leafsql/leafsql/internal/servererr"
@@ -25,8 +27,8 @@ func (p *Planner) Permit(ctx context.Context, st *Statement, text string, rows i
 	if in.Diagnostics && !p.Settings.MariaDB {
 		return false, p.judgeRefusal(ctx, &insert.Refusal{Table: in.Table.Name, Reason: "it reads @@warning_count or @@error_count, which MySQL resets when leafsql checks this account's rights", Fix: "store the count in a user variable first"}, text)
 	}
-	key := permission{p.account, st.shape}
-	if in.Table.Keyless || p.Permitted.has(key) {
+	until, _ := p.Permitted.Get(permission{p.account, st.shape})
+	if in.Table.Keyless || time.Now().Before(until) {
 		return false, nil
 	}
 	// If a temporary table hides this table, the server would check the privileges of the temporary table, so Permit
@@ -56,7 +58,7 @@ func (p *Planner) Permit(ctx context.Context, st *Statement, text string, rows i
 	switch {
 	case staged:
 	case err == nil && !counts:
-		p.Permitted.grant(key)
+		p.setPermitted(st, time.Now().Add(permissionTime))
 	case servererr.Denied(err):
 		err = p.ExplainDenial(ctx, st, text, err)
 	}
@@ -95,11 +97,16 @@ func (p *Planner) JudgeResult(ctx context.Context, st *Statement, text string, u
 	refusal, refused := err.(*insert.Refusal)
 	switch {
 	case answered && servererr.Denied(err):
-		p.Permitted.revoke(permission{p.account, st.shape})
+		p.setPermitted(st, time.Time{})
 	case refused && st.Way == Staged && !unproven:
 		return p.judgeRefusal(ctx, refusal, text)
 	case err == nil && unproven:
-		p.Permitted.grant(permission{p.account, st.shape})
+		p.setPermitted(st, time.Now().Add(permissionTime))
 	}
 	return err
+}
+
+// setPermitted records until when the server permits statements of this shape to the account.
+func (p *Planner) setPermitted(st *Statement, until time.Time) {
+	p.Permitted.Put(permission{p.account, st.shape}, until, len(p.account))
 }

@@ -39,8 +39,8 @@ type Planner struct {
 
 	shared          *Plans
 	schema          *tables.Schema
-	plans           *plancache.Cache[*Statement] // plans for schema and the known state of the session
-	plannedRevision int                          // the session's Revision when plans was chosen
+	plans           *plancache.Cache[string, *Statement] // plans for schema and the known state of the session
+	plannedRevision int                                  // the session's Revision when plans was chosen
 
 	temporary map[catalog.Name]temporaryTable // plans that depend on a temporary table are not shared
 
@@ -51,7 +51,7 @@ type Planner struct {
 
 	// Permitted are the statements that the server has permitted, or nil if the session has leafsql's
 	// account. The permissions of account apply. If Unshared is set, no other session has the same account.
-	Permitted *Permissions
+	Permitted *plancache.Cache[permission, time.Time]
 	Unshared  bool
 	account   string
 
@@ -120,7 +120,7 @@ func (p *Planner) plan(ctx context.Context, text string) (st *Statement, kept bo
 				return nil, false, err
 			}
 			if p.followSession(); p.plans == plans && !unknown { // if p.plans has changed, a look-up changed the state of the session on which the plan depends
-				plans.Put(text, st, st.Plan.MemorySize())
+				plans.Put(text, st, len(text)+st.Plan.MemorySize())
 			}
 		}
 		if !st.needsSettings {
@@ -138,7 +138,7 @@ func (p *Planner) plan(ctx context.Context, text string) (st *Statement, kept bo
 func (p *Planner) selectPlans() {
 	p.last, p.plannedRevision = nil, p.Revision
 	if p.needsPrivatePlans() {
-		p.plans = plancache.New[*Statement](maxPrivatePlans, planBytes/planCaches)
+		p.plans = plancache.New[string, *Statement](maxPrivatePlans, planBytes/planCaches)
 		return
 	}
 	p.plans = p.shared.cacheOf(p.tables, p.schema, planKey{db: p.DB, settings: p.Settings, guarded: p.Permitted != nil})

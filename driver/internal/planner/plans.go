@@ -2,6 +2,7 @@ package planner
 
 import (
 	"sync"
+	"time"
 
 	"github.com/leafsql/leafsql/driver/internal/insert"
 	"github.com/leafsql/leafsql/driver/internal/plancache"
@@ -20,9 +21,10 @@ const (
 type Plans struct {
 	mu     sync.Mutex
 	schema *tables.Schema
-	caches map[planKey]*plancache.Cache[*Statement]
+	caches map[planKey]*plancache.Cache[string, *Statement]
 
-	permitted Permissions
+	permitted *plancache.Cache[permission, time.Time] // times at which permissions expire; nil until Guard is called
+	unshared  uint64                                  // number of sessions so far that share no permissions
 }
 
 // planKey has the state on which a plan depends, except for the tables.
@@ -34,14 +36,14 @@ type planKey struct {
 
 // cacheOf returns the cache for sessions with the same database and settings. The caches are replaced with
 // each schema. A connection that still uses an older schema gets a cache that is not shared.
-func (s *Plans) cacheOf(set *tables.Set, schema *tables.Schema, key planKey) *plancache.Cache[*Statement] {
+func (s *Plans) cacheOf(set *tables.Set, schema *tables.Schema, key planKey) *plancache.Cache[string, *Statement] {
 	if schema != set.Schema.Load() {
-		return plancache.New[*Statement](maxPrivatePlans, planBytes/planCaches)
+		return plancache.New[string, *Statement](maxPrivatePlans, planBytes/planCaches)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.schema != schema {
-		s.schema, s.caches = schema, make(map[planKey]*plancache.Cache[*Statement])
+		s.schema, s.caches = schema, make(map[planKey]*plancache.Cache[string, *Statement])
 	}
 	c, ok := s.caches[key]
 	if !ok {
@@ -51,7 +53,7 @@ func (s *Plans) cacheOf(set *tables.Set, schema *tables.Schema, key planKey) *pl
 				break
 			}
 		}
-		c = plancache.New[*Statement](planEntries, planBytes)
+		c = plancache.New[string, *Statement](planEntries, planBytes)
 		s.caches[key] = c
 	}
 	return c

@@ -26,7 +26,7 @@ type Prepared struct {
 	dependsOnSettings bool             // the meaning depends on sql_mode or the character set
 	meaning           textMeaning      // meaning at the time of preparing
 	schema            *tables.Schema
-	plans             *plancache.Cache[*Statement]
+	plans             *plancache.Cache[string, *Statement]
 }
 
 // A textMeaning is the state that the meaning of a query depends on: the database in use and, if the session's settings

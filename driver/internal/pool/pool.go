@@ -39,12 +39,11 @@ type Conn interface {
 	driver.Validator
 }
 
-// innerStmt has the methods of go-sql-driver's statement that database/sql uses.
-type innerStmt interface {
+// Stmt has the methods of go-sql-driver's statement that take a context.
+type Stmt interface {
 	driver.Stmt
 	driver.StmtExecContext
 	driver.StmtQueryContext
-	driver.NamedValueChecker
 }
 
 // connLifetime is the longest use of an internal connection: behind a load balancer, an old
@@ -220,23 +219,23 @@ func (c *conn) QueryContext(ctx context.Context, text string, args []driver.Name
 
 func (c *conn) PrepareContext(ctx context.Context, text string) (driver.Stmt, error) {
 	s, err := c.Conn.PrepareContext(ctx, text)
-	if inner, ok := s.(innerStmt); ok && err == nil {
+	if inner, ok := s.(Stmt); ok && err == nil {
 		s = &stmt{inner, c}
 	}
 	return s, c.noteError(err)
 }
 
 type stmt struct {
-	innerStmt
+	Stmt
 	c *conn
 }
 
 func (s *stmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
-	res, err := s.innerStmt.ExecContext(ctx, args)
+	res, err := s.Stmt.ExecContext(ctx, args)
 	return res, s.c.noteError(err)
 }
 
 func (s *stmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
-	rows, err := s.innerStmt.QueryContext(ctx, args)
+	rows, err := s.Stmt.QueryContext(ctx, args)
 	return rows, s.c.noteError(err)
 }

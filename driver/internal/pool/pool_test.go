@@ -51,7 +51,7 @@ func (c *failingConn) IsValid() bool                            { return true }
 func (c *failingConn) Close() error                             { return nil }
 
 type failingStmt struct {
-	innerStmt
+	Stmt
 	f *failing
 }
 

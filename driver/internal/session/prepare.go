@@ -5,23 +5,18 @@ import (
 	"database/sql/driver"
 	"errors"
 	"slices"
-)
 
-// A Stmt is a prepared statement of the inner driver. PrepareStmt fails if the driver's statements lack these methods.
-type Stmt interface {
-	driver.Stmt
-	driver.StmtExecContext
-	driver.StmtQueryContext
-}
+	"github.com/leafsql/leafsql/driver/internal/pool"
+)
 
 // PrepareStmt prepares a text on the server. The caller has to close the statement. The error is the inner
 // driver's, or an error with a hint if the driver's statements accept no context.
-func (s *Session) PrepareStmt(ctx context.Context, text string) (Stmt, error) {
+func (s *Session) PrepareStmt(ctx context.Context, text string) (pool.Stmt, error) {
 	stmt, err := s.Conn.PrepareContext(ctx, text)
 	if err != nil {
 		return nil, err
 	}
-	if inner, ok := stmt.(Stmt); ok {
+	if inner, ok := stmt.(pool.Stmt); ok {
 		return inner, nil
 	}
 	stmt.Close()

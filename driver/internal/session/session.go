@@ -14,7 +14,7 @@ import (
 	"context"
 	"database/sql/driver"
 	"errors"
-	"strconv"
+	"fmt"
 	"strings"
 
 	"github.com/go-sql-driver/mysql"
@@ -219,14 +219,10 @@ func ParseVersion(s string) (mariaDB bool, version int) {
 	if mariaDB {
 		s = strings.TrimPrefix(s, "5.5.5-")
 	}
-	s, _, _ = strings.Cut(s, "-")
-	parts := strings.SplitN(s, ".", 4)
-	for i := range 3 {
-		version *= 100
-		if i < len(parts) {
-			n, _ := strconv.Atoi(parts[i]) // 0 if the part is not a number
-			version += min(n, 99)
-		}
+	var parts [3]int
+	fmt.Sscanf(s, "%d.%d.%d", &parts[0], &parts[1], &parts[2]) // 0 if the part is not a number
+	for _, n := range parts {
+		version = version*100 + min(n, 99)
 	}
 	return mariaDB, version
 }

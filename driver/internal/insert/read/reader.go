@@ -150,8 +150,7 @@ func (r *reader) peek() lex.Token {
 }
 
 func (r *reader) peekIs(word string) bool {
-	t := r.peek()
-	return t.Kind == lex.Word && lex.Is(r.text[t.Pos:t.End], word)
+	return r.s.Is(r.peek(), word)
 }
 
 // atName reports whether the token can be a name.
@@ -257,15 +256,7 @@ func (r *reader) skipExpr(follows func() bool, first []lex.Token) (n int) {
 
 // closesList reports whether the word ends the assignments of SET or of an update list.
 func (r *reader) closesList() bool {
-	switch r.text[r.tok.Pos] | 0x20 {
-	case 'o':
-		return r.is("on")
-	case 'a':
-		return r.is("as")
-	case 'r':
-		return r.is("returning") && endsOperand(r.text[r.prevEnd-1])
-	}
-	return false
+	return r.is("on") || r.is("as") || r.is("returning") && endsOperand(r.text[r.prevEnd-1])
 }
 
 // endsOperand reports whether a token that ends in c can end an expression.
