@@ -25,7 +25,7 @@ BIN   = .cache/bin
 SERVE = $(BIN)/serve
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-nacos demo-proxy demo-failover test quick one sim model mutations storm storm-proxy chaos chaos-pairs chaos-clusters bench bench-proxy figures plots fuzz conformance clients versions newest packages release lint mysql-server clean serve
+.PHONY: help demo demo-nacos demo-proxy demo-failover test quick one sim model mutations storm storm-proxy chaos chaos-pairs chaos-clusters bench bench-proxy figures fleet plots fuzz conformance clients versions newest packages release lint mysql-server clean serve
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -113,7 +113,11 @@ figures: serve ## measure what docs/benchmarks.md shows, five times each, and dr
 	@for script in $(INSTALLS); do $$script || exit 1; done
 	@$(SERVE) -- go run -C docs/plots . -measure 5
 
-plots: ## draw the plots of docs/benchmarks.md from docs/plots/figures.txt
+fleet: ## simulate fleets of up to 100,000 processes, for the figures and plots of docs/scale.md; minutes
+	@go test -count=1 -timeout=60m -v -run='^TestFigures$$' ./testutil/fleet -figures $(CURDIR)/docs/plots/fleet.txt
+	@go run -C docs/plots .
+
+plots: ## draw the plots of docs/benchmarks.md and docs/scale.md from docs/plots/figures.txt and fleet.txt
 	@go run -C docs/plots .
 
 fuzz: serve ## every fuzz test for 30 s each (FUZZTIME=5m)

@@ -55,6 +55,12 @@ func (p plot) draw(all map[string]figure) (string, error) {
 			}
 			top = max(top, sumFigures(sums[i]).highest)
 		}
+		lengthOf := func(value float64) float64 {
+			if panel.logarithmic {
+				return math.Log1p(value) / math.Log1p(top) * longest
+			}
+			return value / top * longest
+		}
 		for i, b := range panel.bars {
 			y += line
 			value := barLabel(sums[i], panel.unit)
@@ -65,12 +71,12 @@ func (p plot) draw(all map[string]figure) (string, error) {
 				if b.ours && part == len(sums[i])-1 {
 					class = "leaf"
 				}
-				length := f.median / top * longest
+				length := lengthOf(f.median)
 				fmt.Fprintf(&body, "  <rect class=%q x=\"%.1f\" y=\"%d\" width=\"%.1f\" height=\"16\"/>\n", class, x, y-12, length)
 				x += length
 			}
 			if all := sumFigures(sums[i]); all.lowest < all.highest {
-				from, to := labels+all.lowest/top*longest, labels+all.highest/top*longest
+				from, to := labels+lengthOf(all.lowest), labels+lengthOf(all.highest)
 				fmt.Fprintf(&body, "  <path class=\"range\" d=\"M%.1f %dH%.1f\"/>\n", from, y-4, to)
 				x = max(x, to)
 			}

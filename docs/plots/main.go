@@ -1,5 +1,5 @@
-// Command plots draws the plots of docs/benchmarks.md from docs/plots/figures.txt, which has the output of go test
-// -bench. With -measure it runs these benchmarks first, and writes the file again. make plots and make figures run it.
+// Command plots draws the plots of docs/benchmarks.md and docs/scale.md from docs/plots/figures.txt and fleet.txt, which have the
+// format of go test -bench. make fleet writes fleet.txt. With -measure it runs these benchmarks first, and writes figures.txt again. make plots and make figures run it.
 package main
 
 import (
@@ -33,21 +33,23 @@ func run(measured int) error {
 			return err
 		}
 	}
-	text, err := os.ReadFile("figures.txt")
-	if err != nil {
-		return err
-	}
-	all, err := parseFigures(string(text))
-	if err != nil {
-		return err
-	}
-	for _, p := range plots {
-		picture, err := p.draw(all)
-		if err == nil {
-			err = os.WriteFile(p.name+".svg", []byte(picture), 0o644)
-		}
+	for file, plots := range map[string][]plot{"figures.txt": plots, "fleet.txt": fleetPlots} {
+		text, err := os.ReadFile(file)
 		if err != nil {
 			return err
+		}
+		all, err := parseFigures(string(text))
+		if err != nil {
+			return err
+		}
+		for _, p := range plots {
+			picture, err := p.draw(all)
+			if err == nil {
+				err = os.WriteFile(p.name+".svg", []byte(picture), 0o644)
+			}
+			if err != nil {
+				return err
+			}
 		}
 	}
 	return nil

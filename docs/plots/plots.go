@@ -1,6 +1,6 @@
 package main
 
-// A plot is a picture in docs/benchmarks.md. Its panels are one below the other, each with a separate scale.
+// A plot is a picture on a page. Its panels are one below the other, each with a separate scale.
 type plot struct {
 	name, title string
 	panels      []panel
@@ -9,6 +9,7 @@ type plot struct {
 type panel struct {
 	title, unit string
 	bars        []bar
+	logarithmic bool // the length of a bar is the logarithm of its figure
 }
 
 // A bar shows a figure, or two that add up, each as "package benchmark unit".
@@ -26,7 +27,7 @@ var plots = []plot{
 			overheadBar("… values in the text", "insert_text"),
 			overheadBar("UPDATE", "update"),
 			overheadBar("INSERT into another table", "insert_elsewhere"),
-		}},
+		}, false},
 	}},
 	{"rows", "Rows a second into a MariaDB on the same machine", []panel{
 		rowsPanel("one row a statement", "rows=1"),
@@ -37,12 +38,12 @@ var plots = []plot{
 			{"an atomic add alone", []string{"idgen/segment BenchmarkNext/bare_atomic_add/serial ns/op"}, false},
 			{"segment", []string{"idgen/segment BenchmarkNext/segment/serial ns/op"}, true},
 			{"snowflake", []string{"idgen/snowflake BenchmarkBurst/serial ns/op"}, true},
-		}},
+		}, false},
 		{"two cores at once", "ns", []bar{
 			{"an atomic add alone", []string{"idgen/segment BenchmarkNext/bare_atomic_add/parallel ns/op"}, false},
 			{"segment", []string{"idgen/segment BenchmarkNext/segment/parallel ns/op"}, true},
 			{"snowflake", []string{"idgen/snowflake BenchmarkBurst/parallel ns/op"}, true},
-		}},
+		}, false},
 	}},
 	{"worker-ids", "How long a process takes to get a worker id", []panel{
 		{"one process, median", "ms", []bar{
@@ -53,7 +54,7 @@ var plots = []plot{
 			workerBar("ZooKeeper 3.9", "zookeeper", "Acquire"),
 			{"Nacos 2.3.2", []string{"nacos BenchmarkAcquire/2.3.2 ns/op"}, true},
 			{"Nacos 3.1.0", []string{"nacos BenchmarkAcquire/3.1.0 ns/op"}, true},
-		}},
+		}, false},
 		{"64 processes at once, the last of them", "ms", []bar{
 			concurrentBar("Redis 7.0", "redis", "SixtyFourAtOnce"),
 			concurrentBar("MariaDB 10.11", "mysql", "mariadb/SixtyFourAtOnce"),
@@ -62,7 +63,7 @@ var plots = []plot{
 			concurrentBar("ZooKeeper 3.9", "zookeeper", "SixtyFourAtOnce"),
 			{"Nacos 2.3.2", []string{"nacos BenchmarkSixtyFourProcesses/2.3.2 max-ms"}, true},
 			{"Nacos 3.1.0", []string{"nacos BenchmarkSixtyFourProcesses/3.1.0 max-ms"}, true},
-		}},
+		}, false},
 	}},
 }
 
@@ -74,7 +75,7 @@ func rowsPanel(title, name string) panel {
 	of := func(label, who string, ours bool) bar {
 		return bar{label, []string{"driver/servertest BenchmarkServer/" + name + " " + who + "-rows/s"}, ours}
 	}
-	return panel{title, "", []bar{of("AUTO_INCREMENT", "auto", false), of("keys of the program's own", "explicit", false), of("leafsql", "leaf", true)}}
+	return panel{title, "", []bar{of("AUTO_INCREMENT", "auto", false), of("keys of the program's own", "explicit", false), of("leafsql", "leaf", true)}, false}
 }
 
 func workerBar(label, source, name string) bar {

@@ -9,10 +9,15 @@ import (
 	"testing"
 )
 
-// TestPicturesMatchFigures: the pictures match the figures, are well-formed, and are in benchmarks.md.
+// TestPicturesMatchFigures: the pictures match the figures, are well-formed, and are on their page.
 func TestPicturesMatchFigures(t *testing.T) {
-	all := read(t, "figures.txt")
-	page := content(t, "../benchmarks.md")
+	checkPictures(t, plots, "figures.txt", "../benchmarks.md")
+	checkPictures(t, fleetPlots, "fleet.txt", "../scale.md")
+}
+
+func checkPictures(t *testing.T, plots []plot, figures, pageFile string) {
+	t.Helper()
+	all, page := read(t, figures), content(t, pageFile)
 	for _, p := range plots {
 		picture, err := p.draw(all)
 		if err != nil {
@@ -20,7 +25,7 @@ func TestPicturesMatchFigures(t *testing.T) {
 		}
 		file := p.name + ".svg"
 		if content(t, file) != picture {
-			t.Errorf("%s differs from the plot of figures.txt, want it equal; run make plots", file)
+			t.Errorf("%s differs from the plot of %s, want it equal; run make plots", file, figures)
 		}
 		for parts := xml.NewDecoder(strings.NewReader(picture)); ; {
 			if _, err := parts.Token(); err == io.EOF {
@@ -30,7 +35,7 @@ func TestPicturesMatchFigures(t *testing.T) {
 			}
 		}
 		if !strings.Contains(page, "](plots/"+file+")") {
-			t.Errorf("benchmarks.md does not show %s, want it shown", file)
+			t.Errorf("%s does not show %s, want it shown", pageFile, file)
 		}
 		if _, err := p.draw(nil); err == nil {
 			t.Errorf("drawing %s without figures succeeded, want an error", file)

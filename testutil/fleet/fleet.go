@@ -124,7 +124,7 @@ func (f *Fleet) write(db *sql.DB, text string, issued *idcheck.Recorder, random 
 		if f.ctx.Err() != nil {
 			return
 		}
-		f.record.noteInsert(time.Since(began), err)
+		f.record.noteInsert(time.Since(began), f.Batch, err)
 		if err == nil {
 			first, _ := res.LastInsertId()
 			issued.Add(first, f.Batch)

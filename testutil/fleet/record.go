@@ -57,8 +57,9 @@ type Record struct {
 	changed [2]time.Time     // last change of open
 	time    [2]time.Duration // sum of the times for which connections were open
 	average [2]float64       // average numbers of open connections, set by Fleet.Stop
-	waits   []time.Duration  // times for which INSERTs waited for ids, if longer than a millisecond
+	waits   []time.Duration  // times for which INSERTs waited for ids, or for an error, if longer than a millisecond
 	failed  int              // INSERTs that got no id
+	issued  int64            // ids that rows got
 }
 
 // NewRecord returns an empty record.
@@ -76,12 +77,15 @@ func (r *Record) note(k Kind) {
 }
 
 // noteInsert records the outcome of an INSERT of the application.
-func (r *Record) noteInsert(took time.Duration, err error) {
+func (r *Record) noteInsert(took time.Duration, rows int, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err != nil {
 		r.failed++
-	} else if took > time.Millisecond {
+	} else {
+		r.issued += int64(rows)
+	}
+	if took > time.Millisecond {
 		r.waits = append(r.waits, took)
 	}
 }
