@@ -181,7 +181,7 @@ func openBrought(t *testing.T, name, dsn, key, params string, options ...string)
 // broughtID runs a statement on the two rows and returns its LastInsertId and SQL's LAST_INSERT_ID().
 func broughtID(t *testing.T, db *sql.DB, text string, prepared bool, args []any) (id, inSQL int64) {
 	t.Helper()
-	for _, before := range []string{"DELETE FROM t", "INSERT INTO t (id, v) VALUES (1, 10), (2, 11)", "DO LAST_INSERT_ID(3)", "SET last_insert_id = 3"} {
+	for _, before := range []string{"DELETE FROM t", "INSERT INTO t (id, v) VALUES (1, 10), (2, 11)", "DO LAST_INSERT_ID(3)", "SET @before = LAST_INSERT_ID(3)"} {
 		if _, err := db.Exec(before); err != nil {
 			t.Fatal(err)
 		}

@@ -320,7 +320,7 @@ func (c *Catalog) Views(ctx context.Context, db string, tables []string) ([]Prog
 
 // Databases returns the names of the databases that this user sees.
 func (c *Catalog) Databases(ctx context.Context) (names []string, err error) {
-	err = c.db.SelectContext(ctx, &names, "SELECT schema_name FROM information_schema.schemata")
+	err = c.db.SelectContext(ctx, &names, "SHOW DATABASES") // Vitess has the databases of its shards in information_schema
 	return names, err
 }
 

@@ -83,10 +83,13 @@ const (
 func SetID(id int64) string { return "last_insert_id = " + strconv.FormatInt(id, 10) }
 
 // SetSessionID returns a statement that makes id, a number or SavedID, the session's id. TiDB accepts last_insert_id in SET
-// and ignores it.
+// and ignores it. Vitess does not parse it, and ignores DO.
 func (s Settings) SetSessionID(id string) string {
-	if s.TiDB {
+	switch {
+	case s.TiDB:
 		return "DO " + markerOpen + id + ")"
+	case s.Vitess:
+		return "SET " + SavedID + " = " + markerOpen + id + ")"
 	}
 	return "SET last_insert_id = " + id
 }
