@@ -230,7 +230,7 @@ func checkWorker(v string) error {
 	return nil
 }
 
-// checkOneOf returns a function that accepts only the values one and other. Its error has note after one.
+// checkOneOf returns a function that accepts only the values one and other. The hint of its error has the text note after the value one.
 func checkOneOf(name, one, note, other string) func(string) error {
 	return func(v string) error {
 		if v != one && v != other {

@@ -18,7 +18,7 @@ type Version string
 // Doc is the content of a slot: the owner of one worker id, and the latest time in the owner's ids.
 type Doc struct {
 	// Nonce is 128 random bits in hex, new with every take of a slot. It distinguishes
-	// owners, and states of a slot if versions are content hashes.
+	// owners. If versions are content hashes, it also gives each state of a slot its own version.
 	Nonce string
 
 	// HighWater is the latest time that the owner may put into an id, to the
@@ -44,7 +44,7 @@ const (
 // the same for all processes, so several processes can create it at once without harm.
 func initialDoc() Doc { return Doc{Nonce: initialNonce, HighWater: time.UnixMilli(0), Free: true} }
 
-// IsInitial reports whether d is the first document of a slot, from which its earlier owners are unknown.
+// IsInitial reports whether d is the document that a slot is created with. It does not show earlier owners.
 func (d Doc) IsInitial() bool { return d.Nonce == initialNonce }
 
 // isUnused reports whether d has never had an owner.

@@ -21,8 +21,8 @@ type Programs struct {
 }
 
 // CallEffects returns the effects of the stored functions that a statement calls, and of the functions that
-// its views call. db is the database of unqualified names. Tables in views are not included, because a view
-// reads tables in the same way as the statement. An error of a look-up is a *catalog.Failure.
+// its views call. db is the database of unqualified names. The tables of views are left out,
+// because reading them has no effects of its own. An error of a look-up is a *catalog.Failure.
 func (p *Programs) CallEffects(ctx context.Context, db string, calls, views []insert.TableName) (all insert.Effects, err error) {
 	ctx, cancel := context.WithTimeout(ctx, catalog.Timeout)
 	defer cancel()

@@ -1,7 +1,7 @@
 // Package staged runs statements with rows that only the server has, such as INSERT … SELECT and LOAD
-// DATA. Their rows are written to a temporary table, the stage, and rows without a key get one there. Then a statement, the
-// copy, copies them to the statement's table, the target. The source is the SELECT or the file with the rows. The session's
-// id is the result of LAST_INSERT_ID().
+// DATA. Their rows are written to a temporary table, the stage, and rows without a key get one there. Then a
+// second statement, the copy, writes them to the target, the table that the application's statement names. The
+// source is the SELECT or the file with the rows. The session's id is the result of LAST_INSERT_ID().
 //
 // When a statement is planned, a Judge decides whether it may run in several steps, and in which steps. An
 // execution is a Run:
@@ -92,7 +92,7 @@ type Run struct {
 
 	rows   int64  // number of rows of the source
 	marked bool   // the copy contained LAST_INSERT_ID(id), the marker, which sets the session's id
-	setID  string // assignment that sets the session's id to the value that it has after one statement; "" if it is already set
+	setID  string // assignment that sets the session's id to the value that it would have after the application's statement; "" if it is already set
 }
 
 // stageTable is the stage's name. The stage is in the target's database.
@@ -243,8 +243,8 @@ func (s *Run) fillStage(ctx context.Context) (err error) {
 }
 
 // drawIDs draws ids for the rows without a key, above the highest key of the other rows. If all rows
-// have keys, the counter's next id is raised above the highest key after the rows are stored. But the counter is compared
-// with the table's keys before that: afterwards, the comparison would report that the new keys are above the counter.
+// have keys, the counter's next id is raised above the highest key, but only after the rows are stored. The counter has to
+// be compared with the table's keys before the copy. After the copy, the comparison would report the new keys.
 func (s *Run) drawIDs(ctx context.Context) (err error) {
 	s.Block.N = int(s.rows)
 	if s.rows > 0 && s.Insert.Staging.Key >= 0 {

@@ -34,7 +34,7 @@ func (s *Run) start(ctx context.Context, text string) error {
 		switch shows, err := s.Server.Catalog.ShowsTransactions(ctx); {
 		case err != nil:
 			return err
-		case !shows: // an open transaction could be the application's transaction
+		case !shows: // an open transaction of the application could not be detected
 			return hidesTransactions.refuse(s.Insert.Table)
 		}
 		outside = catalog.FailsInTransaction + ", autocommit = IF(@@autocommit, 0, 2)"
@@ -92,8 +92,8 @@ const savepoint = "leafsql_savepoint"
 //
 // SET autocommit = 1 commits. If the commit fails, autocommit remains off. So after an error, @@autocommit
 // shows whether the rows are stored. After SET autocommit = 1, an earlier SET TRANSACTION still applies to the next
-// transaction. An empty COMMIT ends this. On MySQL the session's values are set again instead, which has the same effect
-// and saves a round trip.
+// transaction. An empty COMMIT ends this. On MySQL, setting transaction_isolation and transaction_read_only to
+// their session values has the same effect and saves a round trip.
 func (s *Run) finish(ctx context.Context) error {
 	if !s.ownsTransaction {
 		if s.setID != "" {
@@ -128,8 +128,8 @@ func (s *Run) finish(ctx context.Context) error {
 }
 
 // rollBack restores the session after a failed statement, and rolls back its changes. A transaction that
-// SET TRANSACTION made read only has no changes. SET autocommit = 1 ends it, and the application's next
-// transaction is still read only; after a ROLLBACK it would not be read only.
+// SET TRANSACTION made read only has no changes. It is ended by SET autocommit = 1 and not by
+// ROLLBACK, so that the application's next transaction stays read only.
 func (s *Run) rollBack(ctx context.Context, err error) {
 	switch {
 	case !s.inTransaction:

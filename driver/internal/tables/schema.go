@@ -49,7 +49,7 @@ type tableLookup struct {
 // A serverTable is a table as the server shows it.
 type serverTable struct {
 	*catalog.Table
-	triggers map[string]insert.Effects // effects by event of the triggers and of the routines that they call
+	triggers map[string]insert.Effects // for each event (INSERT, …) the effects of its triggers and of the routines that they call
 }
 
 // without returns a new schema without the tables for which stale returns true. known reports whether s has an
@@ -130,8 +130,8 @@ func (s *Schema) readTable(rule rules.Rule, name catalog.Name, l *tableLookup) {
 	close(l.done)
 }
 
-// readCatalog reads tables from the catalog. On servers with the bug MDEV-36026 it first reads on which of the tables this user
-// has TRIGGER. The connection that reads the triggers is opened after that, so it has these rights.
+// readCatalog reads tables from the catalog. On servers with the bug MDEV-36026 it first finds out on which of the tables this user
+// has the TRIGGER privilege. The connection that reads the triggers is opened after that, so it has these rights.
 func (set *Set) readCatalog(ctx context.Context, names []catalog.Name) (tables map[catalog.Name]*catalog.Table, err error) {
 	_, matters := versions.HasNullColumnsBug(set.Settings.MariaDB, set.Settings.Version)
 	var sees map[catalog.Name]bool

@@ -11,8 +11,8 @@
 //	}
 //	ids, err := snowflake.New(snowflake.Leaf, open, worker.Config{})
 //
-// The connections of the pool must be in autocommit mode and lead to the primary. Transactions that wait
-// for ids must not hold them. Every worker id is one row, which is changed only by
+// The connections of the pool must be in autocommit mode and lead to the primary. Use a pool whose
+// connections are not occupied by transactions that wait for ids. Every worker id is one row, which is changed only by
 // compare-and-set: one UPDATE in autocommit mode, with a WHERE that compares all values that were
 // read from the row. A process writes once per sixth of the lease and reads nothing. The
 // rows must not be edited or deleted while processes run; owner and update_time are
@@ -68,7 +68,7 @@ type Config struct {
 
 func init() { worker.Register("mysql", openSpec) }
 
-// openSpec always returns an error, because a source that is named in text has no pool. It is registered so that
+// openSpec always returns an error, because a source that is given as a string, mysql(…), has no pool. It is registered so that
 // mysql is listed as a source.
 func openSpec(address string, _ worker.Options) (func(context.Context) (worker.Source, error), error) {
 	return nil, fmt.Errorf("leafsql: worker source mysql(%s): only the driver mysql-leaf opens it by name; call mysql.Open with a pool", address)

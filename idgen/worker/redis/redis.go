@@ -149,7 +149,7 @@ func (c *Config) complete() error {
 	return nil
 }
 
-// answerTime is the timeout for an answer of a server or Sentinel; WAIT takes at most a second of it. To open a connection may take
+// answerTime is the timeout for an answer of a server or Sentinel; WAIT takes at most a second of it. Opening a connection may take
 // four times answerTime, because go-redis tries a frozen Sentinel twice before it tries all Sentinels together. With a shorter timeout for
 // connections, only the frozen Sentinel would be tried, again and again.
 const answerTime = 1500 * time.Millisecond

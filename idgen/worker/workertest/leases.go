@@ -32,7 +32,7 @@ func (k *kit) startTogether(n int, cfg worker.Config) {
 					procs[i].issue()
 					return
 				}
-				// A process that did not receive the reply to its write may occupy a slot without having it.
+				// A process that did not receive the reply to its write may have taken a slot without knowing it.
 				if taken := unavailable(err, "taken"); (taken != nil || k.Unreliable) && ctx.Err() == nil {
 					time.Sleep(100 * time.Millisecond)
 					if procs[i], err = k.tryOpen(0); err == nil {
@@ -147,7 +147,7 @@ func takeOver(k *kit) {
 		return
 	}
 	if taken := unavailable(err, "taken"); taken == nil || taken.Worker != 0 || !strings.Contains(err.Error(), "worker id 0 is held by") {
-		k.Errorf("before the end of the bound and the grace period: %v, want an error with \"worker id 0 is held by\"", err)
+		k.Errorf("before the end of the grace period: %v, want an error with \"worker id 0 is held by\"", err)
 	}
 	late := k.hold(4*lease, configOf(1))
 	late.issueAll()
@@ -174,14 +174,14 @@ func fencing(k *kit) {
 	}
 }
 
-// waitLost waits until a process no longer holds a worker id, and calls the function meanwhile repeatedly
-// while it waits. It fails the test after d.
+// waitLost calls meanwhile() repeatedly until a process no longer holds a worker id. It fails the test after
+// d.
 func (k *kit) waitLost(p *process, d time.Duration, meanwhile func()) {
 	k.Helper()
 	for until := time.Now().Add(d); p.holds(); time.Sleep(20 * time.Millisecond) {
 		meanwhile()
 		if time.Now().After(until) {
-			k.Fatalf("a worker id that can't be kept is held after %v", d)
+			k.Fatalf("the process still holds its worker id after %v, although it cannot renew it", d)
 		}
 	}
 	if !p.limit().IsZero() {
@@ -229,8 +229,8 @@ func boundHonoured(k *kit) {
 	p.issueAll()
 }
 
-// waitRenewed waits until p's limit, the latest time allowed in ids, rises, and reports whether it did. It may never rise if
-// the registry returns documents that it refused to write: the owner then uses the version of such a document.
+// waitRenewed waits until p's limit, the latest time allowed in ids, rises, and reports whether it did. If the registry
+// returns a document that it refused to write, the owner uses that document's version, and the limit might not rise.
 func (k *kit) waitRenewed(p *process) bool {
 	k.Helper()
 	if k.waitHigherLimit(p) {
@@ -356,7 +356,7 @@ func clockSetBack(k *kit) {
 	q.issueAll()
 }
 
-// clockFarAhead starts a process on a slot that was used with a clock too far ahead to wait until its time has passed.
+// clockFarAhead starts a process on a slot whose last owner had a clock an hour ahead: too far to wait for that time.
 func clockFarAhead(k *kit) {
 	k.makeInUse(configOf(1))
 	p := k.open(0)
@@ -374,6 +374,6 @@ func clockFarAhead(k *kit) {
 		return
 	}
 	if e := unavailable(err, "ahead"); e == nil || e.Worker != 0 || time.Until(e.Until) < 55*time.Minute {
-		k.Errorf("used with a clock an hour ahead: %v, want e set, e.Worker = 0 and time.Until(e.Until) at least 55m", err)
+		k.Errorf("used with a clock an hour ahead: %v, want an UnavailableError of worker id 0 for at least 55m", err)
 	}
 }

@@ -38,7 +38,7 @@ type Shard struct {
 	HasLeafParams bool // its DSN has leaf parameters
 }
 
-// A Store is a table of leafsql, leaf_alloc or leaf_worker, and the server that has it.
+// A Store is one of leafsql's own tables (leaf_alloc or leaf_worker) and the server that has it.
 type Store struct {
 	*Server
 	Database, Table string
@@ -47,7 +47,7 @@ type Store struct {
 // PlainName returns the table's name without quotes, db.table.
 func (s *Store) PlainName() string { return s.Database + "." + s.Table }
 
-// LeaseTable returns the table of worker ids, leaf_worker, in the same database. Both have the same Server.
+// LeaseTable returns the table of worker ids, leaf_worker, in the same database. It has the Server of s.
 func (s *Store) LeaseTable() *Store { return &Store{s.Server, s.Database, "leaf_worker"} }
 
 // UsesLeaseTable reports whether the worker ids of the shard's snowflakes come from LeaseTable:

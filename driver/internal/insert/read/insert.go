@@ -243,7 +243,7 @@ func (w *insertReader) tail() error {
 
 // rowAlias reads MySQL's row alias, which lists either no columns or all of them.
 func (w *insertReader) rowAlias() error {
-	if !w.atName() || w.form == empty { // for a row without values, the alias would have to list all columns of the table, but the statement lists none
+	if !w.atName() || w.form == empty { // the alias of a row without values has to list all columns of the table, which are not known here
 		return w.unreadable(w.Table)
 	}
 	name := w.tokenText()
@@ -319,8 +319,8 @@ func (w *insertReader) planID() error {
 }
 
 // markerFits reports whether the marker, LAST_INSERT_ID(first), can be written into the statement. It cannot if a later
-// call in the statement would read the marker's id, or set another id. In a select without a table, a LAST_INSERT_ID()
-// without an argument does no harm, unless it is in a stored program.
+// call in the statement would read the marker's id, or set another id. If the rows come from a SELECT without FROM, a
+// LAST_INSERT_ID() without an argument does no harm, unless it is in a stored program.
 func (w *insertReader) markerFits() (bool, error) {
 	place := w.markerPlace()
 	called := w.rowCalls.sets
