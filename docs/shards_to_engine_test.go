@@ -65,6 +65,8 @@ func (o *shopMove) followShardsToEngine() {
 		case strings.Contains(b.code, "customer % 2 = 0"):
 			o.running.awaitRequests(2000)
 			o.interruptMove("tidb", "db0", "customer % 2 = 0")
+		case strings.HasSuffix(step, "leaf_alloc") && b.lang == "sh deploy":
+			o.addManyNotes()
 		case strings.HasPrefix(b.code, "-- on db0\nDROP DATABASE leaf"):
 			o.checkOldCounterIsRefused("db0")
 		case strings.HasPrefix(b.code, "-- on tidb\nDROP DATABASE leaf"):
@@ -164,6 +166,27 @@ func (o *shopMove) pickOrders(db *sql.DB, where string) (canceled, changed int64
 		o.t.Fatalf("order %d is stored, and is not an order of the program", canceled)
 	}
 	return canceled, changed
+}
+
+// addManyNotes makes the program fetch ids from its leaf_alloc after the rows of leaf_alloc were copied.
+func (o *shopMove) addManyNotes() {
+	const notes = 5000
+	o.t.Helper()
+	o.running.gate.Lock() // no order is canceled
+	defer o.running.gate.Unlock()
+	record := func(id int64) {
+		for range notes {
+			o.log.recordNote(id)
+		}
+	}
+	err := o.running.change(o.log.pickOrder(), record, func(tx *sql.Tx, id int64, _ []*sql.DB) error {
+		row := fmt.Sprintf("(%d, 'more')", id)
+		_, err := tx.Exec("INSERT INTO notes (order_id, note) VALUES " + row + strings.Repeat(", "+row, notes-1))
+		return err
+	})
+	if err != nil {
+		o.t.Fatal(err)
+	}
 }
 
 // checkEmpty compares the databases with the acknowledged requests. None of the servers may have orders.
