@@ -46,7 +46,7 @@ func (s *clientSession) initialize(c *Connector, inner innerConn, login fill.Log
 
 func (s *clientSession) Plan(ctx context.Context, text string) (fill.Plan, error) {
 	st, err := s.Statement(ctx, text)
-	if err == nil && len(st.Parts(text)) > 1 {
+	if err == nil && st.Parts(text) != nil {
 		err = s.checkCut(ctx, text)
 	}
 	return fill.Plan{Text: text, Statement: st}, s.connector.countRefusal(err)

@@ -64,6 +64,46 @@ func TestSessionRunsFilledStatements(t *testing.T) {
 	}
 }
 
+// An unusedContext fails its test if a method is called.
+type unusedContext struct {
+	context.Context
+	t testing.TB
+}
+
+func (c unusedContext) Done() <-chan struct{}       { return c.fail("Done").Done() }
+func (c unusedContext) Err() error                  { return c.fail("Err").Err() }
+func (c unusedContext) Value(key any) any           { return c.fail("Value").Value(key) }
+func (c unusedContext) Deadline() (time.Time, bool) { return c.fail("Deadline").Deadline() }
+
+func (c unusedContext) fail(method string) context.Context {
+	c.t.Helper()
+	c.t.Errorf("%s was called, want a statement that does not wait to leave its context unused", method)
+	return c.Context
+}
+
+// TestStatementThatDoesNotWaitLeavesContextUnused: the methods of the proxy's contexts start a timer.
+func TestStatementThatDoesNotWaitLeavesContextUnused(t *testing.T) {
+	s, _ := attached(t, fill.Login{Database: "shop"})
+	if _, err := s.Run(t.Context(), s.mustPlan(t, "INSERT INTO t (a) VALUES (1)")); err != nil { // looks the table up, and checks the privileges
+		t.Fatal(err)
+	}
+	ctx := unusedContext{t.Context(), t}
+	plan, err := s.Plan(ctx, "INSERT INTO t (a) VALUES (2)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Run(ctx, plan); err != nil {
+		t.Error(err)
+	}
+	prepared, err := s.Prepare(t.Context(), s.mustPlan(t, "INSERT INTO t (a) VALUES (?)"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := prepared.Run(ctx, []driver.NamedValue{{Ordinal: 1, Value: int64(5)}}); err != nil {
+		t.Error(err)
+	}
+}
+
 // clientValue is an argument from a client of the protocol.
 type clientValue struct{ key any }
 
@@ -98,8 +138,8 @@ func TestSessionRunsStatementsOneByOne(t *testing.T) {
 	if got, want := s.mustPlan(t, text).Parts(text), []string{"SELECT 1;", " INSERT INTO t (a) VALUES (1);", " SELECT 2"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if p := s.mustPlan(t, "SELECT 1; SELECT 2"); p.Fills() || len(p.Parts(p.Text)) != 1 {
-		t.Errorf("Parts() = %q, want one part that is not filled", p.Parts(p.Text))
+	if p := s.mustPlan(t, "SELECT 1; SELECT 2"); p.Fills() || p.Parts(p.Text) != nil {
+		t.Errorf("Parts() = %q, want nil for a query that is not filled", p.Parts(p.Text))
 	}
 	s.SetMultiStatements(false)
 	if _, err := s.Plan(t.Context(), text); !errors.Is(err, ErrRefused) { // noop would have prepared it as one statement

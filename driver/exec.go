@@ -132,8 +132,10 @@ func (e *execution) run(ctx context.Context) (err error) {
 			if !e.wantRows && e.st.Way == planner.Filled {
 				e.result = e.resultWithIDs(ctx, blocks)
 			}
-			if to, ok := ctx.Value(idRecorderKey{}).(*idRecorder); ok {
-				to.collect(plan, blocks)
+			if !e.forClient { // Value may start a timer
+				if to, ok := ctx.Value(idRecorderKey{}).(*idRecorder); ok {
+					to.collect(plan, blocks)
+				}
 			}
 			return nil
 		}

@@ -68,7 +68,7 @@ func (s *session) runText(ctx context.Context, text string, whole, more bool) (o
 		return ok, err
 	}
 	parts := plan.Parts(text)
-	if len(parts) == 1 {
+	if parts == nil {
 		a, err := s.filler.Run(ctx, plan)
 		return s.sendResult(a, err, more)
 	}
@@ -142,7 +142,8 @@ func (s *session) sendResult(a fill.Answer, failure error, more bool) (ok bool, 
 	if more {
 		result.Status |= wire.MoreResults
 	}
-	return true, s.client.send(result.Append(nil))
+	var room [64]byte // for most results
+	return true, s.client.send(result.Append(room[:0]))
 }
 
 func addWarnings(a, b uint16) uint16 { return uint16(min(int(a)+int(b), 1<<16-1)) }

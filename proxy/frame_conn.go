@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -235,7 +236,9 @@ func (e *frameConn) send(payloads ...[]byte) error {
 	for _, p := range payloads {
 		n += wire.HeaderLen + len(p)
 	}
-	frames := make([]byte, 0, n)
+	pooled := buffers.Get().(*[readBufferSize]byte)
+	defer buffers.Put(pooled)
+	frames := slices.Grow(pooled[:0], n)
 	for _, p := range payloads {
 		frames = e.appendFrames(frames, p)
 	}

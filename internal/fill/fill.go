@@ -46,7 +46,7 @@ type Session interface {
 	// that must not be sent is a *driver.RefusedError or the server's.
 	Plan(ctx context.Context, text string) (Plan, error)
 
-	// Run runs a query of one statement for which Fills is true. The error is the server's, or a
+	// Run runs a query without Parts for which Fills is true. The error is the server's, or a
 	// *driver.RefusedError or *driver.FillError if the statement did not run. The wait for ids ends with
 	// ctx.
 	Run(context.Context, Plan) (Answer, error)
@@ -98,8 +98,8 @@ type Statement interface {
 	// HasEffects reports whether RecordSent has to be called.
 	HasEffects() bool
 
-	// Parts returns the statements of the query. If there is more than one, each has to be planned and
-	// run by itself, in order, up to the first error.
+	// Parts returns the statements of the query if each has to be planned and run by itself, in order, up to
+	// the first error. Otherwise it returns nil.
 	Parts(text string) []string
 }
 

@@ -75,6 +75,24 @@ func TestConcurrentReadersGetValueOfTheirText(t *testing.T) {
 	wg.Wait()
 }
 
+// TestIsRepeatedRecognizesRecentTexts: a text is repeated from its second call on, until many other texts have been passed.
+func TestIsRepeatedRecognizesRecentTexts(t *testing.T) {
+	c := New[string, int](1024, 1<<20)
+	for i := range 3 {
+		if got, want := c.IsRepeated("SELECT 1"), i > 0; got != want {
+			t.Errorf("call %d: IsRepeated = %v, want %v", i+1, got, want)
+		}
+	}
+	for i := range 100_000 {
+		if text := fmt.Sprint("INSERT INTO t VALUES ", i); c.IsRepeated(text) {
+			t.Errorf("IsRepeated(%s) = true, want false for a new text", text)
+		}
+	}
+	if c.IsRepeated("SELECT 1") {
+		t.Error("IsRepeated = true after 100,000 other texts, want false")
+	}
+}
+
 func TestHitAllocatesNothing(t *testing.T) {
 	c := New[string, int](16, 1<<20)
 	text := strings.Repeat("x", 120)

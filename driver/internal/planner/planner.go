@@ -119,7 +119,8 @@ func (p *Planner) plan(ctx context.Context, text string) (st *Statement, kept bo
 			if st, err = p.parse(ctx, text); err != nil {
 				return nil, false, err
 			}
-			if p.followSession(); p.plans == plans && !unknown { // if p.plans has changed, a look-up changed the state of the session on which the plan depends
+			// If p.plans has changed, a look-up changed the state of the session on which the plan depends.
+			if p.followSession(); p.plans == plans && !unknown && plans.IsRepeated(text) {
 				plans.Put(text, st, len(text)+st.Plan.MemorySize())
 			}
 		}

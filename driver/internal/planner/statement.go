@@ -70,11 +70,11 @@ func (st *Statement) Prepares() bool { return st.Fills() || st.MayFill }
 // HasEffects reports whether RecordEffects has to be called with the result of the statement.
 func (st *Statement) HasEffects() bool { return st.Effects }
 
-// Parts returns the statements of the query, in order. There is more than one only if the query is
-// filled and each statement has to be planned and run by itself.
+// Parts returns the statements of the query, in order, if the query is filled and each of several statements has
+// to be planned and run by itself. Otherwise it returns nil.
 func (st *Statement) Parts(text string) []string {
 	if !st.Fills() || len(st.Plan.Ends) == 0 {
-		return []string{text}
+		return nil
 	}
 	parts := make([]string, 0, len(st.Plan.Ends)+1)
 	begin := 0

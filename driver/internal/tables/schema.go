@@ -95,11 +95,14 @@ func (s *Schema) Lookup(ctx context.Context, name catalog.Name) (*insert.Table, 
 		// All waiting statements share the outcome, so no statement's context ends the lookup.
 		go s.readTable(rule, name, l)
 	}
+	finished := l.finished
 	s.mu.Unlock()
-	select {
-	case <-l.done:
-	case <-ctx.Done():
-		return nil, &catalog.Failure{What: "table " + name.String(), Err: ctx.Err()}
+	if !finished { // most lookups are: Done may start a timer
+		select {
+		case <-l.done:
+		case <-ctx.Done():
+			return nil, &catalog.Failure{What: "table " + name.String(), Err: ctx.Err()}
+		}
 	}
 	if l.err == nil && l.found == nil {
 		return nil, ErrNotInCatalog
