@@ -279,6 +279,9 @@ type Block struct {
 	// KeepZero reports whether a 0 in the key column of a row in the stage is a key.
 	KeepZero bool
 
+	// Numbered reports whether all staged rows get ids, and the stage numbers its rows from 1 to N without gaps.
+	Numbered bool
+
 	// KeyMoved reports whether the argument of Insert.KeyArg differs from ExplicitKey.
 	KeyMoved bool
 

@@ -255,9 +255,23 @@ func (s *Run) drawIDs(ctx context.Context) (err error) {
 			err = s.Insert.Table.Skip(ctx, s.Session, s.Block.PendingSkip, &s.Block)
 		}
 	}
+	if err == nil && s.Block.N >= manyRows && s.Block.N == int(s.rows) {
+		err = s.checkNumbers(ctx)
+	}
 	if err == nil && s.Block.N > 0 {
 		err = s.Insert.Table.Draw(ctx, s.Session, &s.Block)
 	}
+	return err
+}
+
+// manyRows is the number of rows from which on a window function costs more than the query for the last row's number.
+const manyRows = 1000
+
+// checkNumbers sets Block.Numbered if the last row's number is the number of rows. The numbers are different integers
+// above 0, so they have no gaps then. They do, for example, if auto_increment_increment is above 1.
+func (s *Run) checkNumbers(ctx context.Context) error {
+	_, row, err := session.QueryRow(ctx, s.Session.Conn, LastQuery(s.name))
+	s.Block.Numbered = len(row) > 0 && row[0] == strconv.FormatInt(s.rows, 10)
 	return err
 }
 

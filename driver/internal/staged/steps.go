@@ -19,6 +19,7 @@ import (
 //
 //	INSERT INTO stage (a, b) SELECT …                      FillQuery
 //	SELECT …, MAX(id) FROM stage FOR UPDATE                CountQuery, if the key is listed
+//	SELECT leafsql_n FROM stage … LIMIT 1 FOR UPDATE       LastQuery, if there are many rows
 //	INSERT INTO t (a, b, id) SELECT a, b, … FROM stage     CopyQuery
 
 // FillQuery returns the statement that writes the rows to a stage. The user's source is in it byte for byte.
@@ -40,6 +41,11 @@ func CountQuery(in *insert.Insert, stage string, below int64) string {
 		highest = "CASE WHEN " + key + " REGEXP '^[0-9]{1,18}$' AND CAST(" + key + " AS UNSIGNED) < " + limit + " THEN CAST(" + key + " AS UNSIGNED) END"
 	}
 	return "SELECT COALESCE(SUM(" + lacksKey(in.Table, key, false) + "), 0), MAX(" + highest + "), COUNT(" + key + "), FIND_IN_SET('NO_AUTO_VALUE_ON_ZERO', @@sql_mode) FROM " + stage + " LIMIT 1 FOR UPDATE"
+}
+
+// LastQuery returns the query for the number of the last row of a stage.
+func LastQuery(stage string) string {
+	return "SELECT leafsql_n FROM " + stage + " ORDER BY leafsql_n DESC LIMIT 1 FOR UPDATE"
 }
 
 // lacksKey returns the condition that a row has no key. key is the expression for the row's key. A text key is
@@ -98,14 +104,18 @@ func CopyQuery(in *insert.Insert, stage, hint string, b insert.Block) (text stri
 	// count returns an expression for the number of earlier rows without a key. The window is in the inner select: in
 	// the outer select, it would make MySQL treat VALUES() of a view's columns as the stored values.
 	count := func(rows string) string {
+		number := rows + " OVER (ORDER BY leafsql_n)-1"
+		if b.Numbered {
+			number = "leafsql_n-1"
+		}
 		switch {
-		case b.N == 1: // without a window, which would cost half as much as the rest of the copy
+		case b.N == 1: // without a window, which would take as long as the rest of the copy
 			return "0"
 		case in.Duplicates >= insert.Update:
-			inner = append(inner, rows+" OVER (ORDER BY leafsql_n)-1 leafsql_k")
+			inner = append(inner, number+" leafsql_k")
 			return "leafsql_k"
 		}
-		return rows + " OVER (ORDER BY leafsql_n)-1"
+		return number
 	}
 	switch {
 	case s.Key < 0:
