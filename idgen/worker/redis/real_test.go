@@ -52,7 +52,7 @@ func TestRequestsAreFew(t *testing.T) {
 	s := redistest.Start(t, redistest.Config{})
 	client := redis.NewUniversalClient(s.Options())
 	defer client.Close()
-	c := worker.Config{Lease: 42 * time.Second, Workers: 16} // renewed every 7 s; the timeout of a call is 3.5 s
+	c := worker.Config{Lease: 42 * time.Second, Workers: 16} // renewed every 5.25 … 7 s; the timeout of a call is 3.5 s
 	leasetest.InUse(t, opening(of(s.Options())), c)
 	before := calls(t, client)
 	k := leasetest.Keep(t, opening(of(s.Options())), c)
@@ -68,7 +68,7 @@ func TestRequestsAreFew(t *testing.T) {
 	leasetest.Eventually(t, "two renewals", func() bool { return calls(t, client)("eval") >= taken("eval")+2 })
 	later, held := calls(t, client), time.Since(began)
 	evals := later("eval") - taken("eval")
-	if most := int(held/(7*time.Second)) + 1; evals > most || later("get")-taken("get") != evals || later("wait") != 0 {
+	if most := int(held/(5250*time.Millisecond)) + 1; evals > most || later("get")-taken("get") != evals || later("wait") != 0 {
 		t.Errorf("%d writes, %d reads in %v, want evals at most %v, later(\"get\")-taken(\"get\") = %v and later(\"wait\") = 0", evals, later("get")-taken("get")-evals, held, most, evals)
 	}
 	k.Close()

@@ -54,7 +54,7 @@ func TestRequestsAreFew(t *testing.T) {
 	t.Parallel()
 	p := netfault.Start(t, zktest.Start(t, zktest.Config{}).Addr)
 	cfg := Config{Servers: []string{p.Addr()}}
-	lease := worker.Config{Workers: 16, Lease: 42 * time.Second} // renewed every 7 s; the timeout of a call is 3.5 s
+	lease := worker.Config{Workers: 16, Lease: 42 * time.Second} // renewed every 5.25 … 7 s; the timeout of a call is 3.5 s
 	leasetest.InUse(t, opening(cfg), lease)
 	var (
 		mu    sync.Mutex
