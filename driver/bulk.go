@@ -20,7 +20,7 @@ type bulk struct {
 	args []int
 
 	prepared *stmt
-	in       insert.Insert // the statement's INSERT, with Rows multiplied by the number of executions
+	in       insert.Insert // the statement's INSERT, with Rows multiplied by the number of rows of the bulk
 	needsID  []bool        // for each remaining argument that may be a key, row by row: whether an id replaces it
 	blocks   []insert.Block
 	used     int          // number of ids already used from the first of blocks

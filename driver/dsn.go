@@ -230,11 +230,11 @@ func checkWorker(v string) error {
 	return nil
 }
 
-// checkOneOf returns a function that accepts only the values one and other. The hint of its error has the text note after the value one.
-func checkOneOf(name, one, note, other string) func(string) error {
+// checkOneOf returns a function that accepts only the values of first and second. In the hint of its error, note follows first.
+func checkOneOf(name, first, note, second string) func(string) error {
 	return func(v string) error {
-		if v != one && v != other {
-			return configError(name, fmt.Sprintf("the value %q is not allowed", v), "write "+one+note+" or "+other)
+		if v != first && v != second {
+			return configError(name, fmt.Sprintf("the value %q is not allowed", v), "write "+first+note+" or "+second)
 		}
 		return nil
 	}

@@ -12,8 +12,8 @@ import (
 )
 
 // Keeper leases one worker id of a source for this process, from the first use
-// to Close. Its goroutine searches for a worker id, waits until the ids are safe, renews the
-// lease, and searches again when the worker id is lost. It publishes its state as a Status.
+// to Close. Its goroutine searches for a worker id, waits until no earlier owner can
+// have issued the same ids, renews the lease, and searches again when the worker id is lost. It publishes its state as a Status.
 // A Keeper is safe for concurrent use.
 type Keeper struct {
 	cfg   Config
@@ -65,7 +65,7 @@ func (k *Keeper) UnixMilli() int64 { return k.clock.unixMilli() }
 
 // Wait starts the keeper and returns the status when ids may be issued. If a search has failed since
 // the start, or since a worker id was lost, Wait does not wait: it returns the status and its Err at
-// once, an *UnavailableError, an *UnusableError, or an error of the source. If ctx ends first, the status
+// once. Err is an *UnavailableError, an *UnusableError, or an error of the source. If ctx ends first, the status
 // is nil and the error wraps context.Cause(ctx).
 func (k *Keeper) Wait(ctx context.Context) (*Status, error) {
 	k.start()
@@ -173,7 +173,7 @@ type retries struct {
 func (r *retries) nextPause(err error, now time.Time) (pause time.Duration, quiet bool) {
 	r.searches++
 	if e, ok := errors.AsType[*UnavailableError](err); ok {
-		// Every document was read. The next searches read only a few documents, about one
+		// The failed search read every document. The next searches read only a few documents, about one
 		// for each second of the pause before the search. Half of them are
 		// the documents whose leases end first. Reads may be stale, so the first such error is not published.
 		second := 4 * r.unit

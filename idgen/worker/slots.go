@@ -44,7 +44,8 @@ const (
 // the same for all processes, so several processes can create it at once without harm.
 func initialDoc() Doc { return Doc{Nonce: initialNonce, HighWater: time.UnixMilli(0), Free: true} }
 
-// IsInitial reports whether d is the document that a slot is created with. It does not show earlier owners.
+// IsInitial reports whether d is the document that a slot is created with. Such a document does not
+// name earlier owners.
 func (d Doc) IsInitial() bool { return d.Nonce == initialNonce }
 
 // isUnused reports whether d has never had an owner.
@@ -137,6 +138,7 @@ type Slots interface {
 	// itself.
 	//
 	// In some backends, such as Nacos, a put succeeds whenever the document is missing, whatever version is
-	// expected. Put may then return true, and the Source must set Inserts.
+	// expected. Put of such a backend may return true in this case too, but then
+	// Source.Inserts must be set.
 	Put(ctx context.Context, slot int, d Doc, expected Version) (after Version, swapped bool, err error)
 }

@@ -28,8 +28,8 @@ func (p *Programs) CallEffects(ctx context.Context, db string, calls, views []in
 	defer cancel()
 	all.Add(insert.Effects{Calls: calls, Tables: views})
 	p.qualifyNames(&all, db)
-	had := make(map[catalog.Name]bool)
-	for names := newNames(all.Tables, had); len(names) > 0; names = newNames(all.Tables, had) {
+	seen := make(map[catalog.Name]bool)
+	for names := newNames(all.Tables, seen); len(names) > 0; names = newNames(all.Tables, seen) {
 		if err := p.addViews(ctx, names, &all); err != nil {
 			return all, err
 		}
@@ -39,7 +39,7 @@ func (p *Programs) CallEffects(ctx context.Context, db string, calls, views []in
 }
 
 // TriggerEffects returns the effects of a trigger of a table in the database db, and of the programs that it
-// leads to. An error of a look-up is a *catalog.Failure.
+// runs, directly or indirectly. An error of a look-up is a *catalog.Failure.
 func (p *Programs) TriggerEffects(ctx context.Context, db string, t catalog.Trigger) (insert.Effects, error) {
 	e := p.TextEffects(db, p.Server.WithSQLMode(t.SQLMode).Scanner(t.Text))
 	sets := e.SetColumns
@@ -58,8 +58,8 @@ func (p *Programs) TextEffects(db string, text lex.Scanner) insert.Effects {
 	return e
 }
 
-// addCalled adds the effects of the routines that a stored program calls, of the views that it reads, of
-// the triggers of tables that it may write, and of the programs that these lead to. The effects include
+// addCalled adds to all the effects of everything that a stored program runs: the routines that it calls, the
+// views that it reads, and the triggers of tables that it may write. It repeats this for each of these programs. The effects include
 // insert.Hidden if this user may not see the text of a routine.
 func (p *Programs) addCalled(ctx context.Context, all *insert.Effects) error {
 	hadCalls, hadTables := make(map[catalog.Name]bool), make(map[catalog.Name]bool)
@@ -122,11 +122,11 @@ func (p *Programs) addViews(ctx context.Context, names []catalog.Name, all *inse
 	return nil
 }
 
-// newNames returns the names with a database that are not in had, and adds all names to had.
-func newNames(names []insert.TableName, had map[catalog.Name]bool) []catalog.Name {
+// newNames returns the names that have a database and are not in seen. It adds all names to seen.
+func newNames(names []insert.TableName, seen map[catalog.Name]bool) []catalog.Name {
 	return lo.FilterMap(names, func(n insert.TableName, _ int) (catalog.Name, bool) {
-		isNew := n.DB != "" && !had[n]
-		had[n] = true
+		isNew := n.DB != "" && !seen[n]
+		seen[n] = true
 		return n, isNew
 	})
 }

@@ -75,7 +75,7 @@ type Run struct {
 	Args          []driver.NamedValue
 	Prepared      bool         // the user prepared the statement
 	FoundRows     bool         // affected counts include unchanged rows, as with clientFoundRows
-	CopySucceeded *atomic.Bool // set once a copy has succeeded with the same plan, so the server can resolve the names in it
+	CopySucceeded *atomic.Bool // set once a copy of the same plan has succeeded: the server can resolve the plan's names
 	Unproven      bool         // the server has not confirmed that this account may write the rows with their keys
 
 	Result driver.Result
@@ -177,8 +177,8 @@ func (s *Run) copy(ctx context.Context, b insert.Block) (err error) {
 }
 
 // createStage creates the stage with the target's column types. The columns are nullable, since triggers may
-// replace a NULL. For LOAD DATA only the key is nullable, and the columns have the target's defaults, because a file may
-// have too few fields, and the SET of LOAD DATA reads the resulting values.
+// replace a NULL. For LOAD DATA only the key is made nullable, and the columns keep the target's defaults. A line
+// of the file may have too few fields, and the SET of LOAD DATA then reads these defaults.
 func (s *Run) createStage(ctx context.Context) error {
 	t := s.Insert.Table
 	target := t.Name.Quoted()
@@ -243,8 +243,8 @@ func (s *Run) fillStage(ctx context.Context) (err error) {
 }
 
 // drawIDs draws ids for the rows without a key, above the highest key of the other rows. If all rows
-// have keys, the counter's next id is raised above the highest key, but only after the rows are stored. The counter has to
-// be compared with the table's keys before the copy. After the copy, the comparison would report the new keys.
+// have keys, the counter's next id is raised above the highest key, but only after the rows are stored. Skip, which
+// compares the counter with the table's keys, has to run before the copy: afterwards, it would find the new keys.
 func (s *Run) drawIDs(ctx context.Context) (err error) {
 	s.Block.N = int(s.rows)
 	if s.rows > 0 && s.Insert.Staging.Key >= 0 {

@@ -26,7 +26,7 @@ func (s *Run) start(ctx context.Context, text string) error {
 		return s.Session.ExecText(ctx, text)
 	}
 	s.runs++
-	marker := "@leafsql_run = " + strconv.Itoa(s.runs) // an assignment, and later the condition that the assignment was executed
+	marker := "@leafsql_run = " + strconv.Itoa(s.runs) // in SET an assignment; in a later SELECT a comparison that is true if the SET was executed
 	note := marker + ", " + insert.SaveID + s.startAssignments
 	// A SET executes either all of its assignments or none.
 	outside := "autocommit = IF(@@autocommit AND NOT @@in_transaction, 0, 2)"

@@ -62,7 +62,7 @@ func (s *Schema) without(stale func(catalog.Name) bool) (n *Schema, known bool) 
 		switch {
 		case stale(name):
 			known = true
-		case l.finished: // a pending lookup that fails removes its entry only from s
+		case l.finished: // pending lookups are not copied: one that fails removes its entry from s, and would not remove it from n
 			n.tables[name] = l
 		}
 	}
@@ -133,8 +133,9 @@ func (s *Schema) readTable(rule rules.Rule, name catalog.Name, l *tableLookup) {
 	close(l.done)
 }
 
-// readCatalog reads tables from the catalog. On servers with the bug MDEV-36026 it first finds out on which of the tables this user
-// has the TRIGGER privilege. The connection that reads the triggers is opened after that, so it has these rights.
+// readCatalog reads tables from the catalog. On servers with the bug MDEV-36026 it first finds out on which of the
+// tables this user has the TRIGGER privilege. The triggers are then read on a new connection, because a connection
+// has only the rights that were granted before it was opened.
 func (set *Set) readCatalog(ctx context.Context, names []catalog.Name) (tables map[catalog.Name]*catalog.Table, err error) {
 	_, matters := versions.HasNullColumnsBug(set.Settings.MariaDB, set.Settings.Version)
 	var sees map[catalog.Name]bool

@@ -33,8 +33,8 @@
 //
 // If all replicas are required (2 for a primary with two replicas), no worker id has two
 // owners in any partition, but no worker id is renewed while a replica is away. If fewer are required,
-// two processes can get the same worker id in a partition. The old primary, enough replicas
-// and some processes are then cut off together from the Sentinels and the other processes. The Sentinels promote
+// two processes can get the same worker id in a partition. This happens if the old primary, enough
+// replicas and some processes are cut off together from the Sentinels and the other processes. The Sentinels promote
 // another primary, and both primaries give out the same worker ids.
 //
 // The user needs the commands GET, SET, EVAL, INFO, TIME and WAIT; with leafRedisDatabase also

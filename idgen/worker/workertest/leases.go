@@ -229,8 +229,9 @@ func boundHonoured(k *kit) {
 	p.issueAll()
 }
 
-// waitRenewed waits until p's limit, the latest time allowed in ids, rises, and reports whether it did. If the registry
-// returns a document that it refused to write, the owner uses that document's version, and the limit might not rise.
+// waitRenewed waits until p's limit, the latest time allowed in ids, rises, and reports whether it did. A registry may
+// return a document that it refused to write. The owner's next put then expects that document's version and is refused,
+// so the limit might not rise.
 func (k *kit) waitRenewed(p *process) bool {
 	k.Helper()
 	if k.waitHigherLimit(p) {

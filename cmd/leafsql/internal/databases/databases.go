@@ -61,8 +61,8 @@ func (s *Shard) UsesLeaseTable() bool {
 }
 
 // LeasesWorkers reports whether processes with the shard's DSN lease worker ids: for a table with snowflakes or,
-// with leafTables=none, for leafsql serve. For fixed worker ids it returns false, since the environment variable of
-// env(NAME) need not be set here.
+// with leafTables=none, for leafsql serve. It returns false for fixed worker ids, which are not leased. It does not
+// evaluate env(NAME), since the variable may not be set here.
 func (s *Shard) LeasesWorkers() bool {
 	cfg := s.Config
 	switch name, _, _ := spec.Parse(cfg.Worker); name {

@@ -151,7 +151,7 @@ func FormatCount(n int64) string {
 const progressDelay = time.Second
 
 // Progress shows a text on the terminal, first after one second and then five times a second, until done
-// is called. Another goroutine calls the function say for the text. Without a terminal Progress shows nothing.
+// is called. It calls say() from another goroutine to get the text. Without a terminal Progress shows nothing.
 func (s *Screen) Progress(say func() string) (done func()) {
 	if s.progress == nil {
 		return func() {}

@@ -335,7 +335,7 @@ func (w *insertReader) markerFits() (bool, error) {
 }
 
 // markerPlace returns the first possible offset of the marker. The marker belongs in the last row that gets an
-// id, and the arguments may decide which row gets one.
+// id. The arguments may decide which row this is, so the marker may also be written at a later offset.
 func (w *insertReader) markerPlace() int {
 	place := -1
 	for _, e := range w.Edits[w.firstEdit:] {
