@@ -108,7 +108,7 @@ func minTextSize(n int) (bytes int) {
 }
 
 // draw reserves the ids, which are higher than the explicit keys of the rows. If possible, it sets the session's
-// LAST_INSERT_ID() now, because a SET after the statement would change the counts that the session reports for the
+// id now, because a SET after the statement would change the counts that the session reports for the
 // statement.
 func (b *bulk) draw(ctx context.Context, wanted int, floor int64) error {
 	c, t := b.prepared.c, b.in.Table

@@ -16,7 +16,7 @@ var _ driver.NamedValueChecker = (*stmt)(nil)
 
 // stmt is a prepared statement that may need keys, or that has effects on the session. The
 // text to send depends on which arguments are keys, since one generated id is written as
-// LAST_INSERT_ID(id), the marker. So stmt keeps an inner statement for each variant of the
+// the marker (see package insert). So stmt keeps an inner statement for each variant of the
 // text that was needed. The likely variant is prepared first.
 type stmt struct {
 	planner.Prepared

@@ -21,8 +21,8 @@ type Effects struct {
 type Effect uint8
 
 const (
-	ReadsID        Effect = 1 << iota // it reads the session's id, by LAST_INSERT_ID()
-	SetsID                            // it sets the session's id, by LAST_INSERT_ID() with an argument
+	ReadsID        Effect = 1 << iota // it reads the session's id
+	SetsID                            // it sets the session's id, by a call with an argument
 	ReadsClock                        // it reads the statement's time
 	Assigns                           // it may set a user variable
 	Writes                            // it may write a table

@@ -33,7 +33,7 @@ func (j *Judge) programEffects(db string, e insert.Effects) (insert.Effects, err
 	return j.ProgramEffects(db, e.Calls, e.Tables)
 }
 
-// ReadsID reports whether a stored function or a view that text may name reads the session's LAST_INSERT_ID(). An
+// ReadsID reports whether a stored function or a view that text may name reads the session's id. An
 // error is a *catalog.Failure.
 func (j *Judge) ReadsID(db, text string) (bool, error) {
 	run, err := j.programEffects(db, findEffects(j.Settings.Scanner(text)))

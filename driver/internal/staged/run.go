@@ -1,7 +1,7 @@
 // Package staged runs statements with rows that only the server has, such as INSERT … SELECT and LOAD
 // DATA. Their rows are written to a temporary table, the stage, and rows without a key get one there. Then a
 // second statement, the copy, writes them to the target, the table that the application's statement names. The
-// source is the SELECT or the file with the rows. The session's id is the result of LAST_INSERT_ID().
+// source is the SELECT or the file with the rows. Package insert defines the session's id.
 //
 // When a statement is planned, a Judge decides whether it may run in several steps, and in which steps. An
 // execution is a Run:
@@ -91,7 +91,7 @@ type Run struct {
 	prefix           string // for MariaDB, in front of each statement: sets the same time for all statements
 
 	rows   int64  // number of rows of the source
-	marked bool   // the copy contained LAST_INSERT_ID(id), the marker, which sets the session's id
+	marked bool   // the copy contained the marker, which sets the session's id
 	setID  string // assignment that sets the session's id to the value that it would have after the application's statement; "" if it is already set
 }
 

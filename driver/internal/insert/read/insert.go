@@ -10,8 +10,8 @@ import (
 )
 
 // An insertReader reads one statement that writes a configured table, the target. The source of a statement is the text
-// with its rows: VALUES …, SET …, a SELECT, or a file. The tail is the text after the source. The marker is
-// LAST_INSERT_ID(id), which stores an id and makes it the session's LAST_INSERT_ID().
+// with its rows: VALUES …, SET …, a SELECT, or a file. The tail is the text after the source. The marker is a
+// call that stores an id and makes it the session's id; package insert defines both.
 type insertReader struct {
 	*reader
 	insert.Insert
@@ -36,7 +36,7 @@ type insertReader struct {
 	listEdits   int    // edits made in the column list
 	tailEdit    int    // index of the first edit after the source
 
-	rowCalls idCalls // calls of LAST_INSERT_ID() in the rows; once the rows are read, cursor.calls has the calls in the tail
+	rowCalls idCalls // calls in the rows; once the rows are read, cursor.calls has the calls in the tail
 
 	nameErr     error    // set if a column name of the table cannot be written in the query's character set
 	staged      bool     // only the server can see the rows
@@ -301,7 +301,7 @@ func (w *insertReader) finish() error {
 	return nil
 }
 
-// planID decides how the statement's id becomes the session's id, the result of LAST_INSERT_ID().
+// planID decides how the statement's id becomes the session's id.
 func (w *insertReader) planID() error {
 	fits, err := w.Table.IDWay == insert.IDInText, error(nil)
 	if fits {
@@ -318,9 +318,9 @@ func (w *insertReader) planID() error {
 	return err
 }
 
-// markerFits reports whether the marker, LAST_INSERT_ID(first), can be written into the statement. It cannot if a later
+// markerFits reports whether the marker can be written into the statement. It cannot if a later
 // call in the statement would read the marker's id, or set another id. If the rows come from a SELECT without FROM, a
-// LAST_INSERT_ID() without an argument does no harm, unless it is in a stored program.
+// call without an argument does no harm, unless it is in a stored program.
 func (w *insertReader) markerFits() (bool, error) {
 	place := w.markerPlace()
 	called := w.rowCalls.sets

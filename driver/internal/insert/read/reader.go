@@ -24,9 +24,9 @@ type cursor struct {
 // idCalls has, for each kind of call that may involve the session's id, the offset of the last call, or
 // -1 if there is none.
 type idCalls struct {
-	reads  int // LAST_INSERT_ID() without an argument
+	reads  int // a call without an argument, which reads the id
 	stored int // a call of a stored function, or a select that may name a view, which may read the id
-	sets   int // LAST_INSERT_ID(x), which sets the id
+	sets   int // a call with an argument, which sets the id
 }
 
 var noIDCalls = idCalls{-1, -1, -1}

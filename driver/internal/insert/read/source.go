@@ -40,7 +40,7 @@ func (w *insertReader) query() error {
 
 // tablelessSelect reads SELECT list [FROM DUAL] [WHERE …] [ORDER BY …] [LIMIT …] with a missing key or
 // a key of known meaning, and records the key's place. It returns false for any other form, such as
-// grouping. Grouping may add a row, or may remove the row after the marker, LAST_INSERT_ID(id), was evaluated.
+// grouping. Grouping may add a row, or may remove the row after the marker was evaluated.
 func (w *insertReader) tablelessSelect() bool {
 	if !w.accept("select") {
 		return false

@@ -11,8 +11,8 @@ import (
 )
 
 // This file reads the update list of an upsert (INSERT … ON DUPLICATE KEY UPDATE): its effect on the key, and the
-// place of the marker. The upsert's marker is an assignment of the key to itself inside LAST_INSERT_ID(), which makes
-// the key of an updated row the session's LAST_INSERT_ID().
+// place of the marker. The upsert's marker is an assignment of the key to itself inside the marker's call, which makes
+// the key of an updated row the session's id.
 
 // onDuplicate reads ON DUPLICATE KEY UPDATE and its list.
 func (w *insertReader) onDuplicate() error {
