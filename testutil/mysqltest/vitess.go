@@ -19,7 +19,7 @@ func (s *Server) startMySQL() error {
 	if err != nil {
 		return err
 	}
-	if s.mysql, err = prepare(bin, Config{Args: append([]string{"--log-bin"}, s.args...)}); err != nil {
+	if s.mysql, err = prepare(bin, Config{Args: append([]string{"--log-bin", "--max-connections=15000"}, s.args...)}); err != nil {
 		return err
 	}
 	return s.mysql.startOnFreePort()
