@@ -12,8 +12,9 @@ import (
 )
 
 // Keeper leases one worker id of a source for this process, from the first use
-// to Close. Its goroutine searches for a worker id, waits until no earlier owner can
-// have issued the same ids, renews the lease, and searches again when the worker id is lost. It publishes its state as a Status.
+// to Close. Its goroutine searches for a worker id, waits until its ids are later than those
+// of all earlier owners, renews the lease, and searches again when the worker id is lost. It publishes its state
+// as a Status.
 // A Keeper is safe for concurrent use.
 type Keeper struct {
 	cfg   Config

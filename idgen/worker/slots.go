@@ -48,7 +48,7 @@ func initialDoc() Doc { return Doc{Nonce: initialNonce, HighWater: time.UnixMill
 // name earlier owners.
 func (d Doc) IsInitial() bool { return d.Nonce == initialNonce }
 
-// isUnused reports whether d has never had an owner.
+// isUnused reports whether d was written when its slot was created or prepared, and not by an owner.
 func (d Doc) isUnused() bool { return d.Nonce == initialNonce || d.Nonce == spareNonce }
 
 // docText is the JSON of a Doc. The order of the fields is part of the format,

@@ -14,7 +14,8 @@
 // The connections of the pool must be in autocommit mode and lead to the primary. Use a pool whose
 // connections are not occupied by transactions that wait for ids. Every worker id is one row, which is changed only by
 // compare-and-set: one UPDATE in autocommit mode, with a WHERE that compares all values that were
-// read from the row. A process writes once per sixth of the lease and reads nothing. The
+// read from the row. A process that holds a worker id writes its row about six times per lease, and does not read it
+// again. The
 // rows must not be edited or deleted while processes run; owner and update_time are
 // for operators.
 //

@@ -28,8 +28,8 @@
 //
 // A primary that the Sentinels have replaced does not notice this at once, and continues to acknowledge
 // writes. So if there are replicas, a write counts only when leafRedisReplicas of them have it (WAIT).
-// The default is 1 with Sentinels. Without Sentinels it is 0, and 1 once the server was seen with
-// replicas. With leafRedisReplicas=0 no write waits.
+// The default is 1 with Sentinels. Without Sentinels it is 0 until the server is first seen with
+// replicas, and 1 from then on. With leafRedisReplicas=0 no write waits.
 //
 // If all replicas are required (2 for a primary with two replicas), no worker id has two
 // owners in any partition, but no worker id is renewed while a replica is away. If fewer are required,

@@ -375,6 +375,6 @@ func clockFarAhead(k *kit) {
 		return
 	}
 	if e := unavailable(err, "ahead"); e == nil || e.Worker != 0 || time.Until(e.Until) < 55*time.Minute {
-		k.Errorf("used with a clock an hour ahead: %v, want an UnavailableError of worker id 0 for at least 55m", err)
+		k.Errorf("worker id 0, last used with a clock an hour ahead: %v, want an UnavailableError of worker id 0 for at least 55m", err)
 	}
 }

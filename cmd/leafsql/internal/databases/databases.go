@@ -60,8 +60,8 @@ func (s *Shard) UsesLeaseTable() bool {
 	return name == "mysql"
 }
 
-// LeasesWorkers reports whether processes with the shard's DSN lease worker ids: for a table with snowflakes or,
-// with leafTables=none, for leafsql serve. It returns false for fixed worker ids, which are not leased. It does not
+// LeasesWorkers reports whether processes with the shard's DSN lease worker ids. They do if a table has
+// snowflakes, and leafsql serve does with leafTables=none. It returns false for fixed worker ids, which are not leased. It does not
 // evaluate env(NAME), since the variable may not be set here.
 func (s *Shard) LeasesWorkers() bool {
 	cfg := s.Config

@@ -119,7 +119,7 @@ func (w *insertReader) readTarget() (bool, error) {
 	w.head = span{w.statementStart.tok.Pos, w.tok.Pos}
 	headParams, runs := w.params, w.RunsPrograms
 	n, written, ok := w.tableName()
-	w.RunsPrograms = runs // a column list after the name is not a call
+	w.RunsPrograms = runs // in t (a, b) the column list looks like the arguments of a function, but nothing is called
 	if !ok {
 		return false, nil
 	}

@@ -6,7 +6,7 @@
 //	client := redis.NewUniversalClient(s.Options())
 //	...
 //	s.Kill9()
-//	s.Start() // with its data; after s.Wipe() without
+//	s.Start() // with its data, or without it after s.Wipe()
 //
 // A fail-over that loses an acknowledged write:
 //
