@@ -40,7 +40,7 @@ type insertReader struct {
 
 	nameErr     error    // set if a column name of the table cannot be written in the query's character set
 	staged      bool     // only the server can see the rows
-	namesSource bool     // the update list may name columns of the source's tables directly, not in VALUES()
+	namesSource bool     // the update list may use columns of the source's tables by their names, without VALUES()
 	sources     []string // the table qualifiers of such columns, as written
 	namesTarget bool     // the update list has the target's name in front of a column
 	loadColumns []string // columns that LOAD DATA writes
