@@ -175,8 +175,8 @@ func (r *retries) nextPause(err error, now time.Time) (pause time.Duration, quie
 	r.searches++
 	if e, ok := errors.AsType[*UnavailableError](err); ok {
 		// The failed search read every document. The next searches read only a few documents, about one
-		// for each second of the pause before the search. Half of them are
-		// the documents whose leases end first. Reads may be stale, so the first consecutive UnavailableError is not published.
+		// for each second of the pause before the search. Half of them are the documents whose leases end
+		// first. Reads may be stale, so the first consecutive UnavailableError is not published.
 		second := 4 * r.unit
 		pause = min(second<<min(r.fullSearches, 5), 20*second)
 		if e.Reason == "taken" {

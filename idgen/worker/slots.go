@@ -29,8 +29,8 @@ type Doc struct {
 	Owner string // for people: host and process id; never compared
 
 	// Registry is the identity of the registry when the document was written.
-	// If the registry has another identity now, the document's history is unknown: its put was in
-	// flight while the registry was wiped, or it was written before a fail-over that lost writes.
+	// If the registry has another identity now, earlier owners are unknown: the registry was wiped
+	// while this document was being written, or the document is older than a fail-over that lost writes.
 	Registry string
 }
 

@@ -94,8 +94,8 @@ func newParty(cfg Config, offsets ...int) (p party, err error) {
 	return p, err
 }
 
-// newNode returns a server that stores data. Its port is the group's first port plus offset. In its configuration, lines come
-// before Config.Lines.
+// newNode returns a server that stores data. Its port is the group's first port plus offset. The lines come before
+// Config.Lines in its configuration.
 func (p party) newNode(offset int, lines ...string) (*Server, error) {
 	return p.newServer(offset, func(dir string) []string {
 		all := []string{
