@@ -187,6 +187,10 @@ func (p *program) change(id int64, record func(int64), do func(tx *sql.Tx, id in
 			return false, err
 		}
 		defer tx.Rollback()
+		// This statement opens all tables, so the transaction does not wait for an ALTER TABLE while it holds row locks.
+		if _, err := tx.Exec("SELECT 1 FROM orders, items, notes LIMIT 0 FOR UPDATE"); err != nil {
+			return false, err
+		}
 		if err := tx.QueryRow("SELECT id FROM orders WHERE id = ? FOR UPDATE", id).Scan(&id); err != nil {
 			return false, err
 		}
