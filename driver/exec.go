@@ -388,7 +388,7 @@ func (c *conn) explainError(ctx context.Context, st *planner.Statement, text str
 		if own := c.TryPrepare(ctx, text); servererr.Is(own, servererr.Parse) {
 			return own
 		}
-	case c.Settings.Vitess && strings.Contains(servererr.Message(err), "cannot update vindex column"):
+	case c.Settings.Vitess && st.Plan.Results == 1 && strings.Contains(servererr.Message(err), "cannot update vindex column"):
 		if i := slices.IndexFunc(st.Plan.Inserts, func(in insert.Insert) bool { return in.Update >= insert.RowUpdate }); i >= 0 {
 			return st.Plan.Inserts[i].Table.Refuse("Vitess does not run upserts that assign the vindex column, the key, as leafsql does to return the id of an updated row",
 				"set leafLastInsertID=result in the DSN")

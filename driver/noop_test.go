@@ -229,7 +229,7 @@ func TestScratchSpaceKeepsNoArguments(t *testing.T) {
 // INSERT with explicit keys uses its table, too.
 func TestUsedTablesStayCached(t *testing.T) {
 	_, leaf := openNoop(t)
-	c, err := connectorOf(leaf)
+	c, err := connectorOf(t.Context(), leaf)
 	if err != nil {
 		t.Fatal(err)
 	}

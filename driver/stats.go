@@ -57,7 +57,9 @@ const statsTimeout = 5 * time.Second
 // returns an error if the pool does not use mysql-leaf. If the pool provides no connection,
 // it returns the pool's error, such as context.DeadlineExceeded.
 func StatsOf(db *sql.DB) (Stats, error) {
-	c, err := connectorOf(db)
+	ctx, cancel := context.WithTimeout(context.Background(), statsTimeout)
+	defer cancel()
+	c, err := connectorOf(ctx, db)
 	if err != nil {
 		return Stats{}, err
 	}
@@ -74,7 +76,7 @@ func Ready(ctx context.Context, db *sql.DB) error {
 	if err := db.PingContext(ctx); err != nil {
 		return err
 	}
-	c, err := connectorOf(db)
+	c, err := connectorOf(ctx, db)
 	if err != nil {
 		return err
 	}
@@ -85,12 +87,10 @@ func Ready(ctx context.Context, db *sql.DB) error {
 }
 
 // connectorOf returns the Connector of a pool.
-func connectorOf(db *sql.DB) (*Connector, error) {
+func connectorOf(ctx context.Context, db *sql.DB) (*Connector, error) {
 	if d, ok := db.Driver().(sqlDriver); ok && d.connector != nil {
 		return d.connector, nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), statsTimeout)
-	defer cancel()
 	dc, err := db.Conn(ctx)
 	if err != nil {
 		return nil, err

@@ -73,8 +73,9 @@ func openDSN(address string, opts worker.Options) (func(context.Context) (worker
 		return nil, err
 	}
 	return func(ctx context.Context) (worker.Source, error) {
-		cfg.readOnly = spec.IsReadOnly(ctx)
-		return Open(ctx, cfg)
+		own := cfg // the function may be called concurrently
+		own.readOnly = spec.IsReadOnly(ctx)
+		return Open(ctx, own)
 	}, nil
 }
 

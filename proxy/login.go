@@ -218,11 +218,13 @@ func (s *session) authenticate() error {
 func (s *session) isProcessLogin() bool {
 	s.server.maxPacket = max(s.server.maxPacket, smallBufferSize) // maxPacket is not known during a login
 	rows, err := s.server.query("SHOW CREATE USER CURRENT_USER()", nil)
-	account := []sqldriver.Value{""}
+	account, text := []sqldriver.Value{""}, ""
 	if err == nil {
-		err = errors.Join(rows.Next(account), rows.Close())
+		err = rows.Next(account)
+		text = fmt.Sprintf("%s", account[0]) // the buffer of the value is reused after Close
+		err = errors.Join(err, rows.Close())
 	}
-	return err != nil || strings.Contains(strings.ToLower(fmt.Sprintf("%s", account[0])), "_socket")
+	return err != nil || strings.Contains(strings.ToLower(text), "_socket")
 }
 
 // noSequence is a number that no frame has.

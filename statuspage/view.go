@@ -107,7 +107,7 @@ func newView(p *Page, texts chinese.Texts, s driver.Stats, err error, now time.T
 		if !w.Limit.IsZero() {
 			v.Worker.Until = formatTime(w.Limit) + " (" + formatRelative(texts, w.Limit, now) + ")"
 		}
-		if w.Start.After(now) {
+		if w.Phase != "holding" && w.Start.After(now) {
 			v.Worker.From = formatTime(w.Start) + " (" + formatRelative(texts, w.Start, now) + ")"
 			v.Wrong = append(v.Wrong, problem{say("Worker id"), say("no snowflakes until %s, because other processes may issue ids up to then; before a first roll-out, leafsql init -new-registry prevents this wait", v.Worker.From)})
 		} else if w.Err != nil {

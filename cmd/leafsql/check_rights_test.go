@@ -19,7 +19,7 @@ import (
 func TestCheckFindsMissingRights(t *testing.T) {
 	runOnServers(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		if target.Name == string(mysqltest.MariaDB) {
-			target = mysqltest.Run(t, mysqltest.Config{Kind: mysqltest.MariaDB}).Target()
+			target = mysqltest.Run(t, mysqltest.Config{Kind: mysqltest.MariaDB, Args: []string{"--skip-show-database"}}).Target()
 			dsn = target.Database(t)
 		}
 		name, elsewhere := databaseName(dsn), databaseName(target.Database(t))
@@ -72,4 +72,15 @@ func TestCheckReportsLockedTables(t *testing.T) {
 	if got := listFindings(report); !slices.Equal(got, []string{"hidden"}) || !strings.Contains(report.Findings[0].Message, "locked") {
 		t.Errorf("findings = %+v, want hidden with \"locked\"", report.Findings)
 	}
+}
+
+// TestCheckNotesARegistryOfAnApplication: an application can register a source of worker ids that the command does not have.
+func TestCheckNotesARegistryOfAnApplication(t *testing.T) {
+	runOnServers(t, func(t *testing.T, _ mysqltest.Target, dsn string) {
+		open(t, dsn, "CREATE TABLE events (id BIGINT PRIMARY KEY)")
+		report := runJSON[check.Report](t, exitOK, "check", "-dsn", dsn+"?leafTables=events:id:snowflake&leafWorker=consul(127.0.0.1)")
+		if got, want := listFindings(report), []string{"registry-unreachable"}; !slices.Equal(got, want) || report.Findings[0].Severity != check.Note {
+			t.Errorf("findings = %+v, want the note %v", report.Findings, want)
+		}
+	})
 }

@@ -139,6 +139,7 @@ var findingTexts = chinese.Texts{
 
 	// Registries of worker ids.
 	"The registry of worker ids cannot be used, so processes that start issue no snowflakes: %s.":                                   "机器号的注册中心不能用，新启动的进程不生成雪花 ID：%s。",
+	"The registry of worker ids was not read: %s.":                                                                                  "没有读取机器号的注册中心：%s。",
 	"check its server, and leafWorker with its options":                                                                             "检查它的服务器，以及 leafWorker 和它的参数",
 	"There is no registry of worker ids at %s: the first process waits for its first id, 135 s at the default lease.":               "%s 还没有机器号的注册中心：第一个进程要等待才有第一个 id，默认租约下是 135 秒。",
 	"run leafsql init, with -new-registry if no process has run; if there should be a registry, correct leafWorker and its options": "执行 leafsql init，以前没有运行过进程就加上 -new-registry；如果本应有注册中心，请改正 leafWorker 和它的参数",

@@ -40,7 +40,7 @@ func (k *Keeper) holdSlot() {
 // publishLost publishes that the lease has ended.
 func (k *Keeper) publishLost(lost *UnavailableError) {
 	k.engine.log.Warn("leafsql: worker id lost", "worker_id", lost.Worker, "err", errprefix.TrimText(lost))
-	k.next.Phase, k.next.Limit, k.next.Err, k.next.quarantine = phaseSearching, time.Time{}, nil, nil
+	k.next.Phase, k.next.Limit, k.next.Start, k.next.Err, k.next.quarantine = phaseSearching, time.Time{}, time.Time{}, nil, nil
 	if lost.Owner == "" && lost.Cause != nil { // the registry never answered
 		k.next.Err, k.next.Next = lost, k.clock.now()
 	}

@@ -61,7 +61,8 @@ func serverOf(values map[string]string) (s Server) {
 	hashed := s.Identity
 	if _, known := values["server_uuid"]; known && versions.Vitess(values["version"]) {
 		// A statement on a table of a keyspace without shards reads the variable on the primary tablet, but a SELECT without a table may
-		// read it on any shard of the database in use. Vitess does not run statements that also read global_status.
+		// read it on any shard of the database in use. Vitess does not run statements that also read global_status,
+		// so the start of a server that may lose commits is not part of its identity.
 		hashed = "CONCAT('server ', @@server_uuid)"
 	}
 	if hashed != "" {

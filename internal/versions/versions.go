@@ -18,7 +18,7 @@ func Format(mariaDB bool, version int) string {
 func TiDB(version string) bool { return strings.Contains(version, "TiDB") }
 
 // Vitess reports whether the value of @@version is that of Vitess, such as "8.4.6-Vitess".
-func Vitess(version string) bool { return strings.Contains(version, "Vitess") }
+func Vitess(version string) bool { return strings.Contains(strings.ToLower(version), "vitess") }
 
 // HasWindowFunctions reports whether the server has window functions. leafsql needs them for an INSERT … SELECT: the rows are
 // written into a temporary table, and a window function numbers them.

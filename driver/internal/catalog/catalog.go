@@ -318,9 +318,14 @@ func (c *Catalog) Views(ctx context.Context, db string, tables []string) ([]Prog
 	return lo.Map(texts, func(text sql.NullString, _ int) Program { return Program{Text: text.String} }), err
 }
 
-// Databases returns the names of the databases that this user sees.
-func (c *Catalog) Databases(ctx context.Context) (names []string, err error) {
-	err = c.db.SelectContext(ctx, &names, "SHOW DATABASES") // Vitess has the databases of its shards in information_schema
+// Databases returns the names of the databases that this user sees. Vitess has the databases of its shards in
+// information_schema, so SHOW DATABASES is used there. Other servers may refuse it (skip-show-database).
+func (c *Catalog) Databases(ctx context.Context, vitess bool) (names []string, err error) {
+	query := "SELECT schema_name FROM information_schema.schemata"
+	if vitess {
+		query = "SHOW DATABASES"
+	}
+	err = c.db.SelectContext(ctx, &names, query)
 	return names, err
 }
 

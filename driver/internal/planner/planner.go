@@ -120,7 +120,7 @@ func (p *Planner) plan(ctx context.Context, text string) (st *Statement, kept bo
 				return nil, false, err
 			}
 			// If p.plans has changed, a look-up changed the state of the session on which the plan depends.
-			if p.followSession(); p.plans == plans && !unknown && plans.IsRepeated(text) {
+			if p.followSession(); p.plans == plans && !unknown && (ok || plans.IsRepeated(text)) {
 				plans.Put(text, st, len(text)+st.Plan.MemorySize())
 			}
 		}

@@ -32,7 +32,7 @@ func (set *Set) Inspect(ctx context.Context, conn pool.Conn, database string, ta
 			s.tags[set.NormalizeName("", tag).Table] = tag
 		}
 	}
-	databases, err := set.Catalog.Databases(ctx)
+	databases, err := set.Catalog.Databases(ctx, set.Settings.Vitess)
 	if err != nil {
 		return nil, &catalog.Failure{What: "the databases", Err: err}
 	}

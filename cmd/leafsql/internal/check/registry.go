@@ -25,8 +25,10 @@ func (c *checker) checkRegistries(ctx context.Context) error {
 		}
 		seen[source] = true
 		open, err := worker.Lookup(cfg.Worker, cfg.WorkerOptions)
-		if err != nil {
-			return err
+		if err != nil { // such as a source that the application registers
+			c.add(Finding{Code: "registry-unreachable", Severity: Note, Server: shard.Label,
+				Message: c.sprintf("The registry of worker ids was not read: %s.", errprefix.TrimText(err))})
+			continue
 		}
 		name, exists, err := readRegistry(ctx, open)
 		switch {
