@@ -150,7 +150,7 @@ func TestHealthChecksAreNoBrokenLogins(t *testing.T) {
 		}
 		up := 0
 		for line := range strings.Lines(h.Ask(t, "show stat")) {
-			if fields := strings.Split(line, ","); len(fields) > 17 && fields[1] == "one" && fields[17] == "UP" {
+			if fields := strings.Split(line, ","); len(fields) > 17 && fields[1] == "one" && strings.HasPrefix(fields[17], "UP") { // "UP 2/3" after a check that timed out on a busy machine
 				up++
 			}
 		}
