@@ -160,7 +160,8 @@ const tick = time.Millisecond
 // timing holds the durations of the protocol.
 type timing struct {
 	lease       time.Duration // time from a renewal to the end of the lease that it confirms
-	renewEvery  time.Duration // longest time from one renewal to the next; the shortest is three quarters of it
+	renewEvery  time.Duration // longest time from one renewal to the next
+	renewSpread time.Duration // a renewal is up to renewSpread earlier
 	grace       time.Duration // time after the end of a lease during which its slot is left to its owner; if it is shorter than skew, lost documents are not put back
 	skew        time.Duration // upper limit of the difference of two machines' clocks plus the life of a message
 	callTimeout time.Duration // timeout of one call to the registry
@@ -171,12 +172,12 @@ type timing struct {
 
 // timingFor returns the durations for a registry on the network.
 func timingFor(lease time.Duration) timing {
-	return timing{lease: lease, renewEvery: lease / 6, grace: 2 * lease, skew: time.Minute, callTimeout: lease / 12, restoreWait: lease/6 + lease/12, maxAhead: lease / 2, minPause: 250 * time.Millisecond}
+	return timing{lease: lease, renewEvery: lease / 6, renewSpread: lease / 24, grace: 2 * lease, skew: time.Minute, callTimeout: lease / 12, restoreWait: lease/6 + lease/12, maxAhead: lease / 2, minPause: 250 * time.Millisecond}
 }
 
 // localTiming holds the durations for a registry on the same machine that is protected by a lock of the
 // operating system: there is one clock, there are no messages, and a write takes milliseconds.
-var localTiming = timing{lease: 3 * time.Second, renewEvery: time.Second, callTimeout: time.Second, maxAhead: 1500 * time.Millisecond, minPause: 250 * time.Millisecond}
+var localTiming = timing{lease: 3 * time.Second, renewEvery: time.Second, renewSpread: time.Second / 4, callTimeout: time.Second, maxAhead: 1500 * time.Millisecond, minPause: 250 * time.Millisecond}
 
 // jitter returns a random duration, lo … hi.
 func jitter(h host, lo, hi time.Duration) time.Duration {

@@ -71,6 +71,7 @@ func (c Config) On(h Host, divided time.Duration, hasty, early bool) Config {
 	case early:
 		l.grace, l.restoreWait = l.skew, 0
 	}
+	l.renewSpread = 0 // the latest renewals are the most dangerous ones, and the seeds of rare mutations stay valid
 	c.host, c.timing = simulatedHost{h}, l
 	return c
 }

@@ -54,7 +54,10 @@ func (e *engine) renew(ctx context.Context, h *heldSlot, now time.Time) (again t
 // untilRenewal returns the time from one renewal to the next. It is random, so that processes that took their worker ids
 // in the same second do not renew in the same second from then on.
 func (e *engine) untilRenewal() time.Duration {
-	return jitter(e.host, e.timing.renewEvery*3/4, e.timing.renewEvery)
+	if e.timing.renewSpread == 0 {
+		return e.timing.renewEvery
+	}
+	return jitter(e.host, e.timing.renewEvery-e.timing.renewSpread, e.timing.renewEvery)
 }
 
 // raiseBound puts y with a later high water, and raises the bound if the put is acknowledged.
