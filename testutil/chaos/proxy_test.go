@@ -3,7 +3,6 @@
 package chaos
 
 import (
-	"context"
 	"database/sql"
 	"flag"
 	"fmt"
@@ -100,13 +99,7 @@ func startProxies(t *testing.T, kind mysqltest.Kind) *proxyRun {
 		r.proxies[i], err = process.New(process.Config{
 			Name:    "proxy",
 			Command: func(string) *exec.Cmd { return leafsql("proxy", "-listen", addr) },
-			Ready: func(ctx context.Context) error {
-				conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
-				if err == nil {
-					conn.Close()
-				}
-				return err
-			},
+			Ready:   process.Accepts(addr),
 		})
 		mustSucceed(t, err)
 		t.Cleanup(func() { r.proxies[i].Finish(t) })

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"slices"
@@ -136,13 +135,7 @@ func (r *chaosRun) startProxy(leafsql func(args ...string) *exec.Cmd) string {
 	p, err := process.New(process.Config{
 		Name:    "proxy",
 		Command: func(string) *exec.Cmd { return leafsql("proxy", "-listen", addr) },
-		Ready: func(ctx context.Context) error {
-			conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
-			if err == nil {
-				conn.Close()
-			}
-			return err
-		},
+		Ready:   process.Accepts(addr),
 	})
 	if err != nil {
 		r.Fatal(err)

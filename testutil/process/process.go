@@ -21,6 +21,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -38,6 +39,17 @@ type Config struct {
 	Name    string                          // name for errors and the folder, such as "redis"
 	Command func(dir string) *exec.Cmd      // returns the command of each start; dir is the server's folder
 	Ready   func(ctx context.Context) error // returns nil once the server is ready
+}
+
+// Accepts returns a Config.Ready for a server that is ready once it accepts TCP connections at addr.
+func Accepts(addr string) func(ctx context.Context) error {
+	return func(ctx context.Context) error {
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+		if err == nil {
+			conn.Close()
+		}
+		return err
+	}
 }
 
 // A Process is a server that is running, or can be started. It is not safe for concurrent use.
