@@ -49,7 +49,10 @@ type hintedError interface {
 
 // missingHistoryError is returned by a search that found only slots of unknown history. Holders get the time
 // of a renewal to write lost documents again; the search after that takes such a slot.
-type missingHistoryError struct{ error }
+type missingHistoryError struct {
+	error
+	began time.Time // when the search began
+}
 
 func (e *missingHistoryError) Unwrap() error { return e.error }
 

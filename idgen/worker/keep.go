@@ -72,7 +72,7 @@ func (k *Keeper) renewUntilLost(ctx context.Context) *UnavailableError {
 		h.nextPrepare = farFuture
 	}
 	k.next.Phase, k.next.Worker, k.next.Since, k.next.Next = phaseWaiting, h.slot, taken, renewal
-	k.publishQuarantine(h.start, h.unknownHistory)
+	k.publishQuarantine(taken, h.start, h.unknownHistory)
 	for ctx.Err() == nil {
 		if !e.now().Before(h.start) && !h.mayHaveIssued {
 			h.mayHaveIssued, k.loggedClass = true, ""
@@ -117,7 +117,7 @@ var farFuture = time.UnixMilli(1 << 62)
 
 // publishQuarantine sets the time before which no id is issued, and the reason, and logs them. The first line
 // of a wait is a warning.
-func (k *Keeper) publishQuarantine(start time.Time, unknownHistory bool) {
+func (k *Keeper) publishQuarantine(now, start time.Time, unknownHistory bool) {
 	q := quarantineError(k.next.Worker, start)
 	if unknownHistory {
 		q = unknownHistoryError(k.engine.source.Name, k.next.Worker, start)
@@ -126,7 +126,7 @@ func (k *Keeper) publishQuarantine(start time.Time, unknownHistory bool) {
 	if k.next.Err != nil { // a search has failed, so Wait returns an error at once
 		k.next.Err = q
 	}
-	if start.Sub(k.clock.now()) < time.Second {
+	if start.Sub(now) < time.Second {
 		return
 	}
 	level := slog.LevelWarn

@@ -136,20 +136,20 @@ func (k *Keeper) searchUntilHeld() bool {
 	k.next.Phase = phaseSearching
 	k.publish()
 	for k.ctx.Err() == nil {
-		began := k.clock.now()
 		err := k.searchOnce(r.slotLimit)
 		if err == nil {
 			return true
 		}
+		history, missing := errors.AsType[*missingHistoryError](err)
+		if missing { // the pause after this wait is at most 2 units
+			k.next.Next = history.began.Add(k.engine.restoreWait + 2*r.unit)
+			k.publishQuarantine(history.began, k.engine.quarantineEnd(k.next.Next), true)
+			k.publish()
+			k.cfg.host.sleep(k.ctx, k.engine.restoreWait)
+		}
 		now := k.clock.now()
 		pause, quiet := r.nextPause(err, now)
-		switch _, missing := errors.AsType[*missingHistoryError](err); {
-		case missing: // the next search takes about as long as this one did
-			pause += k.engine.restoreWait
-			k.next.Next = now.Add(pause)
-			k.publishQuarantine(k.engine.quarantineEnd(k.next.Next.Add(now.Sub(began))), true)
-			k.publish()
-		case !quiet && k.ctx.Err() == nil:
+		if !quiet && !missing && k.ctx.Err() == nil {
 			k.logFailure(err)
 			k.next.Err, k.next.Next, k.next.quarantine, k.next.Start = err, now.Add(pause), nil, time.Time{}
 			k.publish()

@@ -64,7 +64,8 @@ func (e *engine) classify(r *reading, registry string) {
 // slots has found none, slotLimit is the number of slots to read: one half are the slots with the
 // leases that are expected to end first, and the other half are the next slots in turn.
 func (e *engine) search(ctx context.Context, slotLimit int) (*heldSlot, error) {
-	if err := e.check(e.now()); err != nil {
+	now := e.now()
+	if err := e.check(now); err != nil {
 		return nil, err
 	}
 	reg, err := e.readRegistry(ctx)
@@ -116,7 +117,7 @@ func (e *engine) search(ctx context.Context, slotLimit int) (*heldSlot, error) {
 	for _, r := range waits {
 		if hasUnknownHistory(r.doc, reg.id) && e.waitedIn != reg.id { // processes with lost documents get enough time to write them again at their next renewal
 			e.waitedIn = reg.id
-			return nil, &missingHistoryError{errContended}
+			return nil, &missingHistoryError{errContended, now}
 		}
 		h, err := e.take(ctx, reg, r)
 		if h != nil || !errors.Is(err, errContended) {
