@@ -124,6 +124,12 @@ func (r *chaosRun) mustExecute(texts ...string) {
 	}
 }
 
+func (r *receipts) add(one receipt) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.all = append(r.all, one)
+}
+
 // startProxy starts leafsql proxy and returns its address.
 func (r *chaosRun) startProxy(leafsql func(args ...string) *exec.Cmd) string {
 	r.Helper()
@@ -287,7 +293,7 @@ func (r *chaosRun) endWindow() window {
 	end := r.clock()
 	outages := gaps(r.plain.takeWindow(), r.windowBegan, end, outageGap)
 	for _, o := range outages {
-		w.outage = max(w.outage, o.length())
+		w.outage = max(w.outage, o.end-o.begin)
 	}
 	r.outage = max(r.outage, w.outage)
 	for _, s := range r.streams {

@@ -21,12 +21,6 @@ type receipts struct {
 	all []receipt
 }
 
-func (r *receipts) add(one receipt) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.all = append(r.all, one)
-}
-
 // storedRows has the id of each stored row, by writer and n. It is 0 if there is no such row.
 type storedRows [][]int64
 
@@ -94,8 +88,6 @@ const outageGap = 250 * time.Millisecond
 
 // A span is the time between two successes, on a clock that begins with the run.
 type span struct{ begin, end time.Duration }
-
-func (s span) length() time.Duration { return s.end - s.begin }
 
 // gaps returns the pauses between successive times, from begin to end, that are longer than limit.
 func gaps(times []time.Duration, begin, end, limit time.Duration) (long []span) {
