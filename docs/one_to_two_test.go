@@ -34,7 +34,7 @@ func TestOneToTwo(t *testing.T) {
 			}
 			t.Run(name, func(t *testing.T) {
 				o := &shopMove{t: t, shell: shell{hosts: hosts}, log: newRequests()}
-				o.log.cancels = way.prepared != "A clone" // canceled orders would appear again, as the page announces
+				o.log.setCancels(way.prepared != "A clone") // canceled orders would appear again, as the page announces
 				o.followOneToTwo(way.prepared, way.inShop)
 			})
 		}

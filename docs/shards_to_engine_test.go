@@ -35,7 +35,7 @@ func TestShardsToEngine(t *testing.T) {
 			dir := t.TempDir()
 			writeClients(t, dir, hosts)
 			o := &shopMove{t: t, shell: shell{hosts: hosts, exports: "export PATH=" + dir + ":$PATH\n"}, log: newRequests()}
-			o.log.cancels = true
+			o.log.setCancels(true)
 			o.followShardsToEngine()
 		})
 	}
