@@ -18,6 +18,7 @@ INSTALLS    = $(wildcard testutil/*/install.sh idgen/worker/*/*/install.sh)
 ROWS        = 1000000
 SEED        = 0
 CLUSTERS    = .
+BASE        = /
 SLOW        = Simulation|Mutations|Model|LongTexts|ServerGenerated|ServerKilled|PagesRun|RunBook|StoredTwice|OneToTwo|Guests|NoUpdateRight|TestProgramsInSessions|TestJudge|TestStagedIDs|TestStagedInSessions|TestProcesses|TestStagingWorksOnLoggingServer|TemporaryTables|TestSpellings
 CHAOS       = 3.1.0,2.3.2,cluster,mysql,redis,zookeeper,etcd
 
@@ -25,7 +26,7 @@ BIN   = .cache/bin
 SERVE = $(BIN)/serve
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-nacos demo-proxy demo-failover test quick one sim model mutations storm storm-proxy chaos chaos-pairs chaos-clusters bench bench-proxy figures fleet plots fuzz conformance clients versions newest packages release lint mysql-server clean serve
+.PHONY: help demo demo-nacos demo-proxy demo-failover test quick one sim model mutations storm storm-proxy chaos chaos-pairs chaos-clusters bench bench-proxy figures fleet plots fuzz conformance clients versions newest packages release site lint mysql-server clean serve
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -147,6 +148,11 @@ packages: ## image, compose file, Kubernetes and Helm, systemd, completion and r
 release: ## the archives of a release in dist, with bills of materials and SHA256SUMS (VERSION=v0.2.0 PLATFORMS=linux/amd64)
 	@cd contrib && go run ./release -tree .. -out '$(OUT)' -version '$(VERSION)' -platforms '$(PLATFORMS)'
 
+site: ## the documentation as a site, into the folder site; its links, its search, and how browsers show it are checked (BASE=/leafsql/)
+	@.ci/install node chromium
+	@docs/site/build.sh '$(BASE)'
+	@go test -C docs/site -tags site -count=1 -v . -base '$(BASE)'
+
 lint: ## gofmt, go vet, staticcheck, tidy go.mod; actionlint; the English of comments and pages, the subjects of commits
 	@.ci/each-module $(CURDIR)/.ci/lint $(STATICCHECK)
 	@go run github.com/rhysd/actionlint/cmd/actionlint@$(ACTIONLINT)
@@ -157,7 +163,7 @@ mysql-server: ## unpack a MySQL server beside MariaDB, for the tests
 	@.ci/install mysql
 
 clean: ## remove what the targets built here and in the cache folder
-	rm -rf .cache .demo
+	rm -rf .cache .demo site
 	rm -rf "$${XDG_CACHE_HOME:-$$HOME/.cache}/leafsql"
 
 serve:
