@@ -80,14 +80,20 @@ func newRelease(t *testing.T) *release {
 	r.version = "v0.0.1-test.t" + r.run(t, tree, "git", "rev-parse", "HEAD^{tree}")[:16]
 	write(t, filepath.Join(tree, "CHANGELOG.md"), "## "+r.version[1:]+" (2006-01-02)\n")
 	r.run(t, tree, "git", "commit", "-q", "-a", "-m", "changelog")
-	number := regexp.MustCompile(`(?:[vV]ersion: |/leafsql:|VERSION=v|/driver@v)([0-9][0-9A-Za-z.-]*)`)
 	r.run(t, tree, ".ci/tag", r.version)
-	for _, file := range []string{"contrib/helm/leafsql/Chart.yaml", "contrib/kubernetes/leafsql.yaml", "contrib/kubernetes/init.yaml", "docs/kubernetes.md", "docs/zh-CN/kubernetes.md",
-		"docs/upgrading.md", "docs/zh-CN/upgrading.md"} {
-		numbers := number.FindAllStringSubmatch(r.run(t, tree, "git", "show", r.version+":"+file), -1)
-		if len(numbers) == 0 || slices.ContainsFunc(numbers, func(m []string) bool { return m[1] != r.version[1:] }) {
-			t.Errorf("%s names %q, want %s", file, numbers, r.version)
+	named := r.run(t, tree, "git", "grep", "-hoE", `^(appV|v)ersion: [0-9].*|example\.com/leafsql:[0-9][0-9A-Za-z.-]*|VERSION=v[0-9][0-9A-Za-z.-]*|`+modulePath+`[a-z/]*[@ ]v[0-9][0-9A-Za-z.-]*`,
+		r.version, "--", "*.md", "*.yaml", "*go.mod", ":!CHANGELOG.md")
+	for line := range strings.Lines(named) {
+		if !strings.HasSuffix(strings.TrimSpace(line), r.version[1:]) {
+			t.Errorf("a file of the release contains %q, want the version %s", line, r.version)
 		}
+	}
+	if n := strings.Count(named, "\n"); n < 40 {
+		t.Errorf("files of the release contain %d versions of leafsql, want at least 40", n)
+	}
+	if hint := regexp.MustCompile("(?i).*(unreleased|not released yet|尚未发布|before the first release|until a version|第一次发布|第一个版本).*").FindString(
+		r.run(t, tree, "git", "grep", "-h", "", r.version, "--", "*.md", ":!docs/contributing")); hint != "" {
+		t.Errorf("a page of the release contains %q, want no hint for users of a clone", hint)
 	}
 	r.tags = strings.Fields(r.run(t, tree, "git", "tag"))
 
