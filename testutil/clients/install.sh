@@ -23,7 +23,7 @@ java() { # java NAME: the program in that folder, with the libraries that it nee
 java java
 [ "${1-}" = all ] || exit 0
 
-../../.ci/install node ruby
+../../.ci/install node ruby perl
 java hibernate
 if fresh python testdata/python/requirements.txt; then
 	/usr/bin/python3 -m venv --system-site-packages "$cache/python" # Debian's mysqlclient, which PyPI has as source alone

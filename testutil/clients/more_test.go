@@ -47,5 +47,9 @@ func TestMoreClients(t *testing.T) {
 		program{name: "TypeORM", command: node("typeorm.js")},
 		program{name: "Knex", command: node("knex.js")},
 		program{name: "Ruby mysql2", command: command("ruby", "ruby", "mysql2.rb")},
+		program{name: "Perl DBD::MariaDB", command: command("perl", "perl", "dbi.pl", "MariaDB")},
+		program{name: "Perl DBD::MariaDB, prepared", command: command("perl", "perl", "dbi.pl", "MariaDB", "prepared")},
+		program{name: "Perl DBD::mysql", command: command("perl", "perl", "dbi.pl", "mysql")},
+		program{name: "Perl DBD::mysql, prepared", command: command("perl", "perl", "dbi.pl", "mysql", "prepared")},
 	)
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -30,7 +31,7 @@ func init() {
 // TestPageHAProxyPassesInserts runs HAProxy with the page's configuration in front of the proxy, and inserts a row through it, once
 // the proxy has answered its checks.
 func TestPageHAProxyPassesInserts(t *testing.T) {
-	p := readPage(t)
+	p := readPage(t, "proxy.md")
 	s := newShop(t, mysqltest.MariaDB, p)
 	port, err := freeport.Find()
 	if err != nil {
@@ -77,4 +78,45 @@ func serverStates(socket string) string {
 	io.WriteString(c, "show stat\n")
 	text, _ := io.ReadAll(c)
 	return string(text)
+}
+
+// examples has the commands that run the examples of docs/languages.md, by the language of their code.
+var examples = map[string]func(t *testing.T, code string) *exec.Cmd{
+	"php":    func(t *testing.T, code string) *exec.Cmd { return command("php", "php", "-r", code)(t) },
+	"python": func(t *testing.T, code string) *exec.Cmd { return python("-c", code)(t) },
+	"java": func(t *testing.T, code string) *exec.Cmd {
+		file := filepath.Join(t.TempDir(), "Example.java")
+		if err := os.WriteFile(file, []byte(code), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return java("java", file)(t)
+	},
+	"js":   func(t *testing.T, code string) *exec.Cmd { return node("-e", code)(t) },
+	"ruby": func(t *testing.T, code string) *exec.Cmd { return command("ruby", "ruby", "-e", code)(t) },
+	"perl": func(t *testing.T, code string) *exec.Cmd { return command("perl", "perl", "-e", code)(t) },
+	"sh":   func(t *testing.T, code string) *exec.Cmd { return command(".", "sh", "-c", code)(t) },
+}
+
+// TestExamplesOfLanguagesPrintIDs runs every example of docs/languages.md through the proxy. Each inserts one row and prints its id.
+func TestExamplesOfLanguagesPrintIDs(t *testing.T) {
+	blocks := regexp.MustCompile("(?s)```([a-z]+)\n(.*?)```").FindAllStringSubmatch(string(readPage(t, "languages.md")), -1)
+	for _, kind := range mysqltest.Kinds() {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			s := newShop(t, kind, readPage(t, "proxy.md"))
+			for i, b := range blocks {
+				cmd := examples[b[1]](t, s.addresses.Replace(b[2]))
+				cmd.Env = append(os.Environ(), cmd.Env...)
+				out, err := cmd.CombinedOutput()
+				var rows int
+				var last string
+				if err := s.db.QueryRow("SELECT COUNT(*), MAX(id) FROM shop.orders WHERE customer = 'ann'").Scan(&rows, &last); err != nil {
+					t.Fatal(err)
+				}
+				if got := strings.TrimSpace(string(out)); err != nil || rows != i+1 || got != last {
+					t.Fatalf("example %d, in %s: printed %q, %v, with %d rows; want the last id %s and %d rows", i+1, b[1], got, err, rows, last, i+1)
+				}
+			}
+		})
+	}
 }

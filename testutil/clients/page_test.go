@@ -24,12 +24,12 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// A page is the text of docs/proxy.md.
+// A page is the text of a page in docs.
 type page string
 
-func readPage(t *testing.T) page {
+func readPage(t *testing.T, name string) page {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/proxy.md")
+	text, err := os.ReadFile(filepath.Join("../../docs", name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func (p page) blocks(t *testing.T, heading, lang string) (code []string) {
 		code = append(code, m[1])
 	}
 	if code == nil {
-		t.Fatalf("docs/proxy.md has no %s block under %q, want one", lang, heading)
+		t.Fatalf("the page has no %s block under %q, want one", lang, heading)
 	}
 	return code
 }
@@ -87,7 +87,7 @@ var wrappers = map[string]func(t *testing.T, snippet, insert string) *exec.Cmd{
 // TestPageConnectsEveryLanguage follows docs/proxy.md: it creates leaf_alloc and the accounts, starts the proxy, and connects a program in
 // each language to it.
 func TestPageConnectsEveryLanguage(t *testing.T) {
-	p := readPage(t)
+	p := readPage(t, "proxy.md")
 	for _, kind := range mysqltest.Kinds() {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
@@ -200,7 +200,7 @@ func (s *shopServer) runSnippet(t *testing.T, language, snippet string) {
 	shown := s.addresses.Replace(snippet)
 	if s.kind == mysqltest.MySQL && strings.HasPrefix(snippet, "jdbc:mysql:") {
 		const wanted = "allowPublicKeyRetrieval=true"
-		if !strings.Contains(string(readPage(t)), "`"+wanted+"`") {
+		if !strings.Contains(string(readPage(t, "proxy.md")), "`"+wanted+"`") {
 			t.Errorf("docs/proxy.md does not say that Connector/J wants %s", wanted)
 		}
 		shown += "?" + wanted

@@ -96,19 +96,32 @@ func (t *Table) readOrCreateRow(ctx context.Context, s insert.Querier, highest i
 		return row, 0, err
 	}
 	defer t.counter.RowLock.Release(1)
-	row, err = t.counter.Row(ctx)
-	if servererr.Is(err, servererr.NoSuchTable) {
-		if err := t.counter.Rows.Create(ctx); err != nil {
-			return row, 0, t.shared.AllocError(t.counter.Table(), "creating it", err)
-		}
-		row, err = t.counter.Row(ctx)
-	}
+	row, err = t.readRowOrCreateTable(ctx)
 	if _, missing := errors.AsType[*segment.UnknownTagError](err); missing {
 		if highest, err = t.createRow(ctx, s, highest, known); err == nil {
 			row, err = t.counter.Row(ctx)
 		}
 	}
 	return row, highest, err
+}
+
+// readRowOrCreateTable returns the counter's row, after creating the counter's table if it is missing. Many tags may be
+// used for the first time at once: one of them creates the table, and the others wait for it.
+func (t *Table) readRowOrCreateTable(ctx context.Context) (row control.Row, err error) {
+	if row, err = t.counter.Row(ctx); !servererr.Is(err, servererr.NoSuchTable) {
+		return row, err
+	}
+	if err := t.counter.TableLock.Acquire(ctx, 1); err != nil {
+		return row, err
+	}
+	defer t.counter.TableLock.Release(1)
+	if row, err = t.counter.Row(ctx); !servererr.Is(err, servererr.NoSuchTable) {
+		return row, err
+	}
+	if err := t.counter.Rows.Create(ctx); err != nil {
+		return row, t.shared.AllocError(t.counter.Table(), "creating it", err)
+	}
+	return t.counter.Row(ctx)
 }
 
 // highestKey returns the highest keys of a table below t.Near, like highestBelow. If they cannot be read with an

@@ -26,6 +26,7 @@ type Counter struct {
 	control.Control                     // internal methods of the generator
 	Rows            control.Rows        // table of the counter's row; nil if a store without rows replaces leaf_alloc
 	RowLock         *semaphore.Weighted // weight 1, held while the row is looked up and added
+	TableLock       *semaphore.Weighted // weight 1, one for all counters of the store; held while the table is created
 
 	store     *Store
 	databases map[string]bool // databases of the tables that the counter fills, as server/db; guarded by store.mu
@@ -36,7 +37,7 @@ func (s *Store) Counter(tag Tag) *Counter {
 	s.mu.Lock()
 	c, known := s.counters[tag]
 	if !known {
-		c = &Counter{Tag: tag, store: s, RowLock: semaphore.NewWeighted(1), databases: make(map[string]bool)}
+		c = &Counter{Tag: tag, store: s, RowLock: semaphore.NewWeighted(1), TableLock: s.tableLock, databases: make(map[string]bool)}
 		from := s.segments
 		switch {
 		case tag.Sequence:

@@ -20,6 +20,7 @@ import (
 	"sync/atomic"
 
 	"github.com/jmoiron/sqlx"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/leafsql/leafsql/driver/internal/pool"
 	"github.com/leafsql/leafsql/idgen/segment"
@@ -65,6 +66,7 @@ type Store struct {
 	segments  segment.Store // leaf_alloc, or the replacement
 	log       *slog.Logger
 	warned    bool // guarded by warnMu
+	tableLock *semaphore.Weighted
 
 	mu       sync.Mutex
 	counters map[Tag]*Counter
@@ -89,7 +91,7 @@ func OpenStore(cfg StoreConfig) (*Store, error) {
 }
 
 func newStore(key storeKey, cfg StoreConfig) *Store {
-	s := &Store{Name: cfg.Name, Table: cfg.Table, key: key, home: cfg.Home, log: cfg.Logger, counters: make(map[Tag]*Counter)}
+	s := &Store{Name: cfg.Name, Table: cfg.Table, key: key, home: cfg.Home, log: cfg.Logger, tableLock: semaphore.NewWeighted(1), counters: make(map[Tag]*Counter)}
 	s.Epoch.Store(1)
 	openStores.Store(s, nil)
 	s.db = pool.Open(cfg.Connector, storeConns)
