@@ -26,7 +26,7 @@ BIN   = .cache/bin
 SERVE = $(BIN)/serve
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-nacos demo-proxy demo-failover test quick one sim model mutations storm storm-proxy chaos chaos-pairs chaos-clusters bench bench-proxy figures fleet plots fuzz conformance clients versions newest packages release site lint mysql-server clean serve
+.PHONY: help demo demo-nacos demo-proxy demo-failover test quick one sim model mutations storm storm-proxy chaos chaos-pairs chaos-clusters bench bench-proxy figures fleet plots fuzz conformance clients versions newest packages release site recording lint mysql-server clean serve
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -152,6 +152,11 @@ site: ## the documentation as a site, into the folder site; its links, its searc
 	@.ci/install node chromium
 	@docs/site/build.sh '$(BASE)'
 	@go test -C docs/site -tags site -count=1 -v . -base '$(BASE)'
+
+recording: ## record the demo for the top of README.md, into docs/demo.svg
+	@.ci/install mariadb
+	@cd examples && go build -buildvcs=false -o ../$(BIN)/quickstart ./quickstart
+	@go run ./testutil/recording -out docs/demo.svg -title 'A recording of make demo' '$(BIN)/quickstart -stay=false'
 
 lint: ## gofmt, go vet, staticcheck, tidy go.mod; actionlint; the English of comments and pages, the subjects of commits
 	@.ci/each-module $(CURDIR)/.ci/lint $(STATICCHECK)
