@@ -25,6 +25,8 @@ type backend struct {
 	isStatusStale bool   // status is from a previous session, or from the login; servers run init_connect only after their answer to the login
 	modeChanged   bool   // the sql_mode flag in status has changed since the login: see fill.Session.SetNoBackslashEscapes
 
+	waits fillContext // limits the waits of package driver
+
 	lastSeq byte  // number of the last frame from the server
 	lostErr error // the reason why the server's connection can no longer be used; nil if it can be used
 
@@ -55,6 +57,7 @@ func (b *backend) setStatus(status uint16) {
 
 // sendCommand sends the server a command.
 func (b *backend) sendCommand(command []byte) error {
+	b.waits.reset()
 	switch b.seq = 0; {
 	case b.lostErr != nil:
 		return mysql.ErrInvalidConn

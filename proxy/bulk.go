@@ -28,12 +28,10 @@ func (s *session) serveBulk(st *preparedStmt, p []byte) error {
 			return s.runFilled(st, args)
 		}
 	}
-	ctx := s.newFillContext()
-	defer ctx.stop()
 	s.setBackslashEscapes()
 	keys, last := rows, -1
 	var args []wire.Param
-	b, err := st.prepared.StartBulk(ctx, rows.Rows, s.server.maxPacket-len(p), func(row, i int) driver.Value {
+	b, err := st.prepared.StartBulk(&s.server.waits, rows.Rows, s.server.maxPacket-len(p), func(row, i int) driver.Value {
 		for ; last < row; last++ {
 			args = keys.Next()
 		}
@@ -74,7 +72,7 @@ func (s *session) serveBulk(st *preparedStmt, p []byte) error {
 		}
 	}
 	r, err := s.server.runCommand(command, head)
-	a, err := b.Finish(ctx, r, err)
+	a, err := b.Finish(&s.server.waits, r, err)
 	_, err = s.sendResult(a, err, false)
 	return err
 }

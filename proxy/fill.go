@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"bytes"
-	"context"
 	"database/sql/driver"
 	"errors"
 	"fmt"
@@ -27,11 +26,9 @@ func (s *session) serveQuery(p []byte) error {
 		return s.client.sendMalformed()
 	}
 	s.server.attributes = slices.Clone(p[1:at])
-	ctx := s.newFillContext()
-	defer ctx.stop()
 	text := string(p[at:])
 	local := hideSocket(text)
-	_, err = s.runText(ctx, local, local == text, false)
+	_, err = s.runText(local, local == text, false)
 	return err
 }
 
@@ -49,9 +46,9 @@ func hideSocket(text string) string {
 // runText runs a text. If whole is set, text is the unchanged text of the command. Otherwise hideSocket has changed
 // the text, or it is one of several statements, from fill.Plan.Parts. more is set if further statements follow. ok is
 // false if the statement failed.
-func (s *session) runText(ctx context.Context, text string, whole, more bool) (ok bool, err error) {
+func (s *session) runText(text string, whole, more bool) (ok bool, err error) {
 	s.setBackslashEscapes()
-	plan, err := s.filler.Plan(ctx, text)
+	plan, err := s.filler.Plan(&s.server.waits, text)
 	if err != nil {
 		return false, s.sendFailure(err)
 	}
@@ -69,11 +66,11 @@ func (s *session) runText(ctx context.Context, text string, whole, more bool) (o
 	}
 	parts := plan.Parts(text)
 	if parts == nil {
-		a, err := s.filler.Run(ctx, plan)
+		a, err := s.filler.Run(&s.server.waits, plan)
 		return s.sendResult(a, err, more)
 	}
 	for i, part := range parts {
-		if ok, err = s.runText(ctx, part, false, more || i < len(parts)-1); !ok || err != nil {
+		if ok, err = s.runText(part, false, more || i < len(parts)-1); !ok || err != nil {
 			return false, err
 		}
 	}

@@ -6,35 +6,40 @@ import (
 	"time"
 )
 
-// A fillContext is the context of one command, with the time limit for its ids. The time begins at the first use,
-// since most commands never wait. A timer for each command, as with context.WithTimeout, would cost about 3 µs of
-// the 32 to 70 µs that a command takes, as make bench-proxy shows.
+// A fillContext is the context in which package driver fills the statements of a session. It ends with the session, or
+// if one wait for ids, or for leafsql's own account, reaches the limit. The client's statements may take any time:
+// before each command to the server, reset ends the wait, and after it, Deadline and Done return the values of the next
+// wait. A wait begins at the first use of the context, since most commands never wait. A timer for each command, as with
+// context.WithTimeout, would cost about 3 µs of the 32 to 70 µs that a command takes, as make bench-proxy shows.
 type fillContext struct {
 	context.Context // the session's context
 	limit           time.Duration
 
-	once   sync.Once
-	timed  context.Context
+	mu     sync.Mutex
+	timed  context.Context // nil between waits
 	cancel context.CancelFunc
 }
 
-// newFillContext returns the context of a command. The caller has to call stop.
-func (s *session) newFillContext() *fillContext {
-	return &fillContext{Context: s.ctx, limit: s.proxy.cfg.FillTimeout}
+func (c *fillContext) startTimer() context.Context {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.timed == nil {
+		c.timed, c.cancel = context.WithTimeout(c.Context, c.limit)
+	}
+	return c.timed
 }
 
-func (b *fillContext) startTimer() context.Context {
-	b.once.Do(func() { b.timed, b.cancel = context.WithTimeout(b.Context, b.limit) })
-	return b.timed
-}
+func (c *fillContext) Deadline() (time.Time, bool) { return c.startTimer().Deadline() }
+func (c *fillContext) Done() <-chan struct{}       { return c.startTimer().Done() }
+func (c *fillContext) Err() error                  { return c.startTimer().Err() }
+func (c *fillContext) Value(key any) any           { return c.startTimer().Value(key) }
 
-func (b *fillContext) Deadline() (time.Time, bool) { return b.startTimer().Deadline() }
-func (b *fillContext) Done() <-chan struct{}       { return b.startTimer().Done() }
-func (b *fillContext) Err() error                  { return b.startTimer().Err() }
-func (b *fillContext) Value(key any) any           { return b.startTimer().Value(key) }
-
-// stop releases the timer after the command has been served.
-func (b *fillContext) stop() {
-	b.once.Do(func() { b.timed, b.cancel = b.Context, func() {} })
-	b.cancel()
+// reset ends the current wait and releases its timer.
+func (c *fillContext) reset() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.timed != nil {
+		c.cancel()
+		c.timed = nil
+	}
 }

@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"bytes"
-	"context"
 	"database/sql/driver"
 	"encoding/binary"
 	"slices"
@@ -25,16 +24,14 @@ type preparedStmt struct {
 
 // servePrepare serves COM_STMT_PREPARE.
 func (s *session) servePrepare(p []byte) error {
-	ctx := s.newFillContext()
-	defer ctx.stop()
 	s.newest = 0
 	s.setBackslashEscapes()
-	plan, err := s.filler.Plan(ctx, string(p[1:]))
+	plan, err := s.filler.Plan(&s.server.waits, string(p[1:]))
 	if err != nil {
 		return s.sendFailure(err)
 	}
 	if plan.Prepares() {
-		return s.prepareFilled(ctx, p, plan)
+		return s.prepareFilled(p, plan)
 	}
 	a := answer{state: preparedHead}
 	ok, err := s.resend(&a)
@@ -47,12 +44,12 @@ func (s *session) servePrepare(p []byte) error {
 
 // prepareFilled prepares the client's text p, and the text that runs instead. The client receives the answer to
 // its own text when both are prepared.
-func (s *session) prepareFilled(ctx context.Context, p []byte, plan fill.Plan) error {
+func (s *session) prepareFilled(p []byte, plan fill.Plan) error {
 	r, err := s.server.runCommand(p, preparedHead)
 	if err != nil {
 		return s.sendFailure(err)
 	}
-	leaf, err := s.filler.Prepare(ctx, plan)
+	leaf, err := s.filler.Prepare(&s.server.waits, plan)
 	if err != nil {
 		if err := s.server.sendCommand(wire.NewCloseCommand(r.stmt.StmtID)); err != nil {
 			return err
@@ -213,10 +210,8 @@ func (s *session) runFilled(st *preparedStmt, params []wire.Param) error {
 	for i, param := range params {
 		args[i] = driver.NamedValue{Ordinal: i + 1, Value: param}
 	}
-	ctx := s.newFillContext()
-	defer ctx.stop()
 	s.setBackslashEscapes()
-	a, err := st.prepared.Run(ctx, args)
+	a, err := st.prepared.Run(&s.server.waits, args)
 	_, err = s.sendResult(a, err, false)
 	return err
 }

@@ -104,7 +104,7 @@ type Config struct {
 	RequireTLS     bool          // refuse clients that do not use TLS
 	MaxConnections int           // maximum of concurrent clients; 0 means 10,000
 	ReadMemory     int64         // maximum of bytes that long commands of all clients take in memory; 0 means 1 GiB
-	FillTimeout    time.Duration // time limit for a statement's ids; 0 means 50 s, InnoDB's default for lock waits
+	FillTimeout    time.Duration // time limit for a wait for ids; 0 means 50 s, InnoDB's default for lock waits
 	Logger         *slog.Logger  // nil means slog.Default()
 }
 

@@ -43,6 +43,7 @@ func (s *session) serve() {
 	defer s.close()
 	s.ctx, s.cancel = context.WithCancel(s.proxy.ctx)
 	defer s.cancel()
+	s.server.waits.Context, s.server.waits.limit = s.ctx, s.proxy.cfg.FillTimeout
 	defer s.recoverPanic()
 	if err := s.connect(); err != nil {
 		return
@@ -92,9 +93,8 @@ func (s *session) connect() error {
 	}
 	s.client.hasFrameTimeout = true
 	s.server.maxPacket = s.proxy.maxCommand()
-	bound := s.newFillContext()
-	defer bound.stop()
-	s.filler, err = fill.Attach(bound, s.proxy.cfg.Connector, &s.server, s.login)
+	defer s.server.waits.reset()
+	s.filler, err = fill.Attach(&s.server.waits, s.proxy.cfg.Connector, &s.server, s.login)
 	if err != nil { // the client has received the OK of its login, so it gets the error as the answer to its next command
 		if _, gone := s.client.awaitCommand(s.isOver); gone == nil {
 			s.client.seq = 1
@@ -153,6 +153,7 @@ func (s *session) run() error {
 			return err
 		}
 		quit, err := s.serveCommand()
+		s.server.waits.reset()
 		switch {
 		case s.server.lostErr != nil:
 			return s.server.lostErr

@@ -138,10 +138,12 @@ func TestStatementWithoutIDsTimesOut(t *testing.T) {
 		p.exec("BEGIN", "SELECT * FROM leaf_alloc FOR UPDATE")
 		c.Query("START TRANSACTION")
 		c.Query("INSERT INTO notes (note) VALUES ('stands')")
-		took := stopwatch.Start(t)
-		number, text := c.Query("INSERT INTO items (name) VALUES ('no id')").Err()
-		if number != 1205 || !strings.HasPrefix(text, "#HY000leafsql: ") || took() > 10*time.Second {
-			t.Errorf("error %d %s after %v, want 1205 of leafsql within 10s", number, text, took())
+		for _, rows := range []string{"VALUES ('no id')", "SELECT name FROM source LIMIT 1"} {
+			took := stopwatch.Start(t)
+			number, text := c.Query("INSERT INTO items (name) " + rows).Err()
+			if number != 1205 || !strings.HasPrefix(text, "#HY000leafsql: ") || took() > 10*time.Second {
+				t.Errorf("%s: error %d %s after %v, want 1205 of leafsql within 10s", rows, number, text, took())
+			}
 		}
 		p.exec("ROLLBACK")
 		if ok := c.Query("INSERT INTO items (name) VALUES ('an id')").OK(); ok.Affected != 1 || ok.Status&proxytest.InTransaction == 0 {
@@ -150,6 +152,47 @@ func TestStatementWithoutIDsTimesOut(t *testing.T) {
 		c.Query("COMMIT")
 		if rows := p.queryValue("SELECT CONCAT((SELECT COUNT(*) FROM items), ' ', (SELECT COUNT(*) FROM notes))"); rows != "1 1" {
 			t.Errorf("stored %s rows, want 1 1", rows)
+		}
+	})
+}
+
+// TestSlowStatementsGetIDs: the time limit is only for the wait for ids, and not for the time that the server takes to run the
+// source of the rows, or an earlier statement of the query.
+func TestSlowStatementsGetIDs(t *testing.T) {
+	runOnServers(t, func(t *testing.T, p *testDatabase) {
+		modes := map[string]func(c *proxytest.Client, table string){
+			"text": func(c *proxytest.Client, table string) {
+				c.SendQuery("INSERT INTO " + table + " (n) SELECT SLEEP(4) FROM one")
+			},
+			"prepared": func(c *proxytest.Client, table string) {
+				c.Prepare("INSERT INTO " + table + " (n) SELECT SLEEP(?) FROM one").Send(proxytest.Int(4))
+			},
+			"transaction": func(c *proxytest.Client, table string) {
+				c.Query("START TRANSACTION")
+				c.SendQuery("INSERT INTO " + table + " (n) SELECT SLEEP(4) FROM one")
+			},
+			"several": func(c *proxytest.Client, table string) {
+				c.SendQuery("SELECT SLEEP(4); INSERT INTO " + table + " (n) SELECT n FROM one")
+			},
+		}
+		p.createTables(true, "CREATE TABLE one (n INT)", "INSERT INTO one VALUES (1)")
+		for mode := range modes {
+			p.exec("CREATE TABLE " + mode + "_rows (id BIGINT NOT NULL PRIMARY KEY, n INT)")
+		}
+		addr := proxytest.Start(t, p.dsn+"?leafTables=*_rows&leafCreate=true", func(cfg *proxy.Config) { cfg.FillTimeout = 3 * time.Second })
+		o := p.rootOptions()
+		o.Capabilities = proxytest.Common | proxytest.MultiStatements
+		clients := make(map[string]*proxytest.Client)
+		for mode, send := range modes {
+			clients[mode] = p.dial(addr, o)
+			send(clients[mode], mode+"_rows")
+		}
+		for mode, c := range clients {
+			answer := c.Answer()
+			number, text := answer.Err()
+			if oks := answer.OKs(); number != 0 || len(oks) == 0 || oks[len(oks)-1].Affected != 1 || oks[len(oks)-1].ID == 0 {
+				t.Errorf("%s: OKs = %+v, error %d %s, want 1 affected row with an id", mode, oks, number, text)
+			}
 		}
 	})
 }
