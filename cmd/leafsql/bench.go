@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -99,9 +100,9 @@ func runBench(ctx context.Context, s *screen.Screen, args []string) (status int,
 	}
 	var rows [][]string
 	for _, fig := range figures {
-		rows = append(rows, []string{fig.Keys, screen.FormatCount(fig.Rows), fmt.Sprintf("%.0f", fig.Rate), fmt.Sprintf("%.2f ms", fig.Median), fmt.Sprintf("%.2f ms", fig.P99)})
+		rows = append(rows, []string{fig.Keys, screen.FormatCount(fig.Rows), screen.FormatCount(int64(math.Round(fig.Rate))), fmt.Sprintf("%.2f ms", fig.Median), fmt.Sprintf("%.2f ms", fig.P99)})
 	}
-	s.Table([]string{"KEYS FROM", "ROWS", "ROWS/S", "P50", "P99"}, rows)
+	s.Table([]string{"KEYS FROM", "ROWS", "ROWS/S", "P50", "P99"}, rows, "ROWS", "ROWS/S", "P50", "P99")
 	return exitOK, nil
 }
 
@@ -110,7 +111,7 @@ func runInserts(ctx context.Context, s *screen.Screen, db *sql.DB, table string,
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var rows atomic.Int64
-	defer s.Progress(func() string { return s.Texts.Sprintf("%s: %d rows", table, rows.Load()) })()
+	defer s.Progress(func() string { return s.Sprintf("%s: %d rows", table, rows.Load()) })()
 	took := make([][]time.Duration, clients)
 	began := time.Now()
 	var inserting sync.WaitGroup

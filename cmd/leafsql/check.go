@@ -8,6 +8,8 @@ import (
 	"os"
 	"time"
 
+	"github.com/samber/lo"
+
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/check"
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/screen"
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/survey"
@@ -49,7 +51,7 @@ func runCheck(ctx context.Context, s *screen.Screen, args []string) (int, error)
 		maps.Copy(rates, measured)
 	}
 	done := s.Progress(func() string { return s.Texts.Text("looking at rights, triggers, routines and views") })
-	report, err := check.Run(ctx, found, check.Options{Rates: rates, Texts: s.Texts})
+	report, err := check.Run(ctx, found, check.Options{Rates: rates, Texts: s.Texts, Sprintf: s.Sprintf})
 	done()
 	switch {
 	case err != nil:
@@ -97,32 +99,16 @@ func printReport(s *screen.Screen, r *check.Report) {
 				rows[i] = rows[i][1:]
 			}
 		}
-		s.Table(names, rows)
+		s.Table(names, rows, "HIGHEST KEY", "NEXT ID", "USED", "LASTS")
 		s.Printf("\n")
 	}
-	problems := 0
-	for _, f := range r.Findings {
-		printFinding(s, f)
-		if f.Severity != check.Note {
-			problems++
-		}
-	}
+	printFindings(s, r.Findings)
+	problems := lo.CountBy(r.Findings, isProblem)
 	s.Printf("Tables: %d, tags: %d, findings to look after: %d\n", len(r.Tables), len(r.Tags), problems)
+	printNext(s, r.Findings)
 }
 
-func printFinding(s *screen.Screen, f check.Finding) {
-	where := f.Table
-	if where == "" {
-		where = f.Tag
-	}
-	s.Printf("%s: %s: %s %s\n  %s\n", s.Texts.Text(string(f.Severity)), f.Code, f.Server, screen.ReplaceControl(where), screen.ReplaceControl(f.Message))
-	if f.Fix != "" {
-		s.Printf("  Fix: %s.\n", screen.ReplaceControl(f.Fix))
-	}
-	for _, sql := range f.SQL {
-		s.Printf("    %s;\n", sql)
-	}
-}
+func isProblem(f check.Finding) bool { return f.Severity != check.Note }
 
 func formatCount(n *int64) string {
 	if n == nil {

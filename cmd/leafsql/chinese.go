@@ -118,6 +118,18 @@ env:NAME 表示 DSN 在环境变量 NAME 里，别的用户看不到。
 	"unknown":        "无法判断",
 	"note":           "提示",
 	"  Fix: %s.\n":   "  处理办法：%s。\n",
+	": %s: %s":       "：%s：%s",
+	"-- on %s":       "-- 在 %s 上",
+	"    -- on %s\n": "    -- 在 %s 上\n",
+	", ":             "、",
+	"; ":             "；",
+	"Nothing to do. Run leafsql check again after changes of tables or servers.\n":                "不用做什么。改过表或服务器之后，请再运行 leafsql check。\n",
+	"Next: apply the fixes above, so that the check has a result, and run leafsql check again.\n": "接下来：按上面的办法处理，让检查得出结果，再运行 leafsql check。\n",
+	"Next, in this order:\n": "接下来依次：\n",
+	"Run leafsql init with the same DSNs and -dry-run: it shows the missing tables and rows. Then run it without -dry-run.": "用同样的 DSN 运行 leafsql init -dry-run，它会列出缺少的表和行；然后去掉 -dry-run 再运行一次。",
+	"Run leafsql migrate with the same DSNs for the tables with AUTO_INCREMENT: it shows each step before you run it.":      "对还有 AUTO_INCREMENT 的表，用同样的 DSN 运行 leafsql migrate：每一步执行之前都会先显示。",
+	"Apply the other fixes from top to bottom: one may depend on those before it.":                                          "其余的从上到下逐条处理：后面的可能依赖前面的。",
+	"Run leafsql check again.":                           "再运行 leafsql check。",
 	"Tables: %d, tags: %d, findings to look after: %d\n": "表：%d，tag：%d，需要处理的：%d\n",
 
 	// migrate.
@@ -130,15 +142,11 @@ env:NAME 表示 DSN 在环境变量 NAME 里，别的用户看不到。
 	"refuses rows without a key": "拒绝没有主键的行",
 	"has no AUTO_INCREMENT":      "没有 AUTO_INCREMENT",
 	"has no trigger":             "没有触发器",
-	`makes the key BIGINT. The server copies the table and blocks writes meanwhile; change a large table with
-  an online schema-change tool. -keep-type leaves it out.`: `把主键改成 BIGINT。服务器会复制整张表，期间不能写入；大表最好用在线改表工具。
-  -keep-type 跳过这一步。`,
+	`makes the key BIGINT. The server copies the table and blocks writes meanwhile; change a large table with an online schema-change tool. -keep-type leaves it out.`: `把主键改成 BIGINT。服务器会复制整张表，期间不能写入；大表最好用在线改表工具。-keep-type 跳过这一步。`,
 	`creates a trigger that refuses rows without a key, then puts leaf_alloc's row above the highest key of all shards.
-  Writers that do not use mysql-leaf fail from then on, with error 1644, until they are deployed with it: prepare that before. Programs with
-  mysql-leaf that ran before a -back hold ids from before: restart them.
+  Writers that do not use mysql-leaf fail from then on, with error 1644, until they are deployed with it: prepare that before. Programs with mysql-leaf that ran before a -back hold ids from before: restart them.
   -back drops the trigger again.`: `创建一个触发器，拒绝没有主键的行，再把 leaf_alloc 的那一行调到所有分片里最大的主键之上。
-  从这时起，没有用 mysql-leaf 的写入方报 1644，直到换上它为止：请提前备好新版本。执行 -back 之前就在运行的 mysql-leaf 程序
-  还持有那时的 id：请重启它们。
+  从这时起，没有用 mysql-leaf 的写入方报 1644，直到换上它为止：请提前备好新版本。执行 -back 之前就在运行的 mysql-leaf 程序还持有那时的 id：请重启它们。
   -back 会删掉触发器。`,
 	`removes AUTO_INCREMENT; MySQL copies the table and blocks writes meanwhile.
   Before it, deploy all writers with mysql-leaf and check that they write. Until then, stop these writers and run -back to undo the step.`: `去掉 AUTO_INCREMENT；MySQL 会复制整张表，期间不能写入。
@@ -146,18 +154,15 @@ env:NAME 表示 DSN 在环境变量 NAME 里，别的用户看不到。
 	`drops the trigger. A forgotten writer then gets error 1364. Until then -back gives AUTO_INCREMENT back.`: `删除触发器。之后漏掉的写入方会报 1364。到那时为止，-back 会把 AUTO_INCREMENT 加回来。`,
 	`
 %s replaces selected keys by NULL if a table has a trigger BEFORE INSERT (MDEV-36026), and switch creates such a trigger.
-While it exists, LOAD DATA into the tables is refused, and from drop on so is INSERT … SELECT. Upgrade the server to %s before switch, or read
-the rows and insert them with VALUES until unguard.
+While it exists, LOAD DATA into the tables is refused, and from drop on so is INSERT … SELECT. Upgrade the server to %s before switch, or read the rows and insert them with VALUES until unguard.
 `: `
 %s：表有 BEFORE INSERT 触发器时，它会把 SELECT 出来的主键当成 NULL（MDEV-36026），而 switch 创建的正是这样的触发器。
-触发器还在时，写这些表的 LOAD DATA 会被拒绝，从 drop 起 INSERT … SELECT 也一样。请在 switch 之前把服务器升级到 %s，或者在 unguard
-之前读出各行，再用 VALUES 插入。
+触发器还在时，写这些表的 LOAD DATA 会被拒绝，从 drop 起 INSERT … SELECT 也一样。请在 switch 之前把服务器升级到 %s，或者在 unguard 之前读出各行，再用 VALUES 插入。
 `,
 	"%s is refused for %s, and nothing was changed.\n":                                                            "%[2]s 的 %[1]s 被拒绝，什么都没有改动。\n",
 	"\nswitch, drop and unguard are refused as long as leafsql check reports programs that they would break:\n\n": "\n只要 leafsql check 还能查出会被破坏的东西，switch、drop 和 unguard 就会被拒绝：\n\n",
 	`
-A trigger, a routine or an event never gets keys from mysql-leaf. A table that it has to write keeps AUTO_INCREMENT, and
-!table in leafTables leaves it out. If it no longer runs, or always writes a key from leafsql, use -ignore-programs.
+A trigger, a routine or an event never gets keys from mysql-leaf. A table that it has to write keeps AUTO_INCREMENT, and !table in leafTables leaves it out. If it no longer runs, or always writes a key from leafsql, use -ignore-programs.
 `: `
 触发器、存储过程和事件永远不会从 mysql-leaf 得到主键。必须由它们写入的表保留 AUTO_INCREMENT，并在 leafTables 里用 !table 排除。
 如果它已经不再运行，或者总是自带 leafsql 给的主键，可以用 -ignore-programs 继续。
@@ -169,7 +174,6 @@ A trigger, a routine or an event never gets keys from mysql-leaf. A table that i
 	"\nThe order: -do widen, -do switch, deploy writers with mysql-leaf, -do drop, -do unguard.\n":                                                           "\n顺序：-do widen，-do switch，写入方换上 mysql-leaf，-do drop，-do unguard。\n",
 
 	// init.
-	"-- on %s\n%s;\n": "-- 在 %s 上\n%s;\n",
 	"-- %s: make the documents of %d worker ids":                                                         "-- %s：建立 %d 个机器号的文档",
 	"-- %s: write the registry's own document":                                                           "-- %s：写入注册中心自己的文档",
 	"-- %s: renew what is known of %d worker ids":                                                        "-- %s：更新 %d 个机器号的已知信息",

@@ -24,7 +24,7 @@ func runCompletion(ctx context.Context, s *screen.Screen, args []string) (int, e
 	}
 	var script strings.Builder
 	write(ctx, &script)
-	s.Printf("%s", script.String())
+	s.PrintSource(script.String())
 	return exitOK, nil
 }
 

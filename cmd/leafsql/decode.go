@@ -70,6 +70,6 @@ func runDecode(_ context.Context, s *screen.Screen, args []string) (int, error) 
 	if f.json {
 		return exitOK, s.JSON(all)
 	}
-	s.Table(names, rows)
+	s.Table(names, rows, "ID", "DATA CENTRE", "WORKER", "SEQUENCE")
 	return exitOK, nil
 }

@@ -71,7 +71,7 @@ func (f *flags) parse(args []string, takesArgs bool) error {
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		f.VisitAll(func(one *flag.Flag) { one.Usage = f.screen.Texts.Text(one.Usage) })
-		f.SetOutput(f.screen.Out)
+		f.SetOutput(f.screen)
 		f.PrintDefaults()
 		return err
 	case err != nil:
@@ -82,7 +82,7 @@ func (f *flags) parse(args []string, takesArgs bool) error {
 		return fmt.Errorf("%s: no -dsn; give %s, for example -dsn 'user:password@tcp(127.0.0.1:3306)/shop?leafTables=orders', or -dsn env:NAME", f.title(), f.dsnHint)
 	}
 	if f.json { // JSON is English
-		f.screen.Texts = nil
+		f.screen.Texts, f.screen.ForJSON = nil, true
 	}
 	return nil
 }
@@ -93,7 +93,7 @@ func (f *flags) title() string { return strings.Replace(f.Name(), " ", ": ", 1) 
 // takeSurvey surveys the databases of the flags. The caller has to close its Set.
 func (f *flags) takeSurvey(ctx context.Context) (*survey.Survey, error) {
 	var looked atomic.Int64
-	defer f.screen.Progress(func() string { return f.screen.Texts.Sprintf("%d tables looked at", looked.Load()) })()
+	defer f.screen.Progress(func() string { return f.screen.Sprintf("%d tables looked at", looked.Load()) })()
 	set, err := databases.Open(ctx, f.dsn, f.shards)
 	if err != nil {
 		return nil, err

@@ -27,7 +27,8 @@ func runInit(ctx context.Context, s *screen.Screen, args []string) (int, error) 
 		for _, step := range steps {
 			executed = append(executed, change{step.Server.Label, step.SQL})
 			if !f.json {
-				s.Printf("-- on %s\n%s;\n", step.Server.Label, step.SQL)
+				s.PrintSQL(0, s.Sprintf("-- on %s", step.Server.Label))
+				s.PrintSQL(0, step.SQL+";")
 			}
 		}
 		switch {
@@ -52,7 +53,7 @@ func runInit(ctx context.Context, s *screen.Screen, args []string) (int, error) 
 	steps, err := planChanges(found)
 	for _, step := range steps {
 		if !f.json {
-			s.Printf("%s;\n", step.SQL)
+			s.PrintSQL(0, step.SQL+";")
 		}
 		if !*dry {
 			if runErr := step.Run(ctx); runErr != nil {
@@ -79,7 +80,7 @@ func runInit(ctx context.Context, s *screen.Screen, args []string) (int, error) 
 	}
 	switch {
 	case errors.Is(err, errInUse):
-		fmt.Fprintln(s.Err, err)
+		s.PrintErr(err)
 		return exitProblems, nil
 	case err != nil:
 		return exitFailure, err

@@ -97,13 +97,13 @@ func run(ctx context.Context, s *screen.Screen, args []string) int {
 		case errors.Is(err, flag.ErrHelp):
 			return exitOK
 		case written != nil && !(c.changesData && errors.Is(written, syscall.EPIPE)): // if the reader closed the pipe, the changes were made nevertheless
-			fmt.Fprintf(s.Err, "leafsql: %s: write the output: %v; redirect it to another file\n", c.name, written)
+			s.PrintErr(fmt.Errorf("leafsql: %s: write the output: %w; redirect it to another file", c.name, written))
 			return exitFailure
 		case err != nil && ctx.Err() != nil && !strings.HasPrefix(err.Error(), "leafsql: "):
-			fmt.Fprintf(s.Err, "leafsql: %s: interrupted; run it again\n", c.name)
+			s.PrintErr(fmt.Errorf("leafsql: %s: interrupted; run it again", c.name))
 			return exitFailure
 		case err != nil:
-			fmt.Fprintln(s.Err, err)
+			s.PrintErr(err)
 			return exitFailure
 		}
 		return status
@@ -112,7 +112,7 @@ func run(ctx context.Context, s *screen.Screen, args []string) int {
 		usage(s)
 		return exitOK
 	}
-	fmt.Fprintf(s.Err, "leafsql: %q is not a subcommand; leafsql help lists them\n", args[0])
+	s.PrintErr(fmt.Errorf("leafsql: %q is not a subcommand; leafsql help lists them", args[0]))
 	return exitFailure
 }
 

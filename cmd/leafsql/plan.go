@@ -14,11 +14,9 @@ import (
 
 // stepTexts contains two descriptions of each step: of its effect, and of a table on which it is done already.
 var stepTexts = map[migrate.Step]struct{ does, half string }{
-	migrate.Widen: {`makes the key BIGINT. The server copies the table and blocks writes meanwhile; change a large table with
-  an online schema-change tool. -keep-type leaves it out.`, "has a BIGINT key"},
+	migrate.Widen: {`makes the key BIGINT. The server copies the table and blocks writes meanwhile; change a large table with an online schema-change tool. -keep-type leaves it out.`, "has a BIGINT key"},
 	migrate.Switch: {`creates a trigger that refuses rows without a key, then puts leaf_alloc's row above the highest key of all shards.
-  Writers that do not use mysql-leaf fail from then on, with error 1644, until they are deployed with it: prepare that before. Programs with
-  mysql-leaf that ran before a -back hold ids from before: restart them.
+  Writers that do not use mysql-leaf fail from then on, with error 1644, until they are deployed with it: prepare that before. Programs with mysql-leaf that ran before a -back hold ids from before: restart them.
   -back drops the trigger again.`, "refuses rows without a key"},
 	migrate.Drop: {`removes AUTO_INCREMENT; MySQL copies the table and blocks writes meanwhile.
   Before it, deploy all writers with mysql-leaf and check that they write. Until then, stop these writers and run -back to undo the step.`, "has no AUTO_INCREMENT"},
@@ -46,12 +44,15 @@ type tagStatus struct {
 // printStatement shows a statement before it is executed.
 func (p *plan) printStatement(st migrate.Statement) {
 	if !p.json {
-		p.printSQL("", st)
+		p.printSQL(0, st)
 	}
 }
 
-func (p *plan) printSQL(indent string, st migrate.Statement) {
-	p.screen.Printf("%s%s: %s;\n", indent, st.Server, strings.Join(st.SQL, "; "))
+func (p *plan) printSQL(indent int, st migrate.Statement) {
+	p.screen.PrintSQL(indent, p.screen.Sprintf("-- on %s", st.Server))
+	for _, sql := range st.SQL {
+		p.screen.PrintSQL(indent, sql+";")
+	}
 }
 
 // runStep shows progress while a step runs.
@@ -80,7 +81,7 @@ func (p *plan) print(tags []*migrate.Tag) (status int, err error) {
 			p.screen.Printf("  The step is incomplete, or -back was interrupted. It already %s on: %s.\n", p.screen.Texts.Text(stepTexts[st.Next].half), strings.Join(st.HalfDone, ", "))
 		}
 		for _, sql := range st.SQL {
-			p.printSQL("    ", sql)
+			p.printSQL(4, sql)
 		}
 	}
 	for _, step := range migrate.Steps {
@@ -109,8 +110,7 @@ func (p *plan) printRefusedSelects(tags []*migrate.Tag) {
 				shown = append(shown, name)
 				p.screen.Printf(`
 %s replaces selected keys by NULL if a table has a trigger BEFORE INSERT (MDEV-36026), and switch creates such a trigger.
-While it exists, LOAD DATA into the tables is refused, and from drop on so is INSERT … SELECT. Upgrade the server to %s before switch, or read
-the rows and insert them with VALUES until unguard.
+While it exists, LOAD DATA into the tables is refused, and from drop on so is INSERT … SELECT. Upgrade the server to %s before switch, or read the rows and insert them with VALUES until unguard.
 `, name, mended)
 			}
 		}
@@ -145,27 +145,16 @@ func (p *plan) refuse(tags []*migrate.Tag, step migrate.Step) (status int, err e
 
 // printFindings shows the findings that cause the refusals, each finding once.
 func (p *plan) printFindings(all []tagStatus) {
-	var shown []check.Finding
-	programs := false
-	for _, st := range all {
-		for _, f := range st.Findings {
-			if slices.ContainsFunc(shown, func(o check.Finding) bool {
-				return o.Code == f.Code && o.Server == f.Server && o.Table == f.Table && o.Message == f.Message
-			}) {
-				continue
-			}
-			if len(shown) == 0 {
-				p.screen.Printf("\nswitch, drop and unguard are refused as long as leafsql check reports programs that they would break:\n\n")
-			}
-			printFinding(p.screen, f)
-			shown = append(shown, f)
-			programs = programs || migrate.IsProgramFinding(f)
-		}
+	findings := lo.UniqBy(lo.FlatMap(all, func(st tagStatus, _ int) []check.Finding { return st.Findings }), func(f check.Finding) [4]string {
+		return [4]string{f.Code, f.Server, f.Table, f.Message}
+	})
+	if len(findings) > 0 {
+		p.screen.Printf("\nswitch, drop and unguard are refused as long as leafsql check reports programs that they would break:\n\n")
+		printFindings(p.screen, findings)
 	}
-	if programs {
+	if slices.ContainsFunc(findings, migrate.IsProgramFinding) {
 		p.screen.Printf(`
-A trigger, a routine or an event never gets keys from mysql-leaf. A table that it has to write keeps AUTO_INCREMENT, and
-!table in leafTables leaves it out. If it no longer runs, or always writes a key from leafsql, use -ignore-programs.
+A trigger, a routine or an event never gets keys from mysql-leaf. A table that it has to write keeps AUTO_INCREMENT, and !table in leafTables leaves it out. If it no longer runs, or always writes a key from leafsql, use -ignore-programs.
 `)
 	}
 }
@@ -179,7 +168,7 @@ func (p *plan) printWayBack(all []tagStatus) {
 		p.screen.Printf("\n%s: stop all writers, run this on every shard, and start writers without leafsql.\n", p.screen.Texts.Text(when))
 		for _, st := range of {
 			for _, sql := range st.Back {
-				p.printSQL("    ", sql)
+				p.printSQL(4, sql)
 			}
 		}
 	}

@@ -68,11 +68,11 @@ func prepareRegistry(ctx context.Context, s *screen.Screen, found *survey.Survey
 	if fresh && missing < layout.Workers() {
 		return "", fmt.Errorf("leafsql: the registry of worker ids (%s): %w", src.Name, errInUse)
 	}
-	summary = s.Texts.Sprintf("-- %s: make the documents of %d worker ids", screen.ReplaceControl(src.Name), missing)
+	summary = s.Sprintf("-- %s: make the documents of %d worker ids", screen.ReplaceControl(src.Name), missing)
 	if dry && missing == layout.Workers() {
 		return summary, nil
 	}
-	end := s.Progress(func() string { return s.Texts.Sprintf("making %d documents of worker ids", missing) })
+	end := s.Progress(func() string { return s.Sprintf("making %d documents of worker ids", missing) })
 	seen := &recordingSlots{Slots: src.Slots, isDryRun: dry, docs: map[int]worker.Doc{}}
 	src.Slots, src.Close = seen, nil
 	if dry { // some sources have to write to get the registry's time
@@ -91,12 +91,12 @@ func prepareRegistry(ctx context.Context, s *screen.Screen, found *survey.Survey
 		return "", err
 	case missing > 0:
 	case seen.madeRegistry || renewed == 0:
-		summary = s.Texts.Sprintf("-- %s: write the registry's own document", screen.ReplaceControl(src.Name))
+		summary = s.Sprintf("-- %s: write the registry's own document", screen.ReplaceControl(src.Name))
 	default: // the documents had another identity of the registry
-		summary = s.Texts.Sprintf("-- %s: renew what is known of %d worker ids", screen.ReplaceControl(src.Name), renewed)
+		summary = s.Sprintf("-- %s: renew what is known of %d worker ids", screen.ReplaceControl(src.Name), renewed)
 	}
 	if !fresh && !dry {
-		summary += s.Texts.Sprintf("\n-- ids are safe from %s on", time.Now().Add(cmp.Or(cfg.Lease, time.Minute)+time.Minute).Format(time.TimeOnly))
+		summary += s.Sprintf("\n-- ids are safe from %s on", time.Now().Add(cmp.Or(cfg.Lease, time.Minute)+time.Minute).Format(time.TimeOnly))
 	}
 	return summary, nil
 }

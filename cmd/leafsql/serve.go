@@ -10,7 +10,7 @@ import (
 
 // runServe serves ids over HTTP until ctx is done.
 func runServe(ctx context.Context, s *screen.Screen, args []string) (int, error) {
-	cfg, err := server.ReadConfig(args, s.Out, s.Texts)
+	cfg, err := server.ReadConfig(args, s, s.Texts)
 	if err != nil {
 		return exitFailure, err
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/check"
@@ -55,7 +56,7 @@ func runTags(ctx context.Context, s *screen.Screen, args []string) (int, error) 
 		status := exitOK
 		for _, row := range marks.Broken {
 			status = exitProblems
-			fmt.Fprintln(s.Err, row)
+			s.PrintErr(row)
 		}
 		if err != nil || !*watch {
 			return status, err
@@ -101,11 +102,11 @@ func printTags(s *screen.Screen, tags []check.Tag, watch bool) {
 		}
 		switch {
 		case watch && tag.Rate != nil:
-			row = append(row, fmt.Sprintf("%.0f", *tag.Rate))
+			row = append(row, screen.FormatCount(int64(math.Round(*tag.Rate))))
 		case watch:
 			row = append(row, screen.Unknown)
 		}
 		rows = append(rows, row)
 	}
-	s.Table(names, rows)
+	s.Table(names, rows, "NEXT ID", "STEP", "IDS/S")
 }

@@ -68,7 +68,7 @@ func runWorkers(ctx context.Context, s *screen.Screen, args []string) (int, erro
 		}
 		rows = append(rows, []string{strconv.Itoa(h.Worker), h.Owner, until})
 	}
-	s.Table([]string{"WORKER", "OWNER", "UNTIL"}, rows)
+	s.Table([]string{"WORKER", "OWNER", "UNTIL"}, rows, "WORKER")
 	s.Printf("\n%s: %d of %d worker ids are free\n", screen.ReplaceControl(name), free, layout.Workers())
 	return exitOK, nil
 }
@@ -138,7 +138,7 @@ func readDocuments(ctx context.Context, s *screen.Screen, src worker.Source, wor
 	docs := make([]worker.Doc, workers)
 	versions := make([]worker.Version, workers)
 	var next, read atomic.Int64
-	defer s.Progress(func() string { return s.Texts.Sprintf("%d of %d worker ids read", read.Load(), workers) })()
+	defer s.Progress(func() string { return s.Sprintf("%d of %d worker ids read", read.Load(), workers) })()
 	var reading sync.WaitGroup
 	for range min(parallelReads, workers) {
 		reading.Go(func() {

@@ -36,7 +36,7 @@ func newTableFinding(code string, severity Severity, t *survey.Table) Finding {
 
 // sprintf formats a message in the language of the report.
 func (c *checker) sprintf(format string, args ...any) string {
-	return c.opts.Texts.Sprintf(format, args...)
+	return c.opts.Sprintf(format, args...)
 }
 
 // translate translates a text.

@@ -189,7 +189,7 @@ func (c *checker) addHidden(shard *survey.Shard, schemas []string, h hiddenObjec
 		return
 	}
 	f := Finding{Code: "hidden", Severity: Unknown, Server: shard.Label,
-		Message: c.sprintf("This user has no right to see %s: leafsql cannot check whether any of them writes a configured table.", strings.Join(what, ", ")),
+		Message: c.sprintf("This user has no right to see %s: leafsql cannot check whether any of them writes a configured table.", strings.Join(what, c.translate(", "))),
 		Fix:     "run the check as an administrator once; applications do not need these rights"}
 	user, err := shard.User(context.Background())
 	if err != nil {

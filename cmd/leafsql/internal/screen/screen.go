@@ -2,7 +2,10 @@
 // terminal, a line with the progress.
 //
 //	s := screen.New(os.Stdout, os.Stderr)
-//	s.Table([]string{"TAG", "NEXT ID"}, [][]string{{"orders", screen.FormatCount(12001)}})
+//	s.Table([]string{"TAG", "NEXT ID"}, [][]string{{"orders", screen.FormatCount(12001)}}, "NEXT ID")
+//
+// On a terminal, texts and tables are wrapped at its width, and have colours. Elsewhere lines are not wrapped, since programs
+// such as grep read them.
 //
 // The output for people is Chinese if the screen has Texts. JSON is English. Errors of writing are recorded.
 package screen
@@ -19,7 +22,6 @@ import (
 	"unicode"
 
 	"golang.org/x/term"
-	"golang.org/x/text/width"
 
 	"github.com/leafsql/leafsql/internal/chinese"
 )
@@ -30,28 +32,144 @@ type Screen struct {
 	Err   io.Writer
 	Texts chinese.Texts // translations for Printf and the names of columns
 
+	Width    func() int // returns the number of columns of Out; nil if Out is not a terminal
+	ErrWidth func() int // the same for Err
+	Colours  bool       // Out displays colours
+	ForJSON  bool       // texts become part of JSON, so numbers have no separators
+
 	writeErr error     // the first error of writing to Out
-	canClear bool      // Out is a terminal
 	progress io.Writer // a terminal, or nil
 }
 
-// New returns a Screen that writes to out, with progress on errs if errs is a terminal.
+// New returns a Screen that writes to out, with progress on errs if errs is a terminal. The environment variable
+// NO_COLOR switches colours off.
 func New(out, errs *os.File) *Screen {
-	s := &Screen{Out: out, Err: errs, canClear: term.IsTerminal(int(out.Fd()))}
-	if term.IsTerminal(int(errs.Fd())) && os.Getenv("TERM") != "dumb" {
+	s := &Screen{Out: out, Err: errs, Width: widthOf(out), ErrWidth: widthOf(errs)}
+	dumb := os.Getenv("TERM") == "dumb"
+	s.Colours = s.Width != nil && !dumb && os.Getenv("NO_COLOR") == ""
+	if s.ErrWidth != nil && !dumb {
 		s.progress = errs
 	}
 	return s
 }
 
-// Printf translates a format and writes the text to Out.
-func (s *Screen) Printf(format string, args ...any) {
-	s.print(s.Texts.Sprintf(format, args...))
+// Widths of a terminal in columns: one that does not report its width, and the minimum for which lines are wrapped.
+const (
+	defaultWidth = 80
+	minWidth     = 20
+)
+
+// widthOf returns a function that returns the width of a terminal, or nil for another file.
+func widthOf(f *os.File) func() int {
+	if !term.IsTerminal(int(f.Fd())) {
+		return nil
+	}
+	return func() int {
+		width, _, err := term.GetSize(int(f.Fd()))
+		if err != nil || width <= 0 {
+			return defaultWidth
+		}
+		return max(width, minWidth)
+	}
 }
 
-func (s *Screen) print(text string) {
+// Sprintf translates a format and formats it. Integers get thousands separators, except for JSON.
+func (s *Screen) Sprintf(format string, args ...any) string {
+	if s.ForJSON {
+		return s.Texts.Sprintf(format, args...)
+	}
+	separated := make([]any, len(args))
+	for i, arg := range args {
+		switch n := arg.(type) {
+		case int:
+			arg = count(n)
+		case int64:
+			arg = count(n)
+		}
+		separated[i] = arg
+	}
+	return s.Texts.Sprintf(format, separated...)
+}
+
+// A count is a number that is formatted with thousands separators.
+type count int64
+
+// Format implements fmt.Formatter.
+func (n count) Format(f fmt.State, _ rune) { io.WriteString(f, FormatCount(int64(n))) }
+
+// Printf writes the text of Sprintf to Out.
+func (s *Screen) Printf(format string, args ...any) { s.Write([]byte(s.Sprintf(format, args...))) }
+
+// Write writes text to Out, and wraps its lines on a terminal.
+func (s *Screen) Write(text []byte) (int, error) {
+	if s.Width == nil {
+		return len(text), s.print(string(text))
+	}
+	return len(text), s.print(wrapText(string(text), s.Width()))
+}
+
+// PrintSource writes a program's text to Out, without wrapping it.
+func (s *Screen) PrintSource(text string) { s.print(text) }
+
+// PrintErr writes an error to Err.
+func (s *Screen) PrintErr(err error) {
+	text := err.Error()
+	if s.ErrWidth != nil {
+		text = wrapText(text, s.ErrWidth())
+	}
+	fmt.Fprintln(s.Err, text)
+}
+
+// PrintSQL writes a statement to Out, all lines indented by as many spaces. On a terminal it is wrapped outside of
+// quotes, so that it can be copied.
+func (s *Screen) PrintSQL(indent int, sql string) {
+	spaces := strings.Repeat(" ", indent)
+	before := "" // the lines before
+	for line := range strings.SplitSeq(sql, "\n") {
+		lines := []string{line}
+		if s.Width != nil {
+			lines = wrapLine(line, s.Width()-indent-2, func(text string) bool { return outsideQuotes(before + text) })
+		}
+		before += line + "\n"
+		s.print(spaces + strings.Join(lines, "\n  "+spaces) + "\n")
+	}
+}
+
+// A Colour is a parameter of the control sequence that selects the appearance of text.
+type Colour string
+
+// Colours of a terminal, which a user can configure.
+const (
+	Bold    Colour = "1"
+	Red     Colour = "31"
+	Yellow  Colour = "33"
+	Magenta Colour = "35"
+	Cyan    Colour = "36"
+)
+
+// PrintLabel writes a line that begins with a coloured label.
+func (s *Screen) PrintLabel(c Colour, label, rest string) {
+	line := label + rest
+	if s.Width != nil {
+		line = strings.Join(wrapLine(line, s.Width()-2, anywhere), "\n  ")
+	}
+	if after, ok := strings.CutPrefix(line, label); ok {
+		line = s.paint(c, label) + after
+	}
+	s.print(line + "\n")
+}
+
+func (s *Screen) paint(c Colour, text string) string {
+	if !s.Colours {
+		return text
+	}
+	return "\x1b[" + string(c) + "m" + text + "\x1b[0m"
+}
+
+func (s *Screen) print(text string) error {
 	_, err := io.WriteString(s.Out, text)
 	s.noteError(err)
+	return err
 }
 
 func (s *Screen) noteError(err error) {
@@ -73,46 +191,6 @@ func (s *Screen) JSON(v any) error {
 	return err
 }
 
-// Table writes rows in aligned columns with their translated names.
-func (s *Screen) Table(names []string, rows [][]string) {
-	table := [][]string{make([]string, len(names))}
-	for i, name := range names {
-		table[0][i] = s.Texts.Text(name)
-	}
-	table = append(table, rows...)
-	widths := make([]int, len(names))
-	for _, row := range table {
-		for i, cell := range row {
-			widths[i] = max(widths[i], textWidth(cell))
-		}
-	}
-	var text strings.Builder
-	for _, row := range table {
-		for i, cell := range row {
-			text.WriteString(ReplaceControl(cell))
-			if i < len(row)-1 {
-				text.WriteString(strings.Repeat(" ", widths[i]-textWidth(cell)+2))
-			}
-		}
-		text.WriteByte('\n')
-	}
-	s.print(text.String())
-}
-
-// textWidth returns the number of terminal columns that a text occupies: a Chinese character takes two.
-func textWidth(text string) (n int) {
-	for _, r := range text {
-		switch k := width.LookupRune(r).Kind(); {
-		case unicode.Is(unicode.Mn, r): // placed above the letter before it
-		case k == width.EastAsianWide || k == width.EastAsianFullwidth:
-			n += 2
-		default:
-			n++
-		}
-	}
-	return n
-}
-
 // ReplaceControl replaces control characters, which a terminal would execute, by question marks: names in a
 // database may have any characters.
 func ReplaceControl(text string) string {
@@ -126,8 +204,8 @@ func ReplaceControl(text string) string {
 
 // Clear starts a page: on a terminal it erases the screen.
 func (s *Screen) Clear() {
-	if s.canClear {
-		s.Printf("\x1b[H\x1b[2J")
+	if s.Width != nil {
+		s.print("\x1b[H\x1b[2J")
 	}
 }
 
