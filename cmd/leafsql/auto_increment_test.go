@@ -3,6 +3,7 @@ package main
 import (
 	"database/sql"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -42,13 +43,17 @@ func TestRowsStartAboveAutoIncrement(t *testing.T) {
 			"check": func(t *testing.T, shards []string, db *sql.DB) int64 {
 				exec(t, db, allocTable, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 10, 1000)")
 				_, out, errs := runLeafsql(t.Context(), "check", "-dsn", shards[0]+"?leafTables=orders", "-shard", shards[1])
-				var next int64
+				var key string
 				if _, after, ok := strings.Cut(out, "has or had the key "); ok {
-					fmt.Sscan(after, &next)
+					fmt.Sscan(after, &key)
 				} else {
 					t.Errorf("output = %s%s, want a finding", out, errs)
 				}
-				return next + 1
+				highest, err := strconv.ParseInt(strings.ReplaceAll(strings.TrimRight(key, "."), ",", ""), 10, 64)
+				if err != nil {
+					t.Error(err)
+				}
+				return highest + 1
 			},
 		} {
 			for _, target := range mysqltest.Targets(t) {

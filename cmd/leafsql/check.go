@@ -92,6 +92,12 @@ func printReport(s *screen.Screen, r *check.Report) {
 			rows = append(rows, []string{t.Server, t.Table, t.Key, t.Type, t.Generator, formatCount(t.HighestKey), formatCount(t.NextID), used, years})
 		}
 		names := []string{"SERVER", "TABLE", "KEY", "TYPE", "IDS FROM", "HIGHEST KEY", "NEXT ID", "USED", "LASTS"}
+		if !lo.ContainsBy(r.Tables, func(t check.Table) bool { return t.Years != nil }) { // nothing was measured
+			names = names[:len(names)-1]
+			for i := range rows {
+				rows[i] = rows[i][:len(names)]
+			}
+		}
 		if len(r.Shards) == 1 { // without the column of the server, for narrow terminals
 			s.Printf("Server: %s\n\n", r.Shards[0].Server)
 			names = names[1:]
@@ -104,6 +110,9 @@ func printReport(s *screen.Screen, r *check.Report) {
 	}
 	printFindings(s, r.Findings)
 	problems := lo.CountBy(r.Findings, isProblem)
+	if len(r.Findings) > 0 {
+		s.Printf("\n")
+	}
 	s.Printf("Tables: %d, tags: %d, findings to look after: %d\n", len(r.Tables), len(r.Tags), problems)
 	printNext(s, r.Findings)
 }

@@ -58,7 +58,7 @@ func TestHelpAndResultsAreChinese(t *testing.T) {
 		{"help tags", "docs/zh-CN/command.md#tags", ""},
 		{"tags -h", "-watch\n    \t不断刷新，直到被中断", ""},
 		{"serve -h", "-listen address\n    \t监听的地址 address", ""},
-		{"decode 1234567890123456789", "ID                   时间                      机器号  序号\n1234567890123456789  2020-03-02T19:54:56.824Z     664   277\n", ""},
+		{"decode 1234567890123456789", "                 ID  时间                      机器号  序号\n1234567890123456789  2020-03-02T19:54:56.824Z     664   277\n", ""},
 		{"decode -json 1234567890123456789", `"worker": 664`, ""},
 		{"decode x", "", "not an id; write a whole number"},
 		{"check", "", "no -dsn; give the application's DSN"},

@@ -20,7 +20,10 @@ func printFindings(s *screen.Screen, findings []check.Finding) {
 	}
 	textOf := func(f check.Finding) text { return text{f.Code, f.Message, f.Fix, f.Severity} }
 	groups := lo.GroupBy(findings, textOf)
-	for _, t := range lo.Uniq(lo.Map(findings, func(f check.Finding, _ int) text { return textOf(f) })) {
+	for i, t := range lo.Uniq(lo.Map(findings, func(f check.Finding, _ int) text { return textOf(f) })) {
+		if i > 0 {
+			s.Printf("\n")
+		}
 		group := groups[t]
 		servers := lo.Uniq(lo.Map(group, func(f check.Finding, _ int) string { return f.Server }))
 		var places []string
@@ -85,6 +88,6 @@ func printNext(s *screen.Screen, findings []check.Finding) {
 	}
 	s.Printf("Next, in this order:\n")
 	for i, step := range append(steps, s.Sprintf("Run leafsql check again.")) {
-		s.Printf("  %d. %s\n", i+1, step)
+		s.PrintStep(i+1, step)
 	}
 }

@@ -379,7 +379,7 @@ func TestMigrateBackShowsFinishedTables(t *testing.T) {
 		t.Errorf("output for an unknown origin = %s\nwant Java Leaf once, and the ALTERs of four tables", out)
 	}
 	status, out, errs := runLeafsql(t.Context(), args("-back", "a", "b", "c")...)
-	if status != exitFailure || strings.Count(errs, "leafsql: ") != 2 || strings.Count(out, "NOT NULL AUTO_INCREMENT") != 4 || !strings.Contains(out, databaseName(second)+"\nALTER TABLE") {
+	if status != exitFailure || strings.Count(errs, "leafsql: ") != 2 || strings.Count(out, "NOT NULL AUTO_INCREMENT") != 4 || !strings.Contains(out, databaseName(second)+"\n    ALTER TABLE") {
 		t.Errorf("-back: status %d, error %q, want %d, two errors and the statements of the way back", status, errs, exitFailure)
 	}
 	if strings.Count(out, "DROP TRIGGER") != 2 || !strings.Contains(out, "b: next is -do switch") {

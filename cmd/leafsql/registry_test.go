@@ -36,7 +36,7 @@ func TestInitStartsTheWaitOfARegistry(t *testing.T) {
 			}
 			return err
 		}
-		const documents = ": make the documents of 1024 worker ids"
+		const documents = ": make the documents of 1,024 worker ids"
 		for _, stmt := range []string{"", schema.LeafWorker("leaf_worker")} { // without and with the table
 			if stmt != "" {
 				exec(t, db, stmt)
@@ -89,7 +89,7 @@ func TestInitStartsTheWaitOfARegistry(t *testing.T) {
 
 		// After a fail-over the new server has another identity.
 		exec(t, db, "UPDATE leaf_worker SET registry = 'another'", "UPDATE leaf_worker SET free = 0 WHERE worker_id IN (3, 4)")
-		const renewed = ": renew what is known of 1022 worker ids\n"
+		const renewed = ": renew what is known of 1,022 worker ids\n"
 		if out := mustRun(t, exitProblems, "init", "-dsn", changed, "-dry-run"); !strings.HasSuffix(out, renewed) {
 			t.Errorf("output = %s\nwant %q", out, renewed)
 		}
@@ -120,7 +120,7 @@ func TestInitWritesToAnySource(t *testing.T) {
 	target := mysqltest.Targets(t)[0]
 	dsn := target.Database(t)
 	open(t, dsn, allocTable, "CREATE TABLE orders (id BIGINT PRIMARY KEY)", "CREATE TABLE users (id BIGINT PRIMARY KEY)")
-	const documents = ": make the documents of 1024 worker ids\n"
+	const documents = ": make the documents of 1,024 worker ids\n"
 	for tables, made := range map[string]bool{"none": true, "orders::snowflake": true, "orders": false} {
 		out := mustRun(t, exitProblems, "init", "-dry-run", "-dsn", dsn+"?leafTables="+tables+"&leafWorker=redis("+s.Addr+")")
 		if strings.HasSuffix(out, documents) != made {

@@ -21,12 +21,12 @@ import (
 func TestDecodePrintsTheParts(t *testing.T) {
 	// An id from Twitter's documentation.
 	out := mustRun(t, exitOK, "decode", "1541815603606036480")
-	if !strings.Contains(out, "2022-06-28T16:07:40.105Z  378     0") {
-		t.Errorf("output = %s\nwant %q", out, "2022-06-28T16:07:40.105Z  378     0")
+	if !strings.Contains(out, "2022-06-28T16:07:40.105Z     378         0") {
+		t.Errorf("output = %s\nwant %q", out, "2022-06-28T16:07:40.105Z     378         0")
 	}
 	out = mustRun(t, exitOK, "decode", "-layout", "41-5+5-12@1420070400000", "175928847299117063") // an id of Discord
-	if !strings.Contains(out, "2016-04-30T11:18:25.796Z  1            0       7") {
-		t.Errorf("output = %s\nwant %q", out, "2016-04-30T11:18:25.796Z  1            0       7")
+	if !strings.Contains(out, "2016-04-30T11:18:25.796Z            1       0         7") {
+		t.Errorf("output = %s\nwant %q", out, "2016-04-30T11:18:25.796Z            1       0         7")
 	}
 	type id struct {
 		ID               string // many JSON parsers would round a number of this size
@@ -73,8 +73,8 @@ func TestVersionIsPrinted(t *testing.T) {
 func TestTagsWatchShowsMovingRows(t *testing.T) {
 	dsn := mysqltest.Database(t)
 	db := open(t, dsn, "CREATE TABLE leaf_alloc (biz_tag VARCHAR(128) PRIMARY KEY, max_id BIGINT, step INT)", "INSERT INTO leaf_alloc VALUES ('orders', 12001, 1000), ('users', 5, 10)")
-	if out := mustRun(t, exitOK, "tags", "-dsn", dsn); !strings.Contains(out, "orders  12,001   1,000  -") {
-		t.Errorf("output = %s\nwant %q", out, "orders  12,001   1,000  -")
+	if out := mustRun(t, exitOK, "tags", "-dsn", dsn); !strings.Contains(out, "orders   12,001  1,000  -") {
+		t.Errorf("output = %s\nwant %q", out, "orders   12,001  1,000  -")
 	}
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()

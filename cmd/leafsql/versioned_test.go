@@ -42,7 +42,7 @@ func TestCommandsKeepHistoryOfVersionedTables(t *testing.T) {
 	if n := queryNumber(t, db, "SELECT COUNT(*) FROM orders FOR SYSTEM_TIME ALL"); n != 5 {
 		t.Errorf("%d rows with their history, want 5", n)
 	}
-	_, back, _ := strings.Cut(out, ": SET STATEMENT ")
+	_, back, _ := strings.Cut(out, "SET STATEMENT ")
 	back, _, _ = strings.Cut(back, ";")
 	exec(t, db, "SET STATEMENT "+back)
 }

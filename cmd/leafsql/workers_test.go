@@ -107,8 +107,8 @@ func TestLeafWorkerIsHandledLikeLeafAlloc(t *testing.T) {
 				t.Errorf("%s: holders = %+v, want this process with the worker id %d", dsn, got, id>>12&1023)
 			}
 		}
-		if out := mustRun(t, exitOK, "workers", "-dsn", leaf); !strings.Contains(out, "1023 of 1024 worker ids are free") || !strings.Contains(out, "leaf_worker") {
-			t.Errorf("output = %s\nwant %q", out, "1023 of 1024 worker ids are free")
+		if out := mustRun(t, exitOK, "workers", "-dsn", leaf); !strings.Contains(out, "1,023 of 1,024 worker ids are free") || !strings.Contains(out, "leaf_worker") {
+			t.Errorf("output = %s\nwant %q", out, "1,023 of 1,024 worker ids are free")
 		}
 		filled.Close()
 		if got := runJSON[[]holder](t, exitOK, "workers", "-dsn", leaf); len(got) != 0 {

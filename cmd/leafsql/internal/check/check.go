@@ -94,9 +94,6 @@ func (r *Report) Status() int {
 // Run checks a survey, and queries the servers for data that the survey does not contain. It fails if a query
 // fails, and then returns no report.
 func Run(ctx context.Context, s *survey.Survey, opts Options) (*Report, error) {
-	if opts.Sprintf == nil {
-		opts.Sprintf = opts.Texts.Sprintf
-	}
 	c := &checker{Survey: s, opts: opts, unencodable: make(map[string]bool)}
 	for _, step := range []func(context.Context) error{
 		c.checkServers, c.checkVersions, c.checkRegistries, c.checkLayout, c.checkRights, c.checkRows, c.checkPrograms, c.checkTables, c.checkUnfilled, c.checkRules, c.checkShards,

@@ -36,6 +36,9 @@ func newTableFinding(code string, severity Severity, t *survey.Table) Finding {
 
 // sprintf formats a message in the language of the report.
 func (c *checker) sprintf(format string, args ...any) string {
+	if c.opts.Sprintf == nil {
+		return c.opts.Texts.Sprintf(format, args...)
+	}
 	return c.opts.Sprintf(format, args...)
 }
 

@@ -128,7 +128,7 @@ func (s *Screen) PrintSQL(indent int, sql string) {
 	for line := range strings.SplitSeq(sql, "\n") {
 		lines := []string{line}
 		if s.Width != nil {
-			lines = wrapLine(line, s.Width()-indent-2, func(text string) bool { return outsideQuotes(before + text) })
+			lines = wrapLine(line, s.Width()-indent-2, "", func(text string) bool { return outsideQuotes(before + text) })
 		}
 		before += line + "\n"
 		s.print(spaces + strings.Join(lines, "\n  "+spaces) + "\n")
@@ -151,12 +151,21 @@ const (
 func (s *Screen) PrintLabel(c Colour, label, rest string) {
 	line := label + rest
 	if s.Width != nil {
-		line = strings.Join(wrapLine(line, s.Width()-2, anywhere), "\n  ")
+		line = strings.Join(wrapLine(line, s.Width()-2, "", anywhere), "\n  ")
 	}
 	if after, ok := strings.CutPrefix(line, label); ok {
 		line = s.paint(c, label) + after
 	}
 	s.print(line + "\n")
+}
+
+// PrintStep writes a line of a numbered list.
+func (s *Screen) PrintStep(number int, text string) {
+	lines := []string{text}
+	if s.Width != nil {
+		lines = wrapLine(text, s.Width()-5, "", anywhere)
+	}
+	s.print(fmt.Sprintf("%3d. %s\n", number, strings.Join(lines, "\n     ")))
 }
 
 func (s *Screen) paint(c Colour, text string) string {

@@ -19,18 +19,22 @@ func TestTableAlignsColumns(t *testing.T) {
 	}
 }
 
-// TestTableFitsTerminal: cells of several words are broken first, then the widest cells.
+// TestTableFitsTerminal: cells are broken between words and in names, then also in words.
 func TestTableFitsTerminal(t *testing.T) {
 	for width, want := range map[int]string{
 		30: "TABLE        TYPE      HIGHEST\n" +
 			"                           KEY\n" +
 			"shop.orders  bigint    123,456\n" +
 			"             unsigned\n",
-		24: "TABLE   TYPE     HIGHEST\n" +
-			"                     KEY\n" +
-			"shop.o  bigint   123,456\n" +
-			"rders   unsigne\n" +
-			"        d\n",
+		25: "TABLE   TYPE      HIGHEST\n" +
+			"                      KEY\n" +
+			"shop.   bigint    123,456\n" +
+			"orders  unsigned\n",
+		22: "TABLE  TYPE    HIGHEST\n" +
+			"                   KEY\n" +
+			"shop.  bigint  123,456\n" +
+			"order  unsign\n" +
+			"s      ed\n",
 	} {
 		var out bytes.Buffer
 		s := &Screen{Out: &out, Width: func() int { return width }}

@@ -11,6 +11,9 @@ import (
 // gap is the number of columns between two columns of a table.
 const gap = 2
 
+// minCell is the minimum width of a column.
+const minCell = 2
+
 // Table writes rows in aligned columns with their translated names. The columns named in numbers are aligned to the right.
 // On a terminal a table that is too wide gets cells of several lines.
 func (s *Screen) Table(names []string, rows [][]string, numbers ...string) {
@@ -25,14 +28,16 @@ func (s *Screen) Table(names []string, rows [][]string, numbers ...string) {
 		}
 		table = append(table, clean)
 	}
+	isNumber := make([]bool, len(names))
 	widths := make([]int, len(names))
-	for _, row := range table {
-		for i, cell := range row {
-			widths[i] = max(widths[i], uniseg.StringWidth(cell))
+	for i := range names {
+		isNumber[i] = slices.Contains(numbers, names[i])
+		for _, row := range table {
+			widths[i] = max(widths[i], uniseg.StringWidth(row[i]))
 		}
 	}
 	if s.Width != nil {
-		narrow(table, widths, s.Width()-gap*(len(names)-1))
+		narrow(table, widths, isNumber, s.Width()-gap*(len(names)-1))
 	}
 	for n, row := range table {
 		var text strings.Builder
@@ -44,7 +49,7 @@ func (s *Screen) Table(names []string, rows [][]string, numbers ...string) {
 					cells[i], has = lines[line], true
 				}
 				spaces := strings.Repeat(" ", widths[i]-uniseg.StringWidth(cells[i]))
-				if slices.Contains(numbers, names[i]) {
+				if isNumber[i] {
 					cells[i] = spaces + cells[i]
 				} else {
 					cells[i] += spaces
@@ -53,38 +58,53 @@ func (s *Screen) Table(names []string, rows [][]string, numbers ...string) {
 			if !has {
 				break
 			}
-			text.WriteString(strings.TrimRight(strings.Join(cells, strings.Repeat(" ", gap)), " ") + "\n")
+			cells[0] = strings.TrimRight(strings.Join(cells, strings.Repeat(" ", gap)), " ")
+			if n == 0 {
+				cells[0] = s.paint(Bold, cells[0])
+			}
+			text.WriteString(cells[0] + "\n")
 		}
-		if n == 0 {
-			s.print(s.paint(Bold, text.String()))
-		} else {
-			s.print(text.String())
+		s.print(text.String())
+	}
+}
+
+// narrow reduces the widths of columns until their sum is at most total. It first breaks cells between words, then also
+// names, and at last words. It never breaks numbers.
+func narrow(table [][]string, widths []int, isNumber []bool, total int) {
+	for _, parts := range []func(cell string) []string{
+		func(cell string) []string { return wrapLine(cell, 1, "", anywhere) },
+		func(cell string) []string { return wrapLine(cell, 1, inNames, anywhere) },
+		func(string) []string { return nil },
+	} {
+		for lo.Sum(widths) > total {
+			widest := -1
+			for i, width := range widths {
+				if width > minWidthOf(table, i, isNumber[i], parts) && (widest < 0 || width > widths[widest]) {
+					widest = i
+				}
+			}
+			if widest < 0 {
+				break
+			}
+			widths[widest]--
 		}
 	}
 }
 
-// narrow reduces the widths of columns until their sum is at most total: first those with cells of several words,
-// then also the widest of the others.
-func narrow(table [][]string, widths []int, total int) {
-	longest := make([]int, len(widths)) // the longest words of each column
-	for _, row := range table {
-		for i, cell := range row {
-			for _, word := range words(cell) {
-				longest[i] = max(longest[i], uniseg.StringWidth(strings.TrimRight(word, " ")))
-			}
+// minWidthOf returns the minimum width of a column whose cells can be broken into parts. Its name is broken at spaces.
+func minWidthOf(table [][]string, column int, isNumber bool, parts func(cell string) []string) int {
+	minimum := minCell
+	for n, row := range table {
+		all := []string{row[column]}
+		switch {
+		case n == 0:
+			all = strings.Fields(row[column])
+		case !isNumber:
+			all = parts(row[column])
+		}
+		for _, part := range all {
+			minimum = max(minimum, uniseg.StringWidth(part))
 		}
 	}
-	for lo.Sum(widths) > total {
-		widest, splitsWord := -1, true
-		for i, width := range widths {
-			splits := width <= longest[i]
-			if width > 2 && (widest < 0 || splitsWord && !splits || splits == splitsWord && width > widths[widest]) {
-				widest, splitsWord = i, splits
-			}
-		}
-		if widest < 0 {
-			return
-		}
-		widths[widest]--
-	}
+	return minimum
 }

@@ -15,7 +15,7 @@ func wrapText(text string, width int) string {
 	for line := range strings.Lines(text) {
 		content, end := strings.CutSuffix(line, "\n")
 		indent, rest := cutIndent(content)
-		b.WriteString(indent + strings.Join(wrapLine(rest, width-len(indent), anywhere), "\n"+indent))
+		b.WriteString(indent + strings.Join(wrapLine(rest, width-len(indent), "", anywhere), "\n"+indent))
 		if end {
 			b.WriteByte('\n')
 		}
@@ -36,10 +36,11 @@ func cutIndent(line string) (indent, rest string) {
 }
 
 // wrapLine returns the lines into which a text is broken, without spaces at their ends. It breaks where canBreak returns
-// true for the text before a space or next to a Chinese character, so a longer word makes a wider line.
-func wrapLine(text string, width int, canBreak func(before string) bool) (lines []string) {
+// true for the text before: after a space or one of the characters in ends, and next to a Chinese character. So a longer
+// word makes a wider line.
+func wrapLine(text string, width int, ends string, canBreak func(before string) bool) (lines []string) {
 	begin, last := 0, 0 // of the current line; the last place at which it can be broken
-	for i, word := range words(text) {
+	for i, word := range words(text, ends) {
 		end := i + len(word)
 		if uniseg.StringWidth(strings.TrimRight(text[begin:end], " ")) > width && last > begin {
 			lines = append(lines, strings.TrimRight(text[begin:last], " "))
@@ -54,9 +55,12 @@ func wrapLine(text string, width int, canBreak func(before string) bool) (lines 
 
 func anywhere(string) bool { return true }
 
-// words yields the parts of a text between which a line can be broken, with their offsets: after spaces, and next
-// to Chinese characters if Unicode's rules allow it.
-func words(text string) iter.Seq2[int, string] {
+// inNames contains characters after which a cell of a table can be broken, so that long names need few columns.
+const inNames = "._"
+
+// words yields the parts of a text between which a line can be broken, with their offsets: after spaces and the
+// characters in ends, and next to Chinese characters if Unicode's rules allow it.
+func words(text, ends string) iter.Seq2[int, string] {
 	return func(yield func(int, string) bool) {
 		begin, end, state := 0, 0, -1
 		for rest := text; rest != ""; {
@@ -65,6 +69,16 @@ func words(text string) iter.Seq2[int, string] {
 			end += len(segment)
 			before, _ := utf8.DecodeLastRuneInString(segment)
 			after, _ := utf8.DecodeRuneInString(rest)
+			for {
+				i := strings.IndexAny(text[begin:end-1], ends)
+				if i < 0 {
+					break
+				}
+				if !yield(begin, text[begin:begin+i+1]) {
+					return
+				}
+				begin += i + 1
+			}
 			if rest != "" && before != ' ' && !isWide(before) && !isWide(after) {
 				continue // such as after a hyphen: -dsn stays together
 			}
@@ -96,7 +110,7 @@ func outsideQuotes(sql string) bool {
 
 // wrapCell returns the lines of a cell of a table. It also breaks words that are wider than the column.
 func wrapCell(text string, width int) (lines []string) {
-	for _, line := range wrapLine(text, width, anywhere) {
+	for _, line := range wrapLine(text, width, inNames, anywhere) {
 		begin := 0
 		for i, r := range line {
 			if uniseg.StringWidth(line[begin:i+utf8.RuneLen(r)]) > width && i > begin {
