@@ -45,12 +45,16 @@ type Screen struct {
 // NO_COLOR switches colours off.
 func New(out, errs *os.File) *Screen {
 	s := &Screen{Out: out, Err: errs, Width: widthOf(out), ErrWidth: widthOf(errs)}
-	dumb := os.Getenv("TERM") == "dumb"
-	s.Colours = s.Width != nil && !dumb && os.Getenv("NO_COLOR") == ""
-	if s.ErrWidth != nil && !dumb {
+	s.Colours = s.Width != nil && hasColours(os.Getenv)
+	if s.ErrWidth != nil && os.Getenv("TERM") != "dumb" {
 		s.progress = errs
 	}
 	return s
+}
+
+// hasColours reports whether a terminal displays colours and its user wants them.
+func hasColours(getenv func(string) string) bool {
+	return getenv("TERM") != "dumb" && getenv("NO_COLOR") == ""
 }
 
 // Widths of a terminal in columns: one that does not report its width, and the minimum for which lines are wrapped.

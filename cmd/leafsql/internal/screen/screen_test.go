@@ -97,6 +97,17 @@ func TestLabelIsColoured(t *testing.T) {
 	}
 }
 
+func TestEnvironmentSwitchesColoursOff(t *testing.T) {
+	for _, c := range []struct {
+		env  map[string]string
+		want bool
+	}{{map[string]string{"TERM": "xterm"}, true}, {map[string]string{"TERM": "xterm", "NO_COLOR": "1"}, false}, {map[string]string{"TERM": "dumb"}, false}} {
+		if got := hasColours(func(name string) string { return c.env[name] }); got != c.want {
+			t.Errorf("hasColours() with %v = %t, want %t", c.env, got, c.want)
+		}
+	}
+}
+
 func TestNumbersHaveSeparators(t *testing.T) {
 	for forJSON, want := range map[bool]string{false: "1,024 of 12,345", true: "1024 of 12345"} {
 		if got := (&Screen{ForJSON: forJSON}).Sprintf("%[2]d of %[1]d", int64(12345), 1024); got != want {

@@ -39,7 +39,7 @@ func cutIndent(line string) (indent, rest string) {
 // true for the text before: after a space or one of the characters in ends, and next to a Chinese character. So a longer
 // word makes a wider line.
 func wrapLine(text string, width int, ends string, canBreak func(before string) bool) (lines []string) {
-	begin, last := 0, 0 // of the current line; the last place at which it can be broken
+	begin, last := 0, 0 // the current line, and the last place at which it can be broken
 	for i, word := range words(text, ends) {
 		end := i + len(word)
 		if uniseg.StringWidth(strings.TrimRight(text[begin:end], " ")) > width && last > begin {
