@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "TestAPI writes api.txt")
+var update = flag.Bool("update", false, "TestAPI writes api.txt, and TestErrorsPageListsAll errors.md")
 
 // TestAPI: api.txt lists the exported names of the packages, so that every change of them
 // is seen in review.

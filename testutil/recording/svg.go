@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	cellWidth  = 7.83 // of a font of 13 px
+	cellWidth  = 7.83 // width of a character at 13 px
 	cellHeight = 18
 	margin     = 16
 )
