@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/leafsql/leafsql/cmd/leafsql/internal/check"
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/screen"
 	"github.com/leafsql/leafsql/driver"
@@ -170,10 +171,10 @@ func listHolders(ctx context.Context, s *screen.Screen, src worker.Source, worke
 	if !slices.ContainsFunc(versions, func(v worker.Version) bool { return v != "" }) {
 		asked, end := context.WithTimeout(ctx, readTimeout)
 		defer end()
-		switch _, version, err := src.Slots.Get(asked, worker.RegistrySlot); {
+		switch exists, err := check.HasRegistry(asked, src); {
 		case err != nil:
-			return nil, 0, fmt.Errorf("leafsql: %s: %w; check that server, since the holders cannot be listed", src.Name, errprefix.Trim(err))
-		case version == "":
+			return nil, 0, fmt.Errorf("leafsql: %w; check that server, since the holders cannot be listed", err)
+		case !exists:
 			return nil, 0, fmt.Errorf("leafsql: %s: there is no registry of worker ids, so no process has leased one here; create it with leafsql init, or correct leafWorker and its options", src.Name)
 		}
 	}

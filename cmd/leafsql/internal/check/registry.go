@@ -58,9 +58,15 @@ func readRegistry(ctx context.Context, open func(context.Context) (worker.Source
 	if src.Close != nil {
 		defer src.Close()
 	}
+	exists, err = HasRegistry(ctx, src)
+	return src.Name, exists, err
+}
+
+// HasRegistry reports whether the registry of a source has been created. The error begins with the source's name.
+func HasRegistry(ctx context.Context, src worker.Source) (bool, error) {
 	_, version, err := src.Slots.Get(ctx, worker.RegistrySlot)
 	if err != nil {
 		err = fmt.Errorf("%s: %w", src.Name, errprefix.Trim(err))
 	}
-	return src.Name, version != "", err
+	return version != "", err
 }
