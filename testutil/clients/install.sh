@@ -48,9 +48,10 @@ if fresh mediawiki testdata/mediawiki/LocalSettings.php; then
 	(cd "$cache/mediawiki" && apt-get -q download mediawiki mediawiki-classes >/dev/null 2>&1 && for package in *.deb; do dpkg-deb -x "$package" .; done)
 	made mediawiki testdata/mediawiki/LocalSettings.php
 fi
-if fresh node testdata/node/package.json; then
+if fresh node testdata/node/package.json testdata/node/schema.prisma; then # without scripts: Prisma's download programs that these clients do not run
 	mkdir -p "$cache/node"
-	cp testdata/node/package.json "$cache/node"
-	npm --prefix "$cache/node" install --silent --no-audit --no-fund
-	made node testdata/node/package.json
+	cp testdata/node/package.json testdata/node/schema.prisma "$cache/node"
+	npm --prefix "$cache/node" install --silent --no-audit --no-fund --ignore-scripts
+	(cd "$cache/node" && PRISMA_SCHEMA_ENGINE_BINARY=/bin/false CHECKPOINT_DISABLE=1 npx --no-install prisma generate --schema schema.prisma >/dev/null)
+	made node testdata/node/package.json testdata/node/schema.prisma
 fi

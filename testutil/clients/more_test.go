@@ -46,6 +46,8 @@ func TestMoreClients(t *testing.T) {
 		program{name: "Sequelize", command: node("sequelize.js")},
 		program{name: "TypeORM", command: node("typeorm.js")},
 		program{name: "Knex", command: node("knex.js")},
+		program{name: "Prisma", command: node("prisma.js")},
+		program{name: "Drizzle", command: node("drizzle.js")},
 		program{name: "Ruby mysql2", command: command("ruby", "ruby", "mysql2.rb")},
 		program{name: "Perl DBD::MariaDB", command: command("perl", "perl", "dbi.pl", "MariaDB")},
 		program{name: "Perl DBD::MariaDB, prepared", command: command("perl", "perl", "dbi.pl", "MariaDB", "prepared")},
