@@ -15,16 +15,17 @@ made() { cat "${@:2}" | sha256sum >"$cache/$1/made-from"; }
 
 ../../.ci/install php python commandline jdk maven
 java() { # java NAME: the program in that folder, with the libraries that it needs
-	fresh "$1" "testdata/$1"/* || return 0
+	fresh "$1" "testdata/$1"/*.* || return 0
 	mvn -q -B --color never -f "testdata/$1/pom.xml" dependency:copy-dependencies -DoutputDirectory="$cache/$1" -DincludeScope=runtime
 	javac -proc:none -cp "$cache/$1/*" -d "$cache/$1" "testdata/$1"/*.java
-	made "$1" "testdata/$1"/*
+	made "$1" "testdata/$1"/*.*
 }
 java java
 [ "${1-}" = all ] || exit 0
 
 ../../.ci/install node ruby perl
 java hibernate
+java libraries
 if fresh python testdata/python/requirements.txt; then
 	/usr/bin/python3 -m venv --system-site-packages "$cache/python" # Debian's mysqlclient, which PyPI has as source alone
 	"$cache/python/bin/pip" -q --disable-pip-version-check install --ignore-installed -r testdata/python/requirements.txt

@@ -40,6 +40,8 @@ func TestMoreClients(t *testing.T) {
 		program{name: "MySQL Connector/J, cursor", command: jdbc("mysql", "useServerPrepStmts=true&useCursorFetch=true&rewriteBatchedStatements=true")},
 		program{name: "Hibernate, MariaDB Connector/J", command: java("hibernate", "Orm", "mariadb")},
 		program{name: "Hibernate, MySQL Connector/J", command: java("hibernate", "Orm", "mysql")},
+		program{name: "Spring, MyBatis, jOOQ, Flyway; MariaDB Connector/J", command: java("libraries", "Libraries", "mariadb", "sslMode=disable")},
+		program{name: "Spring, MyBatis, jOOQ, Flyway; MySQL Connector/J", command: java("libraries", "Libraries", "mysql", "sslMode=DISABLED&rewriteBatchedStatements=true")},
 		program{name: "Node mysql2", command: node("mysql2.js")},
 		program{name: "Node mariadb", command: node("mariadb.js", "single")},
 		program{name: "Node mariadb, bulk", command: node("mariadb.js", "bulk")},
