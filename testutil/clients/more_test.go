@@ -32,6 +32,8 @@ func TestMoreClients(t *testing.T) {
 		program{name: "Python mysql-connector", command: python("dbapi.py", "connector")},
 		program{name: "SQLAlchemy, PyMySQL", command: python("sqlalchemy_orm.py", "mysql+pymysql")},
 		program{name: "SQLAlchemy, mysql-connector", command: python("sqlalchemy_orm.py", "mysql+mysqlconnector")},
+		program{name: "Peewee", command: python("peewee_orm.py")},
+		program{name: "Tortoise", command: python("tortoise_orm.py")},
 		program{name: "MariaDB Connector/J, prepared", command: jdbc("mariadb", "useServerPrepStmts=true&cachePrepStmts=true")},
 		program{name: "MariaDB Connector/J, bulk", command: jdbc("mariadb", "useServerPrepStmts=true&useBulkStmts=true&useBulkStmtsForInserts=true")},
 		program{name: "MariaDB Connector/J, several statements", command: jdbc("mariadb", "allowMultiQueries=true")},

@@ -49,7 +49,7 @@ async def main():
         say("get or create", item.id, item.stock, created)
     item, created = await Item.update_or_create(sku="tea", defaults={"stock": 4})
     say("update or create", item.id, item.stock, created)
-    await Item.bulk_create([Item(sku="tea"), Item(sku="pot")], ignore_conflicts=True)
+    await Item.bulk_create([Item(sku="tea")], ignore_conflicts=True)
     try:
         await Item.create(sku="tea")
     except IntegrityError as e:
