@@ -9,11 +9,7 @@
 // in use, the server's version), the caller needs a cache for each combination.
 package plancache
 
-import (
-	"hash/maphash"
-	"sync"
-	"sync/atomic"
-)
+import "sync"
 
 // A Cache maps keys to values. It is safe for concurrent use. It holds two
 // generations of entries. When the young generation is full, it replaces the old one. If an
@@ -24,9 +20,6 @@ type Cache[K comparable, V any] struct {
 	bytes      int // size of the young generation
 	entries    int // maximum entries of a generation
 	limit      int // maximum bytes of a generation
-
-	seed maphash.Seed
-	seen []atomic.Uint32 // parts of the hashes of keys that were passed to IsRepeated, as many as entries
 }
 
 // overhead is the estimated number of bytes of an entry with a small key and a small value.
@@ -41,15 +34,11 @@ type entry[V any] struct {
 // New returns a cache that holds at most the given number of entries, and takes at most about the
 // given number of bytes. An entry that would take more than a 32nd of these bytes is not cached.
 func New[K comparable, V any](entries, bytes int) *Cache[K, V] {
-	return &Cache[K, V]{young: make(map[K]entry[V]), entries: max(entries/2, 1), limit: bytes / 2, seed: maphash.MakeSeed(), seen: make([]atomic.Uint32, entries)}
+	return &Cache[K, V]{young: make(map[K]entry[V]), entries: max(entries/2, 1), limit: bytes / 2}
 }
 
-// IsRepeated reports whether one of the last calls had the same key. Callers that put only repeated keys keep
-// queries with changing literals out of the cache.
-func (c *Cache[K, V]) IsRepeated(key K) bool {
-	h := maphash.Comparable(c.seed, key)
-	return c.seen[h%uint64(len(c.seen))].Swap(uint32(h>>32)) == uint32(h>>32)
-}
+// Fits reports whether an entry is cached if its key and value have the given size in bytes.
+func (c *Cache[K, V]) Fits(size int) bool { return overhead+size <= c.limit/16 }
 
 // Get returns the value of a key, and reports whether the key is cached.
 func (c *Cache[K, V]) Get(key K) (V, bool) {

@@ -25,10 +25,14 @@ func TestUsedEntriesAreKept(t *testing.T) {
 }
 
 func TestCacheIsBounded(t *testing.T) {
-	c := New[string, int](1000, 32*(overhead+100))
-	if c.Put("x", 1, 101); len(c.young) != 0 {
-		t.Errorf("%d large entries are cached, want none", len(c.young))
+	for size, want := range map[int]bool{100: true, 101: false} {
+		c := New[string, int](1000, 32*(overhead+100))
+		c.Put(fmt.Sprint("size ", size), 1, size)
+		if _, ok := c.Get(fmt.Sprint("size ", size)); ok != want || c.Fits(size) != want {
+			t.Errorf("an entry of %d bytes is cached = %v and Fits() = %v, want %v", size, ok, c.Fits(size), want)
+		}
 	}
+	c := New[string, int](1000, 32*(overhead+100))
 	for i := range 5000 {
 		c.Put(fmt.Sprint(i), i, i%100)
 		if bytes := size(c.young) + size(c.old); len(c.young)+len(c.old) > 1000 || bytes > 2*c.limit || c.bytes != size(c.young) {
@@ -73,24 +77,6 @@ func TestConcurrentReadersGetValueOfTheirText(t *testing.T) {
 		})
 	}
 	wg.Wait()
-}
-
-// TestIsRepeatedRecognizesRecentTexts: a text is repeated from its second call on, until many other texts have been passed.
-func TestIsRepeatedRecognizesRecentTexts(t *testing.T) {
-	c := New[string, int](1024, 1<<20)
-	for i := range 3 {
-		if got, want := c.IsRepeated("SELECT 1"), i > 0; got != want {
-			t.Errorf("call %d: IsRepeated = %v, want %v", i+1, got, want)
-		}
-	}
-	for i := range 100_000 {
-		if text := fmt.Sprint("INSERT INTO t VALUES ", i); c.IsRepeated(text) {
-			t.Errorf("IsRepeated(%s) = true, want false for a new text", text)
-		}
-	}
-	if c.IsRepeated("SELECT 1") {
-		t.Error("IsRepeated = true after 100,000 other texts, want false")
-	}
 }
 
 func TestHitAllocatesNothing(t *testing.T) {

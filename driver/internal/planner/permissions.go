@@ -33,7 +33,7 @@ type permission struct {
 // Statements that differ only in their values have the same shape.
 type shape uint64
 
-var shapeSeed = maphash.MakeSeed()
+var hashSeed = maphash.MakeSeed()
 
 // Guard makes the planner request the server's permission before leafsql acts on a statement of the
 // session. Sessions of one account share permissions; with an account of "" the session shares no permissions.
@@ -54,7 +54,7 @@ func (p *Planner) Guard(account string) {
 // shapeOf returns the shape of a filled or staged statement.
 func shapeOf(in *insert.Insert, settings insert.Settings) shape {
 	var h maphash.Hash
-	h.SetSeed(shapeSeed)
+	h.SetSeed(hashSeed)
 	for _, s := range []string{in.Table.Name.DB, in.Table.Name.Table} {
 		h.WriteString(s)
 		h.WriteByte(0)

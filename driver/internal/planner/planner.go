@@ -22,6 +22,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/samber/lo"
+
 	"github.com/leafsql/leafsql/driver/internal/catalog"
 	"github.com/leafsql/leafsql/driver/internal/insert"
 	"github.com/leafsql/leafsql/driver/internal/insert/read"
@@ -112,15 +114,18 @@ func (p *Planner) Statement(ctx context.Context, text string) (*Statement, error
 func (p *Planner) plan(ctx context.Context, text string) (st *Statement, kept bool, err error) {
 	for {
 		p.followSession()
-		plans := p.plans
-		st, ok := plans.Get(text)
+		plans, ok := p.plans, false
+		fits := plans.Fits(len(text)) // otherwise hashing the query would be useless
+		if fits {
+			st, ok = plans.Get(text)
+		}
 		if !ok || p.DBUnknown || !st.expires.IsZero() && time.Now().After(st.expires) {
 			unknown := p.DBUnknown
 			if st, err = p.parse(ctx, text); err != nil {
 				return nil, false, err
 			}
 			// If p.plans has changed, a look-up changed the state of the session on which the plan depends.
-			if p.followSession(); p.plans == plans && !unknown && (ok || plans.IsRepeated(text)) {
+			if p.followSession(); p.plans == plans && !unknown && fits && (ok || p.shared.recent.isRepeated(text)) {
 				plans.Put(text, st, len(text)+st.Plan.MemorySize())
 			}
 		}
@@ -138,11 +143,7 @@ func (p *Planner) plan(ctx context.Context, text string) (st *Statement, kept bo
 // a temporary table that was created LIKE a configured table.
 func (p *Planner) selectPlans() {
 	p.last, p.plannedRevision = nil, p.Revision
-	if p.needsPrivatePlans() {
-		p.plans = plancache.New[string, *Statement](maxPrivatePlans, planBytes/planCaches)
-		return
-	}
-	p.plans = p.shared.cacheOf(p.tables, p.schema, planKey{db: p.DB, settings: p.Settings, guarded: p.Permitted != nil})
+	p.plans = p.shared.cacheOf(p.tables, lo.Ternary(p.needsPrivatePlans(), nil, p.schema), planKey{db: p.DB, settings: p.Settings, guarded: p.Permitted != nil})
 }
 
 // followSession calls selectPlans if the known state of the session has changed.

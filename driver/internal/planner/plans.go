@@ -1,7 +1,9 @@
 package planner
 
 import (
+	"hash/maphash"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/leafsql/leafsql/driver/internal/insert"
@@ -22,6 +24,7 @@ type Plans struct {
 	mu     sync.Mutex
 	schema *tables.Schema
 	caches map[planKey]*plancache.Cache[string, *Statement]
+	recent recentQueries // planned queries
 
 	permitted *plancache.Cache[permission, time.Time] // times at which permissions expire; nil until Guard is called
 	unshared  uint64                                  // number of sessions so far that share no permissions
@@ -34,8 +37,18 @@ type planKey struct {
 	guarded  bool
 }
 
+// recentQueries recognizes queries that are repeated. Its elements are parts of the hashes of recent queries. Only plans of
+// repeated queries are cached, to keep queries with changing literals out of the cache.
+type recentQueries [planEntries]atomic.Uint32
+
+// isRepeated reports whether one of the last calls had the same query.
+func (r *recentQueries) isRepeated(query string) bool {
+	h := maphash.String(hashSeed, query)
+	return r[h%planEntries].Swap(uint32(h>>32)) == uint32(h>>32)
+}
+
 // cacheOf returns the cache for sessions with the same database and settings. The caches are replaced with
-// each schema. A connection that still uses an older schema gets a cache that is not shared.
+// each schema. A connection that still uses an older schema, or passes nil, gets a cache that is not shared.
 func (s *Plans) cacheOf(set *tables.Set, schema *tables.Schema, key planKey) *plancache.Cache[string, *Statement] {
 	if schema != set.Schema.Load() {
 		return plancache.New[string, *Statement](maxPrivatePlans, planBytes/planCaches)
