@@ -29,7 +29,8 @@ const item = file => ({ text: title(file), link: '/' + pages[file].replace(/\.md
 function target(file, link) {
   if (link === '' || /^[a-z]+:/.test(link) || link.startsWith('#')) return link
   const [, path, anchor] = link.match(/^([^#]*)(.*)$/)
-  const to = posix.join(posix.dirname(file), path)
+  let to = posix.join(posix.dirname(file), path)
+  if (`${to}/README.md` in pages) to += '/README.md'
   return to in pages ? `/${pages[to]}${anchor}` : `${repository}/blob/main/${to}${anchor}`
 }
 
@@ -54,10 +55,9 @@ const words = text => text.match(/\p{Script=Han}|[^\s\p{P}\p{S}\p{Script=Han}]+/
 // sidebar lists the pages in the order of the page with all pages, under its headings, by their titles.
 function sidebar(index) {
   const groups = []
-  for (const [, heading, path] of readFileSync(`${top}/${index}`, 'utf8').matchAll(/^##+ (.*)$|^\| \[[^\]]*\]\(([^)#]*)\) \|/gm)) {
-    const file = path && posix.join(posix.dirname(index), path)
+  for (const [, heading, path] of readFileSync(`${top}/${index}`, 'utf8').matchAll(/^##+ (.*)$|^\| \[[^\]]*\]\(([^)#]*\.md)\)/gm)) {
     if (heading) groups.push({ text: heading, items: [] })
-    else if (file in pages) groups.at(-1).items.push(item(file))
+    else groups.at(-1).items.push(item(posix.join(posix.dirname(index), path)))
   }
   return groups.filter(({ items }) => items.length > 0)
 }
