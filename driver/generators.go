@@ -89,7 +89,7 @@ const defaultWorker = "mysql()"
 // source that cfg names, by default the database of store. It returns nil if no snowflakes
 // are configured.
 func openSnowflakes(cfg *Config, store *ids.Store) (*ids.Snowflakes, error) {
-	if cfg.Worker == "" && cfg.WorkerSource == nil && !slices.ContainsFunc(cfg.Tables, func(r Rule) bool { return r.Kind == Snowflake && r.Generator == nil && !r.Exclude }) {
+	if cfg.Worker == "" && cfg.WorkerSource == nil && !hasSnowflakeTables(cfg) {
 		return nil, nil
 	}
 	layout := cmp.Or(cfg.Snowflake, snowflake.Leaf)
@@ -124,6 +124,11 @@ func openSnowflakes(cfg *Config, store *ids.Store) (*ids.Snowflakes, error) {
 			"give all pools the same leafLease")
 	}
 	return s, nil
+}
+
+// hasSnowflakeTables reports whether a rule of cfg gives its tables snowflakes.
+func hasSnowflakeTables(cfg *Config) bool {
+	return slices.ContainsFunc(cfg.Tables, func(r Rule) bool { return r.Kind == Snowflake && r.Generator == nil && !r.Exclude })
 }
 
 // queryTags implements inspect.Tags.

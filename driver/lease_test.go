@@ -162,15 +162,30 @@ func TestReadyTakesWorkerID(t *testing.T) {
 		t.Errorf("Ready() without a registry = %v, want a *snowflake.LeaseError with %v", err, away)
 	}
 
-	segments := leased("")
-	segments.Tables = []Rule{{Table: "t"}}
-	none := sql.OpenDB(wrapNoop(t, segments))
-	if err := Ready(t.Context(), none); err != nil {
-		t.Errorf("Ready() without snowflakes = %v, want none", err)
-	}
-	none.Close()
-	if err := Ready(t.Context(), none); err == nil {
+	db.Close()
+	if err := Ready(t.Context(), db); err == nil {
 		t.Error("Ready() of a closed pool = nil, want an error")
+	}
+}
+
+// TestReadyTakesWorkerIDOnlyForTables: Ready takes a worker id if a rule gives tables snowflakes, whether or not these tables
+// exist. Otherwise it takes none, even if leafWorker is set.
+func TestReadyTakesWorkerIDOnlyForTables(t *testing.T) {
+	for phase, rules := range map[string][][]Rule{
+		"holding": {{{Table: "t", Kind: Snowflake}}, {{Table: "u"}, {Table: "missing_*", Kind: Snowflake}}},
+		"idle":    {nil, {{Table: "t"}}, {{Table: "t", Exclude: true}, {Table: "*", Kind: UUID7}}},
+	} {
+		for _, tables := range rules {
+			var opened atomic.Int32
+			cfg := bySource(counted(&workertest.Memory{}, &opened))
+			cfg.Tables, cfg.None = tables, tables == nil
+			c := wrapNoop(t, cfg)
+			db := sql.OpenDB(c)
+			if err := Ready(t.Context(), db); err != nil || c.Worker().Phase != phase {
+				t.Errorf("%v: Ready() = %v with phase %s, want no error and %s", tables, err, c.Worker().Phase, phase)
+			}
+			db.Close()
+		}
 	}
 }
 

@@ -66,12 +66,14 @@ func StatsOf(db *sql.DB) (Stats, error) {
 	return c.Stats(), nil
 }
 
-// Ready waits until a pool can insert rows. It opens a connection if none is idle and, if
-// snowflakes are configured, waits for a worker id. The first INSERT would otherwise lease it. A program
-// calls Ready before it accepts requests, and in its readiness probe. The error is the
-// pool's if the server does not answer, a *snowflake.LeaseError if the last search for a worker
-// id has failed, or wraps the context's cause, with the reason why there is no worker id yet.
-// It is safe to call Ready again after an error, because the search continues.
+// Ready waits until a pool can insert rows. It opens a connection if none is idle and, if a rule
+// of Config.Tables gives its tables snowflakes, waits for a worker id, even if no table matches
+// the rule yet. The first INSERT would otherwise lease it. Without such a rule it leases none, even
+// for a Connector that has a [Connector.Snowflake]. A program calls Ready before it accepts
+// requests, and in its readiness probe. The error is the pool's if the server does not answer, a
+// *snowflake.LeaseError if the last search for a worker id has failed, or wraps the context's cause,
+// with the reason why there is no worker id yet. It is safe to call Ready again after an error,
+// because the search continues.
 func Ready(ctx context.Context, db *sql.DB) error {
 	if err := db.PingContext(ctx); err != nil {
 		return err
@@ -80,8 +82,8 @@ func Ready(ctx context.Context, db *sql.DB) error {
 	if err != nil {
 		return err
 	}
-	if g := c.Snowflake(); g != nil {
-		_, err = g.Next(ctx, 1)
+	if hasSnowflakeTables(c.cfg) {
+		_, err = c.Snowflake().Next(ctx, 1)
 	}
 	return err
 }
