@@ -26,7 +26,7 @@ BIN   = .cache/bin
 SERVE = $(BIN)/serve
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-nacos demo-proxy demo-failover test quick one sim model mutations storm storm-proxy chaos chaos-pairs chaos-clusters bench bench-proxy figures fleet plots fuzz conformance clients versions newest packages release site recording lint mysql-server clean serve
+.PHONY: help demo demo-nacos demo-proxy demo-failover test quick one sim model mutations storm storm-proxy chaos chaos-pairs chaos-clusters bench bench-proxy figures fleet plots fuzz conformance clients versions newest packages release publish site recording lint mysql-server clean serve
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -147,6 +147,10 @@ packages: ## image, compose file, Kubernetes and Helm, systemd, completion and r
 
 release: ## the archives of a release in dist, with bills of materials and SHA256SUMS (VERSION=v0.2.0 PLATFORMS=linux/amd64)
 	@cd contrib && go run ./release -tree .. -out '$(OUT)' -version '$(VERSION)' -platforms '$(PLATFORMS)'
+
+publish: ## rehearse a release in dist/VERSION, and publish it where REMOTE, REGISTRY and GITHUB name a place (VERSION=v0.2.0)
+	@.ci/install buildah ca-certificates
+	@.ci/publish '$(VERSION)' '$(OUT)' '$(PLATFORMS)' '$(REMOTE)' '$(REGISTRY)' '$(GITHUB)'
 
 site: ## the documentation as a site, into the folder site; its links, its search, and how browsers show it are checked (BASE=/leafsql/)
 	@.ci/install node chromium

@@ -78,8 +78,8 @@ func TestReleaseIsReproducible(t *testing.T) {
 	run(t, "", "make", "-s", "-C", tree, "release", "VERSION="+version, "PLATFORMS="+runtime.GOOS+"/"+runtime.GOARCH)
 	again := filepath.Join(tree, "dist")
 	entries, err := os.ReadDir(again)
-	if err != nil || len(entries) != 3 {
-		t.Fatalf("ReadDir(%s) = %v, %v, want three files and no error", again, entries, err)
+	if err != nil || len(entries) != 4 {
+		t.Fatalf("ReadDir(%s) = %v, %v, want four files and no error", again, entries, err)
 	}
 	for _, e := range entries {
 		if string(read(t, filepath.Join(again, e.Name()))) != string(read(t, filepath.Join(first, e.Name()))) {

@@ -50,7 +50,7 @@ func TestMakeTargetsExist(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, page := range []string{"../CONTRIBUTING.md", rulesPage, testsPage} {
+	for _, page := range []string{"../CONTRIBUTING.md", "contributing/releasing.md", rulesPage, testsPage} {
 		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)

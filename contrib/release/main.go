@@ -1,5 +1,5 @@
 // Command release makes the archives of a release: for each platform the command leafsql with its
-// completions and licences, as well as bills of materials (CycloneDX) and SHA256SUMS.
+// completions and licences, as well as bills of materials (CycloneDX), the Helm chart and SHA256SUMS.
 //
 //	make release VERSION=v0.2.0
 //
@@ -16,6 +16,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -110,6 +111,13 @@ func (r *release) make(platforms []string) (err error) {
 			return err
 		}
 	}
+	chart, err := r.chart()
+	if err != nil {
+		return err
+	}
+	if err := keep("leafsql-chart_"+r.version+".tgz", chart); err != nil {
+		return err
+	}
 	return os.WriteFile(filepath.Join(r.out, "SHA256SUMS"), []byte(sums.String()), 0o644)
 }
 
@@ -146,6 +154,27 @@ func (r *release) completions() (files []file, err error) {
 		files = append(files, file{"completions/" + c.name, 0o644, script})
 	}
 	return files, nil
+}
+
+// chart returns the archive of the Helm chart, with the release's version.
+func (r *release) chart() ([]byte, error) {
+	chart := os.DirFS(filepath.Join(r.tree, "contrib", "helm", "leafsql"))
+	var files []file
+	err := fs.WalkDir(chart, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := fs.ReadFile(chart, name)
+		if name == "Chart.yaml" {
+			text = regexp.MustCompile(`(?m)^((?:appV|v)ersion): .*`).ReplaceAll(text, []byte("$1: "+strings.TrimPrefix(r.version, "v")))
+		}
+		files = append(files, file{name, 0o644, text})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return packTar("leafsql", files)
 }
 
 // programFiles returns the program, and the licences of the modules linked into it.
