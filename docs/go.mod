@@ -10,10 +10,12 @@ require (
 	github.com/leafsql/leafsql/idgen/worker/zookeeper v0.0.0
 	github.com/leafsql/leafsql/metrics v0.0.0
 	github.com/leafsql/leafsql/nacos v0.0.0
+	github.com/leafsql/leafsql/otelmetrics v0.0.0
 )
 
 require (
 	github.com/nacos-group/nacos-sdk-go/v2 v2.3.5
+	go.opentelemetry.io/otel v1.43.0
 	golang.org/x/mod v0.41.0
 )
 
@@ -47,6 +49,8 @@ require (
 	github.com/coreos/go-semver v0.3.0 // indirect
 	github.com/coreos/go-systemd/v22 v22.3.2 // indirect
 	github.com/deckarep/golang-set v1.7.1 // indirect
+	github.com/go-logr/logr v1.4.3 // indirect
+	github.com/go-logr/stdr v1.2.2 // indirect
 	github.com/go-zookeeper/zk v1.0.4 // indirect
 	github.com/gogo/protobuf v1.3.2 // indirect
 	github.com/golang/mock v1.6.0 // indirect
@@ -73,6 +77,9 @@ require (
 	go.etcd.io/etcd/api/v3 v3.5.33 // indirect
 	go.etcd.io/etcd/client/pkg/v3 v3.5.33 // indirect
 	go.etcd.io/etcd/client/v3 v3.5.33 // indirect
+	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
+	go.opentelemetry.io/otel/metric v1.43.0 // indirect
+	go.opentelemetry.io/otel/trace v1.43.0 // indirect
 	go.uber.org/atomic v1.11.0 // indirect
 	go.uber.org/multierr v1.6.0 // indirect
 	go.uber.org/zap v1.21.0 // indirect
@@ -102,4 +109,5 @@ replace (
 	github.com/leafsql/leafsql/idgen/worker/zookeeper => ../idgen/worker/zookeeper
 	github.com/leafsql/leafsql/metrics => ../metrics
 	github.com/leafsql/leafsql/nacos => ../nacos
+	github.com/leafsql/leafsql/otelmetrics => ../otelmetrics
 )

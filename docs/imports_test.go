@@ -18,8 +18,8 @@ var testOnly = regexp.MustCompile(`^(testutil|cmd|docs)(/|$)|/(servertest|insert
 // serverStarters matches packages that start servers for tests.
 var serverStarters = regexp.MustCompile(`^testutil/|/(redistest|etcdtest|zktest)$`)
 
-// clients are parts of the import paths of clients for servers other than MySQL.
-var clients = []string{"nacos", "redis", "go-zookeeper", "etcd", "grpc", "prometheus"}
+// clients are parts of the import paths of clients for servers other than MySQL, and of OpenTelemetry.
+var clients = []string{"nacos", "redis", "go-zookeeper", "etcd", "grpc", "prometheus", "opentelemetry"}
 
 // An importRow is the row of a package in contributing/imports.md's table of imports.
 type importRow struct{ imports, forbidden []string }

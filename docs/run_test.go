@@ -20,8 +20,10 @@ import (
 	"github.com/go-sql-driver/mysql"
 	_ "github.com/nacos-group/nacos-sdk-go/v2/clients/config_client" // the pages' programs import these packages
 	_ "github.com/nacos-group/nacos-sdk-go/v2/clients/naming_client"
+	_ "go.opentelemetry.io/otel"
 
 	_ "github.com/leafsql/leafsql/metrics"
+	_ "github.com/leafsql/leafsql/otelmetrics"
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
@@ -337,7 +339,7 @@ func wrapFunction(name, code string) string {
 	}
 	for _, path := range []string{"context", "database/sql", "errors", "fmt", "log", "log/slog", "net/http", "net/url", "time",
 		"github.com/leafsql/leafsql/driver", "github.com/leafsql/leafsql/idgen/worker", "github.com/leafsql/leafsql/nacos",
-		"github.com/nacos-group/nacos-sdk-go/v2/clients/config_client", "github.com/nacos-group/nacos-sdk-go/v2/clients/naming_client", "github.com/leafsql/leafsql/metrics", "github.com/leafsql/leafsql/statuspage",
+		"github.com/nacos-group/nacos-sdk-go/v2/clients/config_client", "github.com/nacos-group/nacos-sdk-go/v2/clients/naming_client", "github.com/leafsql/leafsql/metrics", "github.com/leafsql/leafsql/otelmetrics", "github.com/leafsql/leafsql/statuspage", "go.opentelemetry.io/otel",
 		"github.com/prometheus/client_golang/prometheus", "github.com/prometheus/client_golang/prometheus/promhttp"} {
 		if regexp.MustCompile(`\b` + filepath.Base(path) + `\.[A-Z]`).MatchString(code) {
 			source += "\t\"" + path + "\"\n"

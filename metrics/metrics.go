@@ -8,9 +8,9 @@
 // for these metrics are in the repository's folder contrib.
 //
 // This package is separate from package driver, so that programs without Prometheus do not
-// link its client. It does not measure statements; otelsql and similar packages do. The
-// repository's examples/otelsql shows this, and how to export these metrics to
-// OpenTelemetry.
+// link its client. Package otelmetrics exports the same statistics to OpenTelemetry. Neither
+// measures statements; otelsql and similar packages do, as the repository's examples/otelsql
+// shows.
 package metrics
 
 import (
@@ -22,6 +22,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/leafsql/leafsql/driver"
+	"github.com/leafsql/leafsql/internal/keyusage"
 	"github.com/leafsql/leafsql/internal/version"
 )
 
@@ -134,7 +135,7 @@ func (e emitter) stats(s driver.Stats, err error) {
 	e.send("up", boolValue(err == nil))
 	e.send("build_info", 1, version.Current(), runtime.Version())
 	for _, t := range s.Tables {
-		if used := keyUsed(t, s.Tags); used > 0 {
+		if used := keyusage.Fraction(t, s.Tags); used > 0 {
 			e.send("table_key_used_ratio", used, t.Name)
 		}
 		e.send("table_info", 1, t.Name, t.Generator, t.Tag)
@@ -155,7 +156,7 @@ func (e emitter) stats(s driver.Stats, err error) {
 		e.send("tag_waits_total", float64(t.Waits), t.Tag)
 		e.send("tag_remaining_ids", float64(t.Remaining), t.Tag)
 		e.send("tag_step_ids", float64(t.Step), t.Tag)
-		if highest := highestID(t); highest > 0 {
+		if highest := keyusage.HighestID(t); highest > 0 {
 			e.send("tag_highest_id", float64(highest), t.Tag)
 		}
 	}
@@ -174,19 +175,6 @@ func (e emitter) stats(s driver.Stats, err error) {
 		}
 	}
 }
-
-// keyUsed returns the fraction of a table's key column that is used, 0 … 1, or 0 if it is not known.
-func keyUsed(t driver.TableStats, tags []driver.TagStats) float64 {
-	for _, tag := range tags {
-		if t.HighestKey > 0 && tag.Tag == t.Tag && tag.Sequence == (t.Generator == "sequence") {
-			return min(1, float64(highestID(tag))/float64(t.HighestKey))
-		}
-	}
-	return 0
-}
-
-// highestID returns the highest id of the ranges in memory, or 0 if no range was fetched.
-func highestID(t driver.TagStats) int64 { return max(t.Current.End, t.Queued.End, 1) - 1 }
 
 func boolValue(b bool) float64 {
 	if b {
