@@ -51,9 +51,8 @@ type Config struct {
 
 // Server is the address of a Nacos server.
 type Server struct {
-	Host     string
-	Port     int // port of HTTP; default 8848
-	GRPCPort int // default Port + 1000
+	Host           string
+	Port, GRPCPort int // ports of HTTP, default 8848, and of gRPC, default Port + 1000
 }
 
 func (s Server) http() string { return net.JoinHostPort(s.Host, strconv.Itoa(s.Port)) }
