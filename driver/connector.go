@@ -30,6 +30,7 @@ const Name = "mysql-leaf"
 func init() {
 	sql.Register(Name, sqlDriver{})
 	inspect.Server, inspect.Tags, inspect.Tag = inspectServer, queryTags, queryTag
+	inspect.Pool, inspect.Store = inspectPool, storeOf
 }
 
 var _ driver.DriverContext = sqlDriver{}

@@ -57,14 +57,22 @@ const statsTimeout = 5 * time.Second
 // returns an error if the pool does not use mysql-leaf. If the pool provides no connection,
 // it returns the pool's error, such as context.DeadlineExceeded.
 func StatsOf(db *sql.DB) (Stats, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), statsTimeout)
-	defer cancel()
-	c, err := connectorOf(ctx, db)
+	c, err := inspectPool(db)
 	if err != nil {
 		return Stats{}, err
 	}
-	return c.Stats(), nil
+	return c.(*Connector).Stats(), nil
 }
+
+// inspectPool implements inspect.Pool.
+func inspectPool(db *sql.DB) (driver.Connector, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), statsTimeout)
+	defer cancel()
+	return connectorOf(ctx, db)
+}
+
+// storeOf implements inspect.Store.
+func storeOf(connector driver.Connector) any { return connector.(*Connector).current().store }
 
 // Ready waits until a pool can insert rows. It opens a connection if none is idle and, if a rule
 // of Config.Tables gives its tables snowflakes, waits for a worker id, even if no table matches

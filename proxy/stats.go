@@ -11,8 +11,7 @@ type counters struct {
 
 // Stats are counters since New, except for the current values Connections and BrokenOffInARow.
 type Stats struct {
-	Connections    int64 // current number of clients
-	MaxConnections int64
+	Connections, MaxConnections int64 // current and maximum number of clients
 
 	Accepted     int64 // clients that connected
 	TurnedAway   int64 // clients that were refused because there were too many clients

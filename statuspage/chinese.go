@@ -18,6 +18,7 @@ var inChinese = chinese.Texts{
 	"And %d more: the rows below say why.": "另外还有 %d 项：原因见下面各行。",
 	"Tag %s, %s ids left":                  "tag %s，还剩 %s 个 id",
 	"Table %s":                             "表 %s",
+	"Pool %s":                              "连接池 %s",
 	"Statements whose table is not known":  "不知道写哪张表的语句",
 	"%s, refused %s":                       "%s，%s被拒绝",
 

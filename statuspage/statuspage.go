@@ -1,6 +1,6 @@
 // Package statuspage shows the statistics of a pool of mysql-leaf on a web page. It has
 // an http.Handler for one page with the pool's tags, tables and worker id, which
-// driver.StatsOf returns, and with a decoder of snowflakes.
+// driver.StatsOf returns, and with a decoder of snowflakes. OfPools shows several pools.
 //
 //	page := statuspage.New(db, "shop")
 //	go page.Run(ctx) // charts begin before the first request
@@ -22,6 +22,7 @@ import (
 	_ "embed"
 	"encoding/base64"
 	"html/template"
+	"maps"
 	"net/http"
 	"time"
 
@@ -37,6 +38,7 @@ type Page struct {
 	title   string
 	began   time.Time
 	stats   func() (driver.Stats, error)
+	pools   *pools // nil for a page of one pool
 	history history
 }
 
@@ -50,6 +52,14 @@ func New(db *sql.DB, title string) *Page {
 // removed if readers must not see the names of users and hosts in them.
 func Of(stats func() (driver.Stats, error), title string) *Page {
 	return &Page{title: title, began: time.Now(), stats: stats}
+}
+
+// OfPools returns one page of several pools, by their names. Pools that share a leaf_alloc show its tags once. If there are several
+// leaf_alloc, tags have the name of a pool in parentheses, as tables always have. A pool whose statistics cannot be
+// read is listed as a problem.
+func OfPools(dbs map[string]*sql.DB, title string) *Page {
+	p := &pools{dbs: maps.Clone(dbs), found: make(map[string]*driver.Connector)}
+	return &Page{title: title, began: time.Now(), stats: p.stats, pools: p}
 }
 
 // Run records how many ids are issued, until ctx ends. Without it the charts cover only
@@ -104,7 +114,7 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	v := newView(p, texts, s, err, time.Now())
 	q := r.URL.Query()
 	v.filter(q.Get("tag"), &p.history)
-	v.decode(q.Get("id"), s.Worker)
+	v.decode(q.Get("id"))
 
 	var page bytes.Buffer
 	if err := document.Execute(&page, v); err != nil {

@@ -17,22 +17,22 @@ import (
 
 // A view has the contents of the page, formatted for display.
 type view struct {
-	Title  string
-	About  string // version, uptime, source of the ids
-	Links  []pageextra.Link
-	Now    string
-	Err    error // error of reading the statistics
-	Rate   string
-	More   pageextra.More
-	Chart  chart
-	Wrong  []problem
-	Looks  int // number of problems that need attention
-	Worker *workerView
-	Tags   []tagView
-	Hidden int // tags that are not shown
-	Filter string
-	Tables []driver.TableStats
-	IDs    int64 // issued ids of all tags
+	Title   string
+	About   string // version, uptime, source of the ids
+	Links   []pageextra.Link
+	Now     string
+	Err     error // error of reading the statistics
+	Rate    string
+	More    pageextra.More
+	Chart   chart
+	Wrong   []problem
+	Looks   int // number of problems that need attention
+	Workers []workerView
+	Tags    []tagView
+	Hidden  int // tags that are not shown
+	Filter  string
+	Tables  []driver.TableStats
+	IDs     int64 // issued ids of all tags
 
 	ID      string // id to decode
 	Decoded *decoded
@@ -63,7 +63,7 @@ func (t tagView) Percent() int64 {
 }
 
 type workerView struct {
-	driver.WorkerStats
+	lease
 	From   string // time from which ids can be issued, "" if it has passed or is unknown
 	Until  string // time until which ids can be issued, "" if unknown
 	Offset string // difference of the clocks
@@ -101,18 +101,28 @@ func newView(p *Page, texts chinese.Texts, s driver.Stats, err error, now time.T
 			v.Wrong = append(v.Wrong, problem{texts.Text(v.More.Title), texts.Text(why)})
 		}
 	}
-	if w := s.Worker; w != nil {
-		v.Layout = w.Layout
-		v.Worker = &workerView{WorkerStats: *w, Offset: formatOffset(texts, w.ClockOffset)}
+	leases, unread := p.leases(s)
+	for _, pool := range unread {
+		v.Wrong = append(v.Wrong, problem{say("Pool %s", pool.name), pool.err.Error()})
+	}
+	for i, w := range leases {
+		if i == 0 {
+			v.Layout = w.Layout
+		}
+		what, shown := say("Worker id"), workerView{lease: w, Offset: formatOffset(texts, w.ClockOffset)}
+		if w.Pools != "" {
+			what += " (" + w.Pools + ")"
+		}
 		if !w.Limit.IsZero() {
-			v.Worker.Until = formatTime(w.Limit) + " (" + formatRelative(texts, w.Limit, now) + ")"
+			shown.Until = formatTime(w.Limit) + " (" + formatRelative(texts, w.Limit, now) + ")"
 		}
 		if w.Phase != "holding" && w.Start.After(now) {
-			v.Worker.From = formatTime(w.Start) + " (" + formatRelative(texts, w.Start, now) + ")"
-			v.Wrong = append(v.Wrong, problem{say("Worker id"), say("no snowflakes until %s, because other processes may issue ids up to then; before a first roll-out, leafsql init -new-registry prevents this wait", v.Worker.From)})
+			shown.From = formatTime(w.Start) + " (" + formatRelative(texts, w.Start, now) + ")"
+			v.Wrong = append(v.Wrong, problem{what, say("no snowflakes until %s, because other processes may issue ids up to then; before a first roll-out, leafsql init -new-registry prevents this wait", shown.From)})
 		} else if w.Err != nil {
-			v.Wrong = append(v.Wrong, problem{say("Worker id"), w.Err.Error()})
+			v.Wrong = append(v.Wrong, problem{what, w.Err.Error()})
 		}
+		v.Workers = append(v.Workers, shown)
 	}
 	issued, tags := h.busy(), slices.Clone(s.Tags)
 	slices.SortStableFunc(tags, func(a, b driver.TagStats) int {
@@ -179,7 +189,7 @@ type decoded struct {
 	Time string
 }
 
-func (v *view) decode(id string, w *driver.WorkerStats) {
+func (v *view) decode(id string) {
 	v.ID = strings.TrimSpace(id)
 	if v.ID == "" {
 		return

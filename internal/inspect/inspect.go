@@ -1,5 +1,5 @@
-// Package inspect gives the command leafsql access to functions of package driver that report how a configuration
-// applies to a server. A Connector uses the same results. The functions execute no statement of the application, and take no
+// Package inspect gives the command leafsql and package statuspage access to functions of package driver that report
+// how a configuration applies to a server, and what pools share. A Connector uses the same results. The functions execute no statement of the application, and take no
 // ids or worker ids.
 //
 //	shard, err := inspect.Server(ctx, dsn, tags)
@@ -10,6 +10,7 @@ package inspect
 
 import (
 	"context"
+	"database/sql"
 	"database/sql/driver"
 
 	"github.com/leafsql/leafsql/internal/control"
@@ -26,6 +27,14 @@ var Tags func(ctx context.Context, connector driver.Connector) ([]control.Row, e
 // Tag is like Tags for one row. It returns a *segment.UnknownTagError if the tag has no row. Names are compared with
 // the table's collation, so the name in the row may differ in letter case. Package driver sets it.
 var Tag func(ctx context.Context, connector driver.Connector, tag string) (control.Row, error)
+
+// Pool returns the *driver.Connector of a pool. If another package wraps the driver, Pool takes a connection from the
+// pool, and waits at most 5 s for it. Package driver sets it.
+var Pool func(db *sql.DB) (driver.Connector, error)
+
+// Store returns an identity of the *driver.Connector's leaf_alloc. Connectors that share segments have equal
+// identities. Package driver sets it.
+var Store func(connector driver.Connector) any
 
 // An Inspection describes how a configuration applies to its server.
 type Inspection struct {
