@@ -1,6 +1,11 @@
 package statuspage
 
-import "github.com/leafsql/leafsql/internal/chinese"
+import (
+	"maps"
+
+	"github.com/leafsql/leafsql/internal/chinese"
+	"github.com/leafsql/leafsql/internal/pageextra"
+)
 
 // inChinese has the texts of the page.
 var inChinese = chinese.Texts{
@@ -10,6 +15,8 @@ var inChinese = chinese.Texts{
 	"all is well":   "一切正常",
 	"%d to look at": "%d 项需要处理",
 	"Other pages":   "其他页面",
+	"%s on %s":      "%s（%s）",
+	": %s":          "：%s",
 	", up for %s":   "，已运行 %s",
 	", ids of %s":   "，id 来自 %s",
 	"This page is not renewed: its server does not answer.": "页面没有更新：服务器没有回应。",
@@ -22,8 +29,8 @@ var inChinese = chinese.Texts{
 	"Statements whose table is not known":  "不知道写哪张表的语句",
 	"%s, refused %s":                       "%s，%s被拒绝",
 
-	"ids a second": "个 id/秒",
-	"ids issued":   "个 id 已发出",
+	"ids a second": "每秒 ID 数",
+	"ids issued":   "已发出的 ID",
 	"Ids a second in the last two minutes, at most %s": "最近两分钟每秒的 id 数，最多 %s",
 	"now":     "现在",
 	"%s ago":  "%s前",
@@ -32,6 +39,7 @@ var inChinese = chinese.Texts{
 	"%d h":    "%d 小时",
 	"%d min":  "%d 分钟",
 	"%d s":    "%d 秒",
+	"%d ms":   "%d 毫秒",
 
 	"Worker id":                  "机器号",
 	"State":                      "状态",
@@ -110,9 +118,6 @@ var inChinese = chinese.Texts{
 	"Many consecutive logins were broken off. When they reach max_connect_errors, the server refuses all clients of this proxy with error 1129.": "连续有许多登录中途断开。达到服务器的 max_connect_errors 时，它会用错误 1129 拒绝所有经过这个代理的连接。",
 	"Nearly all connections that -max-connections allows are taken.":                                                                             "-max-connections 允许的连接几乎用完了。",
 	"Sessions ended by a fault of the proxy. The log has them; please report it.":                                                                "有会话因代理自身的错误而结束。日志里有记录，请报告。",
-
-	// Links of leafsql serve and leafsql proxy.
-	"ranges in memory":   "内存中的号段",
-	"rows of leaf_alloc": "leaf_alloc 的行",
-	"metrics":            "指标",
 }
+
+func init() { maps.Copy(inChinese, pageextra.Titles) }

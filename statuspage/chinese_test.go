@@ -14,8 +14,8 @@ import (
 // TestChinese: every text of the page has a translation.
 func TestChinese(t *testing.T) {
 	shown := append(chinesetest.CollectTexts(t, ".", "say", "Sprintf"), "idle", "searching", "waiting", "holding", "closed")
-	shown = append(shown, chinesetest.CollectTexts(t, "../cmd/leafsql/internal/server", "Text", "Title")...) // texts of links
-	shown = append(shown, chinesetest.CollectTexts(t, "../cmd/leafsql/internal/proxyserver", "Text", "Title", "wrong")...)
+	shown = append(shown, chinesetest.CollectTexts(t, "../cmd/leafsql/internal/server", "Text", "Title", "Of", "writeList")...) // texts of links and titles
+	shown = append(shown, chinesetest.CollectTexts(t, "../cmd/leafsql/internal/proxyserver", "Text", "Title", "wrong", "Of")...)
 	for _, m := range regexp.MustCompile(`say "([^"]*)"`).FindAllStringSubmatch(body, -1) {
 		shown = append(shown, m[1])
 	}
@@ -44,5 +44,5 @@ func TestLanguageFollowsTheBrowser(t *testing.T) {
 	r.Header.Set("Accept-Language", "zh-CN")
 	w := httptest.NewRecorder()
 	of(failing()).ServeHTTP(w, r)
-	wants(t, text(w), "3 项需要处理", "tag orders，还剩 690 个 id leafsql: no ids for tag", "表 shop.orders，12 秒前被拒绝", "比注册中心慢 3ms", "持有（holding）", "+ 12 次失败", "不可能是 0")
+	wants(t, text(w), "3 项需要处理", "tag orders，还剩 690 个 id leafsql: no ids for tag", "表 shop.orders，12 秒前被拒绝", "比注册中心慢 3 毫秒", "持有（holding）", "+ 12 次失败", "不可能是 0")
 }

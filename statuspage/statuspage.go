@@ -17,10 +17,8 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
-	"crypto/sha256"
 	"database/sql"
 	_ "embed"
-	"encoding/base64"
 	"html/template"
 	"maps"
 	"net/http"
@@ -108,7 +106,7 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s, err = p.readStats(time.Now())
 	}
 	texts, document := chinese.Texts(nil), english
-	if readsChinese(r) {
+	if pageextra.PrefersChinese(r) {
 		texts, document = inChinese, translated
 	}
 	v := newView(p, texts, s, err, time.Now())
@@ -128,7 +126,7 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Vary", "Accept-Encoding, Accept-Language")
-	if takesGzip(r) {
+	if pageextra.AcceptsGzip(r) {
 		h.Set("Content-Encoding", "gzip")
 		page = compressed(page.Bytes())
 	}
@@ -148,9 +146,6 @@ func compressed(page []byte) (out bytes.Buffer) {
 //go:embed page.html
 var body string
 
-//go:embed page.css
-var css string
-
 //go:embed page.js
 var js string
 
@@ -159,7 +154,7 @@ var english, translated = document(nil), document(inChinese)
 
 func document(texts chinese.Texts) *template.Template {
 	return template.Must(template.New("page").Funcs(template.FuncMap{
-		"css": func() template.CSS { return template.CSS(css) },
+		"css": func() template.CSS { return template.CSS(pageextra.CSS) },
 		"js":  func() template.JS { return template.JS(js) },
 		"say": texts.Sprintf, "text": texts.Text,
 	}).Parse(body))
@@ -167,10 +162,5 @@ func document(texts chinese.Texts) *template.Template {
 
 // policy makes the browser use only the document's own script and style, even if other code was
 // injected into the document.
-var policy = "default-src 'none'; style-src '" + hash(css) + "'; script-src '" + hash(js) + "'; connect-src 'self'; img-src data:; " +
+var policy = "default-src 'none'; style-src " + pageextra.Hash(pageextra.CSS) + "; script-src " + pageextra.Hash(js) + "; connect-src 'self'; img-src data:; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-
-func hash(text string) string {
-	sum := sha256.Sum256([]byte(text))
-	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
-}

@@ -339,9 +339,9 @@ func TestManyProblemsHideNothing(t *testing.T) {
 // TestContrastMeetsWCAG: the contrast of texts with their background is at least 4.5:1, and that of borders and chart lines 3:1, as
 // WCAG 2.2 AA requires.
 func TestContrastMeetsWCAG(t *testing.T) {
-	schemes := regexp.MustCompile(`(?s):root \{(.*?)\}`).FindAllStringSubmatch(css, -1)
+	schemes := regexp.MustCompile(`(?s):root \{(.*?)\}`).FindAllStringSubmatch(pageextra.CSS, -1)
 	if len(schemes) != 2 {
-		t.Fatalf("FindAllStringSubmatch(css, -1) = %+v, want len(schemes) = 2", schemes)
+		t.Fatalf("FindAllStringSubmatch(pageextra.CSS, -1) = %+v, want len(schemes) = 2", schemes)
 	}
 	for i, scheme := range schemes {
 		colors := map[string]float64{}
@@ -359,7 +359,7 @@ func TestContrastMeetsWCAG(t *testing.T) {
 			}
 		}
 	}
-	if !regexp.MustCompile(`input, button \{[^}]*border: 1px solid var\(--edge\)`).MatchString(css) {
+	if !regexp.MustCompile(`input, button \{[^}]*border: 1px solid var\(--edge\)`).MatchString(pageextra.CSS) {
 		t.Error("input fields have another border, want 1px solid var(--edge)")
 	}
 }

@@ -31,7 +31,7 @@ type view struct {
 	Tags    []tagView
 	Hidden  int // tags that are not shown
 	Filter  string
-	Tables  []driver.TableStats
+	Tables  []tableView
 	IDs     int64 // issued ids of all tags
 
 	ID      string // id to decode
@@ -48,10 +48,16 @@ type problem struct{ What, Why string }
 
 type tagView struct {
 	driver.TagStats
-	Rate  string
-	Chart chart
-	Used  int64 // used ids of Current
-	Size  int64
+	Rate   string
+	Chart  chart
+	Used   int64 // used ids of Current
+	Size   int64
+	Listed bool // Err is shown at the top of the page
+}
+
+type tableView struct {
+	driver.TableStats
+	Listed bool // LastRefusal is shown at the top of the page
 }
 
 // Percent returns the used part of the current range, 0 … 100.
@@ -86,8 +92,11 @@ func newView(p *Page, texts chinese.Texts, s driver.Stats, err error, now time.T
 	say := texts.Sprintf
 	h := &p.history
 	v := &view{
-		Title: p.title, About: "leafsql " + version.Current(), Links: p.Links, Now: formatTime(now), Err: err, Rate: formatRate(h.rate(total)), Chart: h.chart(total, 600, 80),
+		Title: texts.Text(p.title), About: "leafsql " + version.Current(), Links: p.Links, Now: formatTime(now), Err: err, Rate: formatRate(h.rate(total)), Chart: h.chart(total, 600, 80),
 		Layout: snowflake.Leaf, texts: texts, now: now,
+	}
+	if p.Host != "" {
+		v.Title = say("%s on %s", v.Title, p.Host)
 	}
 	if !p.began.IsZero() {
 		v.About += say(", up for %s", formatDuration(texts, now.Sub(p.began)))
@@ -137,21 +146,25 @@ func newView(p *Page, texts chinese.Texts, s driver.Stats, err error, now time.T
 	for _, t := range tags {
 		v.IDs += t.IDs
 		size := t.Current.End - t.Current.Start
-		v.Tags = append(v.Tags, tagView{TagStats: t, Rate: formatRate(h.rate(t.Tag)), Used: size - t.Left, Size: size})
+		tag := tagView{TagStats: t, Rate: formatRate(h.rate(t.Tag)), Used: size - t.Left, Size: size}
 		if t.Err != nil {
 			v.Wrong = append(v.Wrong, problem{say("Tag %s, %s ids left", t.Tag, formatNumber(t.Remaining)), t.Err.Error()})
+			tag.Listed = len(v.Wrong) <= maxListed
 		}
+		v.Tags = append(v.Tags, tag)
 	}
 	for _, t := range s.Tables {
+		table := tableView{TableStats: t}
 		if now.Sub(t.LastRefused) < refusalAge {
 			name := say("Statements whose table is not known")
 			if t.Name != "" {
 				name = say("Table %s", t.Name)
 			}
 			v.Wrong = append(v.Wrong, problem{say("%s, refused %s", name, formatRelative(texts, t.LastRefused, now)), t.LastRefusal})
+			table.Listed = len(v.Wrong) <= maxListed
 		}
+		v.Tables = append(v.Tables, table)
 	}
-	v.Tables = s.Tables
 	v.Looks = len(v.Wrong)
 	v.Wrong = v.Wrong[:min(v.Looks, maxListed)]
 	return v
@@ -213,6 +226,9 @@ func (v *view) Others() int { return v.Looks - len(v.Wrong) }
 // Number formats n with separators of thousands.
 func (v *view) Number(n int64) string { return formatNumber(n) }
 
+// IsLong reports whether a range with this end is so wide that it takes two lines.
+func (v *view) IsLong(end int64) bool { return end >= 1e11 }
+
 // Ago formats how long ago t was.
 func (v *view) Ago(t time.Time) string { return formatRelative(v.texts, t, v.now) }
 
@@ -222,11 +238,19 @@ func (v *view) Stamp(t time.Time) string { return formatTime(t) }
 func formatOffset(texts chinese.Texts, d time.Duration) string {
 	switch d = d.Round(time.Millisecond); {
 	case d > 0:
-		return texts.Sprintf("%s ahead of the registry's", d)
+		return texts.Sprintf("%s ahead of the registry's", formatOffsetSize(texts, d))
 	case d < 0:
-		return texts.Sprintf("%s behind the registry's", -d)
+		return texts.Sprintf("%s behind the registry's", formatOffsetSize(texts, -d))
 	}
 	return texts.Sprintf("no difference known")
+}
+
+// formatOffsetSize formats a difference of clocks, in milliseconds up to two seconds.
+func formatOffsetSize(texts chinese.Texts, d time.Duration) string {
+	if d < 2*time.Second {
+		return texts.Sprintf("%d ms", d.Milliseconds())
+	}
+	return formatDuration(texts, d)
 }
 
 func formatNumber(n int64) string {

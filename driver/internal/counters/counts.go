@@ -21,7 +21,7 @@ type Stats struct {
 	IDs        int64  // ids of these statements
 	Refused    int64  // statements that were not run: refused, or without ids after an error
 
-	LastRefusal string    // reason for the last statement that was not run; "" if there was none
+	LastRefusal string    // reason for the last statement that was not run, and what to do; "" if there was none
 	LastRefused time.Time // time of this statement
 }
 
@@ -56,6 +56,9 @@ func (c *Counts) CountRefusal(err error) {
 	var name, why string
 	if refused, ok := errors.AsType[*insert.Refusal](err); ok {
 		name, why = refused.TableText(), refused.Reason
+		if refused.Fix != "" {
+			why += "; " + refused.Fix
+		}
 	} else if unfilled, ok := errors.AsType[*FillError](err); ok {
 		name, why = unfilled.Table, unfilled.Err.Error()
 	} else {

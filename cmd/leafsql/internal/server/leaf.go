@@ -12,8 +12,10 @@ import (
 	"time"
 
 	"github.com/leafsql/leafsql/driver"
+	"github.com/leafsql/leafsql/internal/chinese"
 	"github.com/leafsql/leafsql/internal/control"
 	"github.com/leafsql/leafsql/internal/inspect"
+	"github.com/leafsql/leafsql/internal/pageextra"
 )
 
 // serveDecode answers with the parts of a snowflake in Java Leaf's JSON: every value is a string, and the time
@@ -42,35 +44,51 @@ func (s *Server) serveDecode(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// listTemplates are Java Leaf's two tables, for people. Programs use /metrics.
-var listTemplates = template.Must(template.New("").Funcs(template.FuncMap{"number": formatNumber}).Parse(`
-{{define "cache"}}<!DOCTYPE html>
-<html lang="en"><meta charset="utf-8"><meta name="color-scheme" content="light dark"><title>segments in memory</title>
-<table border="1">
-<tr><th>name<th>init<th>next<th>pos<th>value0<th>max0<th>step0<th>value1<th>max1<th>step1</tr>
-{{range .}}<tr><td>{{.Tag}}<td>{{gt .Fetches 0}}<td>{{gt .Queued.End 0}}<td>0<td>{{.Value}}<td>{{number .Current.End}}<td>{{number .Current.Step}}<td>{{number .Queued.Start}}<td>{{number .Queued.End}}<td>{{number .Queued.Step}}</tr>
-{{end}}</table></html>
-{{end}}
-{{define "db"}}<!DOCTYPE html>
-<html lang="en"><meta charset="utf-8"><meta name="color-scheme" content="light dark"><title>leaf_alloc</title>
-<table border="1">
-<tr><th>tag<th>max<th>step</tr>
-{{range .}}<tr><td>{{.Tag}}<td>{{number .MaxID}}<td>{{number .Step}}</tr>
-{{end}}</table></html>
-{{end}}`))
+// listTemplate shows one of Java Leaf's two tables, for people, with Java Leaf's names of columns. Programs use /metrics.
+var listTemplate = template.Must(template.New("").Funcs(template.FuncMap{
+	"css": func() template.CSS { return template.CSS(pageextra.CSS) },
+}).Parse(`<!DOCTYPE html>
+<html lang="{{.Language}}">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<link rel="icon" href="data:,">
+<title>{{.Title}} · leafsql</title>
+<style>{{css}}</style>
+</head>
+<body>
+<header><h1>{{.Title}}</h1><nav><a href=".">{{.Back}}</a></nav></header>
+<main><section>
+<table role="table" class="plain">
+<thead role="rowgroup"><tr role="row">{{range $i, $name := .Columns}}<th role="columnheader" scope="col"{{if $i}} class="n"{{end}}>{{$name}}{{end}}</tr></thead>
+{{range .Rows}}<tbody role="rowgroup"><tr role="row">{{range $i, $cell := .}}{{if $i}}<td role="cell" class="n" data-name="{{index $.Columns $i}}">{{$cell}}</td>{{else}}<th role="rowheader" scope="row">{{$cell}}</th>{{end}}{{end}}</tr></tbody>
+{{end}}</table>
+</section></main>
+</body>
+</html>
+`))
 
-// cacheRow is a row of /cache.
-type cacheRow struct{ driver.TagStats }
+// A listPage is a page with one table, whose first column has names.
+type listPage struct {
+	Language, Title, Back string
+	Columns               []string
+	Rows                  [][]string
+}
 
-// Value returns the next id.
-func (c cacheRow) Value() string { return formatNumber(c.Current.End - c.Left) }
+// listPolicy is the Content-Security-Policy of a list.
+var listPolicy = "default-src 'none'; style-src " + pageextra.Hash(pageextra.CSS) + "; img-src data:; base-uri 'none'; frame-ancestors 'none'"
 
 func (s *Server) serveCache(w http.ResponseWriter, r *http.Request) error {
-	var list []cacheRow
+	var rows [][]string
 	for _, t := range s.connector.Stats().Tags {
-		list = append(list, cacheRow{t})
+		rows = append(rows, []string{
+			t.Tag, strconv.FormatBool(t.Fetches > 0), strconv.FormatBool(t.Queued.End > 0), "0",
+			formatNumber(t.Current.End - t.Left), formatNumber(t.Current.End), formatNumber(t.Current.Step),
+			formatNumber(t.Queued.Start), formatNumber(t.Queued.End), formatNumber(t.Queued.Step),
+		})
 	}
-	return writeList(w, "cache", list)
+	return writeList(w, r, "ranges in memory", []string{"name", "init", "next", "pos", "value0", "max0", "step0", "value1", "max1", "step1"}, rows)
 }
 
 func (s *Server) serveRows(w http.ResponseWriter, r *http.Request) error {
@@ -80,16 +98,25 @@ func (s *Server) serveRows(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return writeList(w, "db", list)
+	var rows [][]string
+	for _, row := range list {
+		rows = append(rows, []string{row.Tag, formatNumber(row.MaxID), formatNumber(row.Step)})
+	}
+	return writeList(w, r, "rows of leaf_alloc", []string{"tag", "max", "step"}, rows)
 }
 
-func writeList(w http.ResponseWriter, name string, list any) error {
+func writeList(w http.ResponseWriter, r *http.Request, title string, columns []string, rows [][]string) error {
+	texts, language := chinese.Texts(nil), "en"
+	if pageextra.PrefersChinese(r) {
+		texts, language = pageextra.Titles, "zh-CN"
+	}
 	var text bytes.Buffer
-	if err := listTemplates.ExecuteTemplate(&text, name, list); err != nil {
+	if err := listTemplate.Execute(&text, listPage{language, texts.Text(title), texts.Text("Ids over HTTP"), columns, rows}); err != nil {
 		return err
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.Header().Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+	w.Header().Set("Content-Security-Policy", listPolicy)
+	w.Header().Set("Vary", "Accept-Language")
 	w.Write(text.Bytes())
 	return nil
 }

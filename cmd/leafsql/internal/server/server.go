@@ -144,13 +144,12 @@ func New(cfg Config) (*Server, error) {
 	s.tags = newTagCache(s.connector)
 	s.snowflake = s.connector.Snowflake()
 	s.layout = cmp.Or(dc.Snowflake, snowflake.Leaf)
-	title, storeServer := "Ids over HTTP", ""
-	if host, err := os.Hostname(); err == nil && cfg.Token != "" {
-		title += " on " + host
-		storeServer = storeLabel(dc)
+	host, storeServer := "", ""
+	if name, err := os.Hostname(); err == nil && cfg.Token != "" {
+		host, storeServer = name, storeLabel(dc)
 	}
-	s.page = statuspage.Of(s.pageStats, title)
-	s.page.Server = storeServer
+	s.page = statuspage.Of(s.pageStats, "Ids over HTTP")
+	s.page.Server, s.page.Host = storeServer, host
 	s.page.Links = []pageextra.Link{{Text: "ranges in memory", Address: "cache"}, {Text: "rows of leaf_alloc", Address: "db"}, {Text: "metrics", Address: "metrics"}}
 	if s.snowflake != nil {
 		s.page.More = func() pageextra.More {

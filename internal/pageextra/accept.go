@@ -1,4 +1,4 @@
-package statuspage
+package pageextra
 
 import (
 	"iter"
@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// takesGzip reports whether a client accepts gzip.
-func takesGzip(r *http.Request) bool {
+// AcceptsGzip reports whether a client accepts gzip.
+func AcceptsGzip(r *http.Request) bool {
 	for coding, weight := range accepted(r, "Accept-Encoding") {
 		if coding == "gzip" {
 			return weight > 0
@@ -17,8 +17,8 @@ func takesGzip(r *http.Request) bool {
 	return false
 }
 
-// readsChinese reports whether a browser prefers Chinese to English.
-func readsChinese(r *http.Request) bool {
+// PrefersChinese reports whether a browser prefers Chinese to English.
+func PrefersChinese(r *http.Request) bool {
 	var zh, en float64
 	for language, weight := range accepted(r, "Accept-Language") {
 		switch language, _, _ = strings.Cut(language, "-"); {
