@@ -336,6 +336,29 @@ func TestManyProblemsHideNothing(t *testing.T) {
 	}
 }
 
+// TestErrorsAreShownOnce: an error at the top of the page is not repeated in its row, and errors for which there is no room at
+// the top are in their rows.
+func TestErrorsAreShownOnce(t *testing.T) {
+	w := httptest.NewRecorder()
+	of(failing()).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", "/", nil))
+	for _, why := range []string{"ids are issued again as soon as the store answers", "cannot get an id: no ids for tag"} {
+		if n := strings.Count(w.Body.String(), why); n != 1 {
+			t.Errorf("page has %q %d times, want once", why, n)
+		}
+	}
+	s := many()
+	for i := range s.Tags {
+		s.Tags[i].Err = fmt.Errorf("failure %03d", i)
+	}
+	w = httptest.NewRecorder()
+	of(s).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", "/", nil))
+	for i := range s.Tags {
+		if n := strings.Count(w.Body.String(), fmt.Sprintf("failure %03d", i)); n != 1 {
+			t.Errorf("page has the error of tag %d %d times, want once", i, n)
+		}
+	}
+}
+
 // TestContrastMeetsWCAG: the contrast of texts with their background is at least 4.5:1, and that of borders and chart lines 3:1, as
 // WCAG 2.2 AA requires.
 func TestContrastMeetsWCAG(t *testing.T) {

@@ -25,6 +25,8 @@ func Hash(text string) string {
 var Titles = chinese.Texts{
 	"Ids over HTTP":      "HTTP 发号服务",
 	"leafsql proxy":      "leafsql 代理",
+	"Ranges in memory":   "内存中的号段",
+	"Rows of leaf_alloc": "leaf_alloc 的行",
 	"ranges in memory":   "内存中的号段",
 	"rows of leaf_alloc": "leaf_alloc 的行",
 	"metrics":            "指标",

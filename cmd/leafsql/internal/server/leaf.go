@@ -88,7 +88,7 @@ func (s *Server) serveCache(w http.ResponseWriter, r *http.Request) error {
 			formatNumber(t.Queued.Start), formatNumber(t.Queued.End), formatNumber(t.Queued.Step),
 		})
 	}
-	return writeList(w, r, "ranges in memory", []string{"name", "init", "next", "pos", "value0", "max0", "step0", "value1", "max1", "step1"}, rows)
+	return writeList(w, r, "Ranges in memory", []string{"name", "init", "next", "pos", "value0", "max0", "step0", "value1", "max1", "step1"}, rows)
 }
 
 func (s *Server) serveRows(w http.ResponseWriter, r *http.Request) error {
@@ -102,7 +102,7 @@ func (s *Server) serveRows(w http.ResponseWriter, r *http.Request) error {
 	for _, row := range list {
 		rows = append(rows, []string{row.Tag, formatNumber(row.MaxID), formatNumber(row.Step)})
 	}
-	return writeList(w, r, "rows of leaf_alloc", []string{"tag", "max", "step"}, rows)
+	return writeList(w, r, "Rows of leaf_alloc", []string{"tag", "max", "step"}, rows)
 }
 
 func writeList(w http.ResponseWriter, r *http.Request, title string, columns []string, rows [][]string) error {

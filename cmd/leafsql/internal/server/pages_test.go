@@ -81,11 +81,11 @@ func TestPageWorksInABrowser(t *testing.T) {
 			}
 		}
 	}
-	look := func(name string, w chromiumtest.Window) {
+	look := func(name, path, title string, w chromiumtest.Window) {
 		t.Helper()
-		seen := chromiumtest.OpenPage(t, server+"/?id=1234567890123456789", w)
-		if len(seen.Console) > 0 || !strings.Contains(seen.DOM, "order_items") || strings.Contains(seen.DOM, "@tcp") {
-			t.Errorf("%s: console = %q, want it empty, and order_items but no address in the page:\n%s", name, seen.Console, seen.DOM)
+		seen := chromiumtest.OpenPage(t, server+path, w)
+		if len(seen.Console) > 0 || !strings.Contains(seen.DOM, "order_items") || !strings.Contains(seen.DOM, "<h1>"+title+"</h1>") || strings.Contains(seen.DOM, "@tcp") {
+			t.Errorf("%s: console = %q, want it empty, and the title %s and order_items but no address in the page:\n%s", name, seen.Console, title, seen.DOM)
 		}
 		if *pictures != "" {
 			if err := os.WriteFile(filepath.Join(*pictures, name+".png"), seen.PNG, 0o644); err != nil {
@@ -97,10 +97,15 @@ func TestPageWorksInABrowser(t *testing.T) {
 		draw()
 		time.Sleep(time.Second) // the charts are updated once a second
 	}
-	look("serve-light", chromiumtest.Window{Height: 1100})
-	look("serve-dark", chromiumtest.Window{Height: 1100, Dark: true})
-	look("serve-phone", chromiumtest.Window{Width: 390, Height: 1800})
+	const page, english = "/?id=1234567890123456789", "Ids over HTTP"
+	look("serve-light", page, english, chromiumtest.Window{Height: 1100})
+	look("serve-dark", page, english, chromiumtest.Window{Height: 1100, Dark: true})
+	look("serve-phone", page, "HTTP 发号服务", chromiumtest.Window{Width: 390, Height: 1800, Language: "zh-CN"})
+	look("cache-dark", "/cache", "Ranges in memory", chromiumtest.Window{Dark: true})
+	look("cache-phone", "/cache", "Ranges in memory", chromiumtest.Window{Width: 390})
+	look("db-chinese", "/db", "leaf_alloc 的行", chromiumtest.Window{Language: "zh-CN"})
+	look("db-phone", "/db", "Rows of leaf_alloc", chromiumtest.Window{Width: 390, Dark: true})
 	proxy.Down()
 	waitFor(t, "an outage", func() bool { return get(t, server+"/api/segment/get/orders?n=1000").code == 503 })
-	look("serve-away", chromiumtest.Window{Width: 390, Height: 1800, Dark: true})
+	look("serve-away", page, english, chromiumtest.Window{Width: 390, Height: 1800, Dark: true})
 }
