@@ -129,7 +129,7 @@ conformance: ## other projects' own test suites, run through mysql-leaf, on both
 	@.ci/install mariadb mysql
 	@go run ./testutil/conformance $(PEER)
 
-clients: serve ## programs in PHP, Python, Java, Node, Ruby and Perl through the proxy, beside runs without it
+clients: serve ## programs in PHP, Python, Java, Node, Ruby, Perl and Rust through the proxy, beside runs without it
 	@.ci/install mariadb mysql haproxy
 	@testutil/clients/install.sh all
 	@$(SERVE) -mysql -- go test -tags clients -count=1 -timeout=40m -v -run='$(TEST)' ./testutil/clients

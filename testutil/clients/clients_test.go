@@ -1,6 +1,6 @@
 //go:build unix
 
-// Package clients runs programs in PHP, Python, Java, Node, Ruby and Perl and the command line through the proxy. Each is one
+// Package clients runs programs in PHP, Python, Java, Node, Ruby, Perl and Rust, and the command line through the proxy. Each is one
 // script in testdata, which prints everything that its client returns. A run through the proxy has to print and store
 // the same as a run without it on tables with AUTO_INCREMENT.
 package clients

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Installs the clients in other languages that tests run through the proxy: Debian's packages, and what Maven Central has in
-# ${XDG_CACHE_HOME:-~/.cache}/leafsql/clients. With the argument all, those of PyPI and npm, too.
+# ${XDG_CACHE_HOME:-~/.cache}/leafsql/clients. With the argument all, those of PyPI, npm and crates.io, too.
 set -euo pipefail
 cd "$(dirname "$0")"
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/leafsql/clients
@@ -23,7 +23,7 @@ java() { # java NAME: the program in that folder, with the libraries that it nee
 java java
 [ "${1-}" = all ] || exit 0
 
-../../.ci/install node ruby perl
+../../.ci/install node ruby perl rust
 java hibernate
 java libraries
 if fresh python testdata/python/requirements.txt; then
@@ -55,4 +55,10 @@ if fresh node testdata/node/package.json testdata/node/schema.prisma; then # wit
 	npm --prefix "$cache/node" install --silent --no-audit --no-fund --ignore-scripts
 	(cd "$cache/node" && PRISMA_SCHEMA_ENGINE_BINARY=/bin/false CHECKPOINT_DISABLE=1 npx --no-install prisma generate --schema schema.prisma >/dev/null)
 	made node testdata/node/package.json testdata/node/schema.prisma
+fi
+if fresh rust testdata/rust/Cargo.toml testdata/rust/src/main.rs; then
+	mkdir -p "$cache/rust"
+	cp -r testdata/rust/* "$cache/rust"
+	cargo build -q --manifest-path "$cache/rust/Cargo.toml"
+	made rust testdata/rust/Cargo.toml testdata/rust/src/main.rs
 fi

@@ -22,7 +22,13 @@ func node(script ...string) func(t *testing.T) *exec.Cmd {
 	}
 }
 
-// TestMoreClients has the programs with clients that come from PyPI and npm, and
+func rust(args ...string) func(t *testing.T) *exec.Cmd {
+	return func(t *testing.T) *exec.Cmd {
+		return command("rust", filepath.Join(installedFolder(t, "rust"), "target", "debug", "clients"), args...)(t)
+	}
+}
+
+// TestMoreClients has the programs with clients that come from PyPI, npm and crates.io, and
 // settings that change the client's commands.
 func TestMoreClients(t *testing.T) {
 	runPrograms(t,
@@ -53,6 +59,8 @@ func TestMoreClients(t *testing.T) {
 		program{name: "Prisma", command: node("prisma.js")},
 		program{name: "Drizzle", command: node("drizzle.js")},
 		program{name: "Ruby mysql2", command: command("ruby", "ruby", "mysql2.rb")},
+		program{name: "Rust mysql", command: rust("mysql")},
+		program{name: "Rust sqlx", command: rust("sqlx")},
 		program{name: "Perl DBD::MariaDB", command: command("perl", "perl", "dbi.pl", "MariaDB")},
 		program{name: "Perl DBD::MariaDB, prepared", command: command("perl", "perl", "dbi.pl", "MariaDB", "prepared")},
 		program{name: "Perl DBD::mysql", command: command("perl", "perl", "dbi.pl", "mysql")},

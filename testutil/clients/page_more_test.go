@@ -23,6 +23,7 @@ func init() {
 	wrappers["Node"] = func(t *testing.T, snippet, insert string) *exec.Cmd {
 		return node("-e", fmt.Sprintf("const mysql = require('mysql2'); const db = %s; db.query(%q, (err, res) => { if (err) throw err; console.log(res.insertId); db.end() })", snippet, insert))(t)
 	}
+	wrappers["Rust"] = func(t *testing.T, snippet, insert string) *exec.Cmd { return rust("insert", snippet, insert)(t) }
 	wrappers["Ruby"] = func(t *testing.T, snippet, insert string) *exec.Cmd {
 		return command("ruby", "ruby", "-rmysql2", "-e", fmt.Sprintf("db = %s; db.query(%q); puts db.last_id", snippet, insert))(t)
 	}
