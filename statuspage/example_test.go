@@ -45,3 +45,20 @@ func ExampleOf() {
 	fmt.Println(page.Status)
 	// Output: 200 OK
 }
+
+func ExampleOfPools() {
+	pools := make(map[string]*sql.DB)
+	for _, name := range []string{"shop0", "shop1"} {
+		db, err := sql.Open("mysql-leaf", "app:secret@tcp("+name+":3306)/shop?leafTables=orders")
+		if err != nil {
+			log.Fatal(err)
+		}
+		defer db.Close()
+		pools[name] = db
+	}
+	page := statuspage.OfPools(pools, "shop")
+	answer := httptest.NewRecorder()
+	page.ServeHTTP(answer, httptest.NewRequest("GET", "/leafsql", nil))
+	fmt.Println(answer.Code)
+	// Output: 200
+}
