@@ -267,7 +267,7 @@ func (e *execution) resultWithIDs(ctx context.Context, blocks []insert.Block) dr
 	if ask || in.Way == insert.IDSetAfter || in.Update == insert.AlwaysUpdate {
 		id = c.syncSessionID(ctx, in, b, affected, server, id, ask)
 	}
-	if b.N == 0 && id == server {
+	if id == server {
 		return res
 	}
 	return &result{Result: res, id: id}

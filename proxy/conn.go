@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 
 	"github.com/leafsql/leafsql/internal/wire"
 )
@@ -48,13 +49,14 @@ func (b *backend) query(text string, args []driver.NamedValue) (*reply, error) {
 	if len(args) > 0 {
 		return new(reply), driver.ErrSkip
 	}
-	return b.runCommand(b.buildQuery(text), head)
+	var room [512]byte // for most texts
+	return b.runCommand(b.appendQuery(room[:0], text), head)
 }
 
-// buildQuery returns the COM_QUERY of a text, with the attributes of the command in progress.
-func (b *backend) buildQuery(text string) []byte {
-	p := make([]byte, 0, 1+len(b.attributes)+len(text))
-	return append(append(append(p, wire.ComQuery), b.attributes...), text...)
+// appendQuery appends the COM_QUERY of a text, with the attributes of the command in progress.
+func (b *backend) appendQuery(to []byte, text string) []byte {
+	to = slices.Grow(to, 1+len(b.attributes)+len(text))
+	return append(append(append(to, wire.ComQuery), b.attributes...), text...)
 }
 
 // runCommand sends the server a command, and reads the answer, beginning in a state, up to its first row. The
@@ -227,5 +229,6 @@ func (st *innerStatement) execute(args []driver.NamedValue) (*reply, error) {
 			return new(reply), fmt.Errorf("leafsql: argument %d: the proxy cannot send a %T", i+1, v)
 		}
 	}
-	return st.backend.runCommand(e.Append(nil, st.backend.caps&wire.QueryAttrs != 0), head)
+	var room [512]byte // for most commands
+	return st.backend.runCommand(e.Append(room[:0], st.backend.caps&wire.QueryAttrs != 0), head)
 }

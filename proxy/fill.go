@@ -56,7 +56,7 @@ func (s *session) runText(text string, whole, more bool) (ok bool, err error) {
 		a := answer{more: more}
 		if whole {
 			ok, err = s.resend(&a)
-		} else if err = s.server.sendCommand(s.server.buildQuery(text)); err == nil {
+		} else if err = s.server.sendCommand(s.server.appendQuery(nil, text)); err == nil {
 			ok, err = s.server.relay(&a)
 		}
 		if err == nil {

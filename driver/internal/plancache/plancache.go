@@ -44,9 +44,10 @@ func (c *Cache[K, V]) Fits(size int) bool { return overhead+size <= c.limit/16 }
 func (c *Cache[K, V]) Get(key K) (V, bool) {
 	c.mu.RLock()
 	e, ok := c.young[key]
+	_, isOld := c.old[key]
 	c.mu.RUnlock()
-	if ok {
-		return e.value, true
+	if ok || !isOld { // most queries with changing literals are never put, and need no exclusive lock
+		return e.value, ok
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -53,12 +53,8 @@ func (p *Planner) Guard(account string) {
 
 // shapeOf returns the shape of a filled or staged statement.
 func shapeOf(in *insert.Insert, settings insert.Settings) shape {
-	var h maphash.Hash
-	h.SetSeed(hashSeed)
-	for _, s := range []string{in.Table.Name.DB, in.Table.Name.Table} {
-		h.WriteString(s)
-		h.WriteByte(0)
-	}
+	var room [256]byte // for most statements
+	parts := append(append(append(append(room[:0], in.Table.Name.DB...), 0), in.Table.Name.Table...), 0)
 	for _, text := range []string{in.Written, in.Updates} {
 		s := settings.Scanner(text)
 		for t := s.Next(); t.Kind != lex.EOF && t.Kind != lex.Bad; t = s.Next() {
@@ -67,10 +63,9 @@ func shapeOf(in *insert.Insert, settings insert.Settings) shape {
 			case t.Kind == '-', t.Kind == '+':
 			case t.Kind == lex.Word && (lex.Is(word, "null") || lex.Is(word, "true") || lex.Is(word, "false") || lex.Is(word, "default")):
 			default:
-				h.WriteString(word)
-				h.WriteByte(0)
+				parts = append(append(parts, word...), 0)
 			}
 		}
 	}
-	return shape(h.Sum64())
+	return shape(maphash.Bytes(hashSeed, parts))
 }

@@ -57,6 +57,8 @@ type Planner struct {
 	Unshared  bool
 	account   string
 
+	parsing *parsing // nil until the first query is parsed
+
 	// The last query and its statement are cached, because most connections run one query many times.
 	lastText string
 	last     *Statement
@@ -168,12 +170,13 @@ func (p *Planner) Replan(ctx context.Context, st *Statement, text string, err er
 	return again
 }
 
-// A parsing is the state while a query is parsed once.
+// A parsing is the state while a query is parsed once. A planner reuses its parsing.
 type parsing struct {
 	staged.Judge
-	p    *Planner
-	ctx  context.Context
-	text string
+	p      *Planner
+	schema read.Schema
+	ctx    context.Context
+	text   string
 
 	mayFill      bool         // the query names a table that a rule includes and that is not filled now, such as a temporary table
 	mayFillTable catalog.Name // name of that table
@@ -202,16 +205,22 @@ func (r *parsing) programEffects(db string, calls, views []insert.TableName) (in
 // parse makes the plan of a query. Errors come from look-ups of tables, and are not cached. A refusal
 // may depend on stored programs, so it is cached only for some time.
 func (p *Planner) parse(ctx context.Context, text string) (*Statement, error) {
-	r := &parsing{p: p, ctx: ctx, text: text}
-	r.Judge = staged.Judge{Settings: p.Settings, ProgramEffects: r.programEffects}
-	schema := read.Schema{Table: r.table, Stager: r}
-	if len(p.temporary) > 0 {
-		schema.Temporary = p.knowsTemporary
+	r := p.parsing
+	if r == nil {
+		r = &parsing{p: p}
+		r.ProgramEffects, r.schema.Table, r.schema.Stager = r.programEffects, r.table, r
+		p.parsing = r
 	}
-	plan, unknown, err := read.Parse(text, p.Settings, schema)
-	var refusal *insert.Refusal
+	r.Settings, r.UsedPrograms, r.ctx, r.text, r.schema.Temporary = p.Settings, false, ctx, text, nil
+	r.mayFill, r.mayFillTable = false, catalog.Name{}
+	if len(p.temporary) > 0 {
+		r.schema.Temporary = p.knowsTemporary
+	}
+	plan, unknown, err := read.Parse(text, p.Settings, r.schema)
+	r.ctx, r.text = nil, ""
+	refusal, refused := errors.AsType[*insert.Refusal](err)
 	switch {
-	case errors.As(err, &refusal) && !refusal.Transient:
+	case refused && !refusal.Transient:
 		return &Statement{Plan: new(insert.Plan), expires: time.Now().Add(tables.RefreshInterval), refusal: refusal}, nil
 	case err != nil:
 		return nil, err
