@@ -263,8 +263,8 @@ func (e *frameConn) copyConn() net.Conn {
 
 // extendWriteDeadline ensures that the deadline for writes is at least writeTimeout away.
 func (e *frameConn) extendWriteDeadline() {
-	if now := time.Now(); e.writeDeadline.Sub(now) < writeTimeout {
-		e.writeDeadline = now.Add(2 * writeTimeout)
+	if time.Until(e.writeDeadline) < writeTimeout { // Until reads one clock, and Now two
+		e.writeDeadline = time.Now().Add(2 * writeTimeout)
 		e.raw.SetWriteDeadline(e.writeDeadline)
 	}
 }

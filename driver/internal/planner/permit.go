@@ -28,7 +28,7 @@ func (p *Planner) Permit(ctx context.Context, st *Statement, text string, rows i
 		return false, p.judgeRefusal(ctx, &insert.Refusal{Table: in.Table.Name, Reason: "it reads @@warning_count or @@error_count, which MySQL resets when leafsql checks this account's rights", Fix: "store the count in a user variable first"}, text)
 	}
 	until, _ := p.Permitted.Get(permission{p.account, st.shape})
-	if in.Table.Keyless || time.Now().Before(until) {
+	if in.Table.Keyless || time.Until(until) > 0 {
 		return false, nil
 	}
 	// If a temporary table hides this table, the server would check the privileges of the temporary table, so Permit
