@@ -25,7 +25,7 @@ type history struct {
 type note struct {
 	at  time.Time
 	ids map[string]int64
-	all int64
+	all int64 // ids of all tags since the first note; the ids of a tag are counted after its first note
 }
 
 // note records the current numbers, unless the last note is younger than noteInterval.
@@ -48,9 +48,16 @@ func (h *history) note(now time.Time, tags []driver.TagStats) {
 		return
 	}
 	n := note{at: now, ids: make(map[string]int64, len(tags))}
+	var before note
+	if len(h.notes) > 0 {
+		before = h.notes[len(h.notes)-1]
+		n.all = before.all
+	}
 	for _, t := range tags {
 		n.ids[t.Tag] = t.IDs
-		n.all += t.IDs
+		if ids, ok := before.ids[t.Tag]; ok {
+			n.all += max(0, t.IDs-ids)
+		}
 	}
 	h.notes = append(h.notes, n)
 }
@@ -65,11 +72,12 @@ func (h *history) recent() bool {
 // total is used as a tag's name for the sum of all tags.
 const total = "\x00"
 
-func (n note) idsOf(tag string) int64 {
+func (n note) idsOf(tag string) (ids int64, ok bool) {
 	if tag == total {
-		return n.all
+		return n.all, true
 	}
-	return n.ids[tag]
+	ids, ok = n.ids[tag]
+	return ids, ok
 }
 
 // rate returns how many ids a second were issued recently.
@@ -82,27 +90,40 @@ func (h *history) rate(tag string) float64 {
 	}
 	from := last - 1
 	for from > 0 && h.notes[last].at.Sub(h.notes[from].at) < rateWindow {
+		if _, ok := h.notes[from-1].idsOf(tag); !ok {
+			break
+		}
 		from--
 	}
 	return rate(h.notes[from], h.notes[last], tag)
 }
 
 func rate(a, b note, tag string) float64 {
+	was, ok := a.idsOf(tag)
+	if !ok { // the tag is new, or has a new name: its ids may be older than a
+		return 0
+	}
+	ids, _ := b.idsOf(tag)
 	// The number of ids starts at 0 again for a tag that was closed and opened again.
-	return max(0, float64(b.idsOf(tag)-a.idsOf(tag))/b.at.Sub(a.at).Seconds())
+	return max(0, float64(ids-was)/b.at.Sub(a.at).Seconds())
 }
 
-// busy returns how many ids were issued between the first and the last note, by tag.
+// busy returns how many ids were issued between the first note with the tag and the last note, by tag.
 func (h *history) busy() map[string]int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.notes) == 0 {
 		return nil
 	}
-	first, last := h.notes[0], h.notes[len(h.notes)-1]
+	last := h.notes[len(h.notes)-1]
 	issued := make(map[string]int64, len(last.ids))
 	for tag, ids := range last.ids {
-		issued[tag] = max(0, ids-first.ids[tag])
+		for _, n := range h.notes {
+			if was, ok := n.ids[tag]; ok {
+				issued[tag] = max(0, ids-was)
+				break
+			}
+		}
 	}
 	return issued
 }

@@ -7,18 +7,27 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/leafsql/leafsql/driver"
 	"github.com/leafsql/leafsql/idgen"
 	"github.com/leafsql/leafsql/internal/inspect"
 )
 
-// pools are the pools of one page.
-type pools struct {
-	dbs map[string]*sql.DB // by name
+// retryPause is the shortest time between a failed look-up of a pool and the next one.
+const retryPause = 30 * time.Second
 
-	mu    sync.Mutex
-	found map[string]*driver.Connector // by name
+// A lookup finds the connector of one pool. If another package wraps the driver, that takes a connection of the pool and
+// can take seconds, so a result is reused: a connector forever, and an error at least for retryPause.
+type lookup struct {
+	name  string
+	db    *sql.DB
+	first chan struct{} // closed at the end of the first attempt
+
+	mu      sync.Mutex
+	result  pool // outcome of the last attempt
+	next    time.Time
+	running bool
 }
 
 // A pool is one of the pools at one time.
@@ -28,41 +37,64 @@ type pool struct {
 	err       error // the reason why there is no connector
 }
 
-// read returns all pools, sorted by name. It looks up each connector once: if another package wraps the driver, that
-// takes a connection of the pool.
-func (p *pools) read() []pool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	all := make([]pool, 0, len(p.dbs))
-	for _, name := range slices.Sorted(maps.Keys(p.dbs)) {
-		all = append(all, pool{name: name, connector: p.found[name]})
-	}
-	var lookups sync.WaitGroup
-	for i := range all {
-		if all[i].connector == nil {
-			lookups.Go(func() {
-				c, err := inspect.Pool(p.dbs[all[i].name])
-				if all[i].err = err; err == nil {
-					all[i].connector = c.(*driver.Connector)
-				}
-			})
-		}
-	}
-	lookups.Wait()
-	for _, pool := range all {
-		if pool.err == nil {
-			p.found[pool.name] = pool.connector
-		}
+// newLookups returns a lookup for each pool, sorted by name.
+func newLookups(dbs map[string]*sql.DB) []*lookup {
+	all := make([]*lookup, 0, len(dbs))
+	for _, name := range slices.Sorted(maps.Keys(dbs)) {
+		all = append(all, &lookup{name: name, db: dbs[name], first: make(chan struct{})})
 	}
 	return all
 }
 
-// stats returns the tags and tables of all pools. It fails if no pool can be read.
-func (p *pools) stats() (driver.Stats, error) {
+// start begins an attempt if one is due.
+func (l *lookup) start() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.running || l.result.connector != nil || time.Now().Before(l.next) {
+		return
+	}
+	l.running = true
+	go func() {
+		result := pool{name: l.name}
+		c, err := inspect.Pool(l.db)
+		if result.err = err; err == nil {
+			result.connector = c.(*driver.Connector)
+		}
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.next.IsZero() {
+			close(l.first)
+		}
+		l.result, l.next, l.running = result, time.Now().Add(retryPause), false
+	}()
+}
+
+// wait returns the last result. It only waits for the first attempt.
+func (l *lookup) wait() pool {
+	<-l.first
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.result
+}
+
+// readPools looks up all pools at the same time.
+func readPools(lookups []*lookup) []pool {
+	for _, l := range lookups {
+		l.start()
+	}
+	all := make([]pool, 0, len(lookups))
+	for _, l := range lookups {
+		all = append(all, l.wait())
+	}
+	return all
+}
+
+// joinStats returns the tags and tables of all pools. It fails if no pool can be read.
+func joinStats(pools []pool) (driver.Stats, error) {
 	var s driver.Stats
 	var errs []error
 	perStore := make(map[any][]driver.TagStats)
-	for _, pool := range p.read() {
+	for _, pool := range pools {
 		if pool.err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", pool.name, pool.err))
 			continue
@@ -84,7 +116,7 @@ func (p *pools) stats() (driver.Stats, error) {
 		}
 		s.Tags = append(s.Tags, own.Tags...)
 	}
-	if len(errs) == len(p.dbs) {
+	if len(errs) == len(pools) {
 		return driver.Stats{}, errors.Join(errs...)
 	}
 	if len(perStore) == 1 {
@@ -101,19 +133,15 @@ type lease struct {
 	Pools string
 }
 
-// leases returns the worker ids of the page, given the statistics of a page of one pool, and the pools that
-// cannot be read.
-func (p *Page) leases(s driver.Stats) (all []lease, unread []pool) {
-	if p.pools == nil {
-		if s.Worker != nil {
-			all = append(all, lease{WorkerStats: *s.Worker})
-		}
-		return all, nil
+// leases returns the worker ids of the page, given the statistics of a page of one pool, or the pools of a page of
+// several.
+func leases(s driver.Stats, pools []pool) (all []lease) {
+	if s.Worker != nil {
+		all = append(all, lease{WorkerStats: *s.Worker})
 	}
 	at := make(map[idgen.Generator]int)
-	for _, pool := range p.pools.read() {
+	for _, pool := range pools {
 		if pool.err != nil {
-			unread = append(unread, pool)
 			continue
 		}
 		g := pool.connector.Snowflake()
@@ -129,5 +157,5 @@ func (p *Page) leases(s driver.Stats) (all []lease, unread []pool) {
 			all = append(all, lease{*w, pool.name})
 		}
 	}
-	return all, unread
+	return all
 }

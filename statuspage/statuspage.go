@@ -20,7 +20,6 @@ import (
 	"database/sql"
 	_ "embed"
 	"html/template"
-	"maps"
 	"net/http"
 	"time"
 
@@ -36,7 +35,7 @@ type Page struct {
 	title   string
 	began   time.Time
 	stats   func() (driver.Stats, error)
-	pools   *pools // nil for a page of one pool
+	lookups []*lookup // used instead of stats by a page of several pools
 	history history
 }
 
@@ -54,10 +53,9 @@ func Of(stats func() (driver.Stats, error), title string) *Page {
 
 // OfPools returns one page of several pools, by their names. Pools that share a leaf_alloc show its tags once. If there are several
 // leaf_alloc, tags have the name of a pool in parentheses, as tables always have. A pool whose statistics cannot be
-// read is listed as a problem.
+// read is listed as a problem, and looked up again after 30 s. The decoder is hidden if the pools' layouts differ.
 func OfPools(dbs map[string]*sql.DB, title string) *Page {
-	p := &pools{dbs: maps.Clone(dbs), found: make(map[string]*driver.Connector)}
-	return &Page{title: title, began: time.Now(), stats: p.stats, pools: p}
+	return &Page{title: title, began: time.Now(), lookups: newLookups(dbs)}
 }
 
 // Run records how many ids are issued, until ctx ends. Without it the charts cover only
@@ -75,13 +73,18 @@ func (p *Page) Run(ctx context.Context) {
 	}
 }
 
-// readStats reads the statistics and records them.
-func (p *Page) readStats(now time.Time) (driver.Stats, error) {
-	s, err := p.stats()
+// readStats reads the statistics and records them. It also returns the pools of a page of several pools.
+func (p *Page) readStats(now time.Time) (s driver.Stats, pools []pool, err error) {
+	if p.stats != nil {
+		s, err = p.stats()
+	} else {
+		pools = readPools(p.lookups)
+		s, err = joinStats(pools)
+	}
 	if err == nil {
 		p.history.note(now, s.Tags)
 	}
-	return s, err
+	return s, pools, err
 }
 
 // firstLook is the time between the first two readings of the statistics after a pause. It is
@@ -96,20 +99,20 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the page can only be read", http.StatusMethodNotAllowed)
 		return
 	}
-	s, err := p.readStats(time.Now())
+	s, pools, err := p.readStats(time.Now())
 	if err == nil && !p.history.recent() {
 		select {
 		case <-time.After(firstLook):
 		case <-r.Context().Done():
 			return
 		}
-		s, err = p.readStats(time.Now())
+		s, pools, err = p.readStats(time.Now())
 	}
 	texts, document := chinese.Texts(nil), english
 	if pageextra.PrefersChinese(r) {
 		texts, document = inChinese, translated
 	}
-	v := newView(p, texts, s, err, time.Now())
+	v := newView(p, texts, s, pools, err, time.Now())
 	q := r.URL.Query()
 	v.filter(q.Get("tag"), &p.history)
 	v.decode(q.Get("id"))

@@ -222,6 +222,41 @@ func TestRunRecordsBeforeTheFirstRequest(t *testing.T) {
 	})
 }
 
+// TestIDsOfARenamedTagHaveNoRate: a tag that gets the name of its pool, or is new, has a rate from its second note on, and the rate of all
+// tags has no ids from before.
+func TestIDsOfARenamedTagHaveNoRate(t *testing.T) {
+	var h history
+	at := time.Now()
+	for i, tags := range []map[string]int64{
+		{"orders": 1_000_000},
+		{"orders": 1_000_200},
+		{"orders (a)": 1_000_400, "orders (b)": 3_000_000, "other": 20},
+		{"orders (a)": 1_000_600, "orders (b)": 3_000_000, "other": 60},
+	} {
+		var stats []driver.TagStats
+		for name, ids := range tags {
+			stats = append(stats, driver.TagStats{Tag: name, Stats: segment.Stats{IDs: ids}})
+		}
+		h.note(at.Add(time.Duration(i)*noteInterval), stats)
+		for name, want := range []map[string]float64{
+			{"orders": 0, total: 0},
+			{"orders": 100, total: 100},
+			{"orders (a)": 0, "orders (b)": 0, "other": 0, total: 50},
+			{"orders (a)": 100, "orders (b)": 0, "other": 20, total: (200 + 240) / 6.},
+		}[i] {
+			if got := h.rate(name); got != want {
+				t.Errorf("rate(%q) after note %d = %v, want %v", name, i, got, want)
+			}
+		}
+	}
+	if got := h.busy(); got["orders (a)"] != 200 || got["orders (b)"] != 0 || got["other"] != 40 {
+		t.Errorf("busy() = %v, want 200 ids of orders (a), 0 of orders (b) and 40 of other", got)
+	}
+	if c := h.chart(total, 120, 28); c.Most != 120 {
+		t.Errorf("highest rate of the chart = %v, want 120", c.Most)
+	}
+}
+
 // TestChartHasEachRate: the line has each rate up to the next note, and its highest point is the highest rate.
 func TestChartHasEachRate(t *testing.T) {
 	var h history

@@ -38,6 +38,7 @@ type view struct {
 	Decoded *decoded
 	NoID    string // the reason why ID cannot be decoded
 	Layout  snowflake.Layout
+	Mixed   bool // the pools have several layouts, so an id cannot be decoded
 
 	texts chinese.Texts
 	now   time.Time
@@ -88,7 +89,7 @@ const maxRows = 500
 // refusalAge is the time for which a refused statement is shown as a problem.
 const refusalAge = 5 * time.Minute
 
-func newView(p *Page, texts chinese.Texts, s driver.Stats, err error, now time.Time) *view {
+func newView(p *Page, texts chinese.Texts, s driver.Stats, pools []pool, err error, now time.Time) *view {
 	say := texts.Sprintf
 	h := &p.history
 	v := &view{
@@ -110,14 +111,16 @@ func newView(p *Page, texts chinese.Texts, s driver.Stats, err error, now time.T
 			v.Wrong = append(v.Wrong, problem{texts.Text(v.More.Title), texts.Text(why)})
 		}
 	}
-	leases, unread := p.leases(s)
-	for _, pool := range unread {
-		v.Wrong = append(v.Wrong, problem{say("Pool %s", pool.name), pool.err.Error()})
+	for _, pool := range pools {
+		if pool.err != nil && err == nil { // otherwise err has the errors of all pools
+			v.Wrong = append(v.Wrong, problem{say("Pool %s", pool.name), pool.err.Error()})
+		}
 	}
-	for i, w := range leases {
+	for i, w := range leases(s, pools) {
 		if i == 0 {
 			v.Layout = w.Layout
 		}
+		v.Mixed = v.Mixed || w.Layout != v.Layout
 		what, shown := say("Worker id"), workerView{lease: w, Offset: formatOffset(texts, w.ClockOffset)}
 		if w.Pools != "" {
 			what += " (" + w.Pools + ")"
