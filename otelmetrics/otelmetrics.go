@@ -67,7 +67,7 @@ func withAttribute(keys []attribute.Key, key attribute.Key) []attribute.Key {
 
 // metricRows lists all metrics, by name without the prefix "leafsql.".
 var metricRows = []metricRow{
-	{"table.statements", "{statement}", "Statements whose rows got ids, and, with error.type, statements that were not run.", counter, withAttribute(perTable, semconv.ErrorTypeKey)},
+	{"table.statements", "{statement}", "Statements whose rows got ids, and, with error.type, statements that were not run.", counter, []attribute.Key{semconv.DBCollectionNameKey, semconv.ErrorTypeKey}},
 	{"table.ids", "{id}", "Ids that rows got.", counter, perTable},
 	{"table.key.utilization", "1", "The highest fetched id divided by the highest value of the key column; only for segments.", floatGauge, perTable},
 
@@ -159,11 +159,15 @@ func (o observation) stats(s driver.Stats, now time.Time) {
 	for _, t := range s.Tables {
 		var table []attribute.KeyValue
 		if t.Name != "" { // otherwise the table of refused statements is unknown
-			table = []attribute.KeyValue{semconv.DBCollectionName(valid(t.Name)), generatorKey.String(t.Generator)}
+			table = []attribute.KeyValue{semconv.DBCollectionName(valid(t.Name))}
 			o.int("table.statements", t.Statements, table...)
-			o.int("table.ids", t.IDs, table...)
 		}
 		o.int("table.statements", t.Refused, append(table[:len(table):len(table)], semconv.ErrorTypeOther)...)
+		if t.Generator == "" { // no row got an id yet
+			continue
+		}
+		table = append(table, generatorKey.String(t.Generator))
+		o.int("table.ids", t.IDs, table...)
 		if used := keyusage.Fraction(t, s.Tags); used > 0 {
 			o.float("table.key.utilization", used, table...)
 		}

@@ -117,14 +117,15 @@ func TestRegisterExportsFetchesAndLease(t *testing.T) {
 	reader := sdk.NewManualReader()
 	register(t, db, "shop", sdk.NewMeterProvider(sdk.WithReader(reader)))
 	table := func(table, generator string) string {
-		return fmt.Sprintf("{db.client.connection.pool.name=shop,db.collection.name=%s.%s,", name, table) + "%sleafsql.generator=" + generator + "}"
+		return fmt.Sprintf("{db.client.connection.pool.name=shop,db.collection.name=%s.%s,leafsql.generator=%s}", name, table, generator)
 	}
+	shopTable := "db.client.connection.pool.name=shop,db.collection.name=" + name + ".t"
 	got, _ := collect(t, reader)
 	wantValues(t, got, map[string]float64{
-		"leafsql.table.statements" + fmt.Sprintf(table("t", "segment"), ""):                                                  1,
-		"leafsql.table.ids" + fmt.Sprintf(table("t", "segment"), ""):                                                         2,
-		"leafsql.table.ids" + fmt.Sprintf(table("s", "snowflake"), ""):                                                       1,
-		"leafsql.table.key.utilization" + fmt.Sprintf(table("t", "segment"), ""):                                             115. / 32767,
+		"leafsql.table.statements{" + shopTable + "}":                                                                        1,
+		"leafsql.table.ids" + table("t", "segment"):                                                                          2,
+		"leafsql.table.ids" + table("s", "snowflake"):                                                                        1,
+		"leafsql.table.key.utilization" + table("t", "segment"):                                                              115. / 32767,
 		"leafsql.tag.ids{db.client.connection.pool.name=shop,leafsql.tag=t}":                                                 2,
 		"leafsql.tag.fetches{db.client.connection.pool.name=shop,leafsql.tag=t}":                                             1,
 		"leafsql.tag.fetches{db.client.connection.pool.name=shop,error.type=_OTHER,leafsql.tag=t}":                           0,
@@ -146,8 +147,8 @@ func TestRegisterExportsFetchesAndLease(t *testing.T) {
 	}
 	got, _ = collect(t, reader)
 	wantValues(t, got, map[string]float64{
-		"leafsql.table.statements" + fmt.Sprintf(table("t", "segment"), "error.type=_OTHER,"): 1,
-		"leafsql.tag.fetch_failing{db.client.connection.pool.name=shop,leafsql.tag=t}":        1,
+		"leafsql.table.statements{" + shopTable + ",error.type=_OTHER}":                1,
+		"leafsql.tag.fetch_failing{db.client.connection.pool.name=shop,leafsql.tag=t}": 1,
 	})
 	if failed := got["leafsql.tag.fetches{db.client.connection.pool.name=shop,error.type=_OTHER,leafsql.tag=t}"]; failed < 1 {
 		t.Errorf("failed fetches = %v, want at least 1", failed)
@@ -186,7 +187,7 @@ func collectFull(t *testing.T) (map[string]float64, map[string][]attribute.Key) 
 	now := time.Now()
 	_, err := meter.RegisterCallback(func(_ context.Context, to metric.Observer) error {
 		observation{all, to, semconv.DBClientConnectionPoolName("shop")}.stats(driver.Stats{
-			Tables: []driver.TableStats{{Name: "shop.a\xff", Generator: "segment", Tag: "t", HighestKey: 50, Statements: 1, IDs: 2, Refused: 3}, {Refused: 4}},
+			Tables: []driver.TableStats{{Name: "shop.a\xff", Generator: "segment", Tag: "t", HighestKey: 50, Statements: 1, IDs: 2, Refused: 3}, {Name: "shop.b", Refused: 5}, {Refused: 4}},
 			Tags: []driver.TagStats{{Tag: "t", Stats: segment.Stats{Fetches: 1, Failures: 2, IDs: 3, Dropped: 4, Waits: 5, Step: 6, Remaining: 7, Jumps: 8,
 				Queued: segment.Range{Start: 30, End: 40}, Err: errors.New("away")}}},
 			Worker: &driver.WorkerStats{Source: "nacos", Status: worker.Status{Phase: "waiting", Worker: 7, Start: now.Add(90 * time.Second), Limit: now.Add(2 * time.Minute),
@@ -204,19 +205,23 @@ func TestStatisticsBecomeMetrics(t *testing.T) {
 	got, keys := collectFull(t)
 	const pool, lease = "db.client.connection.pool.name=shop,", "{db.client.connection.pool.name=shop,leafsql.lease.source=nacos}"
 	wantValues(t, got, map[string]float64{
-		"leafsql.table.statements{" + pool + "db.collection.name=shop.a\uFFFD,error.type=_OTHER,leafsql.generator=segment}": 3,
-		"leafsql.table.statements{" + pool + "error.type=_OTHER}":                                                           4,
-		"leafsql.table.key.utilization{" + pool + "db.collection.name=shop.a\uFFFD,leafsql.generator=segment}":              0.78,
-		"leafsql.tag.fetches{" + pool + "error.type=_OTHER,leafsql.tag=t}":                                                  2,
-		"leafsql.tag.highest_id{" + pool + "leafsql.tag=t}":                                                                 39,
-		"leafsql.tag.fetch_failing{" + pool + "leafsql.tag=t}":                                                              1,
-		"leafsql.lease.status{" + pool + "leafsql.lease.phase=waiting,leafsql.lease.source=nacos}":                          1,
-		"leafsql.lease.worker_id" + lease:                                                                                   7,
-		"leafsql.lease.failing" + lease:                                                                                     1,
-		"leafsql.lease.wait" + lease:                                                                                        90,
-		"leafsql.lease.remaining" + lease:                                                                                   120,
-		"leafsql.lease.clock_offset" + lease:                                                                                -1.5,
+		"leafsql.table.statements{" + pool + "db.collection.name=shop.a\uFFFD,error.type=_OTHER}":              3,
+		"leafsql.table.statements{" + pool + "db.collection.name=shop.b,error.type=_OTHER}":                    5,
+		"leafsql.table.statements{" + pool + "error.type=_OTHER}":                                              4,
+		"leafsql.table.key.utilization{" + pool + "db.collection.name=shop.a\uFFFD,leafsql.generator=segment}": 0.78,
+		"leafsql.tag.fetches{" + pool + "error.type=_OTHER,leafsql.tag=t}":                                     2,
+		"leafsql.tag.highest_id{" + pool + "leafsql.tag=t}":                                                    39,
+		"leafsql.tag.fetch_failing{" + pool + "leafsql.tag=t}":                                                 1,
+		"leafsql.lease.status{" + pool + "leafsql.lease.phase=waiting,leafsql.lease.source=nacos}":             1,
+		"leafsql.lease.worker_id" + lease:                                                                      7,
+		"leafsql.lease.failing" + lease:                                                                        1,
+		"leafsql.lease.wait" + lease:                                                                           90,
+		"leafsql.lease.remaining" + lease:                                                                      120,
+		"leafsql.lease.clock_offset" + lease:                                                                   -1.5,
 	})
+	if ids, ok := got["leafsql.table.ids{"+pool+"db.collection.name=shop.b,leafsql.generator=}"]; ok {
+		t.Errorf("ids of a table without a generator = %v, want no such series", ids)
+	}
 	for _, row := range metricRows {
 		want := slices.Sorted(slices.Values(append(slices.Clone(row.attributes), semconv.DBClientConnectionPoolNameKey)))
 		if got := slices.Sorted(slices.Values(keys["leafsql."+row.name])); !slices.Equal(got, want) {
