@@ -19,6 +19,10 @@ ROWS        = 1000000
 SEED        = 0
 CLUSTERS    = .
 BASE        = /
+# Not taken from the environment: make publish publishes only where its command line names a place.
+REMOTE      =
+REGISTRY    =
+GITHUB      =
 SLOW        = Simulation|Mutations|Model|LongTexts|ServerGenerated|ServerKilled|PagesRun|RunBook|StoredTwice|OneToTwo|Guests|NoUpdateRight|TestProgramsInSessions|TestJudge|TestStagedIDs|TestStagedInSessions|TestProcesses|TestStagingWorksOnLoggingServer|TemporaryTables|TestSpellings
 CHAOS       = 3.1.0,2.3.2,cluster,mysql,redis,zookeeper,etcd
 

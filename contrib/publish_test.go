@@ -56,7 +56,7 @@ func TestPublishSendsWhatItRehearsed(t *testing.T) {
 
 	out := filepath.Join(tree, "dist", version)
 	var want []string
-	for _, folder := range []string{"", "cmd/leafsql/", "idgen/worker/etcd/", "idgen/worker/redis/", "idgen/worker/zookeeper/", "metrics/", "nacos/"} {
+	for _, folder := range []string{"", "cmd/leafsql/", "idgen/worker/etcd/", "idgen/worker/redis/", "idgen/worker/zookeeper/", "metrics/", "nacos/", "otelmetrics/"} {
 		want = append(want, folder+version)
 	}
 	tags := strings.Fields(run(t, "", "git", "-C", remote, "tag"))

@@ -91,7 +91,7 @@ env:NAME 表示 DSN 在环境变量 NAME 里，别的用户看不到。
 	"listen without -cert on an address that other machines reach": "没有 -cert 也在其他机器能访问的地址上监听",
 	"`networks` of balancers, such as 10.0.0.0/8,127.0.0.1: each connection from there begins with a PROXY header (default none)": "负载均衡的网络 `networks`，例如 10.0.0.0/8,127.0.0.1：来自那里的每个连接以 PROXY 头开始（默认没有）",
 	"begin connections of clients to the server with a PROXY header, as MariaDB's proxy_protocol_networks allows":                 "客户端到数据库的连接以 PROXY 头开始，MariaDB 的 proxy_protocol_networks 允许这样",
-	"the longest a statement waits for ids":                                       "一条语句最多等 id 多久",
+	"maximum time of a wait for ids":                                              "一次等 id 最多多久",
 	"how long transactions may take to end after SIGTERM":                         "收到 SIGTERM 之后，事务最多还有多久结束",
 	"`address` of the status page, /metrics, /healthz and /readyz (default none)": "状态页、/metrics、/healthz 和 /readyz 的地址 `address`（默认没有）",
 

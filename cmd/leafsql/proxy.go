@@ -38,7 +38,7 @@ func runProxy(ctx context.Context, s *screen.Screen, args []string) (int, error)
 	f.BoolVar(&cfg.ServerProxyProtocol, "server-proxy-protocol", false, "begin connections of clients to the server with a PROXY header, as MariaDB's proxy_protocol_networks allows")
 	f.IntVar(&cfg.MaxConnections, "max-connections", cfg.MaxConnections, "the most connections at a time")
 	f.IntVar(&cfg.ReadMemory, "read-memory", cfg.ReadMemory, "the most `MiB` of memory for the long commands of all clients")
-	f.DurationVar(&cfg.FillTimeout, "fill-timeout", cfg.FillTimeout, "the longest a statement waits for ids")
+	f.DurationVar(&cfg.FillTimeout, "fill-timeout", cfg.FillTimeout, "maximum time of a wait for ids")
 	f.DurationVar(&cfg.Drain, "drain", cfg.Drain, "how long transactions may take to end after SIGTERM")
 	f.StringVar(&cfg.Metrics, "metrics", "", "`address` of the status page, /metrics, /healthz and /readyz (default none)")
 	var json bool
