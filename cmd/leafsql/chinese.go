@@ -120,7 +120,6 @@ env:NAME 表示 DSN 在环境变量 NAME 里，别的用户看不到。
 	"  Fix: %s.\n":   "  处理办法：%s。\n",
 	": %s: %s":       "：%s：%s",
 	"-- on %s":       "-- 在 %s 上",
-	"    -- on %s\n": "    -- 在 %s 上\n",
 	", ":             "、",
 	"; ":             "；",
 	"Nothing to do. Run leafsql check again after changes of tables or servers.\n":                "不用做什么。改过表或服务器之后，请再运行 leafsql check。\n",

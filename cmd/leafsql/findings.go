@@ -43,17 +43,15 @@ func printFindings(s *screen.Screen, findings []check.Finding) {
 			s.Printf("  Fix: %s.\n", screen.ReplaceControl(t.fix))
 		}
 		for _, server := range servers {
-			var statements []string
-			for _, f := range group {
-				if f.Server == server {
-					statements = append(statements, f.SQL...)
-				}
+			// A statement may be in several findings, such as a SET before each ALTER, so only whole lists are left out.
+			lists := lo.FilterMap(group, func(f check.Finding, _ int) (string, bool) {
+				return strings.Join(f.SQL, ";\n") + ";", f.Server == server && len(f.SQL) > 0
+			})
+			if len(servers) > 1 && len(lists) > 0 {
+				s.PrintSQL(4, s.Sprintf("-- on %s", server))
 			}
-			if len(servers) > 1 && len(statements) > 0 {
-				s.Printf("    -- on %s\n", server)
-			}
-			for _, sql := range lo.Uniq(statements) {
-				s.PrintSQL(4, sql+";")
+			for _, sql := range lo.Uniq(lists) {
+				s.PrintSQL(4, sql)
 			}
 		}
 	}

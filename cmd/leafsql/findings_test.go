@@ -50,6 +50,20 @@ func TestReportFitsTerminal(t *testing.T) {
 	}
 }
 
+// TestGroupedFindingsKeepTheirSQL: if a statement belongs to several findings of a group, each has it.
+func TestGroupedFindingsKeepTheirSQL(t *testing.T) {
+	var out bytes.Buffer
+	var findings []check.Finding
+	for _, table := range []string{"parent", "child", "parent"} {
+		findings = append(findings, check.Finding{Code: "auto-increment", Severity: check.Warning, Server: "db", Table: table, SQL: []string{"SET a = 0", "ALTER TABLE " + table, "SET a = 1"}})
+	}
+	printFindings(&screen.Screen{Out: &out}, findings)
+	want := "    SET a = 0;\n    ALTER TABLE parent;\n    SET a = 1;\n    SET a = 0;\n    ALTER TABLE child;\n    SET a = 1;\n"
+	if !strings.HasSuffix(out.String(), want) {
+		t.Errorf("output =\n%swant it to end with\n%s", &out, want)
+	}
+}
+
 // TestNextStepsFollowFindings: the report ends with the subcommands for its findings, in the order in which they are to run.
 func TestNextStepsFollowFindings(t *testing.T) {
 	for _, c := range []struct {

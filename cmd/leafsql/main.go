@@ -90,7 +90,7 @@ func run(ctx context.Context, s *screen.Screen, args []string) int {
 		}
 		if len(args) > 1 && help[args[1]] {
 			s.Printf("Usage: leafsql %s\n  %s\n", strings.TrimSpace(c.name+" "+c.args), s.Texts.Text(c.summary))
-			s.Printf("\nExample: leafsql %s\nMore: %s\n\n", c.example, c.pageURL(s.Texts))
+			s.PrintSource(s.Sprintf("\nExample: leafsql %s\nMore: %s\n\n", c.example, c.pageURL(s.Texts))) // to be copied
 		}
 		status, err := c.run(ctx, s, args[1:])
 		switch written := s.WriteErr(); {

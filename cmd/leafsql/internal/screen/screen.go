@@ -124,14 +124,19 @@ func (s *Screen) PrintErr(err error) {
 	fmt.Fprintln(s.Err, text)
 }
 
-// PrintSQL writes a statement to Out, all lines indented by as many spaces. On a terminal it is wrapped outside of
-// quotes, so that it can be copied.
+// PrintSQL writes statements and comments to Out, and indents their lines by as many spaces. On a terminal, statements
+// are wrapped outside of quotes. Comments and lines in quotes stay as they are, so that the text can be copied.
 func (s *Screen) PrintSQL(indent int, sql string) {
 	spaces := strings.Repeat(" ", indent)
 	before := "" // the lines before
 	for line := range strings.SplitSeq(sql, "\n") {
+		if !outsideQuotes(before) {
+			before += line + "\n"
+			s.print(line + "\n")
+			continue
+		}
 		lines := []string{line}
-		if s.Width != nil {
+		if s.Width != nil && !strings.HasPrefix(line, "-- ") && outsideQuotes(before+line) {
 			lines = wrapLine(line, s.Width()-indent-2, "", func(text string) bool { return outsideQuotes(before + text) })
 		}
 		before += line + "\n"

@@ -81,8 +81,9 @@ func TestFilesGetWholeLines(t *testing.T) {
 func TestSQLIsBrokenOutsideQuotes(t *testing.T) {
 	var out bytes.Buffer
 	s := &Screen{Out: &out, Width: func() int { return 24 }}
+	s.PrintSQL(2, "-- on a server with a long name\nUPDATE t SET a = 'two\nlines   ';")
 	s.PrintSQL(2, "CREATE TABLE `a b c d e f g h` (\n  n INT COMMENT 'it''s a \\' long comment',\n  m INT\n);")
-	want := "  CREATE TABLE\n    `a b c d e f g h` (\n    n INT COMMENT\n    'it''s a \\' long comment',\n    m INT\n  );\n"
+	want := "  -- on a server with a long name\n  UPDATE t SET a = 'two\nlines   ';\n  CREATE TABLE\n    `a b c d e f g h` (\n    n INT COMMENT\n    'it''s a \\' long comment',\n    m INT\n  );\n"
 	if out.String() != want {
 		t.Errorf("SQL =\n%swant\n%s", &out, want)
 	}

@@ -48,7 +48,7 @@ func (s *Screen) Table(names []string, rows [][]string, numbers ...string) {
 				if line < len(lines) {
 					cells[i], has = lines[line], true
 				}
-				spaces := strings.Repeat(" ", widths[i]-uniseg.StringWidth(cells[i]))
+				spaces := strings.Repeat(" ", max(widths[i]-uniseg.StringWidth(cells[i]), 0)) // a character can be wider than the column
 				if isNumber[i] {
 					cells[i] = spaces + cells[i]
 				} else {
