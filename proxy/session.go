@@ -152,6 +152,7 @@ func (s *session) run() error {
 		case err != nil:
 			return err
 		}
+		s.server.waits.reset() // a generator may have used the context since the last command
 		quit, err := s.serveCommand()
 		s.server.waits.reset()
 		switch {

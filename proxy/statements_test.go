@@ -162,24 +162,24 @@ func TestSlowStatementsGetIDs(t *testing.T) {
 	runOnServers(t, func(t *testing.T, p *testDatabase) {
 		modes := map[string]func(c *proxytest.Client, table string){
 			"text": func(c *proxytest.Client, table string) {
-				c.SendQuery("INSERT INTO " + table + " (n) SELECT SLEEP(4) FROM one")
+				c.SendQuery("INSERT INTO " + table + " (n) SELECT SLEEP(7) FROM one")
 			},
 			"prepared": func(c *proxytest.Client, table string) {
-				c.Prepare("INSERT INTO " + table + " (n) SELECT SLEEP(?) FROM one").Send(proxytest.Int(4))
+				c.Prepare("INSERT INTO " + table + " (n) SELECT SLEEP(?) FROM one").Send(proxytest.Int(7))
 			},
 			"transaction": func(c *proxytest.Client, table string) {
 				c.Query("START TRANSACTION")
-				c.SendQuery("INSERT INTO " + table + " (n) SELECT SLEEP(4) FROM one")
+				c.SendQuery("INSERT INTO " + table + " (n) SELECT SLEEP(7) FROM one")
 			},
 			"several": func(c *proxytest.Client, table string) {
-				c.SendQuery("SELECT SLEEP(4); INSERT INTO " + table + " (n) SELECT n FROM one")
+				c.SendQuery("SELECT SLEEP(7); INSERT INTO " + table + " (n) SELECT n FROM one")
 			},
 		}
 		p.createTables(true, "CREATE TABLE one (n INT)", "INSERT INTO one VALUES (1)")
 		for mode := range modes {
 			p.exec("CREATE TABLE " + mode + "_rows (id BIGINT NOT NULL PRIMARY KEY, n INT)")
 		}
-		addr := proxytest.Start(t, p.dsn+"?leafTables=*_rows&leafCreate=true", func(cfg *proxy.Config) { cfg.FillTimeout = 3 * time.Second })
+		addr := proxytest.Start(t, p.dsn+"?leafTables=*_rows&leafCreate=true", func(cfg *proxy.Config) { cfg.FillTimeout = 6 * time.Second })
 		o := p.rootOptions()
 		o.Capabilities = proxytest.Common | proxytest.MultiStatements
 		clients := make(map[string]*proxytest.Client)
