@@ -57,6 +57,14 @@ func printFindings(s *screen.Screen, findings []check.Finding) {
 	}
 }
 
+// printSQLOn shows a comment with the name of a server, and the statements for it.
+func printSQLOn(s *screen.Screen, indent int, server string, statements ...string) {
+	s.PrintSQL(indent, s.Sprintf("-- on %s", server))
+	for _, sql := range statements {
+		s.PrintSQL(indent, sql+";")
+	}
+}
+
 // initCodes are the codes of findings that leafsql init fixes.
 var initCodes = []string{"alloc-missing", "leases-missing", "registry-missing", "row-missing", "row-too-low"}
 

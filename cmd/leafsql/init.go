@@ -27,8 +27,7 @@ func runInit(ctx context.Context, s *screen.Screen, args []string) (int, error) 
 		for _, step := range steps {
 			executed = append(executed, change{step.Server.Label, step.SQL})
 			if !f.json {
-				s.PrintSQL(0, s.Sprintf("-- on %s", step.Server.Label))
-				s.PrintSQL(0, step.SQL+";")
+				printSQLOn(s, 0, step.Server.Label, step.SQL)
 			}
 		}
 		switch {

@@ -49,10 +49,7 @@ func (p *plan) printStatement(st migrate.Statement) {
 }
 
 func (p *plan) printSQL(indent int, st migrate.Statement) {
-	p.screen.PrintSQL(indent, p.screen.Sprintf("-- on %s", st.Server))
-	for _, sql := range st.SQL {
-		p.screen.PrintSQL(indent, sql+";")
-	}
+	printSQLOn(p.screen, indent, st.Server, st.SQL...)
 }
 
 // runStep shows progress while a step runs.
