@@ -1,6 +1,6 @@
 // Package inspect gives the command leafsql and package statuspage access to functions of package driver that report
-// how a configuration applies to a server, and what pools share. A Connector uses the same results. The functions execute no statement of the application, and take no
-// ids or worker ids.
+// how a configuration applies to a server, and what pools share. A Connector uses the same results. The functions execute
+// no statement of the application, and take no ids or worker ids.
 //
 //	shard, err := inspect.Server(ctx, dsn, tags)
 //	for _, t := range shard.Tables { … }
