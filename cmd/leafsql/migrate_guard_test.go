@@ -43,7 +43,7 @@ func startWaitingSwitch(t *testing.T, db *sql.DB, dsn, insert string, more ...st
 		r.status, r.out, r.errs = runLeafsql(t.Context(), append([]string{"migrate", "-dsn", dsn, "-do", "switch", "orders"}, more...)...)
 		done <- r
 	}()
-	for queryNumber(t, db, "SELECT COUNT(*) FROM information_schema.processlist WHERE db = DATABASE() AND state LIKE 'Waiting for table metadata lock%'") == 0 {
+	for queryNumber(t, db, "SELECT COUNT(*) FROM information_schema.processlist WHERE db = DATABASE() AND state LIKE 'Waiting for table metadata lock%' AND info LIKE '%orders%'") == 0 {
 		select {
 		case r := <-done:
 			t.Fatalf("migrate ended with %+v, want it to wait", r)
