@@ -68,7 +68,7 @@ const (
 
 var (
 	perTable  = []string{"table"}
-	perTag    = []string{"tag"}
+	perTag    = []string{"tag", "generator"}
 	perSource = []string{"source"}
 )
 
@@ -147,17 +147,22 @@ func (e emitter) stats(s driver.Stats, err error) {
 		}
 	}
 	for _, t := range s.Tags {
-		e.send("tag_ids_total", float64(t.IDs), t.Tag)
-		e.send("tag_dropped_ids_total", float64(t.Dropped), t.Tag)
-		e.send("tag_fetches_total", float64(t.Fetches), t.Tag)
-		e.send("tag_fetch_failures_total", float64(t.Failures), t.Tag)
-		e.send("tag_jumps_total", float64(t.Jumps), t.Tag)
-		e.send("tag_fetch_failing", boolValue(t.Err != nil), t.Tag)
-		e.send("tag_waits_total", float64(t.Waits), t.Tag)
-		e.send("tag_remaining_ids", float64(t.Remaining), t.Tag)
-		e.send("tag_step_ids", float64(t.Step), t.Tag)
+		generator := driver.Segment
+		if t.Sequence {
+			generator = driver.Sequence
+		}
+		labels := []string{t.Tag, string(generator)}
+		e.send("tag_ids_total", float64(t.IDs), labels...)
+		e.send("tag_dropped_ids_total", float64(t.Dropped), labels...)
+		e.send("tag_fetches_total", float64(t.Fetches), labels...)
+		e.send("tag_fetch_failures_total", float64(t.Failures), labels...)
+		e.send("tag_jumps_total", float64(t.Jumps), labels...)
+		e.send("tag_fetch_failing", boolValue(t.Err != nil), labels...)
+		e.send("tag_waits_total", float64(t.Waits), labels...)
+		e.send("tag_remaining_ids", float64(t.Remaining), labels...)
+		e.send("tag_step_ids", float64(t.Step), labels...)
 		if highest := keyusage.HighestID(t); highest > 0 {
-			e.send("tag_highest_id", float64(highest), t.Tag)
+			e.send("tag_highest_id", float64(highest), labels...)
 		}
 	}
 	if w := s.Worker; w != nil {

@@ -86,11 +86,11 @@ func TestCollectorExportsAPool(t *testing.T) {
 		`leafsql_table_ids_total{db_name="shop",table="`+name+`.t"} 2`,
 		`leafsql_table_refused_total{db_name="shop",table="`+name+`.t"} 1`,
 		`leafsql_table_key_used_ratio{db_name="shop",table="`+name+`.t"} `+fmt.Sprint(115./32767),
-		`leafsql_tag_ids_total{db_name="shop",tag="t"} 2`,
-		`leafsql_tag_fetches_total{db_name="shop",tag="t"} 1`,
-		`leafsql_tag_remaining_ids{db_name="shop",tag="t"} 14`,
-		`leafsql_tag_highest_id{db_name="shop",tag="t"} 115`,
-		`leafsql_tag_fetch_failing{db_name="shop",tag="t"} 0`,
+		`leafsql_tag_ids_total{db_name="shop",generator="segment",tag="t"} 2`,
+		`leafsql_tag_fetches_total{db_name="shop",generator="segment",tag="t"} 1`,
+		`leafsql_tag_remaining_ids{db_name="shop",generator="segment",tag="t"} 14`,
+		`leafsql_tag_highest_id{db_name="shop",generator="segment",tag="t"} 115`,
+		`leafsql_tag_fetch_failing{db_name="shop",generator="segment",tag="t"} 0`,
 	)
 }
 
@@ -125,7 +125,7 @@ func (c full) Collect(to chan<- prometheus.Metric) {
 	emitter{c.metrics, to}.stats(driver.Stats{
 		Tables: []driver.TableStats{{Name: "shop.\"a\"\n\xff", Generator: "segment", Tag: "t", HighestKey: 50, Statements: 1, IDs: 2, Refused: 3, LastRefused: at}},
 		Tags: []driver.TagStats{{Tag: "t", Stats: segment.Stats{Fetches: 1, Failures: 2, IDs: 3, Dropped: 4, Waits: 5, Step: 6, Remaining: 7, Jumps: 8,
-			Current: segment.Range{Start: 10, End: 20}, Queued: segment.Range{Start: 30, End: 40}, Err: errors.New("away")}}},
+			Current: segment.Range{Start: 10, End: 20}, Queued: segment.Range{Start: 30, End: 40}, Err: errors.New("away")}}, {Tag: "t", Sequence: true}},
 		Worker: &driver.WorkerStats{Source: "nacos", Status: worker.Status{Phase: "holding", Worker: 7, Start: at.Add(-time.Minute), Limit: at, ClockOffset: -1500 * time.Millisecond, Err: errors.New("away")}},
 	}, nil)
 }
@@ -141,8 +141,8 @@ func TestNamesPassThePrometheusLinter(t *testing.T) {
 	}
 	wantLines(t, text,
 		`leafsql_table_last_refused_timestamp_seconds{db_name="shop",table="shop.\"a\"\n`+"\uFFFD"+`"} 1.7000000005e+09`,
-		`leafsql_tag_highest_id{db_name="shop",tag="t"} 39`,
-		`leafsql_tag_jumps_total{db_name="shop",tag="t"} 8`,
+		`leafsql_tag_highest_id{db_name="shop",generator="segment",tag="t"} 39`,
+		`leafsql_tag_jumps_total{db_name="shop",generator="segment",tag="t"} 8`,
 		`leafsql_table_key_used_ratio{db_name="shop",table="shop.\"a\"\n`+"\uFFFD"+`"} 0.78`,
 		`leafsql_worker_held{db_name="shop",source="nacos"} 1`,
 		`leafsql_worker_id{db_name="shop",source="nacos"} 7`,

@@ -41,7 +41,7 @@ const (
 
 var (
 	perTable = []attribute.Key{semconv.DBCollectionNameKey, generatorKey}
-	perTag   = []attribute.Key{tagKey}
+	perTag   = []attribute.Key{tagKey, generatorKey}
 	perLease = []attribute.Key{sourceKey}
 )
 
@@ -173,18 +173,22 @@ func (o observation) stats(s driver.Stats, now time.Time) {
 		}
 	}
 	for _, t := range s.Tags {
-		tag := tagKey.String(valid(t.Tag))
-		o.int("tag.ids", t.IDs, tag)
-		o.int("tag.dropped_ids", t.Dropped, tag)
-		o.int("tag.fetches", t.Fetches, tag)
-		o.int("tag.fetches", t.Failures, tag, semconv.ErrorTypeOther)
-		o.int("tag.fetch_failing", intValue(t.Err != nil), tag)
-		o.int("tag.jumps", t.Jumps, tag)
-		o.int("tag.waits", t.Waits, tag)
-		o.int("tag.remaining_ids", t.Remaining, tag)
-		o.int("tag.step", t.Step, tag)
+		generator := driver.Segment
+		if t.Sequence {
+			generator = driver.Sequence
+		}
+		tag := []attribute.KeyValue{tagKey.String(valid(t.Tag)), generatorKey.String(string(generator))}
+		o.int("tag.ids", t.IDs, tag...)
+		o.int("tag.dropped_ids", t.Dropped, tag...)
+		o.int("tag.fetches", t.Fetches, tag...)
+		o.int("tag.fetches", t.Failures, tag[0], tag[1], semconv.ErrorTypeOther)
+		o.int("tag.fetch_failing", intValue(t.Err != nil), tag...)
+		o.int("tag.jumps", t.Jumps, tag...)
+		o.int("tag.waits", t.Waits, tag...)
+		o.int("tag.remaining_ids", t.Remaining, tag...)
+		o.int("tag.step", t.Step, tag...)
 		if highest := keyusage.HighestID(t); highest > 0 {
-			o.int("tag.highest_id", highest, tag)
+			o.int("tag.highest_id", highest, tag...)
 		}
 	}
 	if s.Worker != nil {

@@ -126,11 +126,11 @@ func TestRegisterExportsFetchesAndLease(t *testing.T) {
 		"leafsql.table.ids" + table("t", "segment"):                                                                          2,
 		"leafsql.table.ids" + table("s", "snowflake"):                                                                        1,
 		"leafsql.table.key.utilization" + table("t", "segment"):                                                              115. / 32767,
-		"leafsql.tag.ids{db.client.connection.pool.name=shop,leafsql.tag=t}":                                                 2,
-		"leafsql.tag.fetches{db.client.connection.pool.name=shop,leafsql.tag=t}":                                             1,
-		"leafsql.tag.fetches{db.client.connection.pool.name=shop,error.type=_OTHER,leafsql.tag=t}":                           0,
-		"leafsql.tag.waits{db.client.connection.pool.name=shop,leafsql.tag=t}":                                               1,
-		"leafsql.tag.remaining_ids{db.client.connection.pool.name=shop,leafsql.tag=t}":                                       14,
+		"leafsql.tag.ids{db.client.connection.pool.name=shop,leafsql.generator=segment,leafsql.tag=t}":                       2,
+		"leafsql.tag.fetches{db.client.connection.pool.name=shop,leafsql.generator=segment,leafsql.tag=t}":                   1,
+		"leafsql.tag.fetches{db.client.connection.pool.name=shop,error.type=_OTHER,leafsql.generator=segment,leafsql.tag=t}": 0,
+		"leafsql.tag.waits{db.client.connection.pool.name=shop,leafsql.generator=segment,leafsql.tag=t}":                     1,
+		"leafsql.tag.remaining_ids{db.client.connection.pool.name=shop,leafsql.generator=segment,leafsql.tag=t}":             14,
 		"leafsql.lease.status{db.client.connection.pool.name=shop,leafsql.lease.phase=holding,leafsql.lease.source=mysql}":   1,
 		"leafsql.lease.status{db.client.connection.pool.name=shop,leafsql.lease.phase=searching,leafsql.lease.source=mysql}": 0,
 		"leafsql.lease.failing{db.client.connection.pool.name=shop,leafsql.lease.source=mysql}":                              0,
@@ -147,10 +147,10 @@ func TestRegisterExportsFetchesAndLease(t *testing.T) {
 	}
 	got, _ = collect(t, reader)
 	wantValues(t, got, map[string]float64{
-		"leafsql.table.statements{" + shopTable + ",error.type=_OTHER}":                1,
-		"leafsql.tag.fetch_failing{db.client.connection.pool.name=shop,leafsql.tag=t}": 1,
+		"leafsql.table.statements{" + shopTable + ",error.type=_OTHER}":                                          1,
+		"leafsql.tag.fetch_failing{db.client.connection.pool.name=shop,leafsql.generator=segment,leafsql.tag=t}": 1,
 	})
-	if failed := got["leafsql.tag.fetches{db.client.connection.pool.name=shop,error.type=_OTHER,leafsql.tag=t}"]; failed < 1 {
+	if failed := got["leafsql.tag.fetches{db.client.connection.pool.name=shop,error.type=_OTHER,leafsql.generator=segment,leafsql.tag=t}"]; failed < 1 {
 		t.Errorf("failed fetches = %v, want at least 1", failed)
 	}
 }
@@ -189,7 +189,7 @@ func collectFull(t *testing.T) (map[string]float64, map[string][]attribute.Key) 
 		observation{all, to, semconv.DBClientConnectionPoolName("shop")}.stats(driver.Stats{
 			Tables: []driver.TableStats{{Name: "shop.a\xff", Generator: "segment", Tag: "t", HighestKey: 50, Statements: 1, IDs: 2, Refused: 3}, {Name: "shop.b", Refused: 5}, {Refused: 4}},
 			Tags: []driver.TagStats{{Tag: "t", Stats: segment.Stats{Fetches: 1, Failures: 2, IDs: 3, Dropped: 4, Waits: 5, Step: 6, Remaining: 7, Jumps: 8,
-				Queued: segment.Range{Start: 30, End: 40}, Err: errors.New("away")}}},
+				Queued: segment.Range{Start: 30, End: 40}, Err: errors.New("away")}}, {Tag: "t", Sequence: true, Stats: segment.Stats{IDs: 30}}},
 			Worker: &driver.WorkerStats{Source: "nacos", Status: worker.Status{Phase: "waiting", Worker: 7, Start: now.Add(90 * time.Second), Limit: now.Add(2 * time.Minute),
 				ClockOffset: -1500 * time.Millisecond, Err: errors.New("away")}},
 		}, now)
@@ -209,9 +209,11 @@ func TestStatisticsBecomeMetrics(t *testing.T) {
 		"leafsql.table.statements{" + pool + "db.collection.name=shop.b,error.type=_OTHER}":                    5,
 		"leafsql.table.statements{" + pool + "error.type=_OTHER}":                                              4,
 		"leafsql.table.key.utilization{" + pool + "db.collection.name=shop.a\uFFFD,leafsql.generator=segment}": 0.78,
-		"leafsql.tag.fetches{" + pool + "error.type=_OTHER,leafsql.tag=t}":                                     2,
-		"leafsql.tag.highest_id{" + pool + "leafsql.tag=t}":                                                    39,
-		"leafsql.tag.fetch_failing{" + pool + "leafsql.tag=t}":                                                 1,
+		"leafsql.tag.fetches{" + pool + "error.type=_OTHER,leafsql.generator=segment,leafsql.tag=t}":           2,
+		"leafsql.tag.ids{" + pool + "leafsql.generator=segment,leafsql.tag=t}":                                 3,
+		"leafsql.tag.ids{" + pool + "leafsql.generator=sequence,leafsql.tag=t}":                                30,
+		"leafsql.tag.highest_id{" + pool + "leafsql.generator=segment,leafsql.tag=t}":                          39,
+		"leafsql.tag.fetch_failing{" + pool + "leafsql.generator=segment,leafsql.tag=t}":                       1,
 		"leafsql.lease.status{" + pool + "leafsql.lease.phase=waiting,leafsql.lease.source=nacos}":             1,
 		"leafsql.lease.worker_id" + lease:                                                                      7,
 		"leafsql.lease.failing" + lease:                                                                        1,
