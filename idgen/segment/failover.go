@@ -103,7 +103,7 @@ func (t *counter) guardMove(q Request, r row, m *tagtable.Move) (tagtable.Mark, 
 		mark.Jumps, mark.At = 1, r.now
 		if ago := r.now - r.mark.At; r.mark.Jumps > 0 && ago < jumpWindowSeconds {
 			if mark.Jumps = r.mark.Jumps + 1; ago >= 0 && ago < 1<<min(r.mark.Jumps, 12) {
-				return mark, t.repeatedJumpError(q.Tag, r)
+				return mark, t.repeatedJumpError(q.Tag, r, 1<<min(r.mark.Jumps, 12)-ago)
 			}
 		}
 		m.From, m.Floor = 0, max(m.Floor, q.Seen)
@@ -140,12 +140,12 @@ func (t *counter) margin(left int64) int64 {
 	return control.Margin(left)
 }
 
-// repeatedJumpError returns the error of a row that jumps repeatedly: two servers accept writes, or one
-// server has several identities.
-func (t *counter) repeatedJumpError(tag string, r row) error {
+// repeatedJumpError returns the error of a row that cannot jump for wait seconds, because it jumps repeatedly: fail-overs
+// follow each other, two servers accept writes, or one server has several identities.
+func (t *counter) repeatedJumpError(tag string, r row, wait int64) error {
 	return tagtable.Answer{RetryBriefly: true, Err: &tagtable.Error{
-		Reason: fmt.Sprintf("ids were last fetched on another server (mark %s, this server is %s), and the row was moved up by a margin %d times in a row already", r.mark, r.server, r.mark.Jumps),
-		Fix: fmt.Sprintf("stop writing to one of the servers; if both share their storage, turn the margin off for this tag: UPDATE %s SET description = '%s' WHERE %s = %s",
+		Reason: fmt.Sprintf("ids were last fetched on another server (mark %s, this server is %s), and the row was moved up by a margin %d times within an hour, so it cannot be moved again for %d s", r.mark, r.server, r.mark.Jumps, wait),
+		Fix: fmt.Sprintf("wait after a fail-over; if two servers accept writes, stop writing to one of them; if both share their storage, turn the margin off for this tag: UPDATE %s SET description = '%s' WHERE %s = %s",
 			t.rows.Table, tagtable.MarkOff, t.rows.Tag, quote.String(tag)),
 	}}
 }

@@ -92,7 +92,7 @@ func TestRepeatedJumpsWaitLonger(t *testing.T) {
 					if err := db.Get(&server, "SELECT "+identity(t, db).Hash); err != nil {
 						t.Fatal(err)
 					}
-					for _, part := range []string{another, "this server is " + server, "stop writing to one of the servers", "description = 'leafsql@off'"} {
+					for _, part := range []string{another, "this server is " + server, "so it cannot be moved again for ", "stop writing to one of them", "description = 'leafsql@off'"} {
 						if !strings.Contains(err.Error(), part) {
 							t.Errorf("err = %q, want an error with %q", err, part)
 						}
