@@ -295,7 +295,10 @@ func (w *world) checkInvariants() {
 	}
 }
 
-var times = regexp.MustCompile(`(leafsql@[0-9a-f]{16} \d+) \d+`)
+var (
+	times    = regexp.MustCompile(`(leafsql@[0-9a-f]{16} \d+) \d+`)
+	markTime = regexp.MustCompile(`leafsql@\w+ [1-9]\d* (\d+)`)
+)
 
 // withoutTimes removes times from a state, except for their relevant differences.
 func withoutTimes(text string) string { return times.ReplaceAllString(text, "$1") }
@@ -311,7 +314,7 @@ func (w *world) serverStates() string {
 				continue
 			}
 			since := int64(0)
-			if m := regexp.MustCompile(`leafsql@\w+ [1-9]\d* (\d+)`).FindStringSubmatch(r.description); m != nil {
+			if m := markTime.FindStringSubmatch(r.description); m != nil {
 				since = int64(bits.Len64(uint64(max(time.Now().Unix()-number(m[1]), 0))))
 			}
 			fmt.Fprint(&b, " ", r.Row, withoutTimes(r.description), since)
