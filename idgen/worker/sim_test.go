@@ -76,8 +76,8 @@ var brokenCombinations = []struct {
 }
 
 var (
-	// The first 1,000 of each combination. The mutations that these do not find are in rareSeeds.
-	simSchedules = flag.Int("sim", 26_000, "schedules to simulate over all combinations that must be safe, beside those around rare duplicates")
+	// The first 500 of each combination. The mutations that these do not find are in rareSeeds.
+	simSchedules = flag.Int("sim", 13_000, "schedules to simulate over all combinations that must be safe, beside those around rare duplicates")
 	simSeed      = flag.Uint64("simseed", 1, "the first schedule's seed")
 	simMutant    = flag.String("simmutant", "", "only look for the first duplicate in the combinations that match this expression")
 )
@@ -146,7 +146,7 @@ func counterexample(f faults, seeds []uint64) string {
 func TestSimulation(t *testing.T) {
 	each := *simSchedules / len(safeCombinations)
 	if worker.RaceEnabled || testing.Short() {
-		each /= 500 // the race detector keeps memory for every goroutine that has ever run
+		each /= 250 // the race detector keeps memory for every goroutine that has ever run
 	}
 	play := func(name string, c combination, first uint64, n int) {
 		t.Run(name, func(t *testing.T) {
