@@ -56,9 +56,9 @@ if fresh node testdata/node/package.json testdata/node/schema.prisma; then # wit
 	(cd "$cache/node" && PRISMA_SCHEMA_ENGINE_BINARY=/bin/false CHECKPOINT_DISABLE=1 npx --no-install prisma generate --schema schema.prisma >/dev/null)
 	made node testdata/node/package.json testdata/node/schema.prisma
 fi
-if fresh rust testdata/rust/Cargo.toml testdata/rust/src/main.rs; then
+if fresh rust testdata/rust/Cargo.toml testdata/rust/src/*.rs; then
 	mkdir -p "$cache/rust"
 	cp -r testdata/rust/* "$cache/rust"
 	cargo build -q --manifest-path "$cache/rust/Cargo.toml"
-	made rust testdata/rust/Cargo.toml testdata/rust/src/main.rs
+	made rust testdata/rust/Cargo.toml testdata/rust/src/*.rs
 fi

@@ -61,6 +61,7 @@ func TestMoreClients(t *testing.T) {
 		program{name: "Ruby mysql2", command: command("ruby", "ruby", "mysql2.rb")},
 		program{name: "Rust mysql", command: rust("mysql")},
 		program{name: "Rust sqlx", command: rust("sqlx")},
+		program{name: "Diesel", command: rust("diesel")},
 		program{name: "Perl DBD::MariaDB", command: command("perl", "perl", "dbi.pl", "MariaDB")},
 		program{name: "Perl DBD::MariaDB, prepared", command: command("perl", "perl", "dbi.pl", "MariaDB", "prepared")},
 		program{name: "Perl DBD::mysql", command: command("perl", "perl", "dbi.pl", "mysql")},

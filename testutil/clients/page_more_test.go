@@ -94,6 +94,11 @@ var examples = map[string]func(t *testing.T, code string) *exec.Cmd{
 	},
 	"js":   func(t *testing.T, code string) *exec.Cmd { return node("-e", code)(t) },
 	"ruby": func(t *testing.T, code string) *exec.Cmd { return command("ruby", "ruby", "-e", code)(t) },
+	"rust": func(t *testing.T, code string) *exec.Cmd {
+		cmd := command(".", "sh", "-c", `cat >example.rs && rustc --edition 2021 --extern diesel -L "$0" example.rs && ./example`, filepath.Join(installedFolder(t, "rust"), "target", "debug", "deps"))(t)
+		cmd.Dir, cmd.Stdin = t.TempDir(), strings.NewReader(code)
+		return cmd
+	},
 	"perl": func(t *testing.T, code string) *exec.Cmd { return command("perl", "perl", "-e", code)(t) },
 	"sh":   func(t *testing.T, code string) *exec.Cmd { return command(".", "sh", "-c", code)(t) },
 }

@@ -1,7 +1,9 @@
-// What Rust's clients see: clients mysql | sqlx, or clients insert URL STATEMENT, which prints the id.
+// What Rust's clients see: clients mysql | sqlx | diesel, or clients insert URL STATEMENT, which prints the id.
 use mysql::{params, prelude::*};
 use sqlx::{mysql::MySqlConnectOptions, Connection, Executor, Row};
 use std::env::{args, var};
+
+mod diesel_orm;
 
 const UPSERT: &str = "INSERT INTO items (sku, stock) VALUES (?, ?) ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id), stock = VALUES(stock)";
 const COPY: &str = "INSERT INTO copies (customer, total) SELECT customer, total FROM orders ORDER BY id";
@@ -21,6 +23,7 @@ async fn main() {
             println!("{}", db.last_insert_id());
         }
         "mysql" => run_mysql().unwrap(),
+        "diesel" => diesel_orm::run().unwrap(),
         _ => run_sqlx().await.unwrap(),
     }
 }
