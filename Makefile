@@ -2,6 +2,7 @@
 
 STATICCHECK = v0.8.2
 ACTIONLINT  = v1.7.12
+UPLOT       = 1.6.32
 FUZZTIME    = 30s
 BENCH       = .
 TEST        = .
@@ -30,7 +31,7 @@ BIN   = .cache/bin
 SERVE = $(BIN)/serve
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-nacos demo-proxy demo-failover test quick one sim model mutations storm storm-proxy chaos chaos-pairs chaos-clusters bench bench-proxy figures fleet plots fuzz conformance clients versions newest packages release publish site recording lint mysql-server clean serve
+.PHONY: help demo demo-nacos demo-proxy demo-failover test quick one sim model mutations storm storm-proxy chaos chaos-pairs chaos-clusters bench bench-proxy figures fleet plots fuzz conformance clients versions newest dashboard packages release publish site recording lint mysql-server clean serve
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -144,6 +145,12 @@ versions: ## the tests on other versions of MySQL and MariaDB, into the table of
 
 newest: ## make test with the newest versions of other modules (GOAL=quick)
 	@.ci/newest $(or $(GOAL),test)
+
+dashboard: ## run each query of the Grafana dashboard on a Prometheus that scrapes real processes, and draw its panels into docs/dashboard.png; four minutes
+	@.ci/install mariadb node chromium
+	@testutil/promtooltest/install.sh prometheus
+	@npm install --silent --no-save --no-audit --no-fund --prefix .cache/dashboard uplot@$(UPLOT)
+	@go test -C metrics -tags dashboard -count=1 -v -run='^TestDashboard$$' .
 
 packages: ## image, compose file, Kubernetes and Helm, systemd, completion and release archives, each built and tried (root)
 	@.ci/install mariadb buildah ca-certificates systemd zsh fish

@@ -17,25 +17,26 @@ import (
 // problem.
 func Run(t testing.TB, in io.Reader, args ...string) {
 	t.Helper()
-	cmd := exec.Command(find(t), args...)
+	cmd := exec.Command(Find(t, "promtool"), args...)
 	cmd.Stdin = in
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("promtool %v: %v\n%s", args, err, out)
 	}
 }
 
-func find(t testing.TB) string {
+// Find returns the path of promtool or prometheus, and fails the test if it is missing.
+func Find(t testing.TB, program string) string {
 	t.Helper()
-	if path, err := exec.LookPath("promtool"); err == nil {
+	if path, err := exec.LookPath(program); err == nil {
 		return path
 	}
 	cache, err := os.UserCacheDir()
 	if err == nil {
-		path := filepath.Join(cache, "leafsql", "promtool", "promtool")
+		path := filepath.Join(cache, "leafsql", "promtool", program)
 		if _, err = os.Stat(path); err == nil {
 			return path
 		}
 	}
-	t.Fatalf("promtool is missing; run testutil/promtooltest/install.sh: %v", err)
+	t.Fatalf("%[1]s is missing; run testutil/promtooltest/install.sh %[1]s: %[2]v", program, err)
 	return ""
 }
