@@ -141,6 +141,42 @@ func TestMarksNeedSelectAndUpdate(t *testing.T) {
 	}
 }
 
+// TestMarksWorkInAnyCharacterSet: Leaf's own CREATE TABLE has no character set, so its columns have the one of the database.
+func TestMarksWorkInAnyCharacterSet(t *testing.T) {
+	for _, server := range mysqltest.Targets(t) {
+		for _, params := range []string{"", "charset=latin1", "charset=gbk"} {
+			db := pool(t, server.Database(t), params)
+			for _, charset := range []string{"latin1", "gbk", "ascii", "ucs2", "utf8mb3", "utf8mb4"} {
+				t.Run(server.Name+" "+charset+" "+params, func(t *testing.T) {
+					db.MustExec("DROP TABLE IF EXISTS leaf_alloc")
+					db.MustExec("CREATE TABLE leaf_alloc (biz_tag varchar(128) NOT NULL PRIMARY KEY, max_id bigint NOT NULL, step int NOT NULL, description varchar(256)) CHARSET=" + charset)
+					db.MustExec("INSERT INTO leaf_alloc VALUES ('a', 1, 10, 'orders'), ('b', 1, 10, '" + another + " 0 0')")
+					var log strings.Builder
+					s := segment.NewAllocStore(db, "leaf_alloc")
+					s.Logger = slog.New(slog.NewTextHandler(&log, nil))
+					for start := int64(1); start < 31; start += 10 {
+						if r := fetch(t, s, segment.Request{Tag: "a", N: 10}); r.Start != start {
+							t.Errorf("Fetch() = %+v, want r.Start = %d", r, start)
+						}
+					}
+					if r := fetch(t, s, segment.Request{Tag: "b", N: 10}); r.Jumped < 1<<36 {
+						t.Errorf("Fetch() = %+v of a row with another server's mark, want r.Jumped at least 1<<36", r)
+					}
+					if err := s.Ensure(t.Context(), "new", 7, 10); err != nil {
+						t.Error(err)
+					}
+					if got := description(t, db); !strings.HasPrefix(got, "orders leafsql@") {
+						t.Errorf("description = %q, want the prefix %q", got, "orders leafsql@")
+					}
+					if strings.Contains(log.String(), "cannot be marked") {
+						t.Errorf("the log has\n%s\nwant no row that cannot be marked", log.String())
+					}
+				})
+			}
+		}
+	}
+}
+
 // TestIDsAreIssuedWithoutMarks: if a row cannot be marked, ids are issued without marks, and one log line has the
 // reason.
 func TestIDsAreIssuedWithoutMarks(t *testing.T) {

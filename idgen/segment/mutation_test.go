@@ -62,7 +62,7 @@ var mutations = []mutation{
 
 	// Mutations of fail-overs.
 	{"a fetch compares the mark", "fail-over", []replacement{
-		{"internal/tagtable/mark.go", `" AND LOCATE(CONCAT('" + markBegin + "', " + hash + "), description) > 0"`, `""`},
+		{"internal/tagtable/mark.go", `" AND " + locateServer(hash) + " > 0"`, `""`},
 	}},
 	{"the mark is compared with the server that executes the fetch", "fail-over", []replacement{
 		{"failover.go", "tagtable.Guard(r.hash)", "tagtable.Guard(quote.String(r.server))"},

@@ -63,7 +63,13 @@ func ParseMark(description string) (text string, m Mark, ok bool) {
 // SQL expression for this server's hash. The description is assigned to itself so that row events in the binary log
 // contain it, even if binlog_row_image is MINIMAL.
 func Guard(hash string) (set, where string) {
-	return ", description = description", " AND LOCATE(CONCAT('" + markBegin + "', " + hash + "), description) > 0"
+	return ", description = description", " AND " + locateServer(hash) + " > 0"
+}
+
+// locateServer returns the SQL expression for the position of this server's mark in the description. MariaDB does not
+// compare the hash, which it computes in the connection's character set, with a column in latin1 or gbk (error 1267).
+func locateServer(hash string) string {
+	return "LOCATE(CONCAT('" + markBegin + "', " + hash + "), CONVERT(description USING utf8mb4))"
 }
 
 // GuardOff returns the part of a Move for a row from which ids may be taken on any server.
@@ -90,5 +96,5 @@ func (m Mark) executedBy(hash string) string { return " AND " + hash + " = " + q
 // makes proxies send it to the primary.
 func ForeignMarksQuery(hash, table string) string {
 	return "SELECT " + hash + ", (SELECT COUNT(*) FROM " + table + " WHERE LOCATE('" + markBegin + "', description) > 0 AND LOCATE('" + MarkOff + "', description) = 0" +
-		" AND (LOCATE(CONCAT('" + markBegin + "', " + hash + "), description) = 0 OR SUBSTRING_INDEX(description, ' ', -1) > UNIX_TIMESTAMP() - 86400)) FOR UPDATE"
+		" AND (" + locateServer(hash) + " = 0 OR SUBSTRING_INDEX(description, ' ', -1) > UNIX_TIMESTAMP() - 86400)) FOR UPDATE"
 }
