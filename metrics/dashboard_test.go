@@ -173,7 +173,7 @@ func TestDashboard(t *testing.T) {
 	defer page.Close()
 	seen := chromiumtest.OpenPage(t, page.URL, chromiumtest.Window{Height: 24*height + 50})
 	if got := strings.Count(seen.DOM, "<canvas"); got != charts || len(seen.Console) > 0 {
-		t.Errorf("the page has %d charts, and the errors %q; want %d and none", got, seen.Console, charts)
+		t.Fatalf("the page has %d charts, and the errors %q; want %d and none", got, seen.Console, charts)
 	}
 	shot, err := png.Decode(bytes.NewReader(seen.PNG))
 	if err != nil {
