@@ -42,7 +42,11 @@ func (p plot) draw(all map[string]figure) (string, error) {
 	y := 34
 	for _, panel := range p.panels {
 		y += line
-		writeText(&body, "small", 20, y, panel.title)
+		title := panel.title
+		if panel.logarithmic {
+			title += " (logarithmic scale)"
+		}
+		writeText(&body, "small", 20, y, title)
 		top := 0.0
 		sums := make([][]figure, len(panel.bars))
 		for i, b := range panel.bars {
