@@ -284,7 +284,7 @@ func TestOrderPutsErrorsFirst(t *testing.T) {
 	p.stats = func() (driver.Stats, error) { return driver.Stats{Tags: tags}, nil }
 	page := get(t, p, "/").Body.String()
 	var order []string
-	for _, m := range regexp.MustCompile(`scope="row">order_items_(\d+)<`).FindAllStringSubmatch(page, -1) {
+	for _, m := range regexp.MustCompile(`scope="row"><span>order_items_(\d+)<`).FindAllStringSubmatch(page, -1) {
 		order = append(order, m[1])
 	}
 	if len(order) != 200 || !slices.Equal(order[:5], []string{"150", "130", "120", "000", "001"}) || tags[0].Tag != "order_items_000" {

@@ -229,9 +229,6 @@ func (v *view) Others() int { return v.Looks - len(v.Wrong) }
 // Number formats n with separators of thousands.
 func (v *view) Number(n int64) string { return formatNumber(n) }
 
-// IsLong reports whether a range with this end is so wide that it takes two lines.
-func (v *view) IsLong(end int64) bool { return end >= 1e7 }
-
 // Ago formats how long ago t was.
 func (v *view) Ago(t time.Time) string { return formatRelative(v.texts, t, v.now) }
 

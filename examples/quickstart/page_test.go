@@ -114,7 +114,7 @@ func wantShop(t *testing.T, page string) {
 	_, page, _ = strings.Cut(page, "<main>")
 	for _, table := range tables {
 		for _, row := range []string{table, `\w+_leaf_a\.` + table} { // row of the tag, row of the table
-			if !regexp.MustCompile(`scope="row">` + row + `</th>`).MatchString(page) {
+			if !regexp.MustCompile(`scope="row"><span>` + row + `</span></th>`).MatchString(page) {
 				t.Fatalf("the page lacks %s:\n%s", row, page)
 			}
 		}

@@ -62,7 +62,7 @@ var listTemplate = template.Must(template.New("").Funcs(template.FuncMap{
 <main><section>
 <table role="table" class="plain">
 <thead role="rowgroup"><tr role="row">{{range $i, $name := .Columns}}<th role="columnheader" scope="col"{{if $i}} class="n"{{end}}>{{$name}}{{end}}</tr></thead>
-{{range .Rows}}<tbody role="rowgroup"><tr role="row">{{range $i, $cell := .}}{{if $i}}<td role="cell" class="n" data-name="{{index $.Columns $i}}">{{$cell}}</td>{{else}}<th role="rowheader" scope="row">{{$cell}}</th>{{end}}{{end}}</tr></tbody>
+{{range .Rows}}<tbody role="rowgroup"><tr role="row">{{range $i, $cell := .}}{{if $i}}<td role="cell" class="n" data-name="{{index $.Columns $i}}">{{$cell}}</td>{{else}}<th role="rowheader" scope="row"><span>{{$cell}}</span></th>{{end}}{{end}}</tr></tbody>
 {{end}}</table>
 </section></main>
 </body>

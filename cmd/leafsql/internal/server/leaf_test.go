@@ -56,5 +56,5 @@ func TestListsShowJavaLeafsTables(t *testing.T) {
 
 // cells returns a page with each cell as a text after a vertical bar.
 func cells(page string) string {
-	return regexp.MustCompile(`<t[hd] [^>]*>`).ReplaceAllString(strings.NewReplacer("</td>", "", "</th>", "").Replace(page), "|")
+	return regexp.MustCompile(`<t[hd] [^>]*>`).ReplaceAllString(strings.NewReplacer("</td>", "", "</th>", "", "<span>", "", "</span>", "").Replace(page), "|")
 }
