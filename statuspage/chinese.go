@@ -20,7 +20,7 @@ var inChinese = chinese.Texts{
 	", up for %s":   "，已运行 %s",
 	", ids of %s":   "，id 来自 %s",
 	"This page is not renewed: its server does not answer.": "页面没有更新：服务器没有回应。",
-	"Nothing can be told":                  "无法获取状态",
+	"No statistics":                        "无法获取状态",
 	"To look at":                           "需要处理",
 	"And %d more: the rows below say why.": "另外还有 %d 项：原因见下面各行。",
 	"Tag %s, %s ids left":                  "tag %s，还剩 %s 个 id",

@@ -77,7 +77,7 @@ func TestUnreadablePoolsAreListed(t *testing.T) {
 	}
 	delete(dbs, "shop0")
 	w = get(t, OfPools(dbs, "shops"), "/")
-	wants(t, text(w), "Nothing can be told", "shop1: ", "connection refused")
+	wants(t, text(w), "No statistics", "shop1: ", "connection refused")
 	if n := strings.Count(text(w), "connection refused"); n != 1 {
 		t.Errorf("page has the error of the only pool %d times, want once\n%s", n, text(w))
 	}

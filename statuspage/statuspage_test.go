@@ -99,7 +99,7 @@ func TestPageOfAnotherDriverIsRefused(t *testing.T) {
 	if w.Code != http.StatusServiceUnavailable || strings.Contains(w.Body.String(), "s3cret") {
 		t.Errorf("w.Code = %v, w.Body = %v, want w.Code = http.StatusServiceUnavailable and no text with \"s3cret\"", w.Code, w.Body)
 	}
-	wants(t, text(w), "Nothing can be told", "connection refused")
+	wants(t, text(w), "No statistics", "connection refused")
 }
 
 func of(s driver.Stats) *Page {

@@ -86,7 +86,9 @@ func printReport(s *screen.Screen, r *check.Report) {
 			if t.Used != nil {
 				used = fmt.Sprintf("%.1f %%", 100**t.Used)
 			}
-			if t.Years != nil {
+			if t.Used != nil && *t.Used > 1 { // ids do not fit into the column
+				used = "> 100 %"
+			} else if t.Years != nil {
 				years = check.FormatYears(s.Texts, *t.Years)
 			}
 			rows = append(rows, []string{t.Server, t.Table, t.Key, t.Type, t.Generator, formatCount(t.HighestKey), formatCount(t.NextID), used, years})
@@ -113,7 +115,7 @@ func printReport(s *screen.Screen, r *check.Report) {
 	if len(r.Findings) > 0 {
 		s.Printf("\n")
 	}
-	s.Printf("Tables: %d, tags: %d, findings to look after: %d\n", len(r.Tables), len(r.Tags), problems)
+	s.Printf("Tables: %d, tags: %d, errors and warnings: %d\n", len(r.Tables), len(r.Tags), problems)
 	printNext(s, r.Findings)
 }
 

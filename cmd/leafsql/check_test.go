@@ -78,6 +78,9 @@ func TestCheckFindsFaults(t *testing.T) {
 				t.Errorf("output = %s\nwant the code %s", text, code)
 			}
 		}
+		if !strings.Contains(text, "> 100 %") { // small
+			t.Errorf("output = %s\nwant a column that is used by more than 100 %%", text)
+		}
 		for _, f := range report.Findings {
 			if len(f.SQL) == 0 && f.Fix == "" && f.Severity != check.Note {
 				t.Errorf("finding %s has neither SQL nor a hint, want one", f.Code)
@@ -164,7 +167,7 @@ func TestCheckFindsNothingBetweenSwitchAndDrop(t *testing.T) {
 		args := []string{"check", "-dsn", dsn + "?leafTables=orders"}
 		mustRun(t, exitOK, "migrate", "-dsn", dsn, "-do", "switch", "orders")
 		out := mustRun(t, exitOK, args...)
-		for _, want := range []string{"note: auto-increment: ", "leafsql migrate -do drop", "note: view-inserts: ", "findings to look after: 0"} {
+		for _, want := range []string{"note: auto-increment: ", "leafsql migrate -do drop", "note: view-inserts: ", "errors and warnings: 0"} {
 			if !strings.Contains(out, want) {
 				t.Errorf("output = %s\nwant %q", out, want)
 			}

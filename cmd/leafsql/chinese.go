@@ -128,8 +128,8 @@ env:NAME 表示 DSN 在环境变量 NAME 里，别的用户看不到。
 	"Run leafsql init with the same DSNs and -dry-run: it shows the missing tables and rows. Then run it without -dry-run.": "用同样的 DSN 运行 leafsql init -dry-run，它会列出缺少的表和行；然后去掉 -dry-run 再运行一次。",
 	"Run leafsql migrate with the same DSNs for the tables with AUTO_INCREMENT: it shows each step before you run it.":      "对还有 AUTO_INCREMENT 的表，用同样的 DSN 运行 leafsql migrate：每一步执行之前都会先显示。",
 	"Apply the other fixes from top to bottom: one may depend on those before it.":                                          "其余的从上到下逐条处理：后面的可能依赖前面的。",
-	"Run leafsql check again.":                           "再运行 leafsql check。",
-	"Tables: %d, tags: %d, findings to look after: %d\n": "表：%d，tag：%d，需要处理的：%d\n",
+	"Run leafsql check again.":                        "再运行 leafsql check。",
+	"Tables: %d, tags: %d, errors and warnings: %d\n": "表：%d，tag：%d，错误和警告：%d\n",
 
 	// migrate.
 	"continue although triggers, routines or events write the tables, or some of them are not visible": "即使有触发器、存储过程或事件写这些表，或者看不到它们的全部，也继续",
