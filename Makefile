@@ -34,7 +34,8 @@ SERVE = $(BIN)/serve
 .PHONY: help demo demo-nacos demo-proxy demo-failover test quick one sim model mutations storm storm-proxy chaos chaos-pairs chaos-clusters bench bench-proxy figures fleet plots fuzz conformance clients versions newest dashboard packages release publish site recording lint mysql-server clean serve
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { line = sprintf("  make %-14s", $$1); n = split($$2, words, " "); \
+		for (i = 1; i <= n; i++) { if (length(line words[i]) > 78) { print line; line = sprintf("%21s", "") } line = line " " words[i] } print line }' $(MAKEFILE_LIST)
 
 demo: ## the main job, shown on two shards (LEAFSQL_DSN: on your own server)
 	@[ -n "$$LEAFSQL_DSN" ] || .ci/install mariadb
