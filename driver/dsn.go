@@ -37,7 +37,7 @@ var params = []param{
 	choiceParam("leafCreate", "false", "true", func(c *Config) *bool { return &c.Create }),
 	choiceParam("leafAnyClock", "false", "true", func(c *Config) *bool { return &c.AnyClock }),
 	choiceParam("leafNewRegistry", "false", "true", func(c *Config) *bool { return &c.NewRegistry }),
-	textParam("leafWorker", checkWorker, func(c *Config) *string { return &c.Worker }),
+	{"leafWorker", readWorker, func(c *Config) string { return c.Worker }},
 	{"leafSnowflake", readLayout, func(c *Config) string {
 		return lo.Ternary(c.Snowflake == snowflake.Layout{}, "", c.Snowflake.String())
 	}},
@@ -114,20 +114,20 @@ func checkSwallowed(dsn string) error {
 // with leafWorker=nacos(…). Any other parameter is unknown and an error.
 func (c *Config) readWorkerOptions(own map[string]string) error {
 	name, _, _ := strings.Cut(c.Worker, "(")
-	prefix := "leaf" + name
+	prefix, options := "leaf"+name, make(map[string]string)
 	for _, k := range slices.Sorted(maps.Keys(own)) {
 		if name == "" || len(k) <= len(prefix) || !strings.EqualFold(k[:len(prefix)], prefix) {
 			known := lo.Map(params, func(p param, _ int) string { return p.name })
 			return configError(k, "no such parameter",
 				"known are "+strings.Join(known, ", ")+", and options of leafWorker's source, such as leafNacosGroup with leafWorker=nacos(…)")
 		}
-		if c.WorkerOptions == nil {
-			c.WorkerOptions = make(map[string]string)
-		}
-		if _, twice := c.WorkerOptions[k[len(prefix):]]; twice { // two names that differ only in letter case
+		if _, twice := options[k[len(prefix):]]; twice { // two names that differ only in letter case
 			return repeatedError(k)
 		}
-		c.WorkerOptions[k[len(prefix):]] = own[k]
+		options[k[len(prefix):]] = own[k]
+	}
+	if len(options) > 0 {
+		c.WorkerOptions = lo.Assign(c.WorkerOptions, options)
 	}
 	return nil
 }
@@ -157,6 +157,9 @@ func (c *Config) FormatDSN() string {
 		}
 	}
 	if name, _, ok := strings.Cut(c.Worker, "("); ok && name != "" {
+		if !maps.Equal(c.WorkerOptions, standard.WorkerOptions) {
+			inner.Params["leafWorker"] = c.Worker // without it, the registered options that c lacks would remain
+		}
 		for k, v := range c.WorkerOptions {
 			inner.Params["leaf"+strings.ToUpper(name[:1])+name[1:]+k] = v
 		}
@@ -223,7 +226,8 @@ func checkAllocTable(v string) error {
 	return nil
 }
 
-func checkWorker(v string) error {
+func readWorker(c *Config, v string) error {
+	c.Worker, c.WorkerOptions = v, nil // the options of a registered Config may belong to another source
 	if _, _, err := spec.Parse(v); err != nil {
 		return configError("leafWorker", "it is not of the form name(address)", "write for example static(7) or nacos(127.0.0.1:8848)")
 	}

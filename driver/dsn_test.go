@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -124,7 +125,13 @@ func TestConfigEqualsDSNWithoutParameters(t *testing.T) {
 }
 
 func TestNewConnectorRefusesBadConfigs(t *testing.T) {
-	for dsn, want := range map[string]string{} {
+	for dsn, want := range map[string]string{
+		base + "?leafStore=u@tcp(h)%2Fd?leafZero":                            "leafsql: leafStore: leafZero: it has no value",
+		base + "?leafSnowflake=63-0-0&leafWorker=static(7)":                  "leafsql: leafSnowflake: ",
+		base + "?leafTables=t::snowflake&leafWorker=mysql(h)":                "leafsql: leafWorker: mysql() takes no address",
+		base + "?leafTables=t::snowflake&leafWorker=static(7)&leafStaticA=1": "leafsql: leafStaticA: no such parameter",
+		base + "?leafTables=t::snowflake&leafWorker=nobody(7)":               "leafsql: leafWorker: ",
+	} {
 		_, err := sqlDriver{}.OpenConnector(dsn)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s:\n got %v\nwant %s", dsn, err, want)
@@ -158,6 +165,28 @@ func TestRegisterConfig(t *testing.T) {
 	}
 	if want := "leafConfig=test"; !strings.Contains(cfg.FormatDSN(), want) {
 		t.Errorf("%s lacks %s", cfg.FormatDSN(), want)
+	}
+}
+
+// TestDSNOverridesRegisteredWorkerOptions: an option of the worker source in a DSN replaces only this option of the registered
+// Config, and leafWorker replaces all of them.
+func TestDSNOverridesRegisteredWorkerOptions(t *testing.T) {
+	RegisterConfig("worker", &Config{Worker: "nacos(h:8848)", WorkerOptions: map[string]string{"Group": "a", "Namespace": "n"}})
+	for params, want := range map[string]map[string]string{
+		"":                                      {"Group": "a", "Namespace": "n"},
+		"&leafNacosGroup=b":                     {"Group": "b", "Namespace": "n"},
+		"&leafWorker=static(7)":                 nil,
+		"&leafWorker=nacos(h)&leafNacosGroup=b": {"Group": "b"},
+	} {
+		cfg, err := ParseDSN(base + "?leafConfig=worker" + params)
+		if err != nil || !maps.Equal(cfg.WorkerOptions, want) {
+			t.Errorf("ParseDSN(…%s) = %v, error %v; want the worker options %v", params, cfg, err, want)
+			continue
+		}
+		again, err := ParseDSN(cfg.FormatDSN())
+		if err != nil || again.Worker != cfg.Worker || !maps.Equal(again.WorkerOptions, want) {
+			t.Errorf("ParseDSN(%s) = %v, error %v; want the source %s with the options %v", cfg.FormatDSN(), again, err, cfg.Worker, want)
+		}
 	}
 }
 

@@ -46,7 +46,7 @@ func openStore(cfg *Config, own driver.Connector, key string) (*ids.Store, error
 			store.Connector, err = mysql.NewConnector(pool.AdaptConfig(of))
 		}
 		if err != nil {
-			return nil, configError("leafStore", err.Error(), "write a go-sql-driver DSN")
+			return nil, configError("leafStore", errprefix.TrimText(err), "write a go-sql-driver DSN")
 		}
 		store.Key, store.Home.Named = storeKey(of), true
 		if of.DBName != "" && !strings.Contains(store.Table, ".") { // with the database, the SQL in errors works on any connection
