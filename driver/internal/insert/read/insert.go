@@ -285,7 +285,7 @@ func (w *insertReader) finish() error {
 	if w.Rows != 1 {
 		w.ExplicitKey = 0
 	}
-	if w.Update == insert.RowUpdate && w.Table.HasOtherUnique && w.Rows == 1 && w.RowsWithoutKey == 0 && (w.ExplicitKey > 0 || len(w.ArgKeys) > 0) {
+	if w.Update == insert.RowUpdate && !w.Returning && w.Table.HasOtherUnique && w.Rows == 1 && w.RowsWithoutKey == 0 && (w.ExplicitKey > 0 || len(w.ArgKeys) > 0) {
 		w.Update = insert.AlwaysUpdate
 	}
 	if w.RowsWithoutKey == 0 && len(w.ArgKeys) == 0 && !w.Positional && w.Floor == 0 && w.ExplicitKey == 0 && !w.WritesZero {
