@@ -89,7 +89,7 @@ func (s *stmt) startBulk(ctx context.Context, rows, room int, arg func(row, i in
 		case err == planner.ErrTemporary:
 			return s.startBulk(ctx, rows, room, arg)
 		case err != nil:
-			s.c.RecordEffects(st, err)
+			s.c.RecordEffects(st, true, err)
 			return nil, s.c.explainError(ctx, st, s.Text, nil, err)
 		}
 	}
@@ -164,8 +164,7 @@ func (b *bulk) Finish(ctx context.Context, res driver.Result, err error) (fill.A
 		err = c.JudgeResult(ctx, s.Statement, s.Text, false, err)
 	}
 	if err != nil || s.Statement.Effects {
-		c.RecordEffects(s.Statement, err)
-		c.DoubtDatabase(s.Statement)
+		c.RecordEffects(s.Statement, true, err)
 	}
 	if err != nil {
 		return fill.Answer{}, c.connector.countRefusal(c.explainError(ctx, s.Statement, s.Text, []insert.Block{b.allIDs}, err))

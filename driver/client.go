@@ -57,10 +57,7 @@ func statementOf(p fill.Plan) *planner.Statement { return p.Statement.(*planner.
 
 func (s *clientSession) RecordSent(p fill.Plan, prepared bool, err error) {
 	if st := statementOf(p); st.Effects {
-		s.RecordEffects(st, err)
-		if prepared {
-			s.DoubtDatabase(st)
-		}
+		s.RecordEffects(st, prepared, err)
 	}
 }
 

@@ -124,9 +124,6 @@ func (e *execution) run(ctx context.Context) (err error) {
 		}
 		if err != nil || e.st.Effects {
 			e.recordOutcome(err)
-			if e.stmt != nil { // MariaDB runs a prepared USE in the database that was in use at Prepare, and may switch back afterwards
-				c.DoubtDatabase(e.st)
-			}
 		}
 		if err == nil {
 			if !e.wantRows && e.st.Way == planner.Filled {
@@ -168,7 +165,7 @@ func (e *execution) recordOutcome(err error) {
 	if e.wantRows && err == nil && e.st.Plan.Results > 1 {
 		err = errUnread
 	}
-	e.c.RecordEffects(e.st, err)
+	e.c.RecordEffects(e.st, e.stmt != nil, err)
 }
 
 // runStaged runs an INSERT … SELECT or a LOAD DATA, whose rows get their keys in a temporary table. The statement returns

@@ -47,7 +47,7 @@ func (c *conn) prepare(ctx context.Context, st *planner.Statement, text string) 
 	if c.Permitted != nil && st.Way == planner.Filled && servererr.Denied(err) {
 		return nil, c.ExplainDenial(ctx, st, text, err)
 	}
-	c.RecordEffects(st, err)
+	c.RecordEffects(st, true, err)
 	if again := c.Replan(ctx, st, text, err); again != nil {
 		return c.prepare(ctx, again, text)
 	}

@@ -15,8 +15,9 @@ import (
 // are recorded after a query has run, and outdated facts are read again.
 
 // RecordEffects records the effects of a statement on the session and on tables. err is the result of the
-// statement.
-func (p *Planner) RecordEffects(st *Statement, err error) {
+// statement. prepared is set for an execution of a prepared statement: MariaDB runs a prepared USE in the database that
+// was in use at Prepare, and may switch back afterwards.
+func (p *Planner) RecordEffects(st *Statement, prepared bool, err error) {
 	plan := st.Plan
 	if plan.SetsRole && p.Permitted != nil { // the session's roles may now differ from the roles of its account's other sessions
 		p.Guard("")
@@ -27,11 +28,13 @@ func (p *Planner) RecordEffects(st *Statement, err error) {
 	if len(plan.Changes) > 0 && !ranNothing(plan, err) { // unqualified names are in the database from before a USE in the query
 		p.discardChanged(st, err != nil)
 	}
-	switch {
-	case err != nil || plan.Opaque:
-		p.DoubtDatabase(st)
-	case plan.Use != "":
-		p.Use(plan.Use)
+	if plan.Use != "" {
+		if err == nil && !plan.Opaque {
+			p.Use(plan.Use)
+		}
+		if err != nil || plan.Opaque || prepared { // the USE may not have run, or its result has not been read yet
+			p.DBUnknown, p.last = true, nil
+		}
 	}
 	if plan.SetsSession {
 		p.ForgetSettings()
@@ -56,14 +59,6 @@ func ranNothing(plan *insert.Plan, err error) bool {
 		servererr.PasswordExpired, servererr.Parse, servererr.NoDatabase, servererr.UnknownDatabase, servererr.NoSuchTrigger, servererr.NoSavepoint,
 		servererr.NotUniqueName, servererr.TableLocked, servererr.XAState, servererr.ReadOnly) ||
 		len(plan.Changes) == 1 && servererr.Is(err, servererr.UnknownTable)
-}
-
-// DoubtDatabase records that a query's USE may not have run: the rest of the query failed, or the
-// results of its statements have not been read yet.
-func (p *Planner) DoubtDatabase(st *Statement) {
-	if st.Plan.Use != "" {
-		p.DBUnknown, p.last = true, nil
-	}
 }
 
 // RecordOpaque records that statements ran which leafsql has not seen: in a routine, or prepared in SQL. Such statements

@@ -5,7 +5,7 @@
 //	p := planner.New(session, set, plans)
 //	st, err := p.Statement(ctx, text) // st.Way: how to run it; st.Plan: the keys that its rows need
 //	…                                 // it runs
-//	p.RecordEffects(st, err)             // if st.Effects is set, or the statement failed
+//	p.RecordEffects(st, false, err)   // if st.Effects is set, or the statement failed
 //
 // If something other than a statement changed the session, such as a command of MySQL's protocol, the
 // caller has to call Use, ForgetSettings, DoubtTemporary or RecordOpaque.
