@@ -101,11 +101,6 @@ func (s *stmt) Run(ctx context.Context, args []driver.NamedValue) (fill.Answer, 
 	return e.runForClient(ctx)
 }
 
-func (s *clientSession) UseDatabase(name string) {
-	s.DBUnknown = false
-	s.Use(name)
-}
-
 func (s *clientSession) Reset(login fill.Login, knownDB bool) {
 	alone := s.Unshared && !knownDB // COM_RESET_CONNECTION does not reset the session's roles
 	s.initialize(s.connector, s.Conn, login)

@@ -154,7 +154,7 @@ func TestSessionAppliesStateOfCommands(t *testing.T) {
 	if fills() {
 		t.Error("Fills() in another database = true, want false")
 	}
-	if s.UseDatabase("shop"); !fills() {
+	if s.Use("shop"); !fills() {
 		t.Error("Fills() after COM_INIT_DB = false, want true")
 	}
 	if s.Reset(fill.Login{Database: "other"}, true); fills() {

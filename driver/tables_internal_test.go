@@ -67,6 +67,44 @@ func TestTemporaryTablesCostNothing(t *testing.T) {
 	}
 }
 
+// TestUseMakesTheDatabaseKnown: after a USE that failed, leafsql queries the database in use. After one that succeeded it
+// does not.
+func TestUseMakesTheDatabaseKnown(t *testing.T) {
+	dsn := mysqltest.Database(t)
+	var queries atomic.Int64
+	db, _ := openRecorded(t, dsn, "leafTables=t&leafCreate=true", []string{"CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)"}, func(inner driver.Connector) recording {
+		return recording{Connector: inner, sent: func(text string) {
+			if strings.Contains(text, "DATABASE()") {
+				queries.Add(1)
+			}
+		}}
+	})
+	c, err := db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	use := "USE " + dsn[strings.LastIndexByte(dsn, '/')+1:]
+	for _, tt := range []struct {
+		texts []string
+		want  int64
+	}{{[]string{"USE no_such_database"}, 1}, {[]string{"USE no_such_database", use}, 0}} {
+		for _, text := range tt.texts {
+			_, err := c.ExecContext(t.Context(), text)
+			if (err == nil) != (text == use) {
+				t.Fatalf("%s: error %v, want none only for the test's database", text, err)
+			}
+		}
+		before := queries.Load()
+		if _, err := c.ExecContext(t.Context(), "INSERT INTO t (a) VALUES (1)"); err != nil {
+			t.Fatal(err)
+		}
+		if got := queries.Load() - before; got != tt.want {
+			t.Errorf("after %q, an INSERT queried the database %d times, want %d", tt.texts, got, tt.want)
+		}
+	}
+}
+
 // TestTablesAreLookedUpOnce: tables are looked up once, however many connections need them,
 // and one query refreshes a hundred of them.
 func TestTablesAreLookedUpOnce(t *testing.T) {

@@ -72,7 +72,7 @@ func (s *session) serveCommandInMemory(name byte) (quit bool, err error) {
 	case wire.ComInitDB:
 		name, ok := string(p[1:]), false
 		if ok, err = s.resend(&answer{}); ok {
-			s.filler.UseDatabase(name)
+			s.filler.Use(name)
 		}
 	case wire.ComChangeUser:
 		return s.serveChangeUser(p)

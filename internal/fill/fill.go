@@ -39,7 +39,7 @@ type Login struct {
 }
 
 // A Session fills the statements of one connection. Like the connection, it is not safe for concurrent
-// use. The caller has to report all changes of the session other than by statements: UseDatabase,
+// use. The caller has to report all changes of the session other than by statements: Use,
 // Reset, SetMultiStatements, SetNoBackslashEscapes.
 type Session interface {
 	// Plan plans a query. It may send queries about the session on the connection. The error of a query
@@ -60,8 +60,8 @@ type Session interface {
 	// statement that the caller prepared.
 	RecordSent(plan Plan, prepared bool, err error)
 
-	// UseDatabase records the database in use after COM_INIT_DB.
-	UseDatabase(name string)
+	// Use records the database in use after COM_INIT_DB.
+	Use(name string)
 
 	// Reset records that the session was reset, with COM_CHANGE_USER or COM_RESET_CONNECTION, or by a
 	// login. Its prepared statements are gone. knownDB is set if login.Database is the database in use.

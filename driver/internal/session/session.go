@@ -140,7 +140,6 @@ func (s *Session) LoadDatabase(ctx context.Context, text string) error {
 	}
 	db, err := QueryValue(ctx, s.Conn, "DATABASE()")
 	if err == nil {
-		s.DBUnknown = false
 		s.Use(db)
 	}
 	return err
@@ -148,7 +147,7 @@ func (s *Session) LoadDatabase(ctx context.Context, text string) error {
 
 // Use sets the database in use.
 func (s *Session) Use(db string) {
-	s.DB = db
+	s.DB, s.DBUnknown = db, false
 	s.Revision++
 }
 
