@@ -80,7 +80,7 @@ func (c *conn) PrepareContext(ctx context.Context, text string) (driver.Stmt, er
 	case err != nil:
 	case st.Way == planner.InParts:
 		err = c.prepareError(ctx, text)
-	case st.Way == planner.PassedThrough && !st.Effects && !st.MayFill:
+	case !st.Prepares() && !st.Effects:
 		return c.Conn.PrepareContext(ctx, text)
 	default:
 		var s *stmt

@@ -179,15 +179,14 @@ type parsing struct {
 	ctx    context.Context
 	text   string
 
-	mayFill      bool         // the query names a table that a rule includes and that is not filled now, such as a temporary table
-	mayFillTable catalog.Name // name of that table
+	mayFill catalog.Name // as in Statement
 }
 
 // table returns the configured table that a name refers to, or nil.
 func (r *parsing) table(db, name string) (*insert.Table, error) {
 	t, err := r.p.lookup(r.ctx, r.text, db, name)
 	if n := r.p.resolveName(insert.TableName{DB: db, Table: name}); t == nil && r.p.schema.IsConfigured(n) {
-		r.mayFill, r.mayFillTable = true, n
+		r.mayFill = n
 	}
 	return t, err
 }
@@ -212,8 +211,7 @@ func (p *Planner) parse(ctx context.Context, text string) (*Statement, error) {
 		r.ProgramEffects, r.schema.Table, r.schema.Stager = r.programEffects, r.table, r
 		p.parsing = r
 	}
-	r.Settings, r.UsedPrograms, r.ctx, r.text, r.schema.Temporary = p.Settings, false, ctx, text, nil
-	r.mayFill, r.mayFillTable = false, catalog.Name{}
+	r.Settings, r.UsedPrograms, r.ctx, r.text, r.schema.Temporary, r.mayFill = p.Settings, false, ctx, text, nil, catalog.Name{}
 	if len(p.temporary) > 0 {
 		r.schema.Temporary = p.knowsTemporary
 	}
@@ -229,7 +227,7 @@ func (p *Planner) parse(ctx context.Context, text string) (*Statement, error) {
 		return &Statement{Plan: new(insert.Plan), needsSettings: true}, nil
 	}
 	st := newStatement(plan)
-	st.MayFill, st.mayFillTable, st.db = r.mayFill, r.mayFillTable, p.DB
+	st.mayFill, st.db = r.mayFill, p.DB
 	if p.Permitted != nil && len(plan.Inserts) > 0 {
 		st.shape = shapeOf(&plan.Inserts[0], p.Settings)
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/insert"
 	"github.com/leafsql/leafsql/driver/internal/plancache"
 	"github.com/leafsql/leafsql/driver/internal/session"
-	"github.com/leafsql/leafsql/driver/internal/tables"
 )
 
 // A Prepared is a query that was prepared. Its meaning was fixed when it was prepared, but its plan is made again
@@ -25,8 +24,8 @@ type Prepared struct {
 	table             insert.TableName // table that it fills; zero if there is none
 	dependsOnSettings bool             // the meaning depends on sql_mode or the character set
 	meaning           textMeaning      // meaning at the time of preparing
-	schema            *tables.Schema
-	plans             *plancache.Cache[string, *Statement]
+
+	plans *plancache.Cache[string, *Statement] // plans of the Planner when Statement was planned; other facts about tables have other plans
 }
 
 // A textMeaning is the state that the meaning of a query depends on: the database in use and, if the session's settings
@@ -37,11 +36,11 @@ type textMeaning struct{ db, settings string }
 // meaning. st is its statement. The result is valid even if err is not nil. The error comes from
 // LoadDatabase or LoadSettings.
 func (p *Planner) Prepare(ctx context.Context, st *Statement, text string) (s Prepared, err error) {
-	s = Prepared{Text: text, Statement: st, NumInput: st.Plan.NumInput, p: p, schema: p.schema, plans: p.plans}
+	s = Prepared{Text: text, Statement: st, NumInput: st.Plan.NumInput, p: p, plans: p.plans}
 	if len(st.Plan.Inserts) > 0 {
 		s.table = st.Plan.Inserts[0].Table.Name
 	}
-	if s.Fixed = s.table.Table == "" && !st.MayFill; !s.Fixed {
+	if s.Fixed = !st.Prepares(); !s.Fixed {
 		// The server keeps the meaning of the query that is prepared now. If the same query is prepared
 		// later, it may have another meaning.
 		s.dependsOnSettings = !isUnambiguous(text)
@@ -60,8 +59,7 @@ func (s *Prepared) Refresh(ctx context.Context, args int) error {
 	if p.plannedRevision != p.Revision {
 		p.selectPlans()
 	}
-	schema := p.tables.Schema.Load()
-	if s.Fixed || schema == s.schema && s.plans == p.plans && !p.opaqueRan && s.Statement.expires.IsZero() {
+	if s.Fixed || s.plans == p.plans && p.schema == p.tables.Schema.Load() && !p.opaqueRan && s.Statement.expires.IsZero() {
 		return nil
 	}
 	same := false
@@ -81,7 +79,7 @@ func (s *Prepared) Refresh(ctx context.Context, args int) error {
 	if err != nil {
 		return err
 	}
-	s.Statement, s.schema, s.plans = st, schema, p.plans
+	s.Statement, s.plans = st, p.plans
 	return nil
 }
 
@@ -117,12 +115,12 @@ func (s *Prepared) CheckMeaning(ctx context.Context) error {
 // checkSameTable refuses a statement if a temporary table now hides its table, or no longer hides it. Rows
 // that needed no keys then need them, or rows that needed keys no longer need them.
 func (s *Prepared) checkSameTable() error {
-	place, filled := s.Statement.mayFillTable, len(s.Statement.Plan.Inserts) > 0
+	place, filled := s.Statement.mayFill, len(s.Statement.Plan.Inserts) > 0
 	if filled {
 		place = s.Statement.Plan.Inserts[0].Table.Name
 	}
 	t, is := s.p.temporary[place]
-	if filled && !is || !filled && (is && t.known || !s.Statement.MayFill) {
+	if filled && !is || !filled && (is && t.known || place.Table == "") {
 		return nil
 	}
 	return s.refuseChanged("a temporary table has or had the name of its table")

@@ -16,12 +16,11 @@ type Statement struct {
 	Way     Way
 	Plan    *insert.Plan
 	Effects bool // it has effects on the session or on tables, so RecordEffects has to be called
-	MayFill bool // it writes a table that a rule includes, but that is not filled now, such as a temporary table
 
 	CopySucceeded atomic.Bool // a staged statement has run successfully before, so the server can resolve the names in its update list
 
 	db            string          // database in use when the query was planned; unqualified names are in it even if a prepared statement runs in another database
-	mayFillTable  catalog.Name    // name of the table that MayFill refers to
+	mayFill       catalog.Name    // a table that it writes, that a rule includes and that is not filled now, such as a temporary table; zero if there is none
 	needsSettings bool            // there is no plan until the session's settings are known
 	refusal       *insert.Refusal // the refusal, if there is no plan because of it
 	shape         shape           // its privileges, for a guarded session
@@ -65,7 +64,7 @@ func (st *Statement) Fills() bool { return st.Way != PassedThrough }
 
 // Prepares reports whether the query writes a table that a rule includes, even if that is a temporary
 // table at present.
-func (st *Statement) Prepares() bool { return st.Fills() || st.MayFill }
+func (st *Statement) Prepares() bool { return st.Fills() || st.mayFill.Table != "" }
 
 // HasEffects reports whether RecordEffects has to be called with the result of the statement.
 func (st *Statement) HasEffects() bool { return st.Effects }
