@@ -37,13 +37,11 @@ const maxBulkDraw = 1024
 
 // StartBulk implements fill.Prepared. It reserves the ids for an execution with the given number of rows.
 func (s *stmt) StartBulk(ctx context.Context, rows, room int, arg func(row, i int) driver.Value) (fill.Bulk, error) {
-	if b, err := s.startBulk(ctx, rows, room, arg); b != nil || err != nil {
-		return b, s.c.connector.countRefusal(err)
-	}
-	return nil, nil
+	b, err := s.startBulk(ctx, rows, room, arg)
+	return b, s.c.connector.countRefusal(err)
 }
 
-func (s *stmt) startBulk(ctx context.Context, rows, room int, arg func(row, i int) driver.Value) (*bulk, error) {
+func (s *stmt) startBulk(ctx context.Context, rows, room int, arg func(row, i int) driver.Value) (fill.Bulk, error) {
 	if err := s.Refresh(ctx, s.NumInput()); err != nil {
 		return nil, err
 	}
