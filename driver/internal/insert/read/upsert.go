@@ -132,7 +132,7 @@ func (w *insertReader) noteSourceColumns(value cursor) {
 		case v.atName() && !call:
 			name, ok := v.column()
 			bare := v.prevEnd-first.Pos == len(name)
-			own := bare || strings.HasPrefix(w.target+".", w.text[first.Pos:first.End]+".") || w.text[first.Pos:first.End] == w.lastName
+			own := bare || w.isTarget(w.text[first.Pos:first.End])
 			w.namesTarget = w.namesTarget || ok && own && !bare
 			if ok && (!own || indexFold(w.Table.Columns, lex.Unquote(name)) < 0) {
 				w.namesSource = true
@@ -158,9 +158,10 @@ func (w *insertReader) isExistingKey(value cursor) bool {
 	if !ok || v.prevEnd != w.prevEnd || !w.isKey(name) {
 		return false
 	}
-	written := w.target
-	if first == w.lastName {
-		written = w.lastName
-	}
-	return v.prevEnd-value.tok.Pos == len(name) || strings.HasPrefix(written+".", first+".")
+	return v.prevEnd-value.tok.Pos == len(name) || w.isTarget(first)
+}
+
+// isTarget reports whether the first part of a column's qualifier, as written, is the target or its database.
+func (w *insertReader) isTarget(first string) bool {
+	return first == w.lastName || strings.HasPrefix(w.target+".", first+".")
 }
