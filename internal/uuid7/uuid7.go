@@ -1,8 +1,7 @@
 // Package uuid7 makes UUIDs of version 7 (RFC 9562) as keys for BINARY(16),
-// CHAR(36) and MariaDB's UUID columns, in blocks of consecutive UUIDs.
+// CHAR(36) and MariaDB's UUID columns.
 //
-//	block, err := uuid7.New(3)
-//	first, last := block.At(0), block.At(2)
+//	first, err := uuid7.New() // the caller also owns the next UUIDs
 //
 // UUIDs ascend within the process, since the clock of github.com/google/uuid
 // never repeats a time or goes back. UUIDs of different processes almost certainly differ: each
@@ -11,42 +10,18 @@
 package uuid7
 
 import (
-	"encoding/binary"
 	"fmt"
-	"math"
 
 	"github.com/google/uuid"
 )
 
-// A Block is n consecutive UUIDs: each UUID is the previous one with its last 8 bytes increased by 1.
-type Block struct {
-	first uuid.UUID
-	n     int
-}
-
-// New returns a block of n UUIDs. It returns an error if n is not in 1 … 2^31-1, or if the
-// system's source of random numbers fails.
-func New(n int) (Block, error) {
-	if n < 1 || n > math.MaxInt32 {
-		return Block{}, fmt.Errorf("leafsql: %d UUIDs requested; request 1 … %d", n, math.MaxInt32)
-	}
+// New returns the first of 2^61 consecutive UUIDs: each of them is the previous one with its last 8 bytes increased by 1.
+// No other call returns any of them. New returns an error if the system's source of random numbers fails.
+func New() (uuid.UUID, error) {
 	id, err := uuid.NewV7()
 	if err != nil {
-		return Block{}, fmt.Errorf("leafsql: generate a UUID: %w", err)
+		return id, fmt.Errorf("leafsql: generate a UUID: %w", err)
 	}
 	id[8] &^= 0x20 // clear the highest random bit, so that counting up cannot overflow
-	return Block{id, n}, nil
-}
-
-// Len returns the number of UUIDs.
-func (b Block) Len() int { return b.n }
-
-// At returns the k-th UUID, and panics if k is not in 0 … Len()-1.
-func (b Block) At(k int) uuid.UUID {
-	if k < 0 || k >= b.n {
-		panic(fmt.Sprintf("uuid7: %d of a block of %d", k, b.n))
-	}
-	id := b.first
-	binary.BigEndian.PutUint64(id[8:], binary.BigEndian.Uint64(id[8:])+uint64(k))
-	return id
+	return id, nil
 }

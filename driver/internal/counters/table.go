@@ -144,10 +144,7 @@ func (t *Table) Draw(ctx context.Context, s insert.Querier, b *insert.Block) (er
 		t.warn()
 	}
 	if t.gen == nil {
-		var keys uuid7.Block
-		if keys, err = uuid7.New(b.N); err == nil {
-			b.UUID = keys.At(0)
-		}
+		b.UUID, err = uuid7.New()
 	} else {
 		if t.checked.Load() != t.shared.Store.Epoch.Load() {
 			if err := t.compareWithKeys(ctx, s); err != nil {
