@@ -163,10 +163,11 @@ func TestSessionAppliesStateOfCommands(t *testing.T) {
 	if s.Reset(fill.Login{Database: "shop"}, true); !fills() {
 		t.Error("Fills() after COM_CHANGE_USER = false, want true")
 	}
-	for _, off := range []bool{false, true, false} {
-		s.SetNoBackslashEscapes(off, true)
-		if got := s.mustPlan(t, `INSERT INTO t (a) VALUES ('\'), ('\')`).Fills(); got != off { // otherwise the string does not end
-			t.Errorf("Fills() with NO_BACKSLASH_ESCAPES %v = %v, want %v", off, got, off)
+	for _, certain := range []bool{true, false, true} {
+		s.SetBackslashEscapes(certain)
+		fills := s.mustPlan(t, `INSERT INTO t (a) VALUES ('\'), ('\')`).Fills() // the string does not end
+		if on, queried := s.NoBackslashEscapes(); fills || on || queried == certain {
+			t.Errorf("if backslashes escape for certain %v: Fills() = %v, NoBackslashEscapes() = %v, %v; want false, and false, %v", certain, fills, on, queried, !certain)
 		}
 	}
 	p := s.mustPlan(t, "USE other")

@@ -23,7 +23,7 @@ type backend struct {
 
 	status        uint16 // status in the server's last answer
 	isStatusStale bool   // status is from a previous session, or from the login; servers run init_connect only after their answer to the login
-	modeChanged   bool   // the sql_mode flag in status has changed since the login: see fill.Session.SetNoBackslashEscapes
+	modeChanged   bool   // the sql_mode flag in status has changed since the login: see fill.Session.SetBackslashEscapes
 
 	waits fillContext // limits the waits of package driver
 

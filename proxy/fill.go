@@ -93,7 +93,7 @@ func (s *session) setBackslashEscapes() {
 			s.proxy.statusConfirmed.Store(true)
 		}
 	}
-	s.filler.SetNoBackslashEscapes(false, known && !on && s.proxy.statusConfirmed.Load() && !s.proxy.statusContradicted.Load())
+	s.filler.SetBackslashEscapes(known && !on && s.proxy.statusConfirmed.Load() && !s.proxy.statusContradicted.Load())
 }
 
 // sendResult sends the client the answer to a filled statement, or the error with which it failed. ok is false

@@ -40,7 +40,7 @@ type Login struct {
 
 // A Session fills the statements of one connection. Like the connection, it is not safe for concurrent
 // use. The caller has to report all changes of the session other than by statements: Use,
-// Reset, SetMultiStatements, SetNoBackslashEscapes.
+// Reset, SetMultiStatements, SetBackslashEscapes.
 type Session interface {
 	// Plan plans a query. It may send queries about the session on the connection. The error of a query
 	// that must not be sent is a *driver.RefusedError or the server's.
@@ -70,10 +70,10 @@ type Session interface {
 	// SetMultiStatements records whether COM_SET_OPTION allows several statements in a query.
 	SetMultiStatements(bool)
 
-	// SetNoBackslashEscapes records the sql_mode flag in the status of the server's last response.
-	// known is false after the flag has changed, because the status may be wrong: if a stored program sets
-	// sql_mode, servers restore the mode at its end, but not the status.
-	SetNoBackslashEscapes(on, known bool)
+	// SetBackslashEscapes records whether the status of the server's last response shows for certain that sql_mode does not
+	// have NO_BACKSLASH_ESCAPES. certain has to be false after the flag has changed, because the status may be wrong: if a
+	// stored program sets sql_mode, servers restore the mode at its end, but not the status.
+	SetBackslashEscapes(certain bool)
 
 	// NoBackslashEscapes returns whether sql_mode has NO_BACKSLASH_ESCAPES. queried reports whether the
 	// value was read from the session and is still valid.

@@ -16,7 +16,7 @@ type Settings struct {
 
 	// SessionKnown reports whether the fields from NoBackslashEscapes to Charset were read from the
 	// session. They are read only if a query depends on them; the zero values are right for most
-	// sessions. BackslashKnown reports whether NoBackslashEscapes was read.
+	// sessions. BackslashKnown reports whether NoBackslashEscapes is certain to be false without that.
 	SessionKnown       bool
 	BackslashKnown     bool
 	NoBackslashEscapes bool   // sql_mode: \ is an ordinary character in strings

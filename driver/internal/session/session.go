@@ -53,13 +53,11 @@ func New(conn pool.Conn, db string, server insert.Settings) Session {
 	return Session{Conn: conn, DB: db, Settings: server, baseSettings: server}
 }
 
-// SetNoBackslashEscapes records whether sql_mode has NO_BACKSLASH_ESCAPES, for callers that read
-// the mode from the status in the server's last response. If known is false, the mode is unknown and
-// on is ignored.
-func (s *Session) SetNoBackslashEscapes(on, known bool) {
-	on = on && known
-	if known != s.baseSettings.BackslashKnown || on != s.baseSettings.NoBackslashEscapes {
-		s.baseSettings.BackslashKnown, s.baseSettings.NoBackslashEscapes = known, on
+// SetBackslashEscapes records whether it is certain that sql_mode does not have NO_BACKSLASH_ESCAPES, for callers that
+// read the mode from the status in the server's last response.
+func (s *Session) SetBackslashEscapes(certain bool) {
+	if certain != s.baseSettings.BackslashKnown {
+		s.baseSettings.BackslashKnown = certain
 		s.Settings = s.baseSettings
 		s.Revision++
 	}
