@@ -60,6 +60,8 @@ type Trigger struct {
 	Before  bool
 	Text    string
 	SQLMode string // sql_mode when the trigger was created
+
+	Effects insert.Effects // effects of Text and of the routines that it calls; set by the caller of Tables
 }
 
 // An Index is an index of a table.

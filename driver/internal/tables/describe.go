@@ -11,8 +11,8 @@ import (
 
 // describeTable returns the data that plans need about a table. It returns nil if the rule
 // may name many tables and does not apply to this table.
-func (set *Set) describeTable(rule rules.Rule, name catalog.Name, seen *serverTable) (*insert.Table, error) {
-	f, err := set.Config.Fit(rule, name, seen.Table)
+func (set *Set) describeTable(rule rules.Rule, name catalog.Name, seen *catalog.Table) (*insert.Table, error) {
+	f, err := set.Config.Fit(rule, name, seen)
 	if f == nil || err != nil {
 		return nil, err
 	}
@@ -57,13 +57,15 @@ func (set *Set) describeTable(rule rules.Rule, name catalog.Name, seen *serverTa
 			desc.Triggers.Kinds |= insert.ReadsID
 		}
 	}
-	for event, e := range seen.triggers {
-		sets := e.SetsKey(key.Name)
-		desc.SetsKey, desc.UpdatesSetKey = desc.SetsKey || event == "INSERT" && sets, desc.UpdatesSetKey || event == "UPDATE" && sets
-		desc.Triggers.Add(e)
+	updateReadsID := false // a trigger that runs with an UPDATE reads the session's id
+	for _, tr := range seen.Triggers {
+		sets := tr.Effects.SetsKey(key.Name)
+		desc.SetsKey, desc.UpdatesSetKey = desc.SetsKey || tr.Event == "INSERT" && sets, desc.UpdatesSetKey || tr.Event == "UPDATE" && sets
+		updateReadsID = updateReadsID || tr.Event == "UPDATE" && tr.Effects.Kinds.HasAny(insert.ReadsID)
+		desc.Triggers.Add(tr.Effects)
 	}
 	if !set.Config.ResultOnly && f.UUIDs == insert.NoUUID {
-		desc.UpdatesID = f.Integer && key.Updatable && !desc.UpdatesSetKey && !seen.triggers["UPDATE"].Kinds.HasAny(insert.ReadsID)
+		desc.UpdatesID = f.Integer && key.Updatable && !desc.UpdatesSetKey && !updateReadsID
 		switch {
 		case desc.SetsKey:
 		case desc.Triggers.Kinds.HasAny(insert.ReadsID):

@@ -39,17 +39,11 @@ type Schema struct {
 
 // A tableLookup is one lookup of a table, shared by all statements that need it.
 type tableLookup struct {
-	done     chan struct{} // closed when the other fields are set
-	finished bool          // done is closed; guarded by the mu of the schema that began the lookup
-	found    *serverTable  // nil: there is no such table
-	table    *insert.Table // nil: the table is not configured, or does not exist
+	done     chan struct{}  // closed when the other fields are set
+	finished bool           // done is closed; guarded by the mu of the schema that began the lookup
+	found    *catalog.Table // nil: there is no such table
+	table    *insert.Table  // nil: the table is not configured, or does not exist
 	err      error
-}
-
-// A serverTable is a table as the server shows it.
-type serverTable struct {
-	*catalog.Table
-	triggers map[string]insert.Effects // for each event (INSERT, …) the effects of its triggers and of the routines that they call
 }
 
 // without returns a new schema without the tables for which stale returns true. known reports whether s has an
@@ -152,26 +146,16 @@ func (set *Set) readCatalog(ctx context.Context, names []catalog.Name) (tables m
 }
 
 // readTables reads tables, their triggers and the routines that these call.
-func (set *Set) readTables(ctx context.Context, names []catalog.Name) (map[catalog.Name]*serverTable, error) {
+func (set *Set) readTables(ctx context.Context, names []catalog.Name) (map[catalog.Name]*catalog.Table, error) {
 	tables, err := set.readCatalog(ctx, names)
-	if err != nil {
-		return nil, err
-	}
-	seen := make(map[catalog.Name]*serverTable, len(tables))
 	for name, t := range tables {
-		s := &serverTable{t, make(map[string]insert.Effects)}
-		for _, tr := range t.Triggers {
-			e, err := set.Programs().TriggerEffects(ctx, name.DB, tr)
-			if err != nil {
+		for i, tr := range t.Triggers {
+			if t.Triggers[i].Effects, err = set.Programs().TriggerEffects(ctx, name.DB, tr); err != nil {
 				return nil, err
 			}
-			all := s.triggers[tr.Event]
-			all.Add(e)
-			s.triggers[tr.Event] = all
 		}
-		seen[name] = s
 	}
-	return seen, nil
+	return tables, err
 }
 
 // findRule returns the rule that applies to a table, and reports whether the table has to be filled.
