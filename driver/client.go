@@ -102,11 +102,10 @@ func (s *stmt) Run(ctx context.Context, args []driver.NamedValue) (fill.Answer, 
 }
 
 func (s *clientSession) Reset(login fill.Login, knownDB bool) {
-	alone := s.Unshared && !knownDB // COM_RESET_CONNECTION does not reset the session's roles
-	s.initialize(s.connector, s.Conn, login)
-	if alone {
-		s.Guard("")
+	if s.Unshared && !knownDB { // COM_RESET_CONNECTION does not reset the session's roles
+		login.Account = ""
 	}
+	s.initialize(s.connector, s.Conn, login)
 	s.DBUnknown = !knownDB
 }
 
