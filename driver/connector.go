@@ -71,11 +71,10 @@ func (sqlDriver) OpenConnector(dsn string) (driver.Connector, error) {
 // connection starts with new tables and generators. A Connector is safe for
 // concurrent use.
 type Connector struct {
-	cfg         *Config
-	inner       driver.Connector
-	tables      *tables.Set
-	plans       planner.Plans
-	stageServer staged.ServerState
+	cfg    *Config
+	inner  driver.Connector
+	tables *tables.Set
+	plans  planner.Plans
 
 	store      *ids.Store
 	snowflakes *ids.Snowflakes // nil if no snowflakes are configured
@@ -142,7 +141,6 @@ func wrap(inner, own driver.Connector, cfg *Config, key string) (*Connector, err
 		return nil, err
 	}
 	c := &Connector{cfg: cfg, inner: inner, store: store, snowflakes: snowflakes, tables: newTables(cfg, ours, store, snowflakes), wrapped: own == nil}
-	c.stageServer.Catalog = c.tables.Catalog
 	if cfg.MySQL != nil {
 		c.interpolates, c.foundRows = cfg.MySQL.InterpolateParams, cfg.MySQL.ClientFoundRows
 	}
@@ -192,8 +190,8 @@ func (c *Connector) Connect(ctx context.Context) (driver.Conn, error) {
 // newConn returns a connection that fills statements and sends them to inner. The tables'
 // Learn must have run before. db is the database in use.
 func (c *Connector) newConn(inner innerConn, db string, foundRows bool) *conn {
-	return &conn{Planner: planner.New(session.New(inner, db, c.tables.Settings), c.tables, &c.plans),
-		connector: c, foundRows: foundRows, stageState: staged.ConnState{Server: &c.stageServer}}
+	return &conn{Planner: planner.New(session.New(inner, db, c.tables.Server.Settings), c.tables, &c.plans),
+		connector: c, foundRows: foundRows, stageState: staged.ConnState{Server: &c.tables.Server}}
 }
 
 // reopen returns the Connector that makes connections: c, or its replacement after Close.

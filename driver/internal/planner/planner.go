@@ -199,7 +199,7 @@ func (r *parsing) programEffects(db string, calls, views []insert.TableName) (in
 		}
 		db = r.p.DB
 	}
-	return r.p.tables.Programs().CallEffects(r.ctx, db, calls, views)
+	return r.p.tables.Server.CallEffects(r.ctx, db, calls, views)
 }
 
 // parse makes the plan of a query. Errors come from look-ups of tables, and are not cached. A refusal

@@ -37,7 +37,6 @@ import (
 	"github.com/go-sql-driver/mysql"
 	"github.com/samber/lo"
 
-	"github.com/leafsql/leafsql/driver/internal/catalog"
 	"github.com/leafsql/leafsql/driver/internal/insert"
 	"github.com/leafsql/leafsql/driver/internal/session"
 	"github.com/leafsql/leafsql/internal/quote"
@@ -46,17 +45,10 @@ import (
 
 // A ConnState has the state that one connection keeps between runs. It is not safe for concurrent use.
 type ConnState struct {
-	Server *ServerState
+	Server *Server
 
 	runs       int      // number of runs that began a transaction or a savepoint
 	leftTables []string // names of this connection's stages that still exist, quoted as in SQL
-}
-
-// A ServerState has the state that the runs on all connections to one server share.
-type ServerState struct {
-	Catalog *catalog.Catalog
-
-	lastReplaced atomic.Int64 // time at which a connection was last closed because it lacked a right, in Unix nanoseconds
 }
 
 // A Run is one execution of a statement with rows that only the server has, in three steps on the

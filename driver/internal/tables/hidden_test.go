@@ -47,7 +47,7 @@ func TestTriggersMayBeHiddenByServerBug(t *testing.T) {
 		settings insert.Settings
 		hidden   bool
 	}{{insert.Settings{MariaDB: true, Version: 110405}, true}, {insert.Settings{MariaDB: true, Version: 110406}, false}, {insert.Settings{Version: 110405}, false}} {
-		set.Settings = tt.settings
+		set.Server.Settings = tt.settings
 		seen, err := set.readTables(t.Context(), names)
 		if err != nil {
 			t.Fatal(err)

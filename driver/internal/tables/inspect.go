@@ -32,7 +32,7 @@ func (set *Set) Inspect(ctx context.Context, conn pool.Conn, database string, ta
 			s.tags[set.NormalizeName("", tag).Table] = tag
 		}
 	}
-	databases, err := set.Catalog.Databases(ctx, set.Settings.Vitess)
+	databases, err := set.Catalog.Databases(ctx, set.Server.Settings.Vitess)
 	if err != nil {
 		return nil, &catalog.Failure{What: "the databases", Err: err}
 	}
@@ -58,7 +58,7 @@ func (set *Set) Inspect(ctx context.Context, conn pool.Conn, database string, ta
 		return nil, &catalog.Failure{What: "the columns of tables", Err: err}
 	}
 	r := programReader{set, make(map[catalog.Name]bool)}
-	i := &inspect.Inspection{MariaDB: set.Settings.MariaDB, Version: set.Settings.Version, Reader: r}
+	i := &inspect.Inspection{MariaDB: set.Server.Settings.MariaDB, Version: set.Server.Settings.Version, Reader: r}
 	for _, name := range names {
 		if t := set.inspectTable(means[name], name, seen[name]); t != nil {
 			i.Tables = append(i.Tables, *t)
@@ -114,7 +114,7 @@ func (set *Set) inspectTable(rule rules.Rule, name catalog.Name, t *catalog.Tabl
 	info.Integer, info.Highest, info.CounterLimit, info.Indexed = f.Integer, f.Highest, f.Near, f.Indexed
 	info.Unique, info.UniqueWithOthers = t.IsUnique(f.Key.Name)
 	desc := &insert.Table{Name: name, AutoIncrement: f.Key.AutoIncrement, RowTriggers: t.RowTriggers()}
-	info.RefusesLoad = staged.CheckNulledKeys(desc, set.Settings, insert.FromFile) != nil
+	info.RefusesLoad = staged.CheckNulledKeys(desc, set.Server.Settings, insert.FromFile) != nil
 	info.TriggersHidden = t.TriggersHidden
 	return info
 }
@@ -145,7 +145,7 @@ type programReader struct {
 }
 
 func (r programReader) Writes(p inspect.Program) []string {
-	return r.knownNames(read.FindTargets(p.Body, p.Database, r.set.Settings.WithSQLMode(p.SQLMode)))
+	return r.knownNames(read.FindTargets(p.Body, p.Database, r.set.Server.Settings.WithSQLMode(p.SQLMode)))
 }
 
 func (r programReader) Reads(p inspect.Program) []string { return r.knownNames(r.effects(p).Tables) }
@@ -160,7 +160,7 @@ func (r programReader) Assigns(p inspect.Program, column string) bool {
 }
 
 func (r programReader) effects(p inspect.Program) insert.Effects {
-	return r.set.Programs().TextEffects(p.Database, r.set.Settings.WithSQLMode(p.SQLMode).Scanner(p.Body))
+	return r.set.Server.TextEffects(p.Database, r.set.Server.Settings.WithSQLMode(p.SQLMode).Scanner(p.Body))
 }
 
 func (r programReader) knownNames(names []insert.TableName) []string {

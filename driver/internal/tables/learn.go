@@ -55,9 +55,9 @@ func (set *Set) learnServer(ctx context.Context, conn pool.Conn, database string
 		return &catalog.Failure{What: "the server's version", Err: err}
 	}
 	folds, version, _ := strings.Cut(answer, " ")
-	set.Settings.MariaDB, set.Settings.Version = session.ParseVersion(version)
-	set.Settings.TiDB, set.Settings.Vitess = versions.TiDB(version), versions.Vitess(version)
-	if _, has := versions.HasNullColumnsBug(set.Settings.MariaDB, set.Settings.Version); has {
+	set.Server.Settings.MariaDB, set.Server.Settings.Version = session.ParseVersion(version)
+	set.Server.Settings.TiDB, set.Server.Settings.Vitess = versions.TiDB(version), versions.Vitess(version)
+	if _, has := versions.HasNullColumnsBug(set.Server.Settings.MariaDB, set.Server.Settings.Version); has {
 		set.Catalog.DisableIdleConns()
 	}
 	if set.Catalog.FoldsCase = folds != "0"; set.Catalog.FoldsCase {

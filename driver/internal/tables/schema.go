@@ -131,7 +131,7 @@ func (s *Schema) readTable(rule rules.Rule, name catalog.Name, l *tableLookup) {
 // tables this user has the TRIGGER privilege. The triggers are then read on a new connection, because a connection
 // has only the rights that were granted before it was opened.
 func (set *Set) readCatalog(ctx context.Context, names []catalog.Name) (tables map[catalog.Name]*catalog.Table, err error) {
-	_, matters := versions.HasNullColumnsBug(set.Settings.MariaDB, set.Settings.Version)
+	_, matters := versions.HasNullColumnsBug(set.Server.Settings.MariaDB, set.Server.Settings.Version)
 	var sees map[catalog.Name]bool
 	if matters {
 		sees, err = set.Catalog.FindTriggerRights(ctx, names)
@@ -150,7 +150,7 @@ func (set *Set) readTables(ctx context.Context, names []catalog.Name) (map[catal
 	tables, err := set.readCatalog(ctx, names)
 	for name, t := range tables {
 		for i, tr := range t.Triggers {
-			if t.Triggers[i].Effects, err = set.Programs().TriggerEffects(ctx, name.DB, tr); err != nil {
+			if t.Triggers[i].Effects, err = set.Server.TriggerEffects(ctx, name.DB, tr); err != nil {
 				return nil, err
 			}
 		}

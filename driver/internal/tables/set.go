@@ -27,7 +27,6 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/catalog"
 	"github.com/leafsql/leafsql/driver/internal/counters"
 	"github.com/leafsql/leafsql/driver/internal/ids"
-	"github.com/leafsql/leafsql/driver/internal/insert"
 	"github.com/leafsql/leafsql/driver/internal/rules"
 	"github.com/leafsql/leafsql/driver/internal/staged"
 	"github.com/leafsql/leafsql/idgen"
@@ -38,10 +37,10 @@ import (
 type Set struct {
 	counters.Counters
 
-	// Settings are the server's version. DefaultDB is the database of rules that name no database, in the
-	// form of NormalizeName. Learn sets both.
-	Settings  insert.Settings
+	// DefaultDB is the database of rules that name no database, in the form of NormalizeName. Learn sets it and
+	// Server.Settings.
 	DefaultDB string
+	Server    staged.Server
 
 	Schema atomic.Pointer[Schema] // the current schema
 	Used   atomic.Bool            // a statement has used the schema since the last refresh
@@ -59,6 +58,7 @@ type Set struct {
 func New(cfg rules.Config, c *catalog.Catalog, store *ids.Store, snowflakes idgen.Generator) *Set {
 	set := &Set{
 		Counters: counters.Counters{Config: cfg, Catalog: c, Store: store, Snowflakes: snowflakes},
+		Server:   staged.Server{Catalog: c},
 		rules:    rules.BySpecificity(cfg.Rules), learning: semaphore.NewWeighted(1),
 	}
 	set.ctx, set.cancel = context.WithCancel(context.Background())
@@ -69,11 +69,6 @@ func New(cfg rules.Config, c *catalog.Catalog, store *ids.Store, snowflakes idge
 // newSchema returns an empty schema. tags may be nil.
 func (set *Set) newSchema(tags map[string]string) *Schema {
 	return &Schema{set: set, tags: tags, tables: make(map[catalog.Name]*tableLookup)}
-}
-
-// Programs returns a reader of the server's stored programs.
-func (set *Set) Programs() *staged.Programs {
-	return &staged.Programs{Catalog: set.Catalog, Server: set.Settings}
 }
 
 // IsEmpty reports whether the configuration names no tables, so that there is nothing to fill.
