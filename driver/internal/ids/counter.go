@@ -45,7 +45,7 @@ func (s *Store) Counter(tag Tag) *Counter {
 		case s.Alloc != nil:
 			c.Rows = s.Alloc
 		}
-		c.Generator = segment.New(from, tag.Name, &segment.Options{Logger: s.log})
+		c.Generator = segment.New(from, tag.Name, &segment.Options{Logger: s.Logger})
 		c.Control = control.Of(c.Generator)
 		s.counters[tag] = c
 	}
@@ -100,7 +100,7 @@ func (c *Counter) AddDatabase(server, db string) {
 func (c *Counter) FirstUnfetched(ctx context.Context) (above int64, err error) {
 	for s := range eachOpenStore {
 		same := s.existingCounter(c.Tag)
-		if same == nil || s != c.store && !s.home.isSame(c.store.home) {
+		if same == nil || s != c.store && !s.Home.isSame(c.store.Home) {
 			continue
 		}
 		k, err := same.FirstUnused(ctx)

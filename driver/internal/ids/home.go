@@ -35,7 +35,7 @@ var warnMu sync.Mutex
 // if the configuration names both stores explicitly.
 func (s *Store) warnSameTag(tag Tag) {
 	if o := s.findSameTag(tag); o != nil {
-		s.log.Warn("leafsql: two pools of this process use the same tag in different stores, so both issue the same ids",
+		s.Logger.Warn("leafsql: two pools of this process use the same tag in different stores, so both issue the same ids",
 			"tag", tag.Name, "store", o.Name, "other_store", s.Name,
 			"hint", "set leafStore=DSN to the same store in both; if equal ids do no harm, set it in each pool to that pool's store")
 	}
@@ -46,7 +46,7 @@ func (s *Store) findSameTag(tag Tag) *Store {
 	warnMu.Lock()
 	defer warnMu.Unlock()
 	for o := range eachOpenStore {
-		if s.warned || s.home.Server == "" || o.home.Server == "" || s.home.isSame(o.home) || s.home.Named && o.home.Named {
+		if s.warned || s.Home.Server == "" || o.Home.Server == "" || s.Home.isSame(o.Home) || s.Home.Named && o.Home.Named {
 			continue
 		}
 		if o.existingCounter(tag) != nil {
@@ -63,7 +63,7 @@ func (s *Store) findSameTag(tag Tag) *Store {
 // whose ids were used only in this database start again.
 func NoteDropped(server, db, table string, dropped bool) {
 	for s := range eachOpenStore {
-		h := s.home
+		h := s.Home
 		if h.Server != server || db != "" && !strings.EqualFold(h.DB, db) ||
 			table != "" && !strings.EqualFold(table, h.Table) && !strings.EqualFold(table, SequenceTable) {
 			continue

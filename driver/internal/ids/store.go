@@ -54,18 +54,15 @@ type StoreConfig struct {
 // for each pool, ranges would be wasted. Leases of worker ids in the same database
 // use the store's connections. A Store is safe for concurrent use.
 type Store struct {
-	Name  string            // name of the database, for messages
-	Table string            // leaf_alloc's name in SQL on any connection
+	StoreConfig
 	Alloc control.AllocRows // nil if there is a replacement
 	Epoch atomic.Int64      // changes when rows that were read may have been deleted
 
 	key       storeKey
-	home      Home
 	db        *sql.DB
 	sequences segment.Store // nil if there is a replacement
 	segments  segment.Store // leaf_alloc, or the replacement
-	log       *slog.Logger
-	warned    bool // guarded by warnMu
+	warned    bool          // guarded by warnMu
 	tableLock *semaphore.Weighted
 
 	mu       sync.Mutex
@@ -91,14 +88,14 @@ func OpenStore(cfg StoreConfig) (*Store, error) {
 }
 
 func newStore(key storeKey, cfg StoreConfig) *Store {
-	s := &Store{Name: cfg.Name, Table: cfg.Table, key: key, home: cfg.Home, log: cfg.Logger, tableLock: semaphore.NewWeighted(1), counters: make(map[Tag]*Counter)}
+	s := &Store{StoreConfig: cfg, key: key, tableLock: semaphore.NewWeighted(1), counters: make(map[Tag]*Counter)}
 	s.Epoch.Store(1)
 	openStores.Store(s, nil)
 	s.db = pool.Open(cfg.Connector, storeConns)
 	if s.segments = cfg.Replacement; s.segments == nil {
 		db := sqlx.NewDb(s.db, "mysql")
 		alloc := segment.NewAllocStore(db, s.Table)
-		alloc.Logger = s.log
+		alloc.Logger = s.Logger
 		s.segments, s.sequences, s.Alloc = alloc, segment.NewSequenceStore(db, SequenceTable), control.AllocRowsOf(alloc)
 	}
 	return s
@@ -111,7 +108,7 @@ func (s *Store) workerOpener(create bool) func(context.Context) (worker.Source, 
 		table = db + "." + table
 	}
 	return func(context.Context) (worker.Source, error) {
-		return workermysql.Open(s.db, workermysql.Config{Table: table, Create: create, Name: s.Name, Logger: s.log}), nil
+		return workermysql.Open(s.db, workermysql.Config{Table: table, Create: create, Name: s.Name, Logger: s.Logger}), nil
 	}
 }
 
