@@ -188,7 +188,7 @@ func endsBlock(block byte, prev lex.Token, before string) bool {
 // names, since they are not reserved words.
 func isOperand(prev lex.Token, before string) bool {
 	if prev.Kind != lex.Word {
-		return strings.IndexByte(",=<>+-*/%&|^!~(", byte(prev.Kind)) >= 0
+		return !endsOperand(byte(prev.Kind))
 	}
 	return beforeOperands[strings.ToLower(before)]
 }
