@@ -23,7 +23,6 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/jmoiron/sqlx"
-	"github.com/samber/lo"
 
 	"github.com/leafsql/leafsql/driver/internal/insert"
 	"github.com/leafsql/leafsql/internal/quote"
@@ -280,10 +279,10 @@ func (c *Catalog) readTables(ctx context.Context, names []Name, tables map[Name]
 	return rows.Err()
 }
 
-// A Program is the text of a stored routine, or of a view's select.
+// A Program is the text of a stored routine.
 type Program struct {
 	Text    string // "" if this user may not see it
-	SQLMode string // for a routine, sql_mode when it was created
+	SQLMode string // sql_mode when it was created
 }
 
 // Routines reads the functions, procedures and, on MariaDB, packages with a name. It returns no routines
@@ -309,15 +308,14 @@ func (c *Catalog) Routines(ctx context.Context, name Name, mariaDB bool) (found 
 	return found, nil
 }
 
-// Views returns the selects of the views among the given names of tables and views of a database.
-func (c *Catalog) Views(ctx context.Context, db string, tables []string) ([]Program, error) {
-	query, args, err := sqlx.In("SELECT view_definition FROM information_schema.views WHERE table_schema = ? AND table_name IN (?)", db, tables)
-	if err != nil {
-		return nil, err
+// Views returns the selects of the views among the given names of tables and views of a database. A select that this user
+// may not see is blank.
+func (c *Catalog) Views(ctx context.Context, db string, tables []string) (selects []string, err error) {
+	query, args, err := sqlx.In("SELECT IFNULL(view_definition, ' ') FROM information_schema.views WHERE table_schema = ? AND table_name IN (?)", db, tables)
+	if err == nil {
+		err = c.db.SelectContext(ctx, &selects, query, args...)
 	}
-	var texts []sql.NullString
-	err = c.db.SelectContext(ctx, &texts, query, args...)
-	return lo.Map(texts, func(text sql.NullString, _ int) Program { return Program{Text: text.String} }), err
+	return selects, err
 }
 
 // Databases returns the names of the databases that this user sees. Vitess has the databases of its shards in

@@ -119,8 +119,8 @@ func (s *Server) addViews(ctx context.Context, names []catalog.Name, all *insert
 		if err != nil {
 			return &catalog.Failure{What: "the views that a statement names", Err: err}
 		}
-		for _, v := range views {
-			all.Add(s.TextEffects(db, s.Settings.WithSQLMode("").Scanner(v.Text)))
+		for _, text := range views {
+			all.Add(s.TextEffects(db, s.Settings.WithSQLMode("").Scanner(text)))
 		}
 	}
 	return nil
