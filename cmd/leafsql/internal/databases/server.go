@@ -21,12 +21,13 @@ type Server struct {
 	Database string
 	DB       *sql.DB
 
-	MariaDB bool
-	TiDB    bool
-	Version string
-	ID      string            // equal for two pools on the same server
-	Session map[string]string // variables of the application's connections
-	Global  map[string]string // global variables, which other clients start with
+	MariaDB    bool
+	TiDB       bool
+	NoTriggers string // "TiDB" or "Vitess", which create no triggers
+	Version    string
+	ID         string            // equal for two pools on the same server
+	Session    map[string]string // variables of the application's connections
+	Global     map[string]string // global variables, which other clients start with
 }
 
 // maxConns is the maximum number of concurrent queries on a server.
@@ -66,7 +67,12 @@ func connect(ctx context.Context, cfg *mysql.Config) (*Server, error) {
 	if s.foldsCase() {
 		s.Database = strings.ToLower(s.Database) // package driver uses the same spelling
 	}
-	s.TiDB = versions.TiDB(s.Version)
+	switch s.TiDB = versions.TiDB(s.Version); {
+	case s.TiDB:
+		s.NoTriggers = "TiDB"
+	case versions.Vitess(s.Version):
+		s.NoTriggers = "Vitess"
+	}
 	s.MariaDB = strings.Contains(strings.ToLower(s.Version), "mariadb")
 	for _, name := range []string{"hostname", "port", "server_id", "server_uuid", "datadir", "socket"} {
 		s.ID += s.Global[name] + "\x00"

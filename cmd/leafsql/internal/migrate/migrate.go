@@ -161,8 +161,8 @@ func newTable(ctx context.Context, t *survey.Table, next int64) (*table, error) 
 		return nil, t.Err
 	case t.GuardErr != nil:
 		return nil, t.GuardErr
-	case t.Shard.TiDB:
-		return nil, fmt.Errorf("leafsql: migrate on %s: TiDB has no triggers, which keep writers without leafsql away from AUTO_INCREMENT; stop the writers of %s, run leafsql init, and start them with mysql-leaf: AUTO_INCREMENT can stay", t.Shard.Label, t.Name())
+	case t.Shard.NoTriggers != "":
+		return nil, fmt.Errorf("leafsql: migrate on %s: %s has no triggers, which keep writers without leafsql away from AUTO_INCREMENT; stop the writers of %s, run leafsql init, and start them with mysql-leaf: AUTO_INCREMENT can stay", t.Shard.Label, t.Shard.NoTriggers, t.Name())
 	}
 	create, err := t.ReadCreate(ctx)
 	if err != nil {

@@ -43,7 +43,7 @@ const identifier = "(?:`(?:[^`]|``)+`|\"(?:[^\"]|\"\")+\"|[^\\s`\".]+)"
 // readGuard looks up the guard by its name: information_schema omits triggers that the user may not see and, on
 // MariaDB, triggers of locked tables. Only the error "no such trigger" proves that there is no guard.
 func (t *Table) readGuard(ctx context.Context) {
-	if t.Err != nil || t.Shard.TiDB { // TiDB has no triggers
+	if t.Err != nil || t.Shard.NoTriggers != "" {
 		return
 	}
 	columns := make(map[string]any) // newer servers have one more column
