@@ -10,6 +10,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"net/url"
+	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -267,6 +268,10 @@ type judged struct {
 const judgeFrom = 20_000
 
 func newJudge(t *testing.T, target mysqltest.Target, typ, mode string, seed uint64) *judge {
+	params := "?timestamp=1709172000&sql_mode="
+	if os.Getenv(mysqltest.EnvServer) == "vitess" { // it has no SET timestamp
+		params = "?sql_mode="
+	}
 	j := &judge{t: t, mode: mode, unsigned: strings.HasSuffix(typ, "UNSIGNED"), rng: rand.New(rand.NewPCG(seed, 3))}
 	for i := range j.sides {
 		s := &j.sides[i]
@@ -285,7 +290,7 @@ func newJudge(t *testing.T, target mysqltest.Target, typ, mode string, seed uint
 			params string
 		}{{&s.db, ""}, {&s.interpolating, "&interpolateParams=true"}} {
 			var err error
-			if *db.at, err = sql.Open(name, dsn+"?timestamp=1709172000&sql_mode="+url.QueryEscape("'"+mode+"'")+rules+db.params); err != nil {
+			if *db.at, err = sql.Open(name, dsn+params+url.QueryEscape("'"+mode+"'")+rules+db.params); err != nil {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { (*db.at).Close() })
@@ -339,6 +344,9 @@ func (j *judge) ask(text, way string, unclear bool, args ...any) {
 	}
 	if strings.Contains(j.mode, "NO_AUTO_VALUE_ON_ZERO") && strings.Contains(text, "DEFAULT") {
 		want = strings.ReplaceAll(want, "stored 0 ", "stored generated ") // the server treats DEFAULT as a 0, which the statement does not contain
+	}
+	if want == "error 1105" { // Vitess does not parse the literal
+		return
 	}
 	for i, s := range j.sides[1:] {
 		if got := s.verdict(j.t, text, way, args); got != want && !(unclear && got == "refused") {

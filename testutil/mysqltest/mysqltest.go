@@ -32,6 +32,8 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
+
+	"github.com/leafsql/leafsql/internal/versions"
 )
 
 // EnvDSN and EnvMySQLDSN name servers that are already running. EnvServer names a server of .ci/server, such as
@@ -57,8 +59,9 @@ func Database(t testing.TB) string {
 
 // A Target is one server that a test matrix runs against.
 type Target struct {
-	Name string // "mariadb" or "mysql"
-	dsn  string
+	Name   string // "mariadb" or "mysql"
+	dsn    string
+	vitess bool
 }
 
 // Targets returns the servers for a matrix: MariaDB and MySQL, or one server if EnvDSN and EnvMySQLDSN name the same
@@ -140,21 +143,27 @@ func (g Target) version(t testing.TB) (version int) {
 // when the test ends.
 func (g Target) Database(t testing.TB) string {
 	t.Helper()
-	var suffix [6]byte
-	rand.Read(suffix[:])
-	name := "leafsql_" + hex.EncodeToString(suffix[:])
-	if err := execute(g.dsn, "CREATE DATABASE "+name); err != nil {
-		t.Fatalf("mysqltest: create a database on %s: %v", g.Name, err)
+	if g.vitess {
+		return WithDatabase(g.dsn, g.keyspace(t))
 	}
+	name := g.create(t)
 	t.Cleanup(func() {
-		if os.Getenv(EnvServer) == "vitess" { // vtcombo may crash if it creates and drops databases at the same time
-			return
-		}
 		if err := execute(g.dsn, "DROP DATABASE IF EXISTS "+name); err != nil {
 			t.Errorf("mysqltest: drop the test's database (does a connection still hold a lock on it?): %v", err)
 		}
 	})
 	return WithDatabase(g.dsn, name)
+}
+
+func (g Target) create(t testing.TB) (name string) {
+	t.Helper()
+	var suffix [6]byte
+	rand.Read(suffix[:])
+	name = "leafsql_" + hex.EncodeToString(suffix[:])
+	if err := execute(g.dsn, "CREATE DATABASE "+name); err != nil {
+		t.Fatalf("mysqltest: create a database on %s: %v", g.Name, err)
+	}
+	return name
 }
 
 // WithDatabase returns dsn with another database name. It panics if dsn cannot be parsed.
@@ -224,6 +233,7 @@ func connectTarget(dsn string) (Target, error) {
 	if strings.Contains(version, "MariaDB") {
 		g.Name = string(MariaDB)
 	}
+	g.vitess = versions.Vitess(version)
 	return g, nil
 }
 

@@ -151,7 +151,9 @@ func (s *Server) DSN(database string) string {
 }
 
 // Target returns the server as a target on which tests create databases.
-func (s *Server) Target() Target { return Target{Name: string(s.Kind()), dsn: s.DSN("")} }
+func (s *Server) Target() Target {
+	return Target{Name: string(s.Kind()), dsn: s.DSN(""), vitess: s.bin.vitess}
+}
 
 // DataDir returns the server's data directory, which may be changed while the server is stopped. Programs in the parent
 // folder come first on the server's PATH.
@@ -240,7 +242,10 @@ func (s *Server) Launch(args ...string) error {
 		return fmt.Errorf("mysqltest: %w", err)
 	}
 	defer log.Close()
-	cmd := s.command(args)
+	cmd, err := s.command(args)
+	if err != nil {
+		return err
+	}
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C in a terminal is for the tests; the janitor ends the server
 	if err := cmd.Start(); err != nil {
@@ -256,21 +261,27 @@ func (s *Server) Launch(args ...string) error {
 // RunToEnd runs the server's program on the data of a stopped server, with options that make it end by itself,
 // and returns its output.
 func (s *Server) RunToEnd(args ...string) (string, error) {
-	out, err := s.command(args).CombinedOutput()
+	cmd, err := s.command(args)
+	if err != nil {
+		return "", err
+	}
+	out, err := cmd.CombinedOutput()
 	if err != nil {
 		err = fmt.Errorf("mysqltest: %s %s: %w\n%s", s.bin.path, strings.Join(args, " "), err, lastLines(string(out), 15))
 	}
 	return string(out), err
 }
 
-func (s *Server) command(args []string) *exec.Cmd {
+func (s *Server) command(args []string) (cmd *exec.Cmd, err error) {
 	words := s.bin.serverArgs(s.DataDir(), s.filePath("sock"), s.port, slices.Concat(s.args, args))
 	if s.mysql != nil {
-		words = vitessArgs(s, args)
+		if words, err = vitessArgs(s, args); err != nil {
+			return nil, fmt.Errorf("mysqltest: %w", err)
+		}
 	}
-	cmd := s.bin.command(words...)
+	cmd = s.bin.command(words...)
 	cmd.Env = append(os.Environ(), "PATH="+s.dir+string(filepath.ListSeparator)+os.Getenv("PATH"))
-	return cmd
+	return cmd, nil
 }
 
 // awaitReady connects through the unix socket in the server's own folder, so it cannot mistake another server for this

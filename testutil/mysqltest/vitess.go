@@ -3,12 +3,21 @@
 package mysqltest
 
 import (
+	"context"
 	"slices"
 	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/leafsql/leafsql/internal/quote"
 )
 
-// Vitess keeps its rows in a MySQL server that Stop ends. CREATE DATABASE creates a keyspace without shards, which is lost if Vitess is
-// restarted.
+// Vitess keeps its rows in a MySQL server that Stop ends. CREATE DATABASE creates a keyspace without shards, with a database vt_NAME_0
+// in MySQL.
 
 // ShardedKeyspace names a keyspace of Vitess with two shards. ALTER VSCHEMA adds the vindexes of its tables.
 const ShardedKeyspace = "sharded"
@@ -19,19 +28,90 @@ func (s *Server) startMySQL() error {
 	if err != nil {
 		return err
 	}
-	if s.mysql, err = prepare(bin, Config{Args: append([]string{"--log-bin", "--max-connections=15000"}, s.args...)}); err != nil {
+	if s.mysql, err = prepare(bin, Config{Args: append([]string{"--log-bin", "--sync-binlog=1", "--max-connections=15000"}, s.args...)}); err != nil {
 		return err
 	}
 	return s.mysql.startOnFreePort()
 }
 
-// vitessArgs returns the arguments of a start of Vitess, more included.
-func vitessArgs(s *Server, more []string) []string {
+// emptyKeyspaces are keyspaces of tests that have ended, by the server's DSN.
+var emptyKeyspaces = struct {
+	sync.Mutex
+	of map[string][]string
+}{of: map[string][]string{}}
+
+// keyspace returns the name of an empty keyspace. Tests use it one after the other: CREATE DATABASE takes half a minute if Vitess has
+// hundreds of keyspaces, and Vitess may crash if one keyspace is dropped while another is created.
+func (g Target) keyspace(t testing.TB) (name string) {
+	t.Helper()
+	emptyKeyspaces.Lock()
+	defer emptyKeyspaces.Unlock()
+	if empty := emptyKeyspaces.of[g.dsn]; len(empty) > 0 {
+		name, emptyKeyspaces.of[g.dsn] = empty[0], empty[1:]
+	} else {
+		name = g.create(t)
+	}
+	t.Cleanup(func() {
+		if err := dropObjects(g.dsn, name); err != nil {
+			t.Errorf("mysqltest: empty the test's keyspace (does a connection still hold a lock on it?): %v", err)
+			return
+		}
+		emptyKeyspaces.Lock()
+		defer emptyKeyspaces.Unlock()
+		emptyKeyspaces.of[g.dsn] = append(emptyKeyspaces.of[g.dsn], name)
+	})
+	return name
+}
+
+// dropObjects drops the views, tables and procedures of a keyspace.
+func dropObjects(dsn, keyspace string) error {
+	db, err := sqlx.Open("mysql", WithDatabase(dsn, keyspace+":0@primary")+"?foreign_key_checks=0") // vtgate does not parse statements for a shard
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	for _, objects := range []struct{ kind, names string }{
+		{"VIEW", "table_name FROM information_schema.views WHERE table_schema = DATABASE()"},
+		{"TABLE", "table_name FROM information_schema.tables WHERE table_schema = DATABASE()"},
+		{"PROCEDURE", "routine_name FROM information_schema.routines WHERE routine_schema = DATABASE()"},
+	} {
+		var names []string
+		if err := db.SelectContext(ctx, &names, "SELECT "+objects.names); err != nil {
+			return err
+		}
+		for _, name := range names {
+			if _, err := db.ExecContext(ctx, "DROP "+objects.kind+" "+quote.Name(name)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// vitessArgs returns the arguments of a start of Vitess, more included. A restarted Vitess has the keyspaces that it had before.
+func vitessArgs(s *Server, more []string) ([]string, error) {
+	db, err := sqlx.Open("mysql", s.mysql.DSN(""))
+	if err != nil {
+		return nil, err
+	}
+	defer db.Close()
+	databases := []string{"vt_unsharded_0"}
+	if err := db.Select(&databases, `SHOW DATABASES LIKE 'vt\_%\_0'`); err != nil {
+		return nil, err
+	}
+	const primaries = " replica_count: 1 rdonly_count: -1 "
+	topology := `keyspaces { name: "` + ShardedKeyspace + `" shards { name: "-80" } shards { name: "80-" }` + primaries + `}`
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(databases))) {
+		name = strings.TrimSuffix(strings.TrimPrefix(name, "vt_"), "_0")
+		topology += ` keyspaces { name: "` + name + `" shards { name: "0" }` + primaries + `}`
+	}
 	mysql := s.mysql.filePath("sock")
 	args := append(slices.Clone(more),
 		"--bind-address", "127.0.0.1", "--log-level", "error", // no HTTP without --port
 		"--mysql-server-bind-address", "127.0.0.1", "--mysql-server-port", strconv.Itoa(s.port), "--mysql-server-socket-path", s.filePath("sock"), "--mysql-auth-server-impl", "none",
-		"--proto-topo", `keyspaces { name: "`+ShardedKeyspace+`" shards { name: "-80" } shards { name: "80-" } } keyspaces { name: "unsharded" shards { name: "0" } }`,
+		"--proto-topo", topology, "--tablet-types-to-wait", "primary",
 		"--dbddl-plugin", "vttest", "--tablet-refresh-interval", "100ms", "--srv-topo-cache-refresh", "100ms", // CREATE DATABASE waits for both
 		"--vschema-ddl-authorized-users", "%",
 		"--mycnf-server-id", "1", "--mycnf-socket-file", mysql, "--db-socket", mysql,
@@ -41,5 +121,5 @@ func vitessArgs(s *Server, more []string) []string {
 	for _, user := range []string{"allprivs", "app", "appdebug", "dba", "filtered", "repl"} {
 		args = append(args, "--db-"+user+"-user", "root")
 	}
-	return args
+	return args, nil
 }

@@ -163,7 +163,11 @@ func (r *results) run(name, folder, tests string, packages []string, excluded []
 			r.exclude(x)
 		}
 	}
-	cmd := exec.Command("go", append([]string{"test", "-C", folder, "-json", "-count=1", "-timeout=90m", "-p=2", "-run=" + tests, "-skip=" + skip, "-tags=" + kind}, packages...)...)
+	atOnce := "-p=2"
+	if name == "vitess" { // each package starts its own vtcombo and MySQL, which need both cores
+		atOnce = "-p=1"
+	}
+	cmd := exec.Command("go", append([]string{"test", "-C", folder, "-json", "-count=1", "-timeout=90m", atOnce, "-run=" + tests, "-skip=" + skip, "-tags=" + kind}, packages...)...)
 	cmd.Stderr = log
 	out, err := cmd.StdoutPipe()
 	if err != nil {
