@@ -155,6 +155,7 @@ func (g Target) Database(t testing.TB) string {
 	return WithDatabase(g.dsn, name)
 }
 
+// create creates a database with a unique name.
 func (g Target) create(t testing.TB) (name string) {
 	t.Helper()
 	var suffix [6]byte
