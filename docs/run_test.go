@@ -66,7 +66,7 @@ var (
 		{page: "../README.md"},
 		{page: "setup.md", setup: fmt.Sprintf(orders, "")},
 		{page: "migration.md", section: "From AUTO_INCREMENT", commands: true, setup: counted + admin + customers, probe: plainInsert,
-			probes: []uint16{0, 0, 0, 0, 0, 0, 0, 1644, 1644, 0, 1644, 1644, 1364, 0}},
+			probes: []uint16{0, 0, 0, 0, 0, 0, 0, 0, 1644, 1644, 0, 1644, 1644, 1364, 0}},
 		{page: "migration.md", section: "From AUTO_INCREMENT by hand", setup: counted, probe: plainInsert,
 			probes: []uint16{0, 0, 1644, 0, 1644, 1364}},
 		{page: "migration.md", section: "From AUTO_INCREMENT on several shards", commands: true,

@@ -127,6 +127,7 @@ env:NAME 表示 DSN 在环境变量 NAME 里，别的用户看不到。
 	"Next, in this order:\n": "接下来依次：\n",
 	"Run leafsql init with the same DSNs and -dry-run: it shows the missing tables and rows. Then run it without -dry-run.": "用同样的 DSN 运行 leafsql init -dry-run，它会列出缺少的表和行；然后去掉 -dry-run 再运行一次。",
 	"Run leafsql migrate with the same DSNs for the tables with AUTO_INCREMENT: it shows each step before you run it.":      "对还有 AUTO_INCREMENT 的表，用同样的 DSN 运行 leafsql migrate：每一步执行之前都会先显示。",
+	"Apply the fixes from top to bottom: one may depend on those before it.":                                                "从上到下逐条处理：后面的可能依赖前面的。",
 	"Apply the other fixes from top to bottom: one may depend on those before it.":                                          "其余的从上到下逐条处理：后面的可能依赖前面的。",
 	"Run leafsql check again.":                        "再运行 leafsql check。",
 	"Tables: %d, tags: %d, errors and warnings: %d\n": "表：%d，tag：%d，错误和警告：%d\n",
@@ -166,7 +167,7 @@ A trigger, a routine or an event never gets keys from mysql-leaf. A table that i
 触发器、存储过程和事件永远不会从 mysql-leaf 得到主键。必须由它们写入的表保留 AUTO_INCREMENT，并在 leafTables 里用 !table 排除。
 如果它已经不再运行，或者总是自带 leafsql 给的主键，可以用 -ignore-programs 继续。
 `,
-	"\n%s: stop all writers, run this on every shard, and start writers without leafsql.\n": "\n%s：停掉所有写入方，在每个分片上执行下面的语句，再启动不用 leafsql 的写入方。\n",
+	"\n%s: stop all writers, run this command again for the current values of max_id, run its SQL on every shard, and start writers without leafsql.\n": "\n%s：停掉所有写入方，再运行一次本命令以取得当前的 max_id，在每个分片上执行它给出的 SQL，再启动不用 leafsql 的写入方。\n",
 	"The way back": "回滚的办法",
 	"The way back, if the keys were AUTO_INCREMENT's before": "如果主键以前来自 AUTO_INCREMENT，回滚的办法",
 	"If Java Leaf issues the ids, Java Leaf and mysql-leaf can run at the same time: deploy writers with mysql-leaf one by one, and undo it the same way.\n": "如果由 Java 版 Leaf 发号，它和 mysql-leaf 可以并行：写入方可以一个一个地换上 mysql-leaf，也可以一个一个地换回去。\n",

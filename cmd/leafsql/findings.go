@@ -90,7 +90,11 @@ func printNext(s *screen.Screen, findings []check.Finding) {
 		steps = append(steps, s.Sprintf("Run leafsql migrate with the same DSNs for the tables with AUTO_INCREMENT: it shows each step before you run it."))
 	}
 	if lo.ContainsBy(problems, func(f check.Finding) bool { return f.Code != "auto-increment" && !slices.Contains(initCodes, f.Code) }) {
-		steps = append(steps, s.Sprintf("Apply the other fixes from top to bottom: one may depend on those before it."))
+		step := s.Sprintf("Apply the other fixes from top to bottom: one may depend on those before it.")
+		if len(steps) == 0 {
+			step = s.Sprintf("Apply the fixes from top to bottom: one may depend on those before it.")
+		}
+		steps = append(steps, step)
 	}
 	s.Printf("Next, in this order:\n")
 	for i, step := range append(steps, s.Sprintf("Run leafsql check again.")) {

@@ -73,6 +73,7 @@ func TestNextStepsFollowFindings(t *testing.T) {
 		{nil, "Nothing to do."},
 		{[]check.Finding{{Code: "row-unmarked", Severity: check.Note}}, "Nothing to do."},
 		{[]check.Finding{{Code: "hidden", Severity: check.Unknown}}, "Next: apply the fixes above"},
+		{[]check.Finding{{Code: "stores-differ", Severity: check.Error}}, "  1. Apply the fixes … 2. Run leafsql check again."},
 		{[]check.Finding{{Code: "row-missing", Severity: check.Error}}, "  1. Run leafsql init … 2. Run leafsql check again."},
 		{[]check.Finding{{Code: "auto-increment", Severity: check.Warning}, {Code: "alloc-missing", Severity: check.Error}, {Code: "rights", Severity: check.Error}},
 			"  1. Run leafsql init … 2. Run leafsql migrate … 3. Apply the other fixes … 4. Run leafsql check again."},

@@ -58,9 +58,10 @@ func runMigrate(ctx context.Context, s *screen.Screen, args []string) (int, erro
 		return plan.refuse(tags, step)
 	}
 	for _, tag := range tags {
-		if err := tag.Err(); err != nil {
-			return exitFailure, err
-		}
+		err = errors.Join(err, tag.Err()) // all of them, to be fixed together
+	}
+	if err != nil {
+		return exitFailure, err
 	}
 	if *do == "" {
 		return plan.print(tags)

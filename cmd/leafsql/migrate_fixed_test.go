@@ -49,10 +49,13 @@ func TestMigrateNamesForeignKeys(t *testing.T) {
 		checkRefusedMigration(t, dsn, []string{here + ".child.of_parent", here + ".parent.own", databaseName(elsewhere) + ".far.from_far", "-keep-type"}, "unrelated", "parent")
 		checkRefusedMigration(t, dsn, []string{here + ".child.of_a;"}, "child")
 		checkRefusedMigration(t, dsn, []string{here + ".child.of_a;"}, "a")
+		checkRefusedMigration(t, dsn, []string{"key of a:", "key of child:", "key of parent:"}, "a", "unrelated", "child", "parent")
 		mustRun(t, exitProblems, "migrate", "-dsn", dsn, "-keep-type", "parent")
 		mustRun(t, exitOK, "migrate", "-dsn", dsn, "-do", "widen", "unrelated") // its foreign key is on another column
 		exec(t, db, "ALTER TABLE child DROP FOREIGN KEY of_a")
-		mustRun(t, exitOK, "migrate", "-dsn", dsn, "-do", "widen", "a", "child")
+		if out := mustRun(t, exitOK, "migrate", "-dsn", dsn, "-do", "widen", "a", "child"); strings.Count(out, "CREATE TABLE IF NOT EXISTS") != 1 {
+			t.Errorf("output of widen = %s\nwant the next step to create leaf_alloc once", out)
+		}
 	})
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -67,6 +68,7 @@ func (p *plan) print(tags []*migrate.Tag) (status int, err error) {
 	if p.json {
 		return status, p.screen.JSON(all)
 	}
+	shown := make(map[string]bool) // the statement that creates leaf_alloc is the same for all tags
 	for _, st := range all {
 		name := screen.ReplaceControl(st.Tag)
 		if st.Next == migrate.Done {
@@ -78,7 +80,10 @@ func (p *plan) print(tags []*migrate.Tag) (status int, err error) {
 			p.screen.Printf("  The step is incomplete, or -back was interrupted. It already %s on: %s.\n", p.screen.Texts.Text(stepTexts[st.Next].half), strings.Join(st.HalfDone, ", "))
 		}
 		for _, sql := range st.SQL {
-			p.printSQL(4, sql)
+			if key := fmt.Sprint(sql.Server, sql.SQL); !shown[key] {
+				shown[key] = true
+				p.printSQL(4, sql)
+			}
 		}
 	}
 	for _, step := range migrate.Steps {
@@ -162,7 +167,7 @@ func (p *plan) printWayBack(all []tagStatus) {
 		return lo.Filter(all, func(st tagStatus, _ int) bool { return st.Next == migrate.Done && p.guarded[st.Tag] == guarded })
 	}
 	way := func(when string, of []tagStatus) {
-		p.screen.Printf("\n%s: stop all writers, run this on every shard, and start writers without leafsql.\n", p.screen.Texts.Text(when))
+		p.screen.Printf("\n%s: stop all writers, run this command again for the current values of max_id, run its SQL on every shard, and start writers without leafsql.\n", p.screen.Texts.Text(when))
 		for _, st := range of {
 			for _, sql := range st.Back {
 				p.printSQL(4, sql)

@@ -112,7 +112,7 @@ func (c *checker) checkAutoIncrement(ctx context.Context, t *survey.Table, tag *
 	}
 	if t.HasGuard {
 		f.Severity = Note
-		f.Message = c.sprintf("The column still has AUTO_INCREMENT, and the trigger %s refuses rows that would use it.", t.GuardName())
+		f.Message = c.translate("The column still has AUTO_INCREMENT, and the trigger of leafsql migrate refuses rows that would use it.")
 		f.Fix = "once every writer uses mysql-leaf; the next step is leafsql migrate -do drop"
 	}
 	f.Message += c.translate(" information_schema.tables.auto_increment and SHOW TABLE STATUS do not have the next id; a program must not read it there.")
