@@ -79,7 +79,7 @@ func (p *program) work(n int) {
 		select {
 		case <-p.ending:
 			return
-		case <-time.After(2 * time.Millisecond): // pause of the shop's customers
+		case <-time.After(20 * time.Millisecond): // pause of the shop's customers
 		}
 		p.gate.RLock()
 		p.request(func() error { return p.addOrder(n) })
