@@ -90,6 +90,7 @@ func TestFlows(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		for _, f := range flows {
 			t.Run(server.Name+"/"+f.name, func(t *testing.T) {
+				t.Parallel()
 				key := f.key
 				if key == "" {
 					key = "BIGINT"

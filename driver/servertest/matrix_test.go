@@ -202,6 +202,7 @@ func TestMatrix(t *testing.T) {
 					continue
 				}
 				t.Run(target.Name+"/"+m.name+"/"+c.name, func(t *testing.T) {
+					t.Parallel()
 					native := openMatrix(t, target, "mysql", m.params, "AUTO_INCREMENT", c)
 					var want []seen
 					for _, s := range c.steps {

@@ -96,14 +96,17 @@ var scriptTables = []string{
 	"CREATE FUNCTION noted(x INT) RETURNS INT MODIFIES SQL DATA BEGIN INSERT INTO log VALUES (x); RETURN x; END",
 }
 
-// playAll runs the scripts of a file on each of their servers.
+// playAll runs the scripts of a file on each of their servers. Each has its own databases, and they run in parallel.
 func playAll(t *testing.T, name string) { playScripts(t, readScripts(t, name)) }
 
 func playScripts(t *testing.T, scripts []script) {
 	for _, target := range mysqltest.Targets(t) {
 		for _, sc := range scripts {
 			if sc.only == "" || sc.only == target.Name {
-				t.Run(target.Name+"/"+sc.name, func(t *testing.T) { sc.run(t, target) })
+				t.Run(target.Name+"/"+sc.name, func(t *testing.T) {
+					t.Parallel()
+					sc.run(t, target)
+				})
 			}
 		}
 	}

@@ -126,6 +126,7 @@ func (s *spellingSide) play(form, spelling int) (told string, refused, ok bool) 
 func TestSpellings(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		t.Run(target.Name, func(t *testing.T) {
+			t.Parallel()
 			plain, leaf := newSpellingSide(t, target, "mysql", "AUTO_INCREMENT"), newSpellingSide(t, target, driver.Name, "")
 			told := map[string]int{}
 			for i, spelling := range plain.spellings {

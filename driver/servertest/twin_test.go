@@ -41,6 +41,7 @@ func TestTwin(t *testing.T) {
 	}
 	for _, target := range mysqltest.Targets(t) {
 		t.Run(target.Name, func(t *testing.T) {
+			t.Parallel()
 			t.Logf("-twin.seed=%d", seed)
 			rng := rand.New(rand.NewPCG(seed, 0))
 			columns := slices.DeleteFunc(slices.Clone(twinColumns), func(c twinColumn) bool {
