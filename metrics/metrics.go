@@ -74,34 +74,34 @@ var (
 
 // metricRows lists all metrics, by name without the prefix.
 var metricRows = []metricRow{
-	{"up", "Whether the pool's figures could be read: 1, or 0 where it is no pool of mysql-leaf or, through a package that wraps the driver, had no connection free within 5 s.", nil, gauge},
+	{"up", "1 if the pool's figures could be read. 0 if the pool does not use mysql-leaf, or if a package wraps the driver and no connection was free within 5 s.", nil, gauge},
 
-	{"build_info", "Which leafsql the program was built with; always 1.", []string{"version", "goversion"}, gauge},
+	{"build_info", "The version of leafsql in the program; always 1.", []string{"version", "goversion"}, gauge},
 
-	{"table_info", "Where a table's keys come from; always 1.", []string{"table", "generator", "tag"}, gauge},
-	{"table_key_used_ratio", "How far the highest id fetched is on the way to the highest that the key column can hold, from 0 to 1; absent where ids are no running numbers, or none was fetched.", perTable, gauge},
+	{"table_info", "The source of a table's keys; always 1.", []string{"table", "generator", "tag"}, gauge},
+	{"table_key_used_ratio", "The highest fetched id divided by the highest value of the key column, from 0 to 1; absent if the ids are not from segments, or if none was fetched.", perTable, gauge},
 	{"table_statements_total", "Statements whose rows got ids.", perTable, counter},
 	{"table_ids_total", "Ids that rows got.", perTable, counter},
-	{"table_refused_total", "Statements that were not run, because they cannot be filled or no ids could be had. The table is empty where it could not be told.", perTable, counter},
-	{"table_last_refused_timestamp_seconds", "When a statement was refused last; absent where none was.", perTable, gauge},
+	{"table_refused_total", "Statements that were not run, because they cannot be filled or no ids were available. The table is empty if it is unknown.", perTable, counter},
+	{"table_last_refused_timestamp_seconds", "Time of the last refused statement; absent if there is none.", perTable, gauge},
 
 	{"tag_ids_total", "Ids issued.", perTag, counter},
-	{"tag_dropped_ids_total", "Ids fetched and given up.", perTag, counter},
+	{"tag_dropped_ids_total", "Ids fetched and dropped.", perTag, counter},
 	{"tag_fetches_total", "Ranges fetched.", perTag, counter},
 	{"tag_fetch_failures_total", "Fetches that failed.", perTag, counter},
-	{"tag_jumps_total", "Fetches that moved the row up by a margin, as after a fail-over.", perTag, counter},
-	{"tag_fetch_failing", "Whether the last fetch failed: 1 or 0.", perTag, gauge},
+	{"tag_jumps_total", "Fetches that moved the row up by a margin, for example after a fail-over.", perTag, counter},
+	{"tag_fetch_failing", "1 if the last fetch failed, else 0.", perTag, gauge},
 	{"tag_waits_total", "Calls that found no id in memory and waited for a fetch.", perTag, counter},
 	{"tag_remaining_ids", "Ids in memory.", perTag, gauge},
 	{"tag_step_ids", "Ids of the last fetch.", perTag, gauge},
 	{"tag_highest_id", "The highest id fetched.", perTag, gauge},
 
-	{"worker_held", "Whether a worker id is held: 1, or 0, also before the first snowflake was wanted.", perSource, gauge},
-	{"worker_failing", "Whether the last search for a worker id, or its last renewal, failed: 1 or 0.", perSource, gauge},
-	{"worker_start_timestamp_seconds", "The first time that may go into an id; in the future while the process waits because other processes may issue ids up to then; absent where it is not known.", perSource, gauge},
-	{"worker_id", "The worker id held; absent where it is not known.", perSource, gauge},
-	{"worker_limit_timestamp_seconds", "The last time that may go into an id, unless it is confirmed to be later; absent where it is not known.", perSource, gauge},
-	{"worker_clock_offset_seconds", "How far this machine's clock is ahead of the registry's.", perSource, gauge},
+	{"worker_held", "1 if a worker id is held, else 0, also before the first snowflake.", perSource, gauge},
+	{"worker_failing", "1 if the last search for a worker id or its last renewal failed, else 0.", perSource, gauge},
+	{"worker_start_timestamp_seconds", "Time of the first id; in the future while the process waits, because other processes may issue ids up to then; absent if it is unknown.", perSource, gauge},
+	{"worker_id", "The worker id; absent if there is none.", perSource, gauge},
+	{"worker_limit_timestamp_seconds", "Time of the lease's end, the limit for ids unless the lease is renewed; absent if it is unknown.", perSource, gauge},
+	{"worker_clock_offset_seconds", "Seconds that this machine's clock is ahead of the registry's clock.", perSource, gauge},
 }
 
 // Describe implements prometheus.Collector.

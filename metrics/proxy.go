@@ -20,21 +20,21 @@ func NewProxyCollector(server *proxy.Server, name string) prometheus.Collector {
 
 // proxyMetricRows lists all metrics of a proxy.
 var proxyMetricRows = []metricRow{
-	{"proxy_connections", "Clients that are connected.", nil, gauge},
-	{"proxy_connections_limit", "How many may be.", nil, gauge},
+	{"proxy_connections", "Connected clients.", nil, gauge},
+	{"proxy_connections_limit", "Maximum number of connected clients.", nil, gauge},
 	{"proxy_accepted_total", "Clients that connected.", nil, counter},
-	{"proxy_turned_away_total", "Clients that were told that there are too many.", nil, counter},
+	{"proxy_turned_away_total", "Clients that got error 1040, because there were too many.", nil, counter},
 	{"proxy_failed_logins_total", "Logins that the server refused.", nil, counter},
-	{"proxy_broken_off_logins_total", "Logins that the client did not bring to an end.", nil, counter},
-	{"proxy_broken_off_logins_in_a_row", "Such logins since one came to its end.", nil, gauge},
-	{"proxy_max_connect_errors", "After how many of these the server refuses the proxy's host; absent until it is known.", nil, gauge},
+	{"proxy_broken_off_logins_total", "Logins that the client did not complete.", nil, counter},
+	{"proxy_broken_off_logins_in_a_row", "Logins that clients did not complete since the last completed login.", nil, gauge},
+	{"proxy_max_connect_errors", "Number of incomplete logins in a row after which the server blocks the proxy's host; absent until it is known.", nil, gauge},
 	{"proxy_unreachable_total", "Clients that found no server.", nil, counter},
-	{"proxy_commands_passed_total", "Commands that were passed on as they were.", nil, counter},
+	{"proxy_commands_passed_total", "Commands that were forwarded unchanged.", nil, counter},
 	{"proxy_statements_filled_total", "Statements that got ids.", nil, counter},
 	{"proxy_statements_refused_total", "Statements that were not run, because they cannot be filled.", nil, counter},
-	{"proxy_statements_unfilled_total", "Statements that were not run, because no ids could be had.", nil, counter},
-	{"proxy_server_ends_total", "Connections that the server ended.", nil, counter},
-	{"proxy_faults_total", "Sessions that ended by a fault of the proxy.", nil, counter},
+	{"proxy_statements_unfilled_total", "Statements that were not run, because no ids were available.", nil, counter},
+	{"proxy_server_ends_total", "Connections that the server closed.", nil, counter},
+	{"proxy_faults_total", "Sessions that ended because of a fault in the proxy.", nil, counter},
 }
 
 // Describe implements prometheus.Collector.

@@ -118,15 +118,15 @@ type endpointMetrics struct {
 
 func newRequestMetrics(reg prometheus.Registerer, open *connections) *requestMetrics {
 	reg.MustRegister(
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "leafsql_http_connections", Help: "Connections that are open."},
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "leafsql_http_connections", Help: "Open connections."},
 			func() float64 { return float64(open.open.Load()) }),
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "leafsql_http_connections_limit", Help: "Connections that may be open at a time."},
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "leafsql_http_connections_limit", Help: "Maximum number of open connections."},
 			func() float64 { return float64(open.max) }),
 	)
 	c := &requestMetrics{
-		prometheus.NewCounterVec(prometheus.CounterOpts{Name: "leafsql_http_requests_total", Help: "Requests answered."}, []string{"endpoint", "code"}),
+		prometheus.NewCounterVec(prometheus.CounterOpts{Name: "leafsql_http_requests_total", Help: "Finished requests."}, []string{"endpoint", "code"}),
 		prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "leafsql_http_request_duration_seconds", Help: "How long answering took.",
+			Name: "leafsql_http_request_duration_seconds", Help: "Duration of requests, in seconds.",
 			Buckets: []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5},
 		}, []string{"endpoint"}),
 	}
