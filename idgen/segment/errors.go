@@ -83,7 +83,7 @@ func (e *UnavailableError) Error() string {
 	case 1044, 1142, 1143: // denied
 		way = "GRANT SELECT, UPDATE on the table to this user, with leafCreate also INSERT"
 	case 1045, 1698: // access denied
-		way = "correct the user and password in the DSN"
+		way = "correct the user and password in leafStore, or in the DSN if leafStore is not set"
 	case 1049:
 		way = "create the database, or correct the DSN"
 	case tagtable.NoSuchTableNumber:

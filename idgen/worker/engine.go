@@ -135,7 +135,7 @@ func (e *engine) readRegistry(ctx context.Context) (registry, error) {
 		defer cancel()
 		var err error
 		if identity, err = e.source.Identity(one); err != nil {
-			return registry{}, &unreachableError{e.unreadError("identity", e.explainTimeout(ctx, err))}
+			return registry{}, &unreachableError{e.unreadError("reading its identity", e.explainTimeout(ctx, err))}
 		}
 	}
 	r := e.get(ctx, RegistrySlot)
@@ -154,7 +154,7 @@ func (e *engine) readRegistry(ctx context.Context) (registry, error) {
 		}
 	}
 	if r.err != nil {
-		return registry{}, &unreachableError{e.unreadError("its document", r.err)}
+		return registry{}, &unreachableError{e.unreadError("reading its document", r.err)}
 	}
 	reg := registry{reading: r, id: r.doc.Nonce}
 	if identity != "" {

@@ -181,13 +181,17 @@ func TestEachChangeIsLoggedOnce(t *testing.T) {
 		}
 		k.start()
 		time.Sleep(10 * time.Minute)
-		said("away at the start", map[string]int{"level=WARN msg=\"leafsql: no worker id: registry of worker ids (fake): its document: the registry is away; check that it runs and can be reached": 1})
+		said("away at the start", map[string]int{"level=WARN msg=\"leafsql: no worker id: registry of worker ids (fake): reading its document: the registry is away; check that it runs and can be reached": 1})
 		f.set(fakeFaults{})
 		k.waitForPhase(phaseHolding)
 		time.Sleep(10 * time.Minute)
 		said("held", map[string]int{"level=INFO msg=\"leafsql: worker id acquired\" worker_id=": 1})
 		f.set(fakeFaults{away: true})
 		time.Sleep(40 * time.Second)
+		synctest.Wait()
+		if got := j.count(" err=\"the registry is away\"\n"); got != 1 {
+			t.Errorf("the cause is the end of %d lines, want 1: the write and the read fail in the same way:\n%s", got, j.String())
+		}
 		said("away", map[string]int{"level=WARN msg=\"leafsql: the worker id's lease cannot be renewed; ids are issued until it ends\" worker_id=": 1})
 		f.set(fakeFaults{})
 		time.Sleep(10 * time.Minute)
@@ -195,7 +199,7 @@ func TestEachChangeIsLoggedOnce(t *testing.T) {
 		lose(t, f, k)
 		time.Sleep(10 * time.Minute)
 		said("lost", map[string]int{"lease cannot be renewed": 1, "level=WARN msg=\"leafsql: worker id lost\"": 1,
-			"no worker id: registry of worker ids (fake): its document: the registry is away; check that it runs and can be reached": 1})
+			"no worker id: registry of worker ids (fake): reading its document: the registry is away; check that it runs and can be reached": 1})
 		for i := range 2 {
 			f.write(i, otherDoc(nowMilli().Add(150*time.Second), "shop-2"))
 		}

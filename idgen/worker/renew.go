@@ -27,7 +27,9 @@ func (e *engine) renew(ctx context.Context, h *heldSlot, now time.Time) (again t
 	}
 	switch {
 	case r.err != nil:
-		err = fmt.Errorf("%w; reading it: %w", errprefix.Trim(err), errprefix.Trim(r.err))
+		if r.err.Error() != err.Error() { // a registry that is unavailable fails both in the same way
+			err = fmt.Errorf("%w; reading the document: %w", errprefix.Trim(err), errprefix.Trim(r.err))
+		}
 	case h.mayHaveWritten(r.doc): // mutation: nonce
 		// One of this process's puts wrote the document, perhaps the last put. The next put
 		// expects the document's version. The bound is not raised, because this is only a read.

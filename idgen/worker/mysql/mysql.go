@@ -112,7 +112,7 @@ func (e *tableError) Hint() string { return e.Fix }
 func (s *slots) explain(err error) error {
 	switch {
 	case servererr.Is(err, servererr.LoginDenied, servererr.SocketLoginDenied):
-		return &tableError{s.table, "correct the user and password in the DSN", err}
+		return &tableError{s.table, "correct the user and password in leafStore, or in the DSN if leafStore is not set", err}
 	case servererr.Is(err, servererr.UnknownDatabase):
 		return &tableError{s.table, "create the database, or correct the DSN", err}
 	case servererr.Is(err, servererr.NoDatabase):

@@ -125,8 +125,8 @@ func TestTableErrorsHaveHints(t *testing.T) {
 			t.Fatal(err)
 		}
 		cfg.User, cfg.Passwd = user, "wrong"
-		if _, err := Open(openPool(t, cfg.FormatDSN(), ""), Config{}).Identity(t.Context()); err == nil || !strings.HasSuffix(err.Error(), "; correct the user and password in the DSN") {
-			t.Errorf("%s: a wrong password: %v, want an error with suffix \"; correct the user and password in the DSN\"", server.Name, err)
+		if _, err := Open(openPool(t, cfg.FormatDSN(), ""), Config{}).Identity(t.Context()); err == nil || !strings.HasSuffix(err.Error(), "; correct the user and password in leafStore, or in the DSN if leafStore is not set") {
+			t.Errorf("%s: a wrong password: %v, want an error with suffix \"; correct the user and password in leafStore, or in the DSN if leafStore is not set\"", server.Name, err)
 		}
 		cfg.Passwd = ""
 		src := Open(openPool(t, cfg.FormatDSN(), ""), Config{})
