@@ -122,7 +122,7 @@ func planChanges(found *survey.Survey) (steps []survey.Change, err error) {
 	for _, shard := range found.Shards {
 		for _, rule := range shard.Inspection.Missing {
 			if !shard.Config.Auto() {
-				errs = append(errs, fmt.Errorf("leafsql: leafTables names %s, which does not exist on %s; create the table, or correct the rule", rule, shard.Label))
+				errs = append(errs, fmt.Errorf("leafsql: leafTables names %s, which does not exist on %s; create the table, correct the rule, or create only leaf_alloc and the records of worker ids with leafTables=none", rule, shard.Label))
 			}
 		}
 	}

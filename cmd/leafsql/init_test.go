@@ -130,7 +130,7 @@ func TestInitCreatesLeafAllocWithoutTables(t *testing.T) {
 func TestInitRefuses(t *testing.T) {
 	dsn := mysqltest.Database(t)
 	open(t, dsn, "CREATE TABLE small (id TINYINT PRIMARY KEY)", "INSERT INTO small VALUES (126)", "CREATE TABLE pairs (x INT, y INT, PRIMARY KEY (x, y))")
-	for tables, want := range map[string]string{"auto": "name the tables", "small": "make it BIGINT", "pairs": "pairs", "nosuch": "nosuch"} {
+	for tables, want := range map[string]string{"auto": "name the tables", "small": "make it BIGINT", "pairs": "pairs", "nosuch": "create only leaf_alloc and the records of worker ids with leafTables=none"} {
 		status, out, errs := runLeafsql(t.Context(), "init", "-dsn", fmt.Sprintf("%s?leafTables=%s", dsn, tables))
 		if status != exitFailure || !strings.Contains(errs, want) || strings.Contains(out, "INSERT") {
 			t.Errorf("init with %s: status %d, want %d and the error %q\n%s%s", tables, status, exitFailure, want, errs, out)
