@@ -13,7 +13,7 @@ import (
 // beginning, and is skipped if another schedule led to it before.
 
 var (
-	modelStates = flag.Int("model.states", 2000, "states that the model visits in each of its cases; 0: all")
+	modelStates = flag.Int("model.states", 1000, "states that the model visits in each of its cases; 0: all")
 	modelWalks  = flag.Int("model.walks", 100, "random walks in each case of the model that fails over")
 	modelCase   = flag.String("model.case", "", "run this case of the model alone")
 )
@@ -72,7 +72,7 @@ func TestModel(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				states := *modelStates
 				if raceEnabled {
-					states /= 20 // another search covers more states without the race detector
+					states /= 10 // another search covers more states without the race detector
 				}
 				wrong, schedule, depth, visited := search(m, states)
 				if wrong != "" {
