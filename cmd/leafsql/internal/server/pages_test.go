@@ -25,7 +25,7 @@ func TestMetricsCount(t *testing.T) {
 	a := get(t, server+"/metrics")
 	for _, line := range []string{
 		`leafsql_up{db_name="serve"} 1`,
-		`leafsql_tag_ids_total{db_name="serve",tag="orders"} 1`,
+		`leafsql_tag_ids_total{db_name="serve",generator="segment",tag="orders"} 1`,
 		`leafsql_http_requests_total{code="200",endpoint="segment"} 1`,
 		`leafsql_http_requests_total{code="404",endpoint="segment"} 1`,
 		`leafsql_http_request_duration_seconds_count{endpoint="segment"} 2`,
