@@ -4,14 +4,13 @@ package mysqltest
 
 import (
 	"context"
+	"database/sql"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/jmoiron/sqlx"
 
 	"github.com/leafsql/leafsql/internal/quote"
 )
@@ -65,7 +64,7 @@ func (g Target) keyspace(t testing.TB) (name string) {
 
 // dropObjects drops the views, tables and procedures of a keyspace.
 func dropObjects(dsn, keyspace string) error {
-	db, err := sqlx.Open("mysql", WithDatabase(dsn, keyspace+":0@primary")+"?foreign_key_checks=0") // statements for a shard reach MySQL unchanged: vtgate drops no view
+	db, err := sql.Open("mysql", WithDatabase(dsn, keyspace+":0@primary")+"?foreign_key_checks=0") // statements for a shard reach MySQL unchanged: vtgate drops no view
 	if err != nil {
 		return err
 	}
@@ -77,8 +76,8 @@ func dropObjects(dsn, keyspace string) error {
 		{"TABLE", "table_name FROM information_schema.tables WHERE table_schema = DATABASE()"},
 		{"PROCEDURE", "routine_name FROM information_schema.routines WHERE routine_schema = DATABASE()"},
 	} {
-		var names []string
-		if err := db.SelectContext(ctx, &names, "SELECT "+objects.names); err != nil {
+		names, err := queryNames(ctx, db, "SELECT "+objects.names)
+		if err != nil {
 			return err
 		}
 		for _, name := range names {
@@ -90,17 +89,35 @@ func dropObjects(dsn, keyspace string) error {
 	return nil
 }
 
+// queryNames returns the only column of a query's rows.
+func queryNames(ctx context.Context, db *sql.DB, query string) (names []string, err error) {
+	rows, err := db.QueryContext(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			return nil, err
+		}
+		names = append(names, name)
+	}
+	return names, rows.Err()
+}
+
 // vitessArgs returns the arguments of a start of Vitess, more included. A restarted Vitess has the keyspaces that it had before.
 func vitessArgs(s *Server, more []string) ([]string, error) {
-	db, err := sqlx.Open("mysql", s.mysql.DSN(""))
+	db, err := sql.Open("mysql", s.mysql.DSN(""))
 	if err != nil {
 		return nil, err
 	}
 	defer db.Close()
-	databases := []string{"vt_unsharded_0"}
-	if err := db.Select(&databases, `SHOW DATABASES LIKE 'vt\_%\_0'`); err != nil {
+	databases, err := queryNames(context.Background(), db, `SHOW DATABASES LIKE 'vt\_%\_0'`)
+	if err != nil {
 		return nil, err
 	}
+	databases = append(databases, "vt_unsharded_0")
 	const primaries = " replica_count: 1 rdonly_count: -1 "
 	topology := `keyspaces { name: "` + ShardedKeyspace + `" shards { name: "-80" } shards { name: "80-" }` + primaries + `}`
 	for _, name := range slices.Compact(slices.Sorted(slices.Values(databases))) {
