@@ -227,10 +227,15 @@ func checkAllocTable(v string) error {
 }
 
 func readWorker(c *Config, v string) error {
-	c.Worker, c.WorkerOptions = v, nil // the options of a registered Config may belong to another source
-	if _, _, err := spec.Parse(v); err != nil {
+	registered, _, _ := spec.Parse(c.Worker)
+	source, _, err := spec.Parse(v)
+	if err != nil {
 		return configError("leafWorker", "it is not of the form name(address)", "write for example static(7) or nacos(127.0.0.1:8848)")
 	}
+	if source != registered {
+		c.WorkerOptions = nil // the options of a registered Config belong to another source
+	}
+	c.Worker = v
 	return nil
 }
 

@@ -176,7 +176,7 @@ func TestDSNOverridesRegisteredWorkerOptions(t *testing.T) {
 		"":                                      {"Group": "a", "Namespace": "n"},
 		"&leafNacosGroup=b":                     {"Group": "b", "Namespace": "n"},
 		"&leafWorker=static(7)":                 nil,
-		"&leafWorker=nacos(h)&leafNacosGroup=b": {"Group": "b"},
+		"&leafWorker=nacos(h)&leafNacosGroup=b": {"Group": "b", "Namespace": "n"},
 	} {
 		cfg, err := ParseDSN(base + "?leafConfig=worker" + params)
 		if err != nil || !maps.Equal(cfg.WorkerOptions, want) {
