@@ -147,11 +147,7 @@ func (e emitter) stats(s driver.Stats, err error) {
 		}
 	}
 	for _, t := range s.Tags {
-		generator := driver.Segment
-		if t.Sequence {
-			generator = driver.Sequence
-		}
-		labels := []string{t.Tag, string(generator)}
+		labels := []string{t.Tag, keyusage.Generator(t)}
 		e.send("tag_ids_total", float64(t.IDs), labels...)
 		e.send("tag_dropped_ids_total", float64(t.Dropped), labels...)
 		e.send("tag_fetches_total", float64(t.Fetches), labels...)

@@ -173,11 +173,7 @@ func (o observation) stats(s driver.Stats, now time.Time) {
 		}
 	}
 	for _, t := range s.Tags {
-		generator := driver.Segment
-		if t.Sequence {
-			generator = driver.Sequence
-		}
-		tag := []attribute.KeyValue{tagKey.String(valid(t.Tag)), generatorKey.String(string(generator))}
+		tag := []attribute.KeyValue{tagKey.String(valid(t.Tag)), generatorKey.String(keyusage.Generator(t))}
 		o.int("tag.ids", t.IDs, tag...)
 		o.int("tag.dropped_ids", t.Dropped, tag...)
 		o.int("tag.fetches", t.Fetches, tag...)

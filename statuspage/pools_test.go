@@ -86,7 +86,7 @@ func TestUnreadablePoolsAreListed(t *testing.T) {
 	}
 }
 
-// TestFailedLookUpsDelayOnlyTheFirstRequest: only the first request waits for a pool whose server does not answer, and the pool is looked
+// TestFailedLookUpsDelayOnlyTheFirstRequest: only the first request waits for a pool if its server does not answer, and the pool is looked
 // up again after a pause, without delaying a request.
 func TestFailedLookUpsDelayOnlyTheFirstRequest(t *testing.T) {
 	shop := openPool(t, "u@tcp(127.0.0.1:1)/d?leafTables=none")

@@ -52,8 +52,8 @@ func Of(stats func() (driver.Stats, error), title string) *Page {
 }
 
 // OfPools returns one page of several pools, by their names. Pools that share a leaf_alloc show its tags once. If there are
-// several leaf_alloc, tags have the name of a pool in parentheses, as tables always have. A pool whose statistics cannot
-// be read is listed as a problem, and looked up again after 30 s. The decoder is hidden if the pools' layouts differ.
+// several leaf_alloc, tags have the name of a pool in parentheses, as tables always have. If the statistics of a pool cannot
+// be read, the pool is listed as a problem, and looked up again after 30 s. The decoder is hidden if the pools' layouts differ.
 func OfPools(dbs map[string]*sql.DB, title string) *Page {
 	return &Page{title: title, began: time.Now(), lookups: newLookups(dbs)}
 }

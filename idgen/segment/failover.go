@@ -102,8 +102,9 @@ func (t *counter) guardMove(q Request, r row, m *tagtable.Move) (tagtable.Mark, 
 	case jump:
 		mark.Jumps, mark.At = 1, r.now
 		if ago := r.now - r.mark.At; r.mark.Jumps > 0 && ago < jumpWindowSeconds {
-			if mark.Jumps = r.mark.Jumps + 1; ago >= 0 && ago < 1<<min(r.mark.Jumps, 12) {
-				return mark, t.repeatedJumpError(q.Tag, r, min(int64(1)<<min(r.mark.Jumps, 12), jumpWindowSeconds)-ago)
+			pause := min(int64(1)<<min(r.mark.Jumps, 12), jumpWindowSeconds)
+			if mark.Jumps = r.mark.Jumps + 1; ago >= 0 && ago < pause {
+				return mark, t.repeatedJumpError(q.Tag, r, pause-ago)
 			}
 		}
 		m.From, m.Floor = 0, max(m.Floor, q.Seen)

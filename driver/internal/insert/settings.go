@@ -16,7 +16,7 @@ type Settings struct {
 
 	// SessionKnown reports whether the fields from NoBackslashEscapes to Charset were read from the
 	// session. They are read only if a query depends on them; the zero values are right for most
-	// sessions. BackslashKnown reports whether NoBackslashEscapes is certain to be false without that.
+	// sessions. BackslashKnown reports whether NoBackslashEscapes is certain to be false even if it was not read.
 	SessionKnown       bool
 	BackslashKnown     bool
 	NoBackslashEscapes bool   // sql_mode: \ is an ordinary character in strings

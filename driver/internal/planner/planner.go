@@ -126,8 +126,8 @@ func (p *Planner) plan(ctx context.Context, text string) (st *Statement, kept bo
 			if st, err = p.parse(ctx, text); err != nil {
 				return nil, false, err
 			}
-			// If p.plans has changed, a look-up changed the state of the session on which the plan depends. A query whose
-			// plan needs the settings is planned again below, which is no repetition.
+			// If p.plans has changed, a look-up changed the state of the session on which the plan depends. If a
+			// plan needs the settings, the query is planned again below, which is no repetition.
 			if p.followSession(); p.plans == plans && !unknown && fits && (ok || !st.needsSettings && p.shared.recent.isRepeated(text)) {
 				plans.Put(text, st, len(text)+st.Plan.MemorySize())
 			}
