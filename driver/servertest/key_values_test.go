@@ -10,7 +10,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"net/url"
-	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -269,7 +268,7 @@ const judgeFrom = 20_000
 
 func newJudge(t *testing.T, target mysqltest.Target, typ, mode string, seed uint64) *judge {
 	params := "?timestamp=1709172000&sql_mode="
-	if os.Getenv(mysqltest.EnvServer) == "vitess" { // it has no SET timestamp
+	if onVitess() { // it has no SET timestamp
 		params = "?sql_mode="
 	}
 	j := &judge{t: t, mode: mode, unsigned: strings.HasSuffix(typ, "UNSIGNED"), rng: rand.New(rand.NewPCG(seed, 3))}

@@ -79,6 +79,9 @@ var broughtKeys = []struct {
 // onTiDB reports whether the tests run on TiDB, which has no row aliases.
 func onTiDB() bool { return os.Getenv(mysqltest.EnvServer) == "tidb" }
 
+// onVitess reports whether the tests run on Vitess.
+func onVitess() bool { return os.Getenv(mysqltest.EnvServer) == "vitess" }
+
 // bareWhere reports whether a statement has a WHERE without FROM, which MariaDB allows since 10.3.
 func bareWhere(text string) bool {
 	return strings.Contains(text, "WHERE") && !strings.Contains(text, "FROM") && strings.Contains(text, "SELECT")
