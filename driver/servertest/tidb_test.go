@@ -3,6 +3,7 @@
 package servertest
 
 import (
+	"database/sql"
 	"errors"
 	"testing"
 
@@ -68,6 +69,59 @@ func TestTiDBKeepsSessionID(t *testing.T) {
 		var id int64
 		if err := c.QueryRowContext(t.Context(), "SELECT LAST_INSERT_ID()").Scan(&id); err != nil || id != step.want {
 			t.Errorf("after %s: LAST_INSERT_ID() = %d, %v, want %d", step.text, id, err, step.want)
+		}
+	}
+}
+
+// TestTiDBSelectWithoutRowReturnsNoID: a select without a table whose WHERE clause is false stores no row, so LastInsertId is 0 and
+// LAST_INSERT_ID() the previous id. If it stores or updates a row, both are the row's id.
+func TestTiDBSelectWithoutRowReturnsNoID(t *testing.T) {
+	for _, params := range []string{"", "&interpolateParams=true", "&multiStatements=true"} {
+		_, leaf := open(t, "leafTables=t"+params, allocTable, row("t", 100, 10), "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT UNIQUE, b INT)")
+		leaf.SetMaxOpenConns(1)
+		st, err := leaf.Prepare("INSERT INTO t (a) SELECT ? FROM DUAL WHERE ? = 1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var previous int64
+		for _, c := range []struct {
+			text     string
+			args     []any
+			prepared bool
+			stored   bool
+		}{
+			{text: "INSERT INTO t (a) VALUES (1)", stored: true},
+			{text: "INSERT INTO t (a) SELECT 2 FROM DUAL WHERE 1 = 0"},
+			{text: "INSERT INTO t (a) SELECT ? FROM DUAL WHERE NOT EXISTS (SELECT 1 FROM t WHERE a = 1)", args: []any{2}},
+			{text: "INSERT IGNORE INTO t (a) SELECT 2 FROM DUAL WHERE 1 = 0"},
+			{text: "REPLACE INTO t (a) SELECT 2 FROM DUAL WHERE 1 = 0"},
+			{text: "INSERT INTO t (a) SELECT 2 FROM DUAL WHERE 1 = 0 ON DUPLICATE KEY UPDATE b = 1"},
+			{text: "prepared", args: []any{2, 0}, prepared: true},
+			{text: "prepared", args: []any{2, 1}, prepared: true, stored: true},
+			{text: "INSERT INTO t (a) SELECT 3 FROM DUAL WHERE NOT EXISTS (SELECT 1 FROM t WHERE a = 3)", stored: true},
+			{text: "INSERT INTO t (a) SELECT 4 ON DUPLICATE KEY UPDATE b = 1", stored: true},
+			{text: "INSERT INTO t (a) SELECT 3 FROM DUAL ON DUPLICATE KEY UPDATE b = 1", stored: true},
+		} {
+			exec := func() (sql.Result, error) { return leaf.Exec(c.text, c.args...) }
+			if c.prepared {
+				exec = func() (sql.Result, error) { return st.Exec(c.args...) }
+			}
+			res, err := exec()
+			if err != nil {
+				t.Fatalf("%s: %v", c.text, err)
+			}
+			id, _ := res.LastInsertId()
+			want := int64(0)
+			if c.stored {
+				if err := leaf.QueryRow("SELECT id FROM t ORDER BY b DESC, id DESC LIMIT 1").Scan(&want); err != nil {
+					t.Fatal(err)
+				}
+				previous = want
+			}
+			var sqlID int64
+			if err := leaf.QueryRow("SELECT LAST_INSERT_ID()").Scan(&sqlID); err != nil || id != want || sqlID != previous {
+				t.Errorf("%s %v, params %q: LastInsertId() = %d, want %d; LAST_INSERT_ID() = %d, error %v, want %d", c.text, c.args, params, id, want, sqlID, err, previous)
+			}
 		}
 	}
 }

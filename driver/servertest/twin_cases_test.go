@@ -42,6 +42,9 @@ var twinColumns = []twinColumn{
 // twinSince has the minimum versions for some types.
 var twinSince = map[string]int{"VECTOR(3)": 90000, "UUID": 100700, "INET4": 101000, "INET6": 100500}
 
+// twinNotOnTiDB are the types that TiDB lacks.
+var twinNotOnTiDB = []string{"GEOMETRY", "POINT SRID 4326", "VARCHAR(20) CHARACTER SET utf16"}
+
 // twinSource creates the table that sources read.
 var twinSource = []string{
 	`CREATE TABLE s (id INT PRIMARY KEY, i INT, u BIGINT UNSIGNED, d DECIMAL(20,6), f DOUBLE, fl FLOAT, c VARCHAR(40), l VARCHAR(40) CHARACTER SET latin1, x VARBINARY(40),

@@ -45,7 +45,7 @@ func TestTwin(t *testing.T) {
 			t.Logf("-twin.seed=%d", seed)
 			rng := rand.New(rand.NewPCG(seed, 0))
 			columns := slices.DeleteFunc(slices.Clone(twinColumns), func(c twinColumn) bool {
-				return c.only != "" && (c.only != target.Name || !target.Has(t, twinSince[c.typ], twinSince[c.typ])) || *twinOnly != "" && c.name != *twinOnly
+				return c.only != "" && (c.only != target.Name || !target.Has(t, twinSince[c.typ], twinSince[c.typ])) || onTiDB() && slices.Contains(twinNotOnTiDB, c.typ) || *twinOnly != "" && c.name != *twinOnly
 			})
 			sample := !*twinFull && !*twinMatrix
 			if sample {

@@ -303,7 +303,7 @@ func (w *insertReader) finish() error {
 
 // planID decides how the statement's id becomes the session's id.
 func (w *insertReader) planID() error {
-	fits, err := w.Table.IDWay == insert.IDInText, error(nil)
+	fits, err := w.Table.IDWay == insert.IDInText && !(w.settings.TiDB && w.Conditional), error(nil) // TiDB evaluates the marker even if the WHERE clause is false
 	if fits {
 		fits, err = w.markerFits()
 	}
