@@ -34,7 +34,11 @@ type Config struct {
 	// (config_client.IConfigClient and naming_client.INamingClient; a few of their methods
 	// suffice). Their namespace and credentials apply. The
 	// ConfigClient's NamespaceId must be empty for the default namespace: "public" is an error,
-	// since the config service of Nacos 2 treats "" and "public" as different namespaces. Open and the
+	// since the config service of Nacos 2 treats "" and "public" as different namespaces. Its
+	// DisableUseSnapShot must be true, otherwise Open returns an error: with an old text from the
+	// client's disk a process could take a worker id that another process holds. Open cannot check the
+	// settings of a client of another type than the SDK's. The SDK refuses more than five reads of a document
+	// a second, so leafsql spreads its reads. Open and the
 	// source do not close the clients. Without a NamingClient the process is not shown in the
 	// console. Nacos 1.4 is not supported with clients. The server that a client uses is
 	// unknown, so the compare-and-set is checked only once: all servers must be 2.3 or later,
@@ -82,7 +86,11 @@ func (c Config) name() string {
 	if c.ConfigClient != nil {
 		servers = "through " + servers
 	}
-	return fmt.Sprintf("Nacos %s, namespace %s, group %s, service %s", servers, cmp.Or(c.Namespace, "public"), c.Group, c.Service)
+	namespace := "default namespace" // not "public", which is another namespace of the config service of Nacos 2
+	if c.Namespace != "" {
+		namespace = "namespace " + c.Namespace
+	}
+	return fmt.Sprintf("Nacos %s, %s, group %s, service %s", servers, namespace, c.Group, c.Service)
 }
 
 // urls returns the URLs of the servers' HTTP APIs.

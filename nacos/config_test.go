@@ -40,8 +40,8 @@ func TestParseReadsOptions(t *testing.T) {
 	if err := c.complete(); err != nil {
 		t.Fatal(err)
 	}
-	if c.name() != "Nacos n1:8848, namespace public, group DEFAULT_GROUP, service leafsql" || c.urls()[0] != "http://n1:8848/nacos" {
-		t.Errorf("%s at %v, want c.name() = \"Nacos n1:8848, namespace public, group DEFAULT_GROUP, service leafsql\" and c.urls()[0] = \"http://n1:8848/nacos\"", c.name(), c.urls())
+	if c.name() != "Nacos n1:8848, default namespace, group DEFAULT_GROUP, service leafsql" || c.urls()[0] != "http://n1:8848/nacos" {
+		t.Errorf("%s at %v, want c.name() = \"Nacos n1:8848, default namespace, group DEFAULT_GROUP, service leafsql\" and c.urls()[0] = \"http://n1:8848/nacos\"", c.name(), c.urls())
 	}
 	if c.Servers[0].GRPCPort != 9848 || c.Service != "leafsql" || c.ContextPath != "/nacos" || c.Instance.IP == "" {
 		t.Errorf("defaults: %+v, want c.Servers[0].GRPCPort = 9848, c.Service = \"leafsql\", c.ContextPath = \"/nacos\" and c.Instance.IP other than \"\"", c.Servers)

@@ -96,10 +96,10 @@ func Open(ctx context.Context, cfg Config) (worker.Source, error) {
 	defer cancel()
 	if cfg.ConfigClient != nil {
 		var err error
-		if cfg.Namespace, err = clientNamespace(cfg.ConfigClient); err != nil {
+		if cfg.Namespace, err = checkClient(cfg.ConfigClient); err != nil {
 			return worker.Source{}, err
 		}
-		s := services{configs: &sdkConfig{client: cfg.ConfigClient, group: cfg.Group, service: cfg.Service}, close: func() error { return nil }}
+		s := services{configs: &sdkConfig{client: cfg.ConfigClient, group: cfg.Group, service: cfg.Service, namespace: cfg.Namespace}, close: func() error { return nil }}
 		if cfg.NamingClient != nil {
 			s.names = &sdkNaming{client: cfg.NamingClient, service: cfg.Service, group: cfg.Group}
 		}

@@ -7,12 +7,16 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/nacos-group/nacos-sdk-go/v2/clients"
 	"github.com/nacos-group/nacos-sdk-go/v2/clients/config_client"
 	"github.com/nacos-group/nacos-sdk-go/v2/clients/naming_client"
 	"github.com/nacos-group/nacos-sdk-go/v2/common/constant"
+	"github.com/nacos-group/nacos-sdk-go/v2/util"
 	"github.com/nacos-group/nacos-sdk-go/v2/vo"
 
 	"github.com/leafsql/leafsql/idgen/worker"
@@ -107,6 +111,27 @@ func testClientsOfTheDefaultNamespace(t *testing.T, s *nacostest.Server) {
 	})
 }
 
+// testFreshGroups takes the first worker id of new registries through an application's clients: leafsql reads no document
+// so often that the SDK refuses to send the request.
+func testFreshGroups(t *testing.T, s *nacostest.Server) {
+	config, naming := sdkClients(t, s, "fresh", "", "")
+	for i := range 3 {
+		cfg := Config{ConfigClient: config, NamingClient: naming, Group: "fresh" + strconv.Itoa(i)}
+		eventually(t, "a worker id", func() bool {
+			k, err := ownLease(t, cfg, 1024)
+			if err == nil {
+				k.Close()
+				return true
+			}
+			t.Log(err) // a server refuses a request now and then
+			if isReadLimit(err) {
+				t.Fatalf("group %s: Wait() = %v, want no read that the SDK refuses", cfg.Group, err)
+			}
+			return false
+		})
+	}
+}
+
 func mustRefusePublic(t *testing.T, err error) {
 	t.Helper()
 	e, unusable := errors.AsType[*worker.UnusableError](err)
@@ -119,11 +144,12 @@ func mustRefusePublic(t *testing.T, err error) {
 type configured struct {
 	ownClients
 	namespace string
+	snapshots bool // it returns old texts from its disk
 	err       error
 }
 
 func (c configured) GetClientConfig() (constant.ClientConfig, error) {
-	return constant.ClientConfig{NamespaceId: c.namespace}, c.err
+	return constant.ClientConfig{NamespaceId: c.namespace, DisableUseSnapShot: !c.snapshots}, c.err
 }
 
 func TestClientNamespaceIsChecked(t *testing.T) {
@@ -131,7 +157,7 @@ func TestClientNamespaceIsChecked(t *testing.T) {
 	cfg := fakeConfig(s)
 	for _, namespace := range []string{"", "shop", "public"} {
 		cfg.Namespace = namespace
-		client := configured{ownClients{mustOpenFake(t, cfg).configs.(*cluster)}, namespace, nil}
+		client := configured{ownClients: ownClients{mustOpenFake(t, cfg).configs.(*cluster)}, namespace: namespace}
 		src, err := Open(t.Context(), Config{ConfigClient: client})
 		switch {
 		case namespace == "public":
@@ -139,8 +165,8 @@ func TestClientNamespaceIsChecked(t *testing.T) {
 		case err != nil:
 			t.Errorf("NamespaceId %q: %v", namespace, err)
 		default:
-			want := "Nacos through the application's client, namespace " + map[string]string{"": "public"}[namespace] + namespace + ", group DEFAULT_GROUP, service leafsql"
-			if src.Name != want {
+			want := map[string]string{"": "default namespace", "shop": "namespace shop"}[namespace]
+			if want = "Nacos through the application's client, " + want + ", group DEFAULT_GROUP, service leafsql"; src.Name != want {
 				t.Errorf("NamespaceId %q: the source is %q, want %q", namespace, src.Name, want)
 			}
 			src.Close()
@@ -148,6 +174,146 @@ func TestClientNamespaceIsChecked(t *testing.T) {
 	}
 	if _, err := Open(t.Context(), Config{ConfigClient: configured{err: errors.New("unset")}}); err == nil || !strings.Contains(err.Error(), "unset") {
 		t.Errorf("a client without a configuration: got %v, want its error", err)
+	}
+}
+
+// TestClientWithSnapshotsIsRefused: after a failed read the SDK's client returns an old text from its disk unless
+// DisableUseSnapShot is set, and two processes could get one worker id.
+func TestClientWithSnapshotsIsRefused(t *testing.T) {
+	s := fakenacos.Start(t, fakenacos.Modern)
+	own := ownClients{mustOpenFake(t, fakeConfig(s)).configs.(*cluster)}
+	_, err := Open(t.Context(), Config{ConfigClient: configured{ownClients: own, snapshots: true}})
+	if e, unusable := errors.AsType[*worker.UnusableError](err); !unusable || !strings.Contains(e.Error(), "set DisableUseSnapShot: true") {
+		t.Errorf("Open() with snapshots = %v, want an UnusableError with \"set DisableUseSnapShot: true\"", err)
+	}
+}
+
+// snapshotClient is a client of an application's own type. If old is set, it returns the texts of its last reads, as the
+// SDK's client does with snapshots on its disk.
+type snapshotClient struct {
+	ownClients
+	texts sync.Map
+	old   atomic.Bool
+}
+
+func (c *snapshotClient) GetConfig(p vo.ConfigParam) (string, error) {
+	if text, ok := c.texts.Load(p.DataId); ok && c.old.Load() {
+		return text.(string), nil
+	}
+	text, err := c.ownClients.GetConfig(p)
+	if err == nil {
+		c.texts.Store(p.DataId, text)
+	}
+	return text, err
+}
+
+// TestOldTextsLeaseNothing: as long as documents are not lost, a worker id that old texts show as free is not taken from
+// its holder, and no lease is renewed by a read.
+func TestOldTextsLeaseNothing(t *testing.T) {
+	t.Parallel()
+	const lease = 6 * time.Second
+	s := fakenacos.Start(t, fakenacos.Modern)
+	own := ownClients{mustOpenFake(t, fakeConfig(s)).configs.(*cluster)}
+	take := func(client configClient, workers int) (*worker.Keeper, error) {
+		return keep(t, func(ctx context.Context) (worker.Source, error) {
+			return Open(ctx, Config{ConfigClient: client, Service: "old"})
+		},
+			worker.Config{NewRegistry: true, Workers: workers, Lease: lease, Issued: time.Now})
+	}
+	old := &snapshotClient{ownClients: own}
+	k, err := take(old, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.Close()
+	if text, err := old.GetConfig(vo.ConfigParam{DataId: "old.worker.0"}); err != nil || !strings.Contains(text, `"free":true`) {
+		t.Fatalf("the document of a released worker id is %s, %v; want a free one", text, err)
+	}
+	holder, err := take(own, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer holder.Close()
+	old.old.Store(true)
+	if k, err := take(old, 1); err == nil {
+		k.Close()
+		t.Error("a client with old texts took a worker id that another process holds")
+	}
+	if st := holder.Status(); st.Phase != "holding" {
+		t.Errorf("the holder's status is %+v, want phase holding", st)
+	}
+
+	old.old.Store(false)
+	k, err = take(old, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.Close()
+	old.old.Store(true)
+	s.Kill()
+	killed := time.Now()
+	eventually(t, "the loss of the worker id", func() bool {
+		st := k.Status()
+		if st.Limit.After(killed.Add(lease)) {
+			t.Fatalf("ids are issued up to %v, want at most a lease after %v, when the server was killed", st.Limit, killed)
+		}
+		return st.Phase == "searching"
+	})
+}
+
+// limitedClient refuses reads like the SDK's client, whose limit holds for the whole process.
+type limitedClient struct {
+	ownClients
+	refused *atomic.Int64
+}
+
+func (c limitedClient) GetConfig(p vo.ConfigParam) (string, error) {
+	if config_client.IsLimited(util.GetConfigCacheKey(p.DataId, p.Group, "")) {
+		c.refused.Add(1)
+		return "", errors.New("get config from remote nacos server fail, and is not allowed to read local file, err:ConfigQueryRequest is limited")
+	}
+	return c.ownClients.GetConfig(p)
+}
+
+// TestReadsKeepTheSDKsLimit: the first worker id of a new registry needs several reads of one document, and more of
+// them if reads show writes late. Two pools of the process have separate sources.
+func TestReadsKeepTheSDKsLimit(t *testing.T) {
+	s := fakenacos.Start(t, fakenacos.Modern)
+	s.Fault(func(f *fakenacos.Faults) { f.ReadLag = 700 * time.Millisecond })
+	var refused atomic.Int64
+	client := limitedClient{ownClients{mustOpenFake(t, fakeConfig(s)).configs.(*cluster)}, &refused}
+	var pools sync.WaitGroup
+	for range 2 {
+		pools.Go(func() {
+			k, err := ownLease(t, Config{ConfigClient: client, Service: "limit"}, 1024)
+			if err != nil {
+				t.Errorf("Wait() of a new registry = %v, want no error", err)
+				return
+			}
+			k.Close()
+		})
+	}
+	pools.Wait()
+	if n := refused.Load(); n != 0 {
+		t.Errorf("the SDK refused %d reads, want 0", n)
+	}
+}
+
+// TestRefusedReadsAreRepeated: other code of the application may use up the SDK's limit.
+func TestRefusedReadsAreRepeated(t *testing.T) {
+	s := fakenacos.Start(t, fakenacos.Modern)
+	var refused atomic.Int64
+	client := limitedClient{ownClients{mustOpenFake(t, fakeConfig(s)).configs.(*cluster)}, &refused}
+	for range 10 {
+		client.GetConfig(vo.ConfigParam{DataId: "used.registry", Group: "DEFAULT_GROUP"})
+	}
+	k, err := ownLease(t, Config{ConfigClient: client, Service: "used"}, 1024)
+	if err != nil {
+		t.Fatalf("Wait() = %v, want no error", err)
+	}
+	k.Close()
+	if n := refused.Load(); n < 5 {
+		t.Errorf("the SDK refused %d reads, want at least the 5 of this test", n)
 	}
 }
 

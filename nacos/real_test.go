@@ -109,6 +109,7 @@ func TestServers(t *testing.T) {
 			for name, test := range map[string]func(*testing.T, *nacostest.Server){
 				"Lease": testLease, "LeavesNothing": testLeavesNothing, "Apart": testApart, "Kit": testRules,
 				"ClientsOfTheDefaultNamespace": testClientsOfTheDefaultNamespace, "NewRegistry": testNewRegistry,
+				"FreshGroups": testFreshGroups,
 			} {
 				t.Run(name, func(t *testing.T) {
 					t.Parallel()
@@ -125,8 +126,8 @@ func testLease(t *testing.T, s *nacostest.Server) {
 	k := mustLease(t, specOf(s), worker.Options{"Service": "console", "Port": "7001"}, worker.Config{})
 	t.Logf("worker id acquired in %v", time.Since(began).Round(time.Millisecond))
 	held := k.Status()
-	if held.ClockOffset.Abs() > 2*time.Second || !strings.Contains(held.Registry, s.Addr()+", namespace public, group DEFAULT_GROUP, service console") {
-		t.Errorf("Status() = %+v, want held.ClockOffset.Abs() at most 2s and text with s.Addr()+\", namespace public, group DEFAULT_GROUP, service console\"", held)
+	if held.ClockOffset.Abs() > 2*time.Second || !strings.Contains(held.Registry, s.Addr()+", default namespace, group DEFAULT_GROUP, service console") {
+		t.Errorf("Status() = %+v, want held.ClockOffset.Abs() at most 2s and text with s.Addr()+\", default namespace, group DEFAULT_GROUP, service console\"", held)
 	}
 	c := look(t, s, worker.Options{"Service": "console"})
 	eventually(t, "the instance with the worker id", func() bool {
@@ -205,7 +206,7 @@ func testNewRegistry(t *testing.T, s *nacostest.Server) {
 		t.Fatal(err)
 	}
 	defer k.Close()
-	want := "(Nacos " + s.Addr() + ", namespace public, group DEFAULT_GROUP, service fresh) is new or has lost documents"
+	want := "(Nacos " + s.Addr() + ", default namespace, group DEFAULT_GROUP, service fresh) is new or has lost documents"
 	eventually(t, "the reason for the wait", func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()

@@ -69,13 +69,13 @@ const visibilityDelay = 3 * time.Second
 // Get implements worker.Slots. If a read does not return the last written text yet, Get
 // repeats the read for a while, because the next write would fail otherwise.
 func (r *registry) Get(ctx context.Context, slot int) (worker.Doc, worker.Version, error) {
-	for {
+	for pause := 20 * time.Millisecond; ; pause = min(2*pause, 320*time.Millisecond) {
 		d, v, err := r.get(ctx, slot)
 		r.mu.Lock()
 		w, wrote := r.written[slot]
 		r.mu.Unlock()
 		stale := wrote && time.Since(w.last) < visibilityDelay && slices.Contains(w.before, v)
-		if err != nil || !stale || !api.Sleep(ctx, 20*time.Millisecond) {
+		if err != nil || !stale || !api.Sleep(ctx, pause) {
 			return d, v, err
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -32,11 +33,14 @@ type namingClient interface {
 	Unsubscribe(*vo.SubscribeParam) error
 }
 
-// clientNamespace returns the namespace of an application's client. "public" is an
-// error: in the config service of Nacos 2 it differs from the empty name, which a
-// DSN uses for the default namespace, so there would be two registries. clientNamespace returns
-// "" for a client that is not of the SDK's type, since such a client has no access to its namespace.
-func clientNamespace(client configClient) (string, error) {
+// checkClient returns the namespace of an application's client, or an error if the client is not usable for leases.
+// Two settings are errors. "public" is one: in the config service of Nacos 2 it differs from the empty name, which a
+// DSN uses for the default namespace, so there would be two registries. The other one are snapshots: if the server
+// does not answer a read, the client returns the text that it has on its disk. After the registry was wiped, such a
+// text shows a worker id as free that a running process holds, and as Nacos writes a missing document whatever md5 is
+// expected, both processes would issue ids with it. checkClient returns "" for a client that is not of the SDK's
+// type, since such a client has no access to its settings.
+func checkClient(client configClient) (namespace string, err error) {
 	c, ok := client.(interface {
 		GetClientConfig() (constant.ClientConfig, error)
 	})
@@ -44,11 +48,13 @@ func clientNamespace(client configClient) (string, error) {
 		return "", nil
 	}
 	cfg, err := c.GetClientConfig()
-	if err != nil {
+	switch {
+	case err != nil:
 		return "", wrapClientError(err)
-	}
-	if cfg.NamespaceId == "public" {
+	case cfg.NamespaceId == "public":
 		return "", &worker.UnusableError{Err: errors.New(`leafsql: Nacos: the ConfigClient's NamespaceId is "public", which Nacos 2 keeps apart from the default namespace; leave NamespaceId empty, and see "Worker ids from Nacos" in docs/worker-ids.md before changing a client that is in use`)}
+	case !cfg.DisableUseSnapShot:
+		return "", &worker.UnusableError{Err: errors.New("leafsql: Nacos: the ConfigClient returns old texts from its disk if the server does not answer, so two processes could get one worker id; set DisableUseSnapShot: true in its ClientConfig, or pass a second ConfigClient that has this setting")}
 	}
 	return cfg.NamespaceId, nil
 }
@@ -63,15 +69,18 @@ func (e *clientError) Error() string {
 func (e *clientError) Unwrap() error { return e.err }
 
 // Hint returns the hint that ends the text.
-func (*clientError) Hint() string {
+func (e *clientError) Hint() string {
+	if isReadLimit(e.err) {
+		return "the SDK sends at most five reads of one document a second; check that only leafsql reads its documents"
+	}
 	return "check that Nacos runs, and the client's addresses, user, password and rights"
 }
 
 // sdkConfig is the config service through an application's client. The server
 // that the client uses is unknown, and may change.
 type sdkConfig struct {
-	client         configClient
-	service, group string
+	client                    configClient
+	service, group, namespace string
 
 	mu       sync.Mutex
 	compares bool // a server has refused a wrong md5
@@ -93,25 +102,58 @@ func (s *sdkConfig) ready(ctx context.Context) error {
 // unknown.
 func (s *sdkConfig) setHeld(int, string, time.Time) {}
 
-// sdkReadPause is the pause before a refused read is repeated: the SDK refuses more
-// than five reads of one document a second.
-const sdkReadPause = 210 * time.Millisecond
+// sdkReadPause is the pause before a read that the SDK or a server has refused for a moment is repeated.
+const sdkReadPause = 250 * time.Millisecond
+
+// readPacers has a *readPacer for each document that this process has read. The SDK refuses more than five reads
+// of a document in a second, counted for all clients of the process, and sends no request for them. As other
+// clients of the application may use some of the five, leafsql waits before the fifth.
+var readPacers sync.Map
+
+// readPacer allows four reads at once, and then one after each sdkReadPause.
+type readPacer struct {
+	mu   sync.Mutex
+	full time.Time // when four reads are allowed again
+}
+
+// reserve reserves a read, and returns the pause before it.
+func (p *readPacer) reserve() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	if p.full.Before(now) {
+		p.full = now
+	}
+	p.full = p.full.Add(sdkReadPause)
+	return p.full.Sub(now) - 4*sdkReadPause
+}
+
+func (s *sdkConfig) pacer(id string) *readPacer {
+	p, _ := readPacers.LoadOrStore([3]string{id, s.group, s.namespace}, &readPacer{})
+	return p.(*readPacer)
+}
+
+// isReadLimit reports whether the SDK has not sent a read because of its limit.
+func isReadLimit(err error) bool {
+	return strings.Contains(err.Error(), "ConfigQueryRequest is limited")
+}
 
 func (s *sdkConfig) query(ctx context.Context, id string) (string, bool, error) {
 	for {
+		if pause := s.pacer(id).reserve(); pause > 0 && !api.Sleep(ctx, pause) {
+			return "", false, context.Cause(ctx)
+		}
 		text, err := callWithin(ctx, func() (string, error) {
 			return s.client.GetConfig(vo.ConfigParam{DataId: id, Group: s.group})
 		})
-		if err == nil || err.Error() != "ConfigQueryRequest is limited" {
+		if err == nil || !isReadLimit(err) && !strings.Contains(err.Error(), "being modified") || !api.Sleep(ctx, sdkReadPause) {
 			return text, text != "", wrapClientError(err)
-		}
-		if !api.Sleep(ctx, sdkReadPause) {
-			return "", false, wrapClientError(err)
 		}
 	}
 }
 
-// wrapClientError returns an error of an application's client as a *clientError.
+// wrapClientError returns an error of an application's client as a *clientError. A log line with the SDK's own error
+// would also contain its stack trace.
 func wrapClientError(err error) error {
 	if err == nil {
 		return nil
@@ -146,7 +188,7 @@ func (s *sdkNaming) register(ctx context.Context, in api.Instance) error {
 			Metadata: in.Metadata,
 		})
 	})
-	return err
+	return wrapClientError(err)
 }
 
 func (s *sdkNaming) deregister(ctx context.Context, in api.Instance) error {
@@ -155,7 +197,7 @@ func (s *sdkNaming) deregister(ctx context.Context, in api.Instance) error {
 			ServiceName: s.service, GroupName: s.group, Cluster: in.ClusterName, Ip: in.IP, Port: uint64(in.Port),
 		})
 	})
-	return err
+	return wrapClientError(err)
 }
 
 // list reads the list from the server each time: after a subscription, the SDK
@@ -171,7 +213,7 @@ func (s *sdkNaming) list(ctx context.Context) ([]api.Instance, error) {
 			InstanceID: h.InstanceId, IP: h.Ip, Port: int(h.Port), ClusterName: h.ClusterName, Metadata: h.Metadata,
 		})
 	}
-	return list, err
+	return list, wrapClientError(err)
 }
 
 // callWithin returns the result of a call that accepts no context, or an error when

@@ -1,8 +1,12 @@
 package nacos
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"io"
+	"log/slog"
 	"maps"
 	"strconv"
 	"strings"
@@ -75,6 +79,42 @@ func TestOwnClientsStayOpen(t *testing.T) {
 	}
 	if _, _, err := own.c.query(t.Context(), "any"); err != nil {
 		t.Errorf("the application's client was closed: %v", err)
+	}
+}
+
+// tracedError has a stack trace if it is formatted with %+v, as slog does, like the errors of the SDK.
+type tracedError struct{ error }
+
+func (e tracedError) Format(f fmt.State, _ rune) {
+	io.WriteString(f, e.Error())
+	if f.Flag('+') {
+		io.WriteString(f, "\nmain.main\n\tmain.go:1")
+	}
+}
+
+// failingNaming is a naming client that cannot reach its server.
+type failingNaming struct{ ownClients }
+
+func (failingNaming) DeregisterInstance(vo.DeregisterInstanceParam) (bool, error) {
+	return false, tracedError{errors.New("client not connected")}
+}
+
+// TestLogHasNoStackTrace: the log line about an instance that cannot be removed is a single line.
+func TestLogHasNoStackTrace(t *testing.T) {
+	t.Parallel()
+	s := fakenacos.Start(t, fakenacos.Modern)
+	own := ownClients{mustOpenFake(t, fakeConfig(s)).configs.(*cluster)}
+	var log bytes.Buffer
+	cfg := Config{ConfigClient: own, NamingClient: failingNaming{own}, Instance: Instance{IP: "10.1.2.3", Port: 8080}, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+	k, err := ownLease(t, cfg, 16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the application's instance", func() bool { return len(s.Instances(fakeService)) == 1 })
+	k.Close()
+	want := "the application's Nacos client: client not connected; check that Nacos runs"
+	if text := log.String(); !strings.Contains(text, "still lists this process") || !strings.Contains(text, want) || strings.Contains(text, "main.go") {
+		t.Errorf("the log is %q, want the warning with %q and without the stack trace", text, want)
 	}
 }
 
