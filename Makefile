@@ -62,7 +62,7 @@ demo-failover: ## the primary of leaf_alloc dies with ranges that its replica la
 test: serve ## every test of every module but storms, with the race detector, on real MariaDB and MySQL
 	@.ci/install gcc mariadb mysql mariadb-11.8
 	@for script in $(INSTALLS); do $$script || exit 1; done
-	@$(SERVE) -mysql -- .ci/test '$(TEST)'
+	@LEAFSQL_TEST_DATA=$${LEAFSQL_TEST_DATA-$$(.ci/memory)} $(SERVE) -mysql -- .ci/test '$(TEST)'
 
 quick: serve ## while you work, under 90 s: what needs no server but one MariaDB, without the race detector and the longest tests
 	@.ci/install mariadb

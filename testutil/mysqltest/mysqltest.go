@@ -13,7 +13,7 @@
 //
 // LEAFSQL_TEST_DSN (and LEAFSQL_TEST_MYSQL_DSN for [Targets]) makes tests use a server that is already running. Tests
 // then change only databases that they created. LEAFSQL_TEST_SERVER=mysql-8.0 makes tests use only the server of that
-// name, which .ci/server has installed.
+// name, which .ci/server has installed. LEAFSQL_TEST_DATA=/dev/shm keeps the data of started servers in memory.
 //
 // The package never uses a system service or existing data, and never skips: without a server the test fails with a
 // hint on what to install. It does not create tables or users.
@@ -42,6 +42,7 @@ const (
 	EnvDSN      = "LEAFSQL_TEST_DSN"       // any server; MariaDB in make test
 	EnvMySQLDSN = "LEAFSQL_TEST_MYSQL_DSN" // a real MySQL, for Targets
 	EnvServer   = "LEAFSQL_TEST_SERVER"
+	EnvData     = "LEAFSQL_TEST_DATA" // folder for the data of started servers; that of temporary files if empty
 )
 
 // DSN returns a data source name of the shared server without a database.

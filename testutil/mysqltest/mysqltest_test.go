@@ -218,7 +218,7 @@ func TestServerDiesWithItsProcess(t *testing.T) {
 				t.Cleanup(func() { os.RemoveAll(tmp) })
 			}
 			child := exec.Command(os.Args[0], "-test.run=^TestServerDiesWithItsProcess$")
-			child.Env = append(os.Environ(), "MYSQLTEST_CHILD="+name, "TMPDIR="+tmp)
+			child.Env = append(os.Environ(), "MYSQLTEST_CHILD="+name, "TMPDIR="+tmp, mysqltest.EnvData+"=")
 			out, err := child.StdoutPipe()
 			if err != nil {
 				t.Fatal(err)

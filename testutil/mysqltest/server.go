@@ -4,6 +4,7 @@ package mysqltest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -318,7 +319,7 @@ func (s *Server) awaitReady() error {
 // tempDir creates the server's folder, with a path short enough for a unix socket (104 bytes on some
 // systems).
 func tempDir() (string, error) {
-	parent := os.TempDir()
+	parent := cmp.Or(os.Getenv(EnvData), os.TempDir())
 	if len(parent) > 70 {
 		parent = "/tmp"
 	}
