@@ -30,6 +30,49 @@ func TestStatsOfListsTablesAndTags(t *testing.T) {
 	}
 }
 
+// TestUnreadableRowsAreFailedFetches: INSERTs that fail because the row of their tag cannot be read are counted as failed
+// fetches, each once, until the row is read.
+func TestUnreadableRowsAreFailedFetches(t *testing.T) {
+	const addRow = "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('t', 100, 1000)"
+	for _, target := range mysqltest.Targets(t) {
+		for _, tt := range []struct {
+			name, params string
+			setup, fix   []string
+		}{
+			{"no row", "leafTables=t", []string{allocTable}, []string{addRow}},
+			{"no table", "leafTables=t", nil, []string{allocTable, addRow}},
+			{"bad step", "leafTables=t", []string{allocTable, row("t", 100, 0)}, []string{"UPDATE leaf_alloc SET step = 10"}},
+			{"no column", "leafTables=t&leafCreate=true", []string{"CREATE TABLE leaf_alloc (a INT)"}, []string{"DROP TABLE leaf_alloc"}},
+			{"no sequence", "leafTables=t:id:sequence(s)", []string{seqTable}, []string{"INSERT INTO t_sequence VALUES ('s', 1, 10, 1, NULL, 0)"}},
+		} {
+			t.Run(target.Name+"/"+tt.name, func(t *testing.T) {
+				plain, leaf := openOn(t, target.Database(t), tt.params, append(tt.setup, tableT)...)
+				tag := func() driver.TagStats {
+					t.Helper()
+					s, err := driver.StatsOf(leaf)
+					if err != nil || len(s.Tags) != 1 {
+						t.Fatalf("StatsOf() = %+v, %v; want one tag", s, err)
+					}
+					return s.Tags[0]
+				}
+				for n := int64(1); n <= 2; n++ {
+					if _, err := leaf.Exec("INSERT INTO t (a) VALUES (1)"); err == nil {
+						t.Fatal("INSERT = nil, want an error")
+					}
+					if s := tag(); s.Failures != n || s.Err == nil {
+						t.Errorf("after INSERT %d: %d failed fetches and error %v, want %[1]d and an error", n, s.Failures, s.Err)
+					}
+				}
+				mustExec(t, plain, tt.fix...)
+				mustExec(t, leaf, "INSERT INTO t (id, a) VALUES (5, 2)") // only reads the row of leaf_alloc, unless leafCreate adds it
+				if s := tag(); s.Failures != 2 || s.Err != nil {
+					t.Errorf("after the fix: %d failed fetches and error %v, want 2 and no error", s.Failures, s.Err)
+				}
+			})
+		}
+	}
+}
+
 // TestStatsOfFindsWrappedConnector: for a pool with a wrapped driver, the Connector is found through a
 // connection. For a pool with another driver, the error names the driver.
 func TestStatsOfFindsWrappedConnector(t *testing.T) {

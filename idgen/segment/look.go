@@ -37,6 +37,7 @@ func (g *Generator) readRow(ctx context.Context) (Range, error) {
 	case g.closed:
 		return Range{}, idgen.ErrClosed
 	case err == nil:
+		g.failure = nil
 		g.recordRow(r, time.Now())
 		return r, nil
 	case limit.Err() != nil:
@@ -45,4 +46,13 @@ func (g *Generator) readRow(ctx context.Context) (Range, error) {
 		return Range{}, err
 	}
 	return Range{}, &UnavailableError{Tag: g.tag, Cause: err}
+}
+
+// RecordFailure counts a failure to read or add the tag's row as a fetch that failed.
+func (c *controlled) RecordFailure(err error) {
+	g := (*Generator)(c)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.stats.Failures++
+	g.failure = err
 }

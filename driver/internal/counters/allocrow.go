@@ -46,6 +46,9 @@ func (t *Table) compareWithKeys(ctx context.Context, s insert.Querier) error {
 	} else {
 		row, err = t.counter.Row(ctx)
 	}
+	if err != nil && !errors.Is(err, insert.ErrRefused) && !errors.Is(err, context.Canceled) {
+		t.counter.RecordFailure(err)
+	}
 	switch {
 	case errors.Is(err, insert.ErrRefused):
 		return err
