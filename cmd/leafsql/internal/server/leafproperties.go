@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/go-sql-driver/mysql"
@@ -15,20 +16,25 @@ import (
 )
 
 // readLeafProperties converts Java Leaf's leaf.properties to settings: the database, and whether segments and
-// snowflakes are enabled. Worker ids are then leased in Leaf's ZooKeeper. Properties that do not begin with
-// leaf. are ignored.
-func readLeafProperties(text []byte) (map[string]string, error) {
+// snowflakes are enabled. Worker ids are then leased in Leaf's ZooKeeper. unknown contains the keys that begin with
+// leaf. and that Java Leaf does not have; keys without leaf. are ignored.
+func readLeafProperties(text []byte) (settings map[string]string, unknown []string, err error) {
 	loader := properties.Loader{Encoding: properties.ISO_8859_1, DisableExpansion: true} // as in Java
 	p, err := loader.LoadBytes(text)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	for _, key := range p.Keys() {
+		if strings.HasPrefix(key, "leaf.") && !slices.Contains(leafKeys, key) {
+			unknown = append(unknown, key)
+		}
 	}
 	get := func(key string) string { return strings.TrimSpace(p.GetString("leaf."+key, "")) }
 	on := func(what string) bool { return strings.EqualFold(cmp.Or(get(what+".enable"), "true"), "true") }
 
 	cfg := driver.NewConfig()
 	if cfg.MySQL, err = parseJDBCURL(get("jdbc.url")); err != nil {
-		return nil, err
+		return nil, unknown, err
 	}
 	cfg.MySQL.User = cmp.Or(get("jdbc.username"), cfg.MySQL.User)
 	cfg.MySQL.Passwd = cmp.Or(get("jdbc.password"), cfg.MySQL.Passwd)
@@ -39,10 +45,16 @@ func readLeafProperties(text []byte) (map[string]string, error) {
 				cfg.WorkerOptions = map[string]string{"Name": name}
 			}
 		} else if get("snowflake.enable") != "" {
-			return nil, errors.New("leaf.snowflake.enable without leaf.snowflake.zk.address; give the address, or a DSN with leafWorker")
+			return nil, unknown, errors.New("leaf.snowflake.enable without leaf.snowflake.zk.address; give the address, or a DSN with leafWorker")
 		}
 	}
-	return map[string]string{"dsn": cfg.FormatDSN(), "no-segments": fmt.Sprint(!on("segment")), "no-snowflakes": fmt.Sprint(!on("snowflake"))}, nil
+	return map[string]string{"dsn": cfg.FormatDSN(), "no-segments": fmt.Sprint(!on("segment")), "no-snowflakes": fmt.Sprint(!on("snowflake"))}, unknown, nil
+}
+
+// leafKeys contains the keys that Java Leaf reads.
+var leafKeys = []string{"leaf.name", "leaf.segment.enable", "leaf.jdbc.url", "leaf.jdbc.username", "leaf.jdbc.password",
+	"leaf.snowflake.enable", "leaf.snowflake.zk.address",
+	"leaf.snowflake.port", // part of the name of Leaf's node in ZooKeeper; leafsql needs none
 }
 
 // parseJDBCURL parses the URL of a database in Java's form, with its options for TLS. Other parameters do not

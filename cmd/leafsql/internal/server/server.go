@@ -59,6 +59,8 @@ type Config struct {
 
 	Logger  *slog.Logger // default: slog.Default()
 	LogJSON bool         // for the caller that creates Logger; New ignores it
+
+	unknownKeys string // keys of leaf.properties that are perhaps misspelt, separated by commas
 }
 
 var defaults = Config{Listen: "127.0.0.1:8080", Timeout: 3 * time.Second, MaxBlock: 10_000, MaxRequests: 4096, MaxConnections: 8192}
@@ -114,6 +116,9 @@ func New(cfg Config) (*Server, error) {
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
+	}
+	if cfg.unknownKeys != "" {
+		cfg.Logger.Warn("leafsql: leaf.properties has keys that Java Leaf does not have, and they have no effect", "keys", cfg.unknownKeys)
 	}
 	cfg.MaxConnections = process.LimitConnections(cfg.MaxConnections, defaults.MaxConnections, 1, cfg.Logger)
 	s := &Server{cfg: cfg, log: cfg.Logger, waiting: make(chan struct{}, cfg.MaxRequests/2), pages: make(chan struct{}, maxPages)}

@@ -76,8 +76,9 @@ func ReadConfig(args []string, out io.Writer, texts chinese.Texts) (Config, erro
 		return cfg, err
 	}
 	if *file != "" {
-		settings, err := readFile(*file)
+		settings, unknown, err := readFile(*file)
 		if err == nil {
+			cfg.unknownKeys = strings.Join(unknown, ", ")
 			err = complete(*file, settings)
 		}
 		if err != nil {
@@ -107,20 +108,21 @@ func readEnvironment(fs *flag.FlagSet) map[string]string {
 	return settings
 }
 
-func readFile(name string) (map[string]string, error) {
+// readFile reads the settings of a file. unknown contains keys that may be typing mistakes.
+func readFile(name string) (settings map[string]string, unknown []string, err error) {
 	text, err := os.ReadFile(name)
 	if err != nil {
-		return nil, fmt.Errorf("leafsql: serve: %w; name a file that can be read with -config", err)
+		return nil, nil, fmt.Errorf("leafsql: serve: %w; name a file that can be read with -config", err)
 	}
-	read := readYAML
 	if filepath.Ext(name) == ".properties" {
-		read = readLeafProperties
+		settings, unknown, err = readLeafProperties(text)
+	} else {
+		settings, err = readYAML(text)
 	}
-	settings, err := read(text)
 	if err != nil {
-		return nil, fmt.Errorf("leafsql: serve: %s: %w; leafsql serve -h lists the settings", name, err)
+		return nil, nil, fmt.Errorf("leafsql: serve: %s: %w; leafsql serve -h lists the settings", name, err)
 	}
-	return settings, nil
+	return settings, unknown, nil
 }
 
 // readYAML parses a mapping of names to scalar values, as they are written. Its errors contain no values.

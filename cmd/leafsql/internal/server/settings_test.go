@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"flag"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -144,5 +145,30 @@ leaf.snowflake.port=18080
 	dc, cfg = read("leaf.segment.enable=false\nleaf.snowflake.enable=false\nleaf.jdbc.url=jdbc:mysql://[::1]/leaf?sslMode=VERIFY_IDENTITY&user=u")
 	if m := dc.MySQL; m.Addr != "[::1]:3306" || m.User != "u" || m.TLSConfig != "true" || dc.Worker != "" || !cfg.NoSegments {
 		t.Errorf("%+v, %+v, %+v", m, dc, cfg)
+	}
+}
+
+// TestUnknownLeafPropertiesAreLogged: keys of leaf.properties that have no effect are logged without their values, and the
+// keys of Java Leaf are not.
+func TestUnknownLeafPropertiesAreLogged(t *testing.T) {
+	const known = "leaf.jdbc.url=jdbc:mysql://127.0.0.1:1/leaf\nleaf.segment.enable=true\nleaf.snowflake.port=8080\nspring.name=s3cret\n"
+	for text, want := range map[string]string{
+		known: "",
+		known + "leaf.snowflake.enabled=s3cret\nleaf.snowflake.mode=local": `keys="leaf.snowflake.enabled, leaf.snowflake.mode"`,
+	} {
+		cfg, err := ReadConfig([]string{"-config", writeFile(t, "leaf.properties", text)}, nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var log bytes.Buffer
+		cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		s, err := New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Close()
+		if got := log.String(); strings.Contains(got, "s3cret") || (want == "") != (got == "") || !strings.Contains(got, want) {
+			t.Errorf("log = %q, want %q and no values, for\n%s", got, want, text)
+		}
 	}
 }
