@@ -72,3 +72,32 @@ func TestCheckFindsDifferencesOfShards(t *testing.T) {
 		}
 	})
 }
+
+// TestCheckNotesUnusedStores: a leaf_alloc in a shard's database is a note if the tables take their ids from another one, and
+// the leaf_alloc that they use is none.
+func TestCheckNotesUnusedStores(t *testing.T) {
+	runOnServers(t, func(t *testing.T, target mysqltest.Target, dsn string) {
+		const table, row = "CREATE TABLE orders (id BIGINT PRIMARY KEY)", "INSERT INTO leaf_alloc (biz_tag, max_id, step, description) VALUES ('orders', 100, 10, 'leafsql@off')"
+		second, empty := target.Database(t), target.Database(t)
+		for _, dsn := range []string{dsn, second} {
+			open(t, dsn, allocTable, row, table)
+		}
+		open(t, empty, table)
+		const leaf = "?leafTables=orders"
+		for _, tt := range []struct {
+			name string
+			args []string
+			want []string
+		}{
+			{"one database", []string{"-dsn", dsn + leaf}, nil},
+			{"a shard with a copy", []string{"-dsn", dsn + leaf, "-shard", second}, []string{"alloc-unused leaf_alloc"}},
+			{"a shard without", []string{"-dsn", dsn + leaf, "-shard", empty}, nil},
+			{"leafStore", []string{"-dsn", withStore(second+leaf, dsn)}, []string{"alloc-unused leaf_alloc"}},
+			{"leafStore names the same database", []string{"-dsn", withStore(dsn+leaf, dsn)}, nil},
+		} {
+			if got := listFindings(runJSON[check.Report](t, exitOK, append([]string{"check"}, tt.args...)...)); !slices.Equal(got, tt.want) {
+				t.Errorf("%s: findings = %v, want %v", tt.name, got, tt.want)
+			}
+		}
+	})
+}

@@ -245,13 +245,31 @@ func (c *checker) checkRedirect(s *databases.Server) {
 // checkSameStore compares the leaf_alloc that a shard's DSN names with the leaf_alloc that the set uses.
 func (c *checker) checkSameStore(ctx context.Context, shard *survey.Shard) error {
 	theirs, ours, err := c.Set.DifferingStore(ctx, shard.Shard)
-	if err != nil || theirs == "" {
+	if err != nil {
 		return err
+	}
+	if theirs == "" {
+		return c.checkUnusedStore(ctx, shard)
 	}
 	c.add(Finding{Code: "stores-differ", Severity: Error, Server: shard.Label,
 		Message: c.sprintf("This shard's ids come from %s, those of the first shard from %s: both issue the same ids.", theirs, ours),
 		Fix:     "give every shard's DSN the same leafStore and the same leafAllocTable"})
 	return nil
+}
+
+// checkUnusedStore reports a leaf_alloc in a shard's database from which the configured tables take no ids.
+func (c *checker) checkUnusedStore(ctx context.Context, shard *survey.Shard) error {
+	store := c.Set.Store
+	if shard.ID == store.ID && shard.SameName(shard.Database, store.Database) {
+		return nil
+	}
+	names, err := shard.List(ctx, "SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND table_name = ?", shard.Database, store.Table)
+	if len(names) > 0 {
+		c.add(Finding{Code: "alloc-unused", Severity: Note, Server: shard.Label, Table: shard.Database + "." + names[0],
+			Message: c.sprintf("The configured tables take their ids from %s on %s. A program that uses this table, for example because leafStore is missing in its DSN, can issue the same ids.", store.QuotedName(), store.Label),
+			Fix:     "drop it, if no other program takes ids from it"})
+	}
+	return err
 }
 
 // checkSameWorkers compares a shard's source of worker ids with the first shard's.

@@ -78,6 +78,7 @@ var codes = []string{
 	"hidden",               // the user cannot see everything
 	"tag-without-table",    // no table gets ids from a tag
 	"row-unmarked",         // a row has no mark, so its next range can be issued again after a fail-over
+	"alloc-unused",         // a shard has a leaf_alloc that the tables do not use
 }
 
 // sortFindings sorts findings by the position of their code, then by server, table and tag.
