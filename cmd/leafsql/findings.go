@@ -86,10 +86,10 @@ func printNext(s *screen.Screen, findings []check.Finding) {
 	if has(initCodes...) {
 		steps = append(steps, s.Sprintf("Run leafsql init with the same DSNs and -dry-run: it shows the missing tables and rows. Then run it without -dry-run."))
 	}
-	if has("auto-increment") {
+	if lo.ContainsBy(problems, func(f check.Finding) bool { return f.Migrate }) {
 		steps = append(steps, s.Sprintf("Run leafsql migrate with the same DSNs for the tables with AUTO_INCREMENT: it shows each step before you run it."))
 	}
-	if lo.ContainsBy(problems, func(f check.Finding) bool { return f.Code != "auto-increment" && !slices.Contains(initCodes, f.Code) }) {
+	if lo.ContainsBy(problems, func(f check.Finding) bool { return !f.Migrate && !slices.Contains(initCodes, f.Code) }) {
 		step := s.Sprintf("Apply the other fixes from top to bottom: one may depend on those before it.")
 		if len(steps) == 0 {
 			step = s.Sprintf("Apply the fixes from top to bottom: one may depend on those before it.")

@@ -75,7 +75,8 @@ func TestNextStepsFollowFindings(t *testing.T) {
 		{[]check.Finding{{Code: "hidden", Severity: check.Unknown}}, "Next: apply the fixes above"},
 		{[]check.Finding{{Code: "stores-differ", Severity: check.Error}}, "  1. Apply the fixes … 2. Run leafsql check again."},
 		{[]check.Finding{{Code: "row-missing", Severity: check.Error}}, "  1. Run leafsql init … 2. Run leafsql check again."},
-		{[]check.Finding{{Code: "auto-increment", Severity: check.Warning}, {Code: "alloc-missing", Severity: check.Error}, {Code: "rights", Severity: check.Error}},
+		{[]check.Finding{{Code: "auto-increment", Severity: check.Warning}}, "  1. Apply the fixes … 2. Run leafsql check again."}, // on TiDB
+		{[]check.Finding{{Code: "auto-increment", Severity: check.Warning, Migrate: true}, {Code: "alloc-missing", Severity: check.Error}, {Code: "rights", Severity: check.Error}},
 			"  1. Run leafsql init … 2. Run leafsql migrate … 3. Apply the other fixes … 4. Run leafsql check again."},
 	} {
 		var out bytes.Buffer

@@ -93,8 +93,12 @@ func runInit(ctx context.Context, s *screen.Screen, args []string) (int, error) 
 	}
 	s.Printf("Done. Processes that were running may hold ranges from before; restart them if a row was raised.\n")
 	for _, tag := range found.Tags {
-		if tag.HasAutoIncrement() {
-			s.Printf("%s still has AUTO_INCREMENT: writers with and without mysql-leaf must not write it at the same time; migrate it with leafsql migrate.\n", screen.ReplaceControl(tag.Name))
+		switch name := screen.ReplaceControl(tag.Name); {
+		case !tag.HasAutoIncrement():
+		case tag.CanMigrate():
+			s.Printf("%s still has AUTO_INCREMENT: writers with and without mysql-leaf must not write it at the same time; migrate it with leafsql migrate.\n", name)
+		default:
+			s.Printf("%s still has AUTO_INCREMENT: writers with and without mysql-leaf must not write it at the same time.\n", name)
 		}
 	}
 	return exitOK, nil

@@ -25,6 +25,7 @@ type Finding struct {
 	Message  string   `json:"message"`
 	Fix      string   `json:"way,omitempty"` // the action, if SQL alone is not enough
 	SQL      []string `json:"sql,omitempty"` // statements that fix the problem
+	Migrate  bool     `json:"-"`             // leafsql migrate fixes the problem
 }
 
 // codes are the codes of all findings, in the order of a report: a fix may depend on the fixes before it.

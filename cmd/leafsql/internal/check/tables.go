@@ -106,6 +106,9 @@ func (c *checker) checkAutoIncrement(ctx context.Context, t *survey.Table, tag *
 	f := newTableFinding("auto-increment", Warning, t)
 	f.Message = c.translate("A writer without leafsql can use ids that leafsql issues: an upsert of one overwrites a row of the other.")
 	f.Fix = "once every writer uses mysql-leaf; leafsql migrate does it step by step"
+	if f.Migrate = t.Shard.NoTriggers == ""; !f.Migrate {
+		f.Fix = "once every writer uses mysql-leaf"
+	}
 	if tag != nil && tag.Row != nil && !t.HasGuard {
 		f.Message += c.translate(" leaf_alloc already has a row for it: AUTO_INCREMENT was added again, or never removed. ent adds it at its start, and so do other tools that write the schema.")
 		f.Fix = "first change the model or the schema's files, or AUTO_INCREMENT is added again; then, once every writer uses mysql-leaf"
@@ -119,8 +122,10 @@ func (c *checker) checkAutoIncrement(ctx context.Context, t *survey.Table, tag *
 	if !t.Indexed {
 		f.Message += c.translate(" The server counts separately for each value of the columns before it in its index; leafsql issues the ids of all rows from one counter.")
 	}
-	switch invisible := t.CheckVisible(def); {
-	case tag != nil && (tag.Row == nil || tag.IsRowTooLow() || len(tag.UnknownTables()) > 0):
+	switch invisible, lacksRow := t.CheckVisible(def), tag != nil && (tag.Row == nil || tag.IsRowTooLow() || len(tag.UnknownTables()) > 0); {
+	case lacksRow && !f.Migrate:
+		f.Fix = "leaf_alloc first needs a row above all ids that AUTO_INCREMENT generated, or ids of deleted rows are issued again: stop all writers, run leafsql init, and start them with mysql-leaf"
+	case lacksRow:
 		f.Fix = "leaf_alloc first needs a row above all ids that AUTO_INCREMENT generated, or ids of deleted rows are issued again: leafsql migrate does it step by step, or leafsql init adds or raises the row"
 	case t.Shard.TiDB:
 		f.Fix = "leave it, once every writer uses mysql-leaf: TiDB takes it off only under tidb_allow_remove_auto_inc, and never puts it back"

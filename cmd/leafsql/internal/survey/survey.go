@@ -101,6 +101,11 @@ func (t *Tag) HasAutoIncrement() bool {
 	return slices.ContainsFunc(t.Tables, func(o *Table) bool { return o.AutoIncrement })
 }
 
+// CanMigrate reports whether all servers of the tag's tables have the triggers that leafsql migrate needs.
+func (t *Tag) CanMigrate() bool {
+	return !slices.ContainsFunc(t.Tables, func(o *Table) bool { return o.Shard.NoTriggers != "" })
+}
+
 // Take surveys the tables of one tag, or of all tags if tag is "". If progress is not nil, it is called for
 // every table, by several goroutines. It fails if a server cannot be queried.
 func Take(ctx context.Context, set *databases.Set, tag string, progress func()) (*Survey, error) {
