@@ -45,21 +45,21 @@ func printFindings(s *screen.Screen, findings []check.Finding) {
 		for _, server := range servers {
 			// A statement may be in several findings, such as a SET before each ALTER, so only whole lists are left out.
 			lists := lo.FilterMap(group, func(f check.Finding, _ int) (string, bool) {
-				return strings.Join(f.SQL, ";\n") + ";", f.Server == server && len(f.SQL) > 0
+				return strings.Join(f.SQL, ";\n"), f.Server == server && len(f.SQL) > 0
 			})
-			if len(servers) > 1 && len(lists) > 0 {
-				s.PrintSQL(4, s.Sprintf("-- on %s", server))
+			if len(servers) == 1 {
+				server = ""
 			}
-			for _, sql := range lo.Uniq(lists) {
-				s.PrintSQL(4, sql)
-			}
+			printSQLOn(s, 4, server, lo.Uniq(lists)...)
 		}
 	}
 }
 
-// printSQLOn shows a comment with the name of a server, and the statements for it.
+// printSQLOn shows a comment with the name of a server unless that is "", and the statements for it.
 func printSQLOn(s *screen.Screen, indent int, server string, statements ...string) {
-	s.PrintSQL(indent, s.Sprintf("-- on %s", server))
+	if server != "" && len(statements) > 0 {
+		s.PrintSQL(indent, s.Sprintf("-- on %s", server))
+	}
 	for _, sql := range statements {
 		s.PrintSQL(indent, sql+";")
 	}

@@ -45,12 +45,8 @@ type tagStatus struct {
 // printStatement shows a statement before it is executed.
 func (p *plan) printStatement(st migrate.Statement) {
 	if !p.json {
-		p.printSQL(0, st)
+		printSQLOn(p.screen, 0, st.Server, st.SQL...)
 	}
-}
-
-func (p *plan) printSQL(indent int, st migrate.Statement) {
-	printSQLOn(p.screen, indent, st.Server, st.SQL...)
 }
 
 // runStep shows progress while a step runs.
@@ -82,7 +78,7 @@ func (p *plan) print(tags []*migrate.Tag) (status int, err error) {
 		for _, sql := range st.SQL {
 			if key := fmt.Sprint(sql.Server, sql.SQL); !shown[key] {
 				shown[key] = true
-				p.printSQL(4, sql)
+				printSQLOn(p.screen, 4, sql.Server, sql.SQL...)
 			}
 		}
 	}
@@ -92,7 +88,7 @@ func (p *plan) print(tags []*migrate.Tag) (status int, err error) {
 		}
 	}
 	p.printRefusedSelects(lo.Filter(tags, func(_ *migrate.Tag, i int) bool { return all[i].Next != migrate.Done }))
-	p.printFindings(all)
+	p.printObstacles(all)
 	p.printWayBack(all)
 	if status == exitProblems {
 		p.screen.Printf("\nThe order: -do widen, -do switch, deploy writers with mysql-leaf, -do drop, -do unguard.\n")
@@ -141,12 +137,12 @@ func (p *plan) refuse(tags []*migrate.Tag, step migrate.Step) (status int, err e
 	}
 	names := lo.Map(all, func(st tagStatus, _ int) string { return screen.ReplaceControl(st.Tag) })
 	p.screen.Printf("%s is refused for %s, and nothing was changed.\n", step, strings.Join(names, ", "))
-	p.printFindings(all)
+	p.printObstacles(all)
 	return exitProblems, nil
 }
 
-// printFindings shows the findings that cause the refusals, each finding once.
-func (p *plan) printFindings(all []tagStatus) {
+// printObstacles shows the findings that cause the refusals, each finding once.
+func (p *plan) printObstacles(all []tagStatus) {
 	findings := lo.UniqBy(lo.FlatMap(all, func(st tagStatus, _ int) []check.Finding { return st.Findings }), func(f check.Finding) [4]string {
 		return [4]string{f.Code, f.Server, f.Table, f.Message}
 	})
@@ -170,7 +166,7 @@ func (p *plan) printWayBack(all []tagStatus) {
 		p.screen.Printf("\n%s: stop all writers, run this command again for the current values of max_id, run its SQL on every shard, and start writers without leafsql.\n", p.screen.Texts.Text(when))
 		for _, st := range of {
 			for _, sql := range st.Back {
-				p.printSQL(4, sql)
+				printSQLOn(p.screen, 4, sql.Server, sql.SQL...)
 			}
 		}
 	}
