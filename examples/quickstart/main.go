@@ -107,7 +107,7 @@ func run(ctx context.Context, out io.Writer, opts options) (err error) {
 	}
 	scr.printf("\n%s\n", scr.dim(fmt.Sprintf("%.1f seconds in all.", time.Since(start).Seconds())))
 	if opts.stay {
-		scr.printf("The shop goes on.\nThe page of this process: %s %s press Ctrl-C to end\n", page.url, scr.dash())
+		scr.printf("Orders are still inserted into both shards, so the numbers on the page change.\nThe page of this process: %s %s press Ctrl-C to end\n", page.url, scr.dash())
 		return leaf.keepRunning(ctx)
 	}
 	return nil
