@@ -13,7 +13,7 @@ import (
 // The test of this file needs TiDB or Vitess, and is run by make versions.
 
 // TestMigrateIsRefusedWithoutTriggers: migrate names the reason why it cannot run, and its hint works: init adds a row above the keys and the numbers of
-// AUTO_INCREMENT, and the table with AUTO_INCREMENT is filled.
+// AUTO_INCREMENT, and the table with AUTO_INCREMENT is filled. check and init do not recommend migrate.
 func TestMigrateIsRefusedWithoutTriggers(t *testing.T) {
 	dsn := mysqltest.Database(t)
 	db := open(t, dsn, "CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)", "INSERT INTO t (a) VALUES (1), (2)", "DELETE FROM t WHERE a = 2")
@@ -23,7 +23,12 @@ func TestMigrateIsRefusedWithoutTriggers(t *testing.T) {
 			t.Errorf("migrate %q: %d, %s%s, want the reason and a hint", args, status, out, errs)
 		}
 	}
-	mustRun(t, exitOK, "init", "-dsn", dsn+"?leafTables=t")
+	for _, command := range []string{"check", "init", "check"} {
+		_, out, errs := runLeafsql(t.Context(), command, "-dsn", dsn+"?leafTables=t")
+		if errs != "" || !strings.Contains(out, "mysql-leaf") || strings.Contains(out, "leafsql migrate") {
+			t.Errorf("%s: %s%s, want no error, and a hint without leafsql migrate", command, out, errs)
+		}
+	}
 	filled, err := sql.Open("mysql-leaf", dsn+"?leafTables=t")
 	if err != nil {
 		t.Fatal(err)
