@@ -128,8 +128,8 @@ func TestPoolsShareWorkerID(t *testing.T) {
 	}
 }
 
-// TestReadyTakesWorkerID: Ready returns when a worker id is held, and its error has the reason if there is none. A
-// ping takes none.
+// TestReadyTakesWorkerID: Ready returns when a worker id is held, even if searches have failed before, and its error has
+// the reason if there is none. A ping takes none.
 func TestReadyTakesWorkerID(t *testing.T) {
 	var opened atomic.Int32
 	c := wrapNoop(t, bySource(counted(&workertest.Memory{}, &opened)))
@@ -158,8 +158,29 @@ func TestReadyTakesWorkerID(t *testing.T) {
 	failing := sql.OpenDB(wrapNoop(t, bySource(func(context.Context) (worker.Source, error) { return worker.Source{}, away })))
 	defer failing.Close()
 	var lease *snowflake.LeaseError
-	if err := Ready(t.Context(), failing); !errors.Is(err, away) || !errors.As(err, &lease) {
-		t.Errorf("Ready() without a registry = %v, want a *snowflake.LeaseError with %v", err, away)
+	ctx, cancel = context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if err := Ready(ctx, failing); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, away) || !errors.As(err, &lease) {
+		t.Errorf("Ready() without a registry = %v, want context.DeadlineExceeded and a *snowflake.LeaseError with %v", err, away)
+	}
+
+	unusable := &worker.UnusableError{Err: errors.New("the password is wrong")}
+	refused := sql.OpenDB(wrapNoop(t, bySource(func(context.Context) (worker.Source, error) { return worker.Source{}, unusable })))
+	defer refused.Close()
+	if err := Ready(t.Context(), refused); !errors.Is(err, unusable) || !errors.As(err, &lease) {
+		t.Errorf("Ready() with an unusable registry = %v, want a *snowflake.LeaseError with %v at once", err, unusable)
+	}
+
+	open, tries := counted(&workertest.Memory{}, &opened), 0
+	recovering := sql.OpenDB(wrapNoop(t, bySource(func(ctx context.Context) (worker.Source, error) {
+		if tries++; tries < 3 {
+			return worker.Source{}, away
+		}
+		return open(ctx)
+	})))
+	defer recovering.Close()
+	if err := Ready(t.Context(), recovering); err != nil || tries != 3 {
+		t.Errorf("Ready() with a registry that answers the third search = %v after %d searches, want no error after 3", err, tries)
 	}
 
 	db.Close()

@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/leafsql/leafsql/idgen/segment"
 	"github.com/leafsql/leafsql/idgen/snowflake"
 	"github.com/leafsql/leafsql/idgen/worker"
+	"github.com/leafsql/leafsql/internal/errprefix"
 	"github.com/leafsql/leafsql/internal/spec"
 )
 
@@ -78,10 +80,12 @@ func storeOf(connector driver.Connector) any { return connector.(*Connector).cur
 // of Config.Tables gives its tables snowflakes, waits for a worker id, even if no table matches
 // the rule yet. The first INSERT would otherwise lease it. Without such a rule it leases none, even
 // for a Connector that has a [Connector.Snowflake]. A program calls Ready before it accepts
-// requests, and in its readiness probe. The error is the pool's if the server does not answer, a
-// *snowflake.LeaseError if the last search for a worker id has failed, or wraps the context's cause,
-// with the reason why there is no worker id yet. It is safe to call Ready again after an error,
-// because the search continues.
+// requests, and in its readiness probe, with a context that ends. If a search for a worker id
+// fails, Ready waits for the next one. The error is the pool's if the server does not answer, a
+// *snowflake.LeaseError at once if its cause is a *worker.UnusableError, which an operator has to
+// resolve, or wraps the context's cause together with the reason why there is no worker id yet: the
+// *snowflake.LeaseError of the last search, if one has failed. It is safe to call Ready again after
+// an error, because the search continues.
 func Ready(ctx context.Context, db *sql.DB) error {
 	if err := db.PingContext(ctx); err != nil {
 		return err
@@ -90,10 +94,23 @@ func Ready(ctx context.Context, db *sql.DB) error {
 	if err != nil {
 		return err
 	}
-	if hasSnowflakeTables(c.cfg) {
-		_, err = c.Snowflake().Next(ctx, 1)
+	if !hasSnowflakeTables(c.cfg) {
+		return nil
 	}
-	return err
+	for {
+		status := c.Worker()
+		_, err := c.Snowflake().Next(ctx, 1)
+		_, failed := errors.AsType[*snowflake.LeaseError](err)
+		_, unusable := errors.AsType[*worker.UnusableError](err)
+		if !failed || unusable {
+			return err
+		}
+		select {
+		case <-status.Changed():
+		case <-ctx.Done():
+			return fmt.Errorf("leafsql: the pool is not ready: %w: %w", context.Cause(ctx), errprefix.Trim(err))
+		}
+	}
 }
 
 // connectorOf returns the Connector of a pool.
