@@ -82,7 +82,7 @@ mutations: ## break leases and segments in each way they must not be broken, and
 	@go test -count=1 -timeout=0 -v -run='TestMutations' ./idgen/worker ./idgen/segment
 
 storm: serve ## what decides by time: clusters, registries and stores are killed, cut off, frozen and wiped (STORM=TestStormCluster for some alone)
-	@.ci/install mariadb mysql
+	@.ci/install mariadb mysql iptables
 	@for script in $(INSTALLS); do $$script || exit 1; done
 	@testutil/clients/install.sh all
 	@$(SERVE) -mysql -- .ci/storm '$(STORM)'
@@ -102,7 +102,7 @@ chaos-pairs: serve ## 30 fail-overs of each server and replication that lose ran
 	@$(SERVE) -mysql -- go test -tags storm -count=1 -timeout=0 -v -run='^Test(FailOver.*|StormFailOver.*|StormUpgrade|StormTwoPrimaries)$$' ./testutil/clustertest -failovers 30
 
 chaos-clusters: ## 1,000,000 rows in each of seven clusters while faults of a seeded schedule disturb it; about 40 minutes (SEED=7 CLUSTERS=Galera ROWS=20000)
-	@.ci/install mariadb mysql haproxy
+	@.ci/install mariadb mysql haproxy iptables
 	@testutil/clustertest/install.sh
 	@go test -tags storm -count=1 -timeout=0 -v -run='^TestStormChaosClusters$$/$(CLUSTERS)' ./testutil/clustertest -chaos.rows='$(ROWS)' -chaos.for=200s -chaos.seed='$(SEED)'
 

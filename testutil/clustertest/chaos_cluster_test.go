@@ -20,6 +20,7 @@ type clusterTarget struct {
 	*clustertest.Cluster
 	balancer      *balancer
 	singlePrimary bool
+	probes        int // nodes that were cut off so far
 }
 
 func newClusterTarget(t testing.TB, c *clustertest.Cluster, health string) *clusterTarget {
@@ -88,6 +89,8 @@ func (c *clusterTarget) faults(random *rand.Rand) []fault {
 			time.Sleep(2 * hold) // the others wait for it for 1.5 s
 			c.execute(t, node, "SET GLOBAL wsrep_provider_options = 'gmcast.isolate=0'")
 		}})
+	} else {
+		all = append(all, c.cutOffs(random)...)
 	}
 	for i, f := range all {
 		all[i].cause = func(t testing.TB, hold time.Duration) {

@@ -81,11 +81,11 @@ func chaosKinds() []chaosKind {
 	kinds := []chaosKind{
 		{"Galera", false, func(t *testing.T) target { return newClusterTarget(t, clustertest.Galera(t, durable...), galeraHealth) }},
 		{"Group Replication, multi-primary", false, func(t *testing.T) target {
-			return newClusterTarget(t, clustertest.GroupReplication(t, durable...), groupHealth)
+			return newClusterTarget(t, clustertest.SeparableGroup(t, durable...), groupHealth)
 		}},
 		{"Group Replication, single-primary", false, func(t *testing.T) target {
 			options := append([]string{"--loose-group-replication-enforce-update-everywhere-checks=OFF", "--loose-group-replication-single-primary-mode=ON"}, durable...)
-			g := newClusterTarget(t, clustertest.GroupReplication(t, options...), groupHealth)
+			g := newClusterTarget(t, clustertest.SeparableGroup(t, options...), groupHealth)
 			g.singlePrimary = true
 			return g
 		}},

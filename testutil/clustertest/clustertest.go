@@ -14,7 +14,7 @@
 // install.sh unpacks Galera, and Group Replication comes with the MySQL of `make mysql-server`. If one is missing, the test
 // fails with the command to run.
 //
-// The package does not cut networks: a node is killed, or frozen and thawed.
+// A node is killed, or frozen and thawed, or cut off from the others ([SeparableGroup]).
 package clustertest
 
 import (
@@ -37,6 +37,8 @@ import (
 type Cluster struct {
 	Nodes [3]*mysqltest.Server
 	maker clusterKind
+	ports [3]int // for connections between nodes; each node also uses the port above its own
+	chain string // of iptables, with the rules of CutOff
 }
 
 // A clusterKind has the operations that differ between Galera and Group Replication.
@@ -60,9 +62,9 @@ func start(t testing.TB, m clusterKind, config func(i int, ports [3]int) mysqlte
 	if err != nil {
 		t.Fatal(err)
 	}
-	ports := [3]int{port, port + 2, port + 4} // ports for connections between nodes; each node also uses the port above its own
+	c.ports = [3]int{port, port + 2, port + 4}
 	for i := range c.Nodes {
-		if c.Nodes[i], err = mysqltest.Prepare(config(i, ports)); err != nil {
+		if c.Nodes[i], err = mysqltest.Prepare(config(i, c.ports)); err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() {

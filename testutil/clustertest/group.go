@@ -17,8 +17,17 @@ import (
 // COMMIT waits forever, which is MySQL's default, and the group does not recover. args are further options of all nodes.
 func GroupReplication(t testing.TB, args ...string) *Cluster {
 	t.Helper()
+	return startGroup(t, false, args)
+}
+
+func startGroup(t testing.TB, separable bool, args []string) *Cluster {
+	t.Helper()
 	return start(t, group{}, func(i int, ports [3]int) mysqltest.Config {
-		return mysqltest.Config{Kind: mysqltest.MySQL, Args: append([]string{
+		groupID := 0
+		if separable {
+			groupID = ports[i]
+		}
+		return mysqltest.Config{Kind: mysqltest.MySQL, GroupID: groupID, Args: append([]string{
 			fmt.Sprintf("--server-id=%d", i+1), "--report-host=127.0.0.1",
 			"--log-bin=binlog", "--gtid-mode=ON", "--enforce-gtid-consistency=ON",
 			"--super-read-only=ON",                                                            // until the node is a member: earlier writes of a client would prevent the join
@@ -41,11 +50,14 @@ func GroupReplication(t testing.TB, args ...string) *Cluster {
 
 type group struct{}
 
+// recoveryUser sets the user with which a node fetches missing transactions when it joins, also when it joins again by itself.
+const recoveryUser = "CHANGE REPLICATION SOURCE TO SOURCE_USER='root', SOURCE_PASSWORD='' FOR CHANNEL 'group_replication_recovery'"
+
 func (g group) form(ctx context.Context, nodes [3]*mysqltest.Server) error {
 	if err := runTogether(len(nodes), func(i int) error { return nodes[i].Launch() }); err != nil {
 		return err
 	}
-	err := run(ctx, nodes[0], "SET GLOBAL group_replication_bootstrap_group=ON", "START GROUP_REPLICATION", "SET GLOBAL group_replication_bootstrap_group=OFF")
+	err := run(ctx, nodes[0], recoveryUser, "SET GLOBAL group_replication_bootstrap_group=ON", "START GROUP_REPLICATION", "SET GLOBAL group_replication_bootstrap_group=OFF")
 	if err != nil {
 		return err
 	}
@@ -53,7 +65,7 @@ func (g group) form(ctx context.Context, nodes [3]*mysqltest.Server) error {
 }
 
 func (group) join(ctx context.Context, node *mysqltest.Server) error {
-	return run(ctx, node, "CHANGE REPLICATION SOURCE TO SOURCE_USER='root', SOURCE_PASSWORD='' FOR CHANNEL 'group_replication_recovery'", "START GROUP_REPLICATION")
+	return run(ctx, node, recoveryUser, "START GROUP_REPLICATION")
 }
 
 // rejoin first waits until the other members have expelled the node, because they accept it again only after that.

@@ -28,14 +28,16 @@ import (
 
 // Config selects the server to start.
 type Config struct {
-	Kind Kind     // MariaDB or MySQL; empty: the one that is installed, MariaDB first
-	Args []string // further options, such as "--log-bin" or "--max-connections=5"; they override the defaults
+	Kind    Kind     // MariaDB or MySQL; empty: the one that is installed, MariaDB first
+	Args    []string // further options, such as "--log-bin" or "--max-connections=5"; they override the defaults
+	GroupID int      // the operating system's group of the process, for rules of a firewall, which needs root; 0: the group of this process
 }
 
 // A Server is a private server process. It is not safe for concurrent use.
 type Server struct {
 	bin     binary
 	args    []string
+	groupID int
 	dir     string // data, socket and log; removed by Stop
 	port    int
 	proc    *os.Process // nil while not running
@@ -78,7 +80,7 @@ func prepare(bin binary, cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("mysqltest: %w", err)
 	}
-	s := &Server{bin: bin, args: cfg.Args, dir: dir}
+	s := &Server{bin: bin, args: cfg.Args, groupID: cfg.GroupID, dir: dir}
 	if s.janitor, err = janitor.Start(dir); err != nil {
 		os.RemoveAll(dir)
 		return nil, err
@@ -249,6 +251,9 @@ func (s *Server) Launch(args ...string) error {
 	}
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C in a terminal is for the tests; the janitor ends the server
+	if s.groupID != 0 {
+		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(os.Geteuid()), Gid: uint32(s.groupID), NoSetGroups: true}
+	}
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("mysqltest: start %s: %w", s.bin.path, err)
 	}
