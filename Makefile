@@ -101,7 +101,7 @@ chaos-pairs: serve ## 30 fail-overs of each server and replication that lose ran
 	@.ci/install mariadb mysql haproxy
 	@$(SERVE) -mysql -- go test -tags storm -count=1 -timeout=0 -v -run='^Test(FailOver.*|StormFailOver.*|StormUpgrade|StormTwoPrimaries)$$' ./testutil/clustertest -failovers 30
 
-chaos-clusters: ## 1,000,000 rows in each of seven clusters while faults of a seeded schedule disturb it; about 40 minutes (SEED=7 CLUSTERS=Galera ROWS=20000)
+chaos-clusters: ## 1,000,000 rows in each of seven clusters while faults of a seeded schedule disturb it; about 40 minutes, as root (SEED=7 CLUSTERS=Galera ROWS=20000)
 	@.ci/install mariadb mysql haproxy iptables
 	@testutil/clustertest/install.sh
 	@go test -tags storm -count=1 -timeout=0 -v -run='^TestStormChaosClusters$$/$(CLUSTERS)' ./testutil/clustertest -chaos.rows='$(ROWS)' -chaos.for=200s -chaos.seed='$(SEED)'

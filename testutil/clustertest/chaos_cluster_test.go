@@ -111,25 +111,18 @@ func kill(t testing.TB, node *mysqltest.Server) {
 // execute runs statements on a node.
 func (c *clusterTarget) execute(t testing.TB, node *mysqltest.Server, texts ...string) {
 	t.Helper()
-	if err := c.try(t, node, texts...); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func (c *clusterTarget) try(t testing.TB, node *mysqltest.Server, texts ...string) error {
 	db, err := sql.Open("mysql", node.DSN(""))
 	if err != nil {
-		return err
+		t.Fatal(err)
 	}
 	defer db.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for _, text := range texts {
 		if _, err := db.ExecContext(ctx, text); err != nil {
-			return fmt.Errorf("%s: %s: %w", node.Addr(), text, err)
+			t.Fatalf("%s: %s: %v", node.Addr(), text, err)
 		}
 	}
-	return nil
 }
 
 func (c *clusterTarget) query(t testing.TB, node *mysqltest.Server, query string) (value string) {
@@ -191,7 +184,8 @@ func (c *clusterTarget) lag(t testing.TB, node int, d time.Duration) {
 // may not know it yet, so a single check is not enough.
 func (c *clusterTarget) settle(t testing.TB) {
 	t.Helper()
-	state := "SELECT COALESCE(MAX(member_state), 'OFFLINE') FROM performance_schema.replication_group_members WHERE member_id = @@server_uuid"
+	state := "SELECT IF(state = 'ONLINE' AND online < 3, 'JOINING', state) FROM (SELECT SUM(member_state = 'ONLINE') AS online," +
+		" COALESCE(MAX(IF(member_id = @@server_uuid, member_state, NULL)), 'OFFLINE') AS state FROM performance_schema.replication_group_members) AS own"
 	if c.isGalera() {
 		state = "SELECT IF(SUM(variable_name = 'wsrep_cluster_size' AND variable_value = 3 OR variable_name = 'wsrep_local_state' AND variable_value = 4) = 2," +
 			" 'ONLINE', 'JOINING') FROM information_schema.global_status"
@@ -199,13 +193,13 @@ func (c *clusterTarget) settle(t testing.TB) {
 	deadline := time.Now().Add(3 * time.Minute)
 	for calm := 0; calm < 3; time.Sleep(700 * time.Millisecond) {
 		calm++
-		for _, n := range c.Nodes {
+		for i, n := range c.Nodes {
 			switch s := c.query(t, n, state); s {
 			case "ONLINE":
 				continue
 			case "ERROR", "OFFLINE":
-				err := errors.Join(c.try(t, n, "STOP GROUP_REPLICATION"), c.try(t, n, "START GROUP_REPLICATION"))
-				t.Logf("%s is %s and joins the group again: %v", n.Addr(), s, err)
+				t.Logf("%s is %s and joins the group again", n.Addr(), s)
+				c.JoinAgain(t, i)
 			}
 			if calm = 0; time.Now().After(deadline) {
 				t.Fatalf("%s is not a member", n.Addr())

@@ -44,14 +44,19 @@ func (c *clusterTarget) cutOffs(random *rand.Rand) []fault {
 func (c *clusterTarget) cutOff(t testing.TB, wait func(), nodes ...int) {
 	t.Helper()
 	c.CutOff(t, nodes...)
-	defer c.Reconnect(t)
+	defer func() {
+		c.Reconnect(t)
+		time.Sleep(noticed) // until members have expelled others, if they had decided so before
+	}()
 	var running sync.WaitGroup
 	defer running.Wait()
 	for _, node := range nodes {
 		c.probes++
 		dsn, writer := "app@tcp("+c.Nodes[node].Addr()+")/ids", 1000+c.probes
 		running.Go(func() { failToInsert(t, "mysql", dsn, "INSERT INTO plain VALUES (?, 1, 0)", writer) })
-		running.Go(func() { failToInsert(t, driver.Name, dsn+"?"+leafRules, "INSERT INTO seg (writer, n) VALUES (?, 1)", writer) })
+		running.Go(func() {
+			failToInsert(t, driver.Name, dsn+"?"+leafRules, "INSERT INTO seg (writer, n) VALUES (?, 1)", writer)
+		})
 	}
 	wait()
 }

@@ -54,6 +54,7 @@ type stream struct {
 	silence    time.Duration // longest time to a first id
 
 	mu        sync.Mutex
+	last      time.Duration   // the last success
 	successes []time.Duration // since the last success of the previous window
 	errors    map[string]int
 }
@@ -91,11 +92,24 @@ func newChaosRun(t *testing.T, c target, program string) *chaosRun {
 		r.streams = append(r.streams, r.write("driver", table, direct), r.write("proxy", table, proxied))
 	}
 	r.waitForRows()
+	t.Cleanup(r.logFailure)
 	for _, s := range append(r.streams, r.plain) {
 		s.takeWindow() // the start is not judged
 	}
 	r.began, r.windowBegan = time.Now(), r.clock()
 	return r
+}
+
+// logFailure logs how the writers of a failed run ended.
+func (r *chaosRun) logFailure() {
+	if !r.Failed() {
+		return
+	}
+	for _, s := range append(r.streams, r.plain) {
+		s.mu.Lock()
+		r.Logf("%s of %s: the last of %d rows was inserted %v ago; errors: %v", s.way, s.table, s.rows.Load(), r.clock()-s.last, s.errors)
+		s.mu.Unlock()
+	}
 }
 
 // waitForRows waits until each stream has rows.
@@ -249,7 +263,8 @@ func (r *chaosRun) insert(s *stream, db *sql.DB, writer, n, rows int) {
 		}
 		return
 	}
-	s.successes = append(s.successes, r.clock())
+	s.last = r.clock()
+	s.successes = append(s.successes, s.last)
 	s.rows.Add(int64(rows))
 	r.tables[s.table].add(receipt{writer: writer, n: n, rows: rows, first: first})
 }

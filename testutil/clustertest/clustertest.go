@@ -38,7 +38,7 @@ type Cluster struct {
 	Nodes [3]*mysqltest.Server
 	maker clusterKind
 	ports [3]int // for connections between nodes; each node also uses the port above its own
-	chain string // of iptables, with the rules of CutOff
+	chain string // name of the iptables chain with the rules of CutOff
 }
 
 // A clusterKind has the operations that differ between Galera and Group Replication.

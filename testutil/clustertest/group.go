@@ -68,24 +68,33 @@ func (group) join(ctx context.Context, node *mysqltest.Server) error {
 	return run(ctx, node, recoveryUser, "START GROUP_REPLICATION")
 }
 
-// rejoin first waits until the other members have expelled the node, because they accept it again only after that.
 func (g group) rejoin(ctx context.Context, nodes [3]*mysqltest.Server, i int) error {
 	if err := nodes[i].Launch(); err != nil {
 		return err
 	}
+	return g.joinAgain(ctx, nodes, i)
+}
+
+// joinAgain first waits until the other members have expelled the node, because they accept it again only after that.
+func (g group) joinAgain(ctx context.Context, nodes [3]*mysqltest.Server, i int) error {
 	_, port, err := net.SplitHostPort(nodes[i].Addr())
 	if err != nil {
 		return err
 	}
-	expelled := func() error {
-		there, err := queryValue(ctx, nodes[(i+1)%len(nodes)], "SELECT COUNT(*) FROM performance_schema.replication_group_members WHERE member_port = "+port)
-		if err == nil && there != "0" {
-			err = errors.New("the node that was killed is not expelled")
+	for other := range nodes {
+		if other == i {
+			continue
 		}
-		return err
-	}
-	if err := retryUntil(ctx, expelled); err != nil {
-		return err
+		expelled := func() error {
+			there, err := queryValue(ctx, nodes[other], "SELECT COUNT(*) FROM performance_schema.replication_group_members WHERE member_port = "+port)
+			if err == nil && there != "0" {
+				err = errors.New("the node that left is not expelled")
+			}
+			return err
+		}
+		if err := retryUntil(ctx, expelled); err != nil {
+			return err
+		}
 	}
 	return retryUntil(ctx, func() error {
 		err := g.join(ctx, nodes[i])
@@ -94,6 +103,20 @@ func (g group) rejoin(ctx context.Context, nodes [3]*mysqltest.Server, i int) er
 		}
 		return err
 	})
+}
+
+// JoinAgain makes a running node that a group has expelled, or that has left it, a member again.
+func (c *Cluster) JoinAgain(t testing.TB, node int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), formTimeout)
+	defer cancel()
+	err := retryUntil(ctx, func() error { return run(ctx, c.Nodes[node], "STOP GROUP_REPLICATION") }) // fails while it joins by itself
+	if err == nil {
+		err = group{}.joinAgain(ctx, c.Nodes, node)
+	}
+	if err != nil {
+		t.Fatalf("clustertest: node %d: %v", node, err)
+	}
 }
 
 func (group) member(ctx context.Context, node *mysqltest.Server) error {
