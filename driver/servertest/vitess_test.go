@@ -103,6 +103,33 @@ func TestVitessFillsTablesOfSeveralShards(t *testing.T) {
 	}
 }
 
+// TestVitessSelectWithoutRowReturnsNoID: on several shards, a select without a table stores its row, with an id. If its WHERE clause is
+// false, LastInsertId is 0 and LAST_INSERT_ID() the previous id.
+func TestVitessSelectWithoutRowReturnsNoID(t *testing.T) {
+	dsn, plain := sharded(t, "selected", "")
+	leaf := mustOpen(t, "mysql-leaf", dsn)
+	leaf.SetMaxOpenConns(1)
+	for i, c := range []struct {
+		text         string
+		id, previous int64
+	}{
+		{"SELECT ?", 100, 100},
+		{"SELECT ? FROM DUAL WHERE 1 = 0", 0, 100},
+		{"SELECT ? FROM DUAL WHERE NOT EXISTS (SELECT 1 FROM selected WHERE a = 0)", 0, 100},
+		{"SELECT ? FROM DUAL WHERE NOT EXISTS (SELECT 1 FROM selected WHERE a = 3)", 103, 103},
+	} {
+		text := "INSERT INTO selected (a) " + c.text
+		id := insertID(t, leaf, text, i)
+		var stored, sqlID int64
+		if err := leaf.QueryRow("SELECT LAST_INSERT_ID()").Scan(&sqlID); err != nil || id != c.id || sqlID != c.previous {
+			t.Errorf("%s: LastInsertId() = %d, want %d; LAST_INSERT_ID() = %d, error %v, want %d", text, id, c.id, sqlID, err, c.previous)
+		}
+		if err := plain.QueryRow("SELECT COALESCE(MAX(id), 0) FROM selected WHERE a = ?", i).Scan(&stored); err != nil || stored != c.id {
+			t.Errorf("%s: id %d is stored, error %v; want %d", text, stored, err, c.id)
+		}
+	}
+}
+
 // TestVitessRefusesUpsertsOfVindex: an upsert into a table whose vindex is the key is refused with a hint that helps.
 func TestVitessRefusesUpsertsOfVindex(t *testing.T) {
 	dsn, plain := sharded(t, "upserted", "")
