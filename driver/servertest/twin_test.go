@@ -406,6 +406,10 @@ func (w *twins) compare(c *twinCase, column *twinColumn, k int, want, got *reply
 		// If an invalid VECTOR is no error, the server stores a value that is no
 		// VECTOR either, and cannot be copied.
 		w.laterErrors["no VECTOR"]++
+	case a == 1300 && onTiDB():
+		// If a statement calls LAST_INSERT_ID(), as leafsql's do, TiDB does not check that bytes in an
+		// expression are valid UTF-8.
+		w.laterErrors["1300 of TiDB"]++
 	case a != b:
 		w.fail(c, "error %v, want %v", got.err, want.err)
 	case want.affected != got.affected:
@@ -423,7 +427,7 @@ func (w *twins) compareRows(c *twinCase, k int, want, got []storedRow, wanted, g
 		}
 		return list
 	}
-	if isNumber(given.err, 6136) && wanted.err == nil {
+	if isNumber(given.err, 6136) && wanted.err == nil || isNumber(wanted.err, 1300) && onTiDB() {
 		return
 	}
 	if a, b := contents(want), contents(got); !slices.Equal(a, b) {
