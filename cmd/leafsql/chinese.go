@@ -177,7 +177,7 @@ A trigger, a routine or an event never gets keys from mysql-leaf. A table that i
 	"-- %s: make the documents of %d worker ids":                                                                                              "-- %s：建立 %d 个机器号的文档",
 	"-- %s: write the registry's own document":                                                                                                "-- %s：写入注册中心自己的文档",
 	"-- %s: renew what is known of %d worker ids":                                                                                             "-- %s：更新 %d 个机器号的已知信息",
-	"\n-- ids are safe from %s on":                                                                                                            "\n-- 从 %s 起 id 是安全的",
+	"-- ids are safe from %s on":                                                                                                              "-- 从 %s 起 id 是安全的",
 	"leaf_alloc has a row above all keys for each of %d tags; nothing to do.\n":                                                               "leaf_alloc 里 %d 个 tag 的行都高于所有主键，不用做什么。\n",
 	"Done. Processes that were running may hold ranges from before; restart them if a row was raised.\n":                                      "完成。正在运行的进程可能还持有以前的号段；如果调大了某一行，请重启它们。\n",
 	"%s still has AUTO_INCREMENT: writers with and without mysql-leaf must not write it at the same time.\n":                                  "%s 还有 AUTO_INCREMENT：用 mysql-leaf 的和不用的程序不能同时写它。\n",

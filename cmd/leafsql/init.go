@@ -65,11 +65,13 @@ func runInit(ctx context.Context, s *screen.Screen, args []string) (int, error) 
 	}
 	if err == nil {
 		var summary string
-		if summary, err = prepareRegistry(ctx, s, found, *fresh, *dry); summary != "" {
-			executed = append(executed, change{found.Set.Store.Label, summary})
+		summary, err = prepareRegistry(ctx, s, found, *fresh, *dry, func(line string) {
 			if !f.json {
-				s.Printf("%s\n", summary)
+				s.Printf("%s\n", line)
 			}
+		})
+		if summary != "" {
+			executed = append(executed, change{found.Set.Store.Label, summary})
 		}
 	}
 	if f.json {

@@ -25,8 +25,9 @@ var errInUse = errors.New("it is not new, because it already has documents of wo
 // prepareRegistry writes the documents of all worker ids, so that processes that start later do not have to
 // wait. If all of these documents exist, it writes the registry's own document if it is missing, and renews documents
 // that were written under another identity of the registry. It does nothing if no worker ids are leased, and writes
-// nothing in a dry run. summary describes the changes that were made or planned; it is empty without changes.
-func prepareRegistry(ctx context.Context, s *screen.Screen, found *survey.Survey, fresh, dry bool) (summary string, err error) {
+// nothing in a dry run. summary describes the changes that were made or planned; it is empty without changes. show
+// is called with each of its lines as soon as it is known, since the documents take some seconds in some registries.
+func prepareRegistry(ctx context.Context, s *screen.Screen, found *survey.Survey, fresh, dry bool, show func(line string)) (summary string, err error) {
 	set := found.Set
 	shard := set.Shards[0]
 	cfg := shard.Config
@@ -69,6 +70,9 @@ func prepareRegistry(ctx context.Context, s *screen.Screen, found *survey.Survey
 		return "", fmt.Errorf("leafsql: the registry of worker ids (%s): %w", src.Name, errInUse)
 	}
 	summary = s.Sprintf("-- %s: make the documents of %d worker ids", screen.ReplaceControl(src.Name), missing)
+	if missing > 0 {
+		show(summary)
+	}
 	if dry && missing == layout.Workers() {
 		return summary, nil
 	}
@@ -95,8 +99,13 @@ func prepareRegistry(ctx context.Context, s *screen.Screen, found *survey.Survey
 	default: // the documents had another identity of the registry
 		summary = s.Sprintf("-- %s: renew what is known of %d worker ids", screen.ReplaceControl(src.Name), renewed)
 	}
+	if missing == 0 {
+		show(summary)
+	}
 	if !fresh && !dry {
-		summary += s.Sprintf("\n-- ids are safe from %s on", time.Now().Add(cmp.Or(cfg.Lease, time.Minute)+time.Minute).Format(time.TimeOnly))
+		safe := s.Sprintf("-- ids are safe from %s on", time.Now().Add(cmp.Or(cfg.Lease, time.Minute)+time.Minute).Format(time.TimeOnly))
+		show(safe)
+		summary += "\n" + safe
 	}
 	return summary, nil
 }

@@ -158,7 +158,7 @@ func (k *Keeper) prepareMissing(ctx context.Context, taken time.Time) time.Time 
 	reg, err := e.readRegistry(ctx)
 	done := err == nil && reg.id != h.registry.id // a renewal adopts the new registry, or the worker id is lost
 	if err == nil && !done {
-		done, err = e.prepareNext(ctx, reg, fresh)
+		done, err = e.prepareNext(ctx, reg, fresh, readBatch)
 	}
 	switch {
 	case done:

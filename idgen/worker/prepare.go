@@ -29,7 +29,7 @@ func Prepare(ctx context.Context, open func(context.Context) (Source, error), cf
 		err = e.clockError(ctx)
 	}
 	for id, failed := reg.id, 0; err == nil; reg, err = e.readRegistry(ctx) {
-		done, err := e.prepareNext(ctx, reg, cfg.NewRegistry && reg.id == id) // only this registry was declared new
+		done, err := e.prepareNext(ctx, reg, cfg.NewRegistry && reg.id == id, prepareBatch) // only this registry was declared new
 		switch failed++; {
 		case done:
 			return nil
@@ -70,15 +70,19 @@ func openEngine(ctx context.Context, open func(context.Context) (Source, error),
 // leaseTerms returns the settings that all processes of a registry must share, as text.
 func leaseTerms(cfg *Config) string { return fmt.Sprintf("lease %v, layout %s", cfg.Lease, cfg.Layout) }
 
-// prepareNext prepares the next few slots, so that later processes need not wait. To prepare a slot is to write a
+// prepareBatch is the number of slots that Prepare prepares at once. A process prepares readBatch of them, to add less
+// load to a registry in use.
+const prepareBatch = 64
+
+// prepareNext prepares the next batchSize slots, so that later processes need not wait. To prepare a slot is to write a
 // document with a known history into it, if it has no document, or a free document with an unknown history.
 // All processes share this work: the registry's document has the number of prepared slots. If fresh is true, the
 // registry was declared new. prepareNext reports whether all slots are prepared.
-func (e *engine) prepareNext(ctx context.Context, reg registry, fresh bool) (done bool, err error) {
+func (e *engine) prepareNext(ctx context.Context, reg registry, fresh bool, batchSize int) (done bool, err error) {
 	if reg.preparedSlots >= len(e.slots) {
 		return true, nil
 	}
-	upTo := min(reg.preparedSlots+readBatch, len(e.slots))
+	upTo := min(reg.preparedSlots+batchSize, len(e.slots))
 	batch := make([]int, upTo-reg.preparedSlots)
 	for i := range batch {
 		batch[i] = reg.preparedSlots + i

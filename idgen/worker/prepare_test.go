@@ -61,10 +61,10 @@ func TestWipedRegistryIsPreparedAgain(t *testing.T) {
 			return nil
 		}}
 		open := func(context.Context) (Source, error) { return Source{Slots: m}, nil }
-		if err := Prepare(t.Context(), open, Config{Workers: 40, NewRegistry: true, Logger: discardLogger()}); err != nil {
+		if err := Prepare(t.Context(), open, Config{Workers: 3 * prepareBatch, NewRegistry: true, Logger: discardLogger()}); err != nil {
 			t.Fatal(err)
 		}
-		for slot := range 40 {
+		for slot := range 3 * prepareBatch {
 			if d := f.doc(slot); d.Nonce != spareNonce || d.HighWater.Before(nowMilli().Add(2*time.Minute)) {
 				t.Errorf("slot %d = %+v, want a spare that is free in 2m0s or later", slot, d)
 			}
