@@ -56,7 +56,7 @@ type metric struct {
 // NewCollector returns the collector of a pool that was opened with
 // mysql-leaf. The name becomes the label db_name, as in Prometheus' own
 // collector of sql.DBStats. If the statistics cannot be read, a scrape returns only
-// leafsql_up with the value 0, and leafsql_build_info.
+// leafsql_up with the value 0, and leafsql_build_info. Counters keep their values after the pool's Close.
 func NewCollector(db *sql.DB, name string) prometheus.Collector {
 	return &collector{db, describe(metricRows, name)}
 }

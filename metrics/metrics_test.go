@@ -92,6 +92,18 @@ func TestCollectorExportsAPool(t *testing.T) {
 		`leafsql_tag_highest_id{db_name="shop",generator="segment",tag="t"} 115`,
 		`leafsql_tag_fetch_failing{db_name="shop",generator="segment",tag="t"} 0`,
 	)
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	wantLines(t, exposition(t, NewCollector(db, "shop")), // counters keep their values
+		`leafsql_table_statements_total{db_name="shop",table="`+name+`.t"} 1`,
+		`leafsql_table_ids_total{db_name="shop",table="`+name+`.t"} 2`,
+		`leafsql_table_refused_total{db_name="shop",table="`+name+`.t"} 1`,
+		`leafsql_tag_ids_total{db_name="shop",generator="segment",tag="t"} 2`,
+		`leafsql_tag_dropped_ids_total{db_name="shop",generator="segment",tag="t"} 14`,
+		`leafsql_tag_fetches_total{db_name="shop",generator="segment",tag="t"} 1`,
+		`leafsql_tag_remaining_ids{db_name="shop",generator="segment",tag="t"} 0`,
+	)
 }
 
 // TestTwoPoolsDifferInLabels: the metrics of two pools of one process differ in their labels.

@@ -95,7 +95,8 @@ var phases = []string{"idle", "searching", "waiting", "holding", "closed"}
 // Register registers the metrics of a pool that was opened with mysql-leaf. Each of them has the attribute
 // db.client.connection.pool.name with the given name, which no other pool of the process may have. They are
 // collected until the Registration's Unregister is called. If the statistics cannot be read, the
-// pool has no metrics, and the error goes to OpenTelemetry's ErrorHandler.
+// pool has no metrics, and the error goes to OpenTelemetry's ErrorHandler. Counters keep their values after the
+// pool's Close.
 func Register(db *sql.DB, name string, provider metric.MeterProvider) (metric.Registration, error) {
 	meter := provider.Meter("github.com/leafsql/leafsql/otelmetrics", metric.WithInstrumentationVersion(version.Current()), metric.WithSchemaURL(semconv.SchemaURL))
 	all := instruments{make(map[string]metric.Int64Observable), make(map[string]metric.Float64Observable)}

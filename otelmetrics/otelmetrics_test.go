@@ -153,6 +153,18 @@ func TestRegisterExportsFetchesAndLease(t *testing.T) {
 	if failed := got["leafsql.tag.fetches{db.client.connection.pool.name=shop,error.type=_OTHER,leafsql.generator=segment,leafsql.tag=t}"]; failed < 1 {
 		t.Errorf("failed fetches = %v, want at least 1", failed)
 	}
+
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	closed, _ := collect(t, reader)
+	for series, value := range got {
+		name, _, _ := strings.Cut(strings.TrimPrefix(series, "leafsql."), "{")
+		isCounter := slices.ContainsFunc(metricRows, func(row metricRow) bool { return row.name == name && row.kind == counter })
+		if after, ok := closed[series]; isCounter && (!ok || after < value) {
+			t.Errorf("after Close, %s = %v, collected: %v; want at least %v", series, after, ok, value)
+		}
+	}
 }
 
 // TestUnreadablePoolDoesNotStopOthers: the metrics of a pool are collected if the statistics of another pool cannot be read.
