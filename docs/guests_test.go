@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -43,6 +44,15 @@ func TestGuests(t *testing.T) {
 			if !strings.HasPrefix(m, modulePath) && (bringsAlong(m, "clients") || bringsAlong(m, "zap")) {
 				t.Errorf("modules of a program that requires the driver include %s, want none of the clients", m)
 			}
+		}
+	})
+	t.Run("one after the other", func(t *testing.T) {
+		dir := t.TempDir()
+		write(t, filepath.Join(dir, "go.mod"), "module example.com/guest\n\ngo 1.26.0\n")
+		for _, module := range []string{"metrics", "nacos", "idgen/worker/etcd", "otelmetrics"} {
+			write(t, filepath.Join(dir, path.Base(module)+".go"), fmt.Sprintf("package guest\nimport _ %q\n", modulePath+"/"+module))
+			r.run(t, dir, "go", "mod", "edit", "-require", modulePath+"/"+module+"@"+r.version)
+			r.run(t, dir, "go", "mod", "tidy")
 		}
 	})
 	t.Run("install", func(t *testing.T) {
