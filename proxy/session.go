@@ -93,7 +93,6 @@ func (s *session) connect() error {
 	}
 	s.client.hasFrameTimeout = true
 	s.server.maxPacket = s.proxy.maxCommand()
-	defer s.server.waits.reset()
 	s.filler, err = fill.Attach(&s.server.waits, s.proxy.cfg.Connector, &s.server, s.login)
 	if err != nil { // the client has received the OK of its login, so it gets the error as the answer to its next command
 		if _, gone := s.client.awaitCommand(s.isOver); gone == nil {
@@ -152,9 +151,8 @@ func (s *session) run() error {
 		case err != nil:
 			return err
 		}
-		s.server.waits.reset() // a generator may have used the context since the last command
+		s.server.waits.reset() // ends the wait of the last command; a generator may still use its context
 		quit, err := s.serveCommand()
-		s.server.waits.reset()
 		switch {
 		case s.server.lostErr != nil:
 			return s.server.lostErr
