@@ -146,11 +146,15 @@ func TestMarksWorkInAnyCharacterSet(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		for _, params := range []string{"", "charset=latin1"} {
 			db := pool(t, server.Database(t), params)
-			for _, charset := range []string{"latin1", "gbk", "ascii", "ucs2", "utf8", "utf8mb4"} {
+			for _, charset := range []string{"latin1", "gbk", "ascii", "ucs2", "utf8", "utf8mb4", "varbinary(256)", "blob"} {
 				t.Run(server.Name+" "+charset+" "+params, func(t *testing.T) {
+					typ, options, text := "varchar(256)", "CHARSET="+charset, "orders"
+					if charset == "varbinary(256)" || charset == "blob" {
+						typ, options, text = charset, "", "orders\xff\x80" // not UTF-8
+					}
 					db.MustExec("DROP TABLE IF EXISTS leaf_alloc")
-					db.MustExec("CREATE TABLE leaf_alloc (biz_tag varchar(128) NOT NULL PRIMARY KEY, max_id bigint NOT NULL, step int NOT NULL, description varchar(256)) CHARSET=" + charset)
-					db.MustExec("INSERT INTO leaf_alloc VALUES ('a', 1, 10, 'orders'), ('b', 1, 10, '" + another + " 0 0')")
+					db.MustExec("CREATE TABLE leaf_alloc (biz_tag varchar(128) NOT NULL PRIMARY KEY, max_id bigint NOT NULL, step int NOT NULL, description " + typ + ") " + options)
+					db.MustExec("INSERT INTO leaf_alloc VALUES ('a', 1, 10, ?), ('b', 1, 10, ?)", []byte(text), []byte(text+another+" 0 0"))
 					var log strings.Builder
 					s := segment.NewAllocStore(db, "leaf_alloc")
 					s.Logger = slog.New(slog.NewTextHandler(&log, nil))
@@ -165,8 +169,8 @@ func TestMarksWorkInAnyCharacterSet(t *testing.T) {
 					if err := s.Ensure(t.Context(), "new", 7, 10); err != nil {
 						t.Error(err)
 					}
-					if got := description(t, db); !strings.HasPrefix(got, "orders leafsql@") {
-						t.Errorf("description = %q, want the prefix %q", got, "orders leafsql@")
+					if got := description(t, db); !strings.HasPrefix(got, text+" leafsql@") {
+						t.Errorf("description = %q, want the prefix %q", got, text+" leafsql@")
 					}
 					if strings.Contains(log.String(), "cannot be marked") {
 						t.Errorf("the log has\n%s\nwant no row that cannot be marked", log.String())

@@ -99,7 +99,7 @@ var (
 		`(, description = description|, description = CONCAT_WS\(' ', NULLIF\(description, ''\), '(leafsql@[^']*)'\)|, description = REPLACE\(description, '([^']*)', '([^']*)'\))?` +
 		` WHERE biz_tag = _utf8mb4 X'61'`)
 	conditionText = regexp.MustCompile(` AND (?:(step BETWEEN 1 AND|max_id >=|max_id <=|max_id <) (\d+)` +
-		`|(LOCATE)\((?:CONCAT\('leafsql@', '([^']*)'\)|'([^']*)'), (?:description|CONVERT\(description USING utf8mb4\))\) > 0` +
+		`|(LOCATE)\((?:CONCAT\('leafsql@', '([^']*)'\)|'([^']*)'), (?:description|CONVERT\(SUBSTRING\(description, LOCATE\('leafsql@', description\)\) USING utf8mb4\))\) > 0` +
 		`|(COALESCE)\(LOCATE\('leafsql@', description\), 0\) = 0 AND COALESCE\(CHAR_LENGTH\(description\), 0\) <= 200` +
 		`|'([0-9a-f]*)' = '([0-9a-f]*)')`)
 	ensureText = regexp.MustCompile(`^INSERT INTO .leaf_alloc. .* VALUES \(_utf8mb4 X'61', (\d+), (\d+)(?:, '([^']*)')?\)`)

@@ -66,10 +66,11 @@ func Guard(hash string) (set, where string) {
 	return ", description = description", " AND " + locateServer(hash) + " > 0"
 }
 
-// locateServer returns the SQL expression for the position of this server's mark in the description. MariaDB does not
-// compare the hash, which it computes in the connection's character set, with a column in latin1 or gbk (error 1267).
+// locateServer returns an SQL expression that is above 0 if the description has this server's mark, and else 0. MariaDB
+// does not compare the hash, which it computes in the connection's character set, with a column in latin1 or gbk (error
+// 1267). The text before the mark may be in no character set.
 func locateServer(hash string) string {
-	return "LOCATE(CONCAT('" + markBegin + "', " + hash + "), CONVERT(description USING utf8mb4))"
+	return "LOCATE(CONCAT('" + markBegin + "', " + hash + "), CONVERT(SUBSTRING(description, LOCATE('" + markBegin + "', description)) USING utf8mb4))"
 }
 
 // GuardOff returns the part of a Move for a row from which ids may be taken on any server.
