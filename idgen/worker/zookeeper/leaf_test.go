@@ -14,7 +14,6 @@ import (
 
 	"github.com/leafsql/leafsql/idgen/worker"
 	"github.com/leafsql/leafsql/idgen/worker/zookeeper/internal/javaleaf"
-	"github.com/leafsql/leafsql/idgen/worker/zookeeper/zktest"
 	"github.com/leafsql/leafsql/internal/leasetest"
 )
 
@@ -60,7 +59,7 @@ func keepBeside(t *testing.T, cfg Config, first int, c worker.Config) (*worker.K
 // TestJavaLeafSharesNoWorkerID starts both, one after the other and together: no worker id has two owners.
 func TestJavaLeafSharesNoWorkerID(t *testing.T) {
 	t.Parallel()
-	cfg := Config{Servers: []string{zktest.Start(t, zktest.Config{}).Addr}, Name: "shop"}
+	cfg := onSharedServer(t)
 	var (
 		mu    sync.Mutex
 		owner = make(map[int]string)
@@ -102,7 +101,7 @@ func TestJavaLeafSharesNoWorkerID(t *testing.T) {
 // TestRegistryOfJavaLeafsIsFull: no worker id is free.
 func TestRegistryOfJavaLeafsIsFull(t *testing.T) {
 	t.Parallel()
-	cfg := Config{Servers: []string{zktest.Start(t, zktest.Config{}).Addr}, Name: "shop"}
+	cfg := onSharedServer(t)
 	l := leaf(t, cfg, 1)
 	defer l.Stop()
 	_, err := keepBeside(t, cfg, 0, worker.Config{Workers: reservedCount + 1})
@@ -115,7 +114,7 @@ func TestRegistryOfJavaLeafsIsFull(t *testing.T) {
 // Java Leaf gets it, and takes another one.
 func TestJavaLeafEndsALease(t *testing.T) {
 	t.Parallel()
-	cfg := Config{Servers: []string{zktest.Start(t, zktest.Config{}).Addr}, Name: "shop"}
+	cfg := onSharedServer(t)
 	l := leaf(t, cfg, 1)
 	defer l.Stop()
 	leases := worker.Config{Workers: 128, Lease: 6 * time.Second}
@@ -130,7 +129,7 @@ func TestJavaLeafEndsALease(t *testing.T) {
 	}
 	c := client(t, cfg)
 	for n := range had - reservedCount + 1 { // until the worker id is among the reserved numbers
-		if _, err := c.Create("/snowflake/shop/forever/10.0.1.1:"+fmt.Sprint(n+1)+"-", nil, zk.FlagSequence, zk.WorldACL(zk.PermAll)); err != nil {
+		if _, err := c.Create("/snowflake/"+cfg.Name+"/forever/10.0.1.1:"+fmt.Sprint(n+1)+"-", nil, zk.FlagSequence, zk.WorldACL(zk.PermAll)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -145,7 +144,7 @@ func TestJavaLeafEndsALease(t *testing.T) {
 // times than that one may have issued. The Java Leaf gets a new number when it returns.
 func TestNumberOfAGoneJavaLeafIsTaken(t *testing.T) {
 	t.Parallel()
-	cfg := Config{Servers: []string{zktest.Start(t, zktest.Config{}).Addr}, Name: "shop"}
+	cfg := onSharedServer(t)
 	c := client(t, cfg)
 	l := leaf(t, cfg, 1)
 	number := l.Worker

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"log"
 	"log/slog"
@@ -12,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -33,6 +35,37 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/go-zookeeper/zk.(*Conn).flushRequests"))
 }
 
+var (
+	launchShared = sync.OnceValues(func() (*zktest.Server, error) {
+		return zktest.Launch(zktest.Config{Lines: []string{"maxClientCnxns=0"}})
+	})
+	registries atomic.Int64
+)
+
+// onSharedServer returns the configuration of a new registry, on a server that other tests use at the same time. Tests that renew
+// leases for a while have their own servers.
+func onSharedServer(t *testing.T) Config {
+	t.Helper()
+	s, err := launchShared()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the server's last output:\n%s", s.Tail())
+		}
+	})
+	return Config{Servers: []string{s.Addr}, Name: fmt.Sprintf("shop%d", registries.Add(1))}
+}
+
+// startProxy starts a proxy in front of the configuration's server, which is then used through the proxy.
+func startProxy(t *testing.T, cfg *Config) *netfault.Proxy {
+	t.Helper()
+	p := netfault.Start(t, cfg.Servers[0])
+	cfg.Servers = []string{p.Addr()}
+	return p
+}
+
 // client returns a plain client for reading and changing nodes.
 func client(tb testing.TB, cfg Config) *zk.Conn {
 	tb.Helper()
@@ -52,8 +85,8 @@ func opening(cfg Config) leasetest.Open {
 // TestRequestsAreFew counts the requests of a worker id in a registry in use: at the take, and while it is held.
 func TestRequestsAreFew(t *testing.T) {
 	t.Parallel()
-	p := netfault.Start(t, zktest.Start(t, zktest.Config{}).Addr)
-	cfg := Config{Servers: []string{p.Addr()}}
+	cfg := Config{Servers: []string{zktest.Start(t, zktest.Config{}).Addr}}
+	p := startProxy(t, &cfg)
 	lease := worker.Config{Workers: 16, Lease: 42 * time.Second} // renewed every 5.25 … 7 s; the timeout of a call is 3.5 s
 	leasetest.InUse(t, opening(cfg), lease)
 	var (
@@ -103,7 +136,7 @@ func TestRequestsAreFew(t *testing.T) {
 // TestClockIsTheServers: the server's clock equals this machine's, on which it runs, each time it is read.
 func TestClockIsTheServers(t *testing.T) {
 	t.Parallel()
-	cfg := Config{Servers: []string{zktest.Start(t, zktest.Config{}).Addr}}
+	cfg := onSharedServer(t)
 	src, err := Open(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -125,8 +158,9 @@ func TestClockIsTheServers(t *testing.T) {
 // bound, and continues when it can.
 func TestDisconnectedHolderStopsAtItsBound(t *testing.T) {
 	t.Parallel()
-	p := netfault.Start(t, zktest.Start(t, zktest.Config{}).Addr)
-	k := leasetest.Keep(t, opening(Config{Servers: []string{p.Addr()}}), worker.Config{Workers: 4, Lease: 20 * time.Second, NewRegistry: true})
+	cfg := Config{Servers: []string{zktest.Start(t, zktest.Config{}).Addr}}
+	p := startProxy(t, &cfg)
+	k := leasetest.Keep(t, opening(cfg), worker.Config{Workers: 4, Lease: 20 * time.Second, NewRegistry: true})
 	held := k.Status()
 	for range 3 {
 		limit := k.Status().Limit
@@ -157,9 +191,10 @@ func TestDisconnectedHolderStopsAtItsBound(t *testing.T) {
 // TestMissingServersAreSkipped: servers that do not exist are skipped, in any order.
 func TestMissingServersAreSkipped(t *testing.T) {
 	t.Parallel()
-	s := zktest.Start(t, zktest.Config{})
+	cfg := onSharedServer(t)
+	cfg.Servers = append([]string{"nosuch.invalid:2181", "127.0.0.1:1"}, cfg.Servers...)
 	for range 3 {
-		k := leasetest.Keep(t, opening(Config{Servers: []string{"nosuch.invalid:2181", "127.0.0.1:1", s.Addr}}), worker.Config{Workers: 8, NewRegistry: true})
+		k := leasetest.Keep(t, opening(cfg), worker.Config{Workers: 8, NewRegistry: true})
 		k.Close()
 	}
 }
@@ -167,28 +202,31 @@ func TestMissingServersAreSkipped(t *testing.T) {
 // TestSilentServerDelaysNoLease uses a server that accepts connections but does not answer on the first ones, as a starting server may.
 func TestSilentServerDelaysNoLease(t *testing.T) {
 	t.Parallel()
-	p := netfault.Start(t, zktest.Start(t, zktest.Config{}).Addr)
+	cfg := onSharedServer(t)
+	p := startProxy(t, &cfg)
 	p.Silence(3)
-	leasetest.Keep(t, opening(Config{Servers: []string{p.Addr()}}), worker.Config{Workers: 4, NewRegistry: true})
+	leasetest.Keep(t, opening(cfg), worker.Config{Workers: 4, NewRegistry: true})
 }
 
 // TestLostReplyWritesOnce loses the reply of a write that was executed.
 func TestLostReplyWritesOnce(t *testing.T) {
 	t.Parallel()
-	p := netfault.Start(t, zktest.Start(t, zktest.Config{}).Addr)
+	cfg := onSharedServer(t)
+	p := startProxy(t, &cfg)
 	workertest.Registry(func(testing.TB) workertest.Fixture {
-		return workertest.Fixture{Open: func(context.Context) (worker.Source, error) { return Open(Config{Servers: []string{p.Addr()}}) }}
+		return workertest.Fixture{Open: func(context.Context) (worker.Source, error) { return Open(cfg) }}
 	}).LostReply(t, func() { p.Drop(netfault.ToClient) }, p.Heal)
 }
 
 // TestOnlyTheCreatorHasAccess: only the creator of the nodes may read or change them.
 func TestOnlyTheCreatorHasAccess(t *testing.T) {
 	t.Parallel()
-	cfg := Config{Servers: []string{zktest.Start(t, zktest.Config{}).Addr}, Name: "shop", Username: "ids", Password: "s3cret"}
+	cfg := onSharedServer(t)
+	cfg.Username, cfg.Password = "ids", "s3cret"
 	leasetest.InUse(t, opening(cfg), worker.Config{Workers: 4, Lease: 6 * time.Second})
 	for name, other := range map[string]Config{
-		"nobody": {Servers: cfg.Servers, Name: "shop"},
-		"wrong":  {Servers: cfg.Servers, Name: "shop", Username: "ids", Password: "wr0ng"},
+		"nobody": {Servers: cfg.Servers, Name: cfg.Name},
+		"wrong":  {Servers: cfg.Servers, Name: cfg.Name, Username: "ids", Password: "wr0ng"},
 	} {
 		k, err := worker.Keep(opening(other), worker.Config{Workers: 4, Lease: 6 * time.Second, Logger: slog.New(slog.DiscardHandler)})
 		if err != nil {
@@ -200,13 +238,14 @@ func TestOnlyTheCreatorHasAccess(t *testing.T) {
 		}
 		k.Close()
 	}
-	open, err := worker.Lookup("zookeeper("+cfg.Servers[0]+")", worker.Options{"Name": "shop", "Username": "ids", "Password": "s3cret"})
+	open, err := worker.Lookup("zookeeper("+cfg.Servers[0]+")", worker.Options{"Name": cfg.Name, "Username": "ids", "Password": "s3cret"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	k := leasetest.Keep(t, open, worker.Config{Workers: 4, Lease: 6 * time.Second})
-	if st := k.Status(); st.Registry != "ZooKeeper "+cfg.Servers[0]+", /snowflake/shop/leafsql" {
-		t.Errorf("Status() = %+v, want Registry = %v", st, "ZooKeeper "+cfg.Servers[0]+", /snowflake/shop/leafsql")
+	want := "ZooKeeper " + cfg.Servers[0] + ", /snowflake/" + cfg.Name + "/leafsql"
+	if st := k.Status(); st.Registry != want {
+		t.Errorf("Status() = %+v, want Registry = %v", st, want)
 	}
 }
 

@@ -54,19 +54,28 @@ type Server struct {
 // Start starts a single server for one test.
 func Start(tb testing.TB, cfg Config) *Server {
 	tb.Helper()
-	port, err := freeport.Find()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	s, err := newServer(port, 0, cfg.Lines)
+	s, err := Launch(cfg)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	s.Finish(tb)
-	if err := s.Start(); err != nil {
-		tb.Fatal(err)
-	}
 	return s
+}
+
+// Launch starts a single server that several tests use. It ends with the test process.
+func Launch(cfg Config) (*Server, error) {
+	port, err := freeport.Find()
+	if err != nil {
+		return nil, err
+	}
+	s, err := newServer(port, 0, cfg.Lines)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.Start(); err != nil {
+		return nil, errors.Join(err, s.Stop())
+	}
+	return s, nil
 }
 
 func newServer(port, id int, lines []string) (*Server, error) {
