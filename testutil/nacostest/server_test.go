@@ -14,8 +14,27 @@ import (
 	"github.com/leafsql/leafsql/testutil/stopwatch"
 )
 
+// launchHalfway starts a server, and returns it when it has written data. It is not ready yet: that would take much longer.
+func launchHalfway(ctx context.Context) (*Server, error) {
+	s, err := prepareServer(ctx, V1, Options{})
+	if err != nil {
+		return nil, err
+	}
+	if err := s.start(); err != nil {
+		return nil, errors.Join(err, s.Stop())
+	}
+	err = s.poll(ctx, func(context.Context) bool {
+		_, err := os.Stat(s.data())
+		return err == nil
+	})
+	if err != nil {
+		return nil, errors.Join(err, s.Stop())
+	}
+	return s, nil
+}
+
 func TestStopLeavesNothing(t *testing.T) {
-	s, err := Launch(t.Context(), V1, Options{})
+	s, err := launchHalfway(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +151,7 @@ func TestDiesWithTheProcess(t *testing.T) {
 // TestMain also runs the process that is killed in TestDiesWithTheProcess.
 func TestMain(m *testing.M) {
 	if os.Getenv("NACOSTEST_CHILD") != "" {
-		s, err := Launch(context.Background(), V1, Options{})
+		s, err := launchHalfway(context.Background())
 		if err != nil {
 			fmt.Println("error", err)
 			os.Exit(1)
