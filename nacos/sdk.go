@@ -33,13 +33,13 @@ type namingClient interface {
 	Unsubscribe(*vo.SubscribeParam) error
 }
 
-// checkClient returns the namespace of an application's client, or an error if the client is not usable for leases.
-// Two settings are errors. "public" is one: in the config service of Nacos 2 it differs from the empty name, which a
-// DSN uses for the default namespace, so there would be two registries. The other one are snapshots: if the server
-// does not answer a read, the client returns the text that it has on its disk. After the registry was wiped, such a
-// text shows a worker id as free that a running process holds, and as Nacos writes a missing document whatever md5 is
-// expected, both processes would issue ids with it. checkClient returns "" for a client that is not of the SDK's
-// type, since such a client has no access to its settings.
+// checkClient returns the namespace of an application's client, or an error for two settings. The NamespaceId "public"
+// is an error because in the config service of Nacos 2 it differs from the empty name, which a DSN uses for the default
+// namespace, so there would be two registries. Snapshots are an error: if the server does not answer a read, such a
+// client returns the text that it has on its disk. After a wipe of the registry this text may show a worker id as free
+// that a running process holds. Its document is missing then, and Nacos writes a missing document whatever md5 is
+// expected, so both processes would issue ids. checkClient returns "" for a client that is not of the SDK's type, since
+// such a client has no access to its settings.
 func checkClient(client configClient) (namespace string, err error) {
 	c, ok := client.(interface {
 		GetClientConfig() (constant.ClientConfig, error)
