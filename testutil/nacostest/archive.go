@@ -2,7 +2,6 @@ package nacostest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,24 +13,26 @@ import (
 // quarter less processor time. A JVM of another version ignores it.
 const archive = "classes.jsa"
 
-// makeArchive starts a server and writes its classes to the archive.
-func makeArchive(ctx context.Context, v Version, jars string) (err error) {
-	s, err := newServer(v, Options{}, jars)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, s.Stop()) }()
-	s.recording = true
-	if err := s.boot(ctx); err != nil {
-		return err
-	}
+func (s *Server) archive() string { return filepath.Join(s.jars, archive) }
+
+// hasArchive reports whether an earlier start of the version has written the archive.
+func (s *Server) hasArchive() bool {
+	_, err := os.Stat(s.archive())
+	return err == nil
+}
+
+// writeArchive writes the classes of a running server, which has recorded them, to the archive.
+func (s *Server) writeArchive(ctx context.Context) error {
 	pid := s.proc.cmd.Process.Pid
 	defer os.Remove(fmt.Sprintf("/tmp/.java_pid%d", pid)) // socket between jcmd and the JVM
 	made := filepath.Join(s.home, archive)
 	if err := run(ctx, s.home, "jcmd", strconv.Itoa(pid), "VM.cds", "dynamic_dump", made); err != nil {
 		return err
 	}
-	return moveFile(made, filepath.Join(jars, archive))
+	if err := moveFile(made, s.archive()); err != nil {
+		return err
+	}
+	return os.Remove(made)
 }
 
 // moveFile copies a file, also to another file system. Other processes never see an incomplete copy.

@@ -63,9 +63,8 @@ func lockFile(ctx context.Context, name string) (unlock func(), err error) {
 	}
 }
 
-// install returns the folder with the version's jars under lib, its compiled
-// starter as boot.jar, and the archive of their classes. It fetches or creates
-// missing files.
+// install returns the folder with the version's jars under lib and its compiled
+// starter as boot.jar. It fetches or creates missing files.
 func install(ctx context.Context, v Version) (string, error) {
 	for _, tool := range []string{"java", "javac", "jar", "jcmd", "mvn"} {
 		if _, err := exec.LookPath(tool); err != nil {
@@ -89,11 +88,6 @@ func install(ctx context.Context, v Version) (string, error) {
 	done := filepath.Join(cache, string(v)+"-"+sum)
 	if _, err := os.Stat(done); err != nil {
 		if err := fetch(ctx, src, done); err != nil {
-			return "", err
-		}
-	}
-	if _, err := os.Stat(filepath.Join(done, archive)); err != nil {
-		if err := makeArchive(ctx, v, done); err != nil {
 			return "", err
 		}
 	}

@@ -72,8 +72,6 @@ type Server struct {
 	peer *membership // nil: standalone
 	proc *process    // nil when stopped
 
-	recording bool // its classes are recorded for the archive
-
 	janitor *janitor.Janitor // removes home
 }
 
@@ -235,7 +233,7 @@ func (s *Server) mustBeStopped(tb testing.TB) {
 }
 
 // boot finds a port, starts the process and waits until the server is ready.
-// One server starts at a time.
+// One server starts at a time. The first of its version also writes the archive.
 func (s *Server) boot(ctx context.Context) error {
 	unlock, err := lockFile(ctx, "boot.lock")
 	if err != nil {
@@ -247,7 +245,11 @@ func (s *Server) boot(ctx context.Context) error {
 			return err
 		}
 	}
-	return s.bootNow(ctx)
+	recorded := !s.hasArchive()
+	if err := s.bootNow(ctx); err != nil || !recorded {
+		return err
+	}
+	return s.writeArchive(ctx)
 }
 
 func (s *Server) bootNow(ctx context.Context) error {
@@ -308,10 +310,10 @@ func (s *Server) command() *exec.Cmd {
 		"-Dnacos.standalone=" + strconv.FormatBool(s.peer == nil), "-Dnacos.home=" + s.home, "-Duser.home=" + s.home,
 		"-Dderby.stream.error.file=" + filepath.Join(s.home, "derby.log"), "-Djava.io.tmpdir=" + filepath.Join(s.home, "tmp"),
 	}
-	if s.recording {
+	if !s.hasArchive() {
 		args = append(args, "-XX:+RecordDynamicDumpInfo")
 	} else {
-		args = append(args, "-XX:SharedArchiveFile="+filepath.Join(s.jars, archive))
+		args = append(args, "-XX:SharedArchiveFile="+s.archive())
 	}
 	switch s.Version {
 	case V3:
