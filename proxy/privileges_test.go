@@ -64,6 +64,7 @@ var deniedTexts = []string{
 // client gets the server's own error, and no counter moves and no log line is written.
 func TestDeniedStatementsHaveNoEffect(t *testing.T) {
 	runOnServers(t, func(t *testing.T, p *testDatabase) {
+		directly := map[string]string{} // results that do not depend on leafCreate
 		for _, create := range []bool{false, true} {
 			for name, grants := range map[string][]string{
 				"nothing":          nil,
@@ -100,7 +101,11 @@ func TestDeniedStatementsHaveNoEffect(t *testing.T) {
 						}
 						text = qualifyTables(text, p.name)
 						for mode, run := range sendModes {
-							direct, proxied := p.runText(p.addr, o, text, run), p.runText(through, o, text, run)
+							key := name + mode + text
+							if directly[key] == "" {
+								directly[key] = p.runText(p.addr, o, text, run)
+							}
+							direct, proxied := directly[key], p.runText(through, o, text, run)
 							if strings.HasPrefix(direct, "1064 ") && strings.HasPrefix(proxied, "1064 ") { // with another excerpt
 								continue
 							}

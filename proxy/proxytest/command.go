@@ -54,7 +54,7 @@ func (c *Client) Send(command byte, payload []byte) {
 	}
 	name := fmt.Sprintf("command %#x %.60q", command, shown)
 	seq := byte(0)
-	out := frames(&seq, append([]byte{command}, payload...))
+	out := frames(&seq, payload, command)
 	packed := c.compression.setSeq(0)
 	c.write(out) // an error is reported when the answer is read
 	next := c.compression.setSeq(packed)

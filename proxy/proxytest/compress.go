@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"sync"
 )
 
 // compressedConn is a connection with frames that are packed into frames of CLIENT_COMPRESS. It checks the numbers of
@@ -19,6 +20,7 @@ type compressedConn struct {
 	seq        byte   // number of the next frame, in either direction
 	maxContent int    // maximum of bytes in a frame
 	ignoresSeq bool   // numbers are not checked
+	inflater   io.Reader
 }
 
 // startCompression is called after a login that agreed on compression.
@@ -54,11 +56,11 @@ func (c *compressedConn) Read(b []byte) (int, error) {
 		}
 		c.seq++
 		if n := int(binary.LittleEndian.Uint32(head[3:]) >> 8); n > 0 {
-			z, err := zlib.NewReader(bytes.NewReader(content))
-			if err != nil {
+			if err := c.inflate(bytes.NewReader(content)); err != nil {
 				return 0, err
 			}
-			if content, err = io.ReadAll(z); err != nil || len(content) != n {
+			var err error
+			if content, err = io.ReadAll(c.inflater); err != nil || len(content) != n {
 				return 0, fmt.Errorf("a compressed frame of %d bytes holds %d: %w", n, len(content), err)
 			}
 		}
@@ -83,13 +85,33 @@ func (c *compressedConn) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
+// inflate makes the connection's inflater read a frame.
+func (c *compressedConn) inflate(frame io.Reader) (err error) {
+	if c.inflater == nil {
+		c.inflater, err = zlib.NewReader(frame)
+		return err
+	}
+	return c.inflater.(zlib.Resetter).Reset(frame, nil)
+}
+
+// deflaters are kept, since a new one allocates 600 KB.
+var deflaters = sync.Pool{New: func() any {
+	z, err := zlib.NewWriterLevel(nil, zlib.BestSpeed)
+	if err != nil {
+		panic(err)
+	}
+	return z
+}}
+
 // CompressedFrame returns a frame with content, deflated or uncompressed.
 func CompressedFrame(seq byte, content []byte, deflated bool) []byte {
 	packed, n := bytes.NewBuffer(make([]byte, 7)), 0
 	if deflated {
-		z := zlib.NewWriter(packed)
+		z := deflaters.Get().(*zlib.Writer)
+		z.Reset(packed)
 		z.Write(content)
 		z.Close()
+		deflaters.Put(z)
 		n = len(content)
 	} else {
 		packed.Write(content)

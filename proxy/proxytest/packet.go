@@ -50,9 +50,9 @@ func (c *Client) readPacket() (Packet, error) {
 			return p, fmt.Errorf("%w: a frame of %d bytes has the number %d, not %d", errSequence, n, head[3], c.seq)
 		}
 		c.seq++
-		at := len(p.Payload)
-		p.Payload = append(p.Payload, make([]byte, n)...)
-		if _, err := io.ReadFull(c.in, p.Payload[at:]); err != nil {
+		before := p.Payload
+		p.Payload = make([]byte, len(before)+n)
+		if _, err := io.ReadFull(c.in, p.Payload[copy(p.Payload, before):]); err != nil {
 			return p, err
 		}
 		if n < maxFrame {
@@ -63,15 +63,17 @@ func (c *Client) readPacket() (Packet, error) {
 
 var errSequence = errors.New("out of sequence")
 
-// frames divides a payload into frames with numbers from *seq on.
-func frames(seq *byte, payload []byte) []byte {
-	var out []byte
+// frames divides a payload, after the bytes of head, into frames with numbers from *seq on.
+func frames(seq *byte, payload []byte, head ...byte) []byte {
+	length := len(head) + len(payload)
+	out := make([]byte, 0, length+4*(length/maxFrame+1))
 	for {
-		n := min(len(payload), maxFrame)
+		n := min(length, maxFrame)
 		out = append(out, byte(n), byte(n>>8), byte(n>>16), *seq)
-		out = append(out, payload[:n]...)
+		out = append(out, head...)
+		out = append(out, payload[:n-len(head)]...)
 		*seq++
-		if payload = payload[n:]; n < maxFrame {
+		if payload, head, length = payload[n-len(head):], nil, length-n; n < maxFrame {
 			return out
 		}
 	}
