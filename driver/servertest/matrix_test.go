@@ -161,32 +161,36 @@ func dump(t *testing.T, db *sql.DB) string {
 
 const matrixTable = "CREATE TABLE t (id BIGINT NOT NULL %s PRIMARY KEY, k VARCHAR(40) UNIQUE, n INT, ref BIGINT) ENGINE=InnoDB"
 
-// openMatrix creates and opens a database for one side of a comparison.
-func openMatrix(t *testing.T, target mysqltest.Target, name, params, autoIncrement string, c matrixCase) *sql.DB {
+// A matrixSide is a database for one side of a comparison. All modes of a case use it, one after the other.
+type matrixSide struct {
+	name, dsn string
+	plain     *sql.DB
+}
+
+// newMatrixSide creates a database for the driver of a name.
+func newMatrixSide(t *testing.T, target mysqltest.Target, name, autoIncrement string) *matrixSide {
 	t.Helper()
 	dsn := target.Database(t)
-	plain, err := sql.Open("mysql", dsn+"?multiStatements=true")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer plain.Close()
-	setup := fmt.Sprintf(matrixTable, autoIncrement)
-	if c.seed != "" {
-		setup += "; " + c.seed
-	}
+	setup := []string{fmt.Sprintf(matrixTable, autoIncrement)}
 	if name == driver.Name {
-		setup += fmt.Sprintf("; CREATE TABLE leaf_alloc (biz_tag VARCHAR(128) PRIMARY KEY, max_id BIGINT, step INT, description VARCHAR(256), update_time TIMESTAMP);"+
-			"INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('t', %d, 1000)", firstGenerated)
+		setup = append(setup, allocTable, row("t", firstGenerated, 1000))
+	}
+	plain, _ := openOn(t, dsn, "leafTables=none", setup...)
+	return &matrixSide{name, dsn, plain}
+}
+
+// open empties the table, runs the statement that a case begins with, and opens a pool, so that the first statement of a
+// case is the first one of its pool in every mode.
+func (s *matrixSide) open(t *testing.T, params, seed string) *sql.DB {
+	t.Helper()
+	mustExec(t, s.plain, "DELETE FROM t")
+	if seed != "" {
+		mustExec(t, s.plain, seed)
+	}
+	if s.name == driver.Name {
 		params += "&leafTables=t"
 	}
-	if _, err := plain.Exec(setup); err != nil {
-		t.Fatalf("%v\n%s", err, setup)
-	}
-	db, err := sql.Open(name, dsn+"?"+strings.TrimPrefix(params, "&"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { db.Close() })
+	db := mustOpen(t, s.name, s.dsn+"?"+strings.TrimPrefix(params, "&"))
 	db.SetMaxOpenConns(1) // LAST_INSERT_ID() belongs to the connection, and a pool of one must suffice
 	return db
 }
@@ -196,30 +200,37 @@ func openMatrix(t *testing.T, target mysqltest.Target, name, params, autoIncreme
 // AUTO_INCREMENT: an application must not see a difference.
 func TestMatrix(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
-		for _, m := range modes {
-			for _, c := range matrixCases {
-				if c.mariaDB && target.Name != "mariadb" || c.mysql && target.Name != "mysql" {
-					continue
-				}
-				t.Run(target.Name+"/"+m.name+"/"+c.name, func(t *testing.T) {
-					t.Parallel()
-					native := openMatrix(t, target, "mysql", m.params, "AUTO_INCREMENT", c)
-					var want []seen
-					for _, s := range c.steps {
-						want = append(want, observe(t, native, m, s))
-					}
-					rows := dump(t, native)
-					for _, ai := range []string{"AUTO_INCREMENT", ""} {
-						leaf := openMatrix(t, target, driver.Name, m.params, ai, c)
-						for i, s := range c.steps {
-							compare(t, ai, s, observe(t, leaf, m, s), want[i])
-						}
-						if got := dump(t, leaf); got != rows {
-							t.Errorf("table %q: rows are\n%s\nwant\n%s", ai, got, rows)
-						}
-					}
-				})
+		for _, c := range matrixCases {
+			if c.mariaDB && target.Name != "mariadb" || c.mysql && target.Name != "mysql" {
+				continue
 			}
+			t.Run(target.Name+"/"+c.name, func(t *testing.T) {
+				t.Parallel()
+				native := newMatrixSide(t, target, "mysql", "AUTO_INCREMENT")
+				sides := map[string]*matrixSide{}
+				for _, ai := range []string{"AUTO_INCREMENT", ""} {
+					sides[ai] = newMatrixSide(t, target, driver.Name, ai)
+				}
+				for _, m := range modes {
+					t.Run(m.name, func(t *testing.T) {
+						db := native.open(t, m.params, c.seed)
+						var want []seen
+						for _, s := range c.steps {
+							want = append(want, observe(t, db, m, s))
+						}
+						rows := dump(t, db)
+						for ai, side := range sides {
+							leaf := side.open(t, m.params, c.seed)
+							for i, s := range c.steps {
+								compare(t, ai, s, observe(t, leaf, m, s), want[i])
+							}
+							if got := dump(t, leaf); got != rows {
+								t.Errorf("table %q: rows are\n%s\nwant\n%s", ai, got, rows)
+							}
+						}
+					})
+				}
+			})
 		}
 	}
 }
