@@ -38,13 +38,16 @@ func TestFigures(t *testing.T) {
 			s.Wait(1).Seconds(), "longest-s", s.Wait(0.5).Seconds(), "median-s", k*float64(s.most[storePool]), "connections", k*float64(s.failed), "failed")
 	}
 	for _, n := range []int{10, 100, 1000, 10_000, 100_000} {
-		cfg := fleetOf(n, max(n/200, 1), 10)
+		cfg := fleetOf(n, max(n/1000, 1), 10)
 		start("start=1s", cfg)
 		cfg.Rate, cfg.Within = 0.5, time.Minute
 		start("start=1m", cfg)
 		cfg.Rate, cfg.Within = 0.1, 30*time.Minute
+		if n <= 10_000 { // far from the server's limit
+			cfg.Share = max(n/200, 1)
+		}
 		start("start=30m", cfg)
-		cfg = fleetOf(n, max(n/500, 1), 1)
+		cfg = fleetOf(n, max(n/2000, 1), 1)
 		start("hot-row", cfg)
 		if cfg = fleetOf(n, max(n/2, 1), tags); n <= 1000 {
 			cfg.Rate = 0.1

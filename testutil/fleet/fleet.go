@@ -3,8 +3,7 @@
 // A process is the production code, from database/sql to the internal pools, with generators, leases and the refresh of
 // tables. Only the server is a model ([Server]). Its costs are measured on a real one.
 //
-// A large fleet does not fit into one program: 1,000 processes with 10 tags take about a second of processor time for a
-// minute, and 100 MB. So of a large fleet one of [Config.Share] processes is simulated, on a server that is so many times
+// A large fleet does not fit into one program: 1,000 processes with 10 tags take 400 MB. So of a large fleet one of [Config.Share] processes is simulated, on a server that is so many times
 // slower. Queues then have the same length in seconds. TestShareEqualsWhole compares both.
 package fleet
 
@@ -37,7 +36,7 @@ type Config struct {
 	Snowflake bool          // the keys are snowflakes, with worker ids from leaf_worker
 	Limit     int           // maximum number of connections to the server of leaf_alloc; 0: no limit
 	Seed      uint64
-	Costs     Costs
+	Costs     []Costs // for ascending numbers of statements in progress
 }
 
 // A Fleet is a running fleet.

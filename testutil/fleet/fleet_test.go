@@ -98,3 +98,13 @@ func TestFailOverMovesEachRowOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestServerSlowsDownWithLoad: the costs of a statement rise with the number of statements in progress.
+func TestServerSlowsDownWithLoad(t *testing.T) {
+	measured := []Costs{{InProgress: 10, Row: 100}, {InProgress: 20, Row: 200}, {InProgress: 40, Row: 800}}
+	for n, want := range map[int]time.Duration{0: 100, 10: 100, 15: 150, 20: 200, 30: 500, 40: 800, 99: 800} {
+		if got := costsFor(n, measured).Row; got != want {
+			t.Errorf("costs with %d statements in progress: Row = %d, want %d", n, got, want)
+		}
+	}
+}

@@ -142,6 +142,17 @@ func (r *Record) Wait(quantile float64) time.Duration {
 	return r.waits[int(quantile*float64(len(r.waits)-1))]
 }
 
+// Longest returns the wait of the n-th slowest INSERT, from 1, or 0 if fewer INSERTs waited longer than a millisecond.
+func (r *Record) Longest(n int) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if n > len(r.waits) {
+		return 0
+	}
+	slices.Sort(r.waits)
+	return r.waits[len(r.waits)-n]
+}
+
 // finish computes the average numbers of open connections since the start.
 func (r *Record) finish() {
 	for pool := range r.average {

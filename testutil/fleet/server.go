@@ -1,30 +1,64 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"database/sql/driver"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
 )
 
-// Costs are times that a server needs, as measured on a real one.
+// Costs are times that a server needs while a number of statements are in progress, as measured on a real one. The times
+// rise with this number.
 type Costs struct {
-	Busy  [kinds]time.Duration // time of the whole server for a statement: at most 1 s / Busy of them run in a second
-	Row   time.Duration        // time for which a fetch holds the lock of its row
-	Reply time.Duration        // time of a fetch, apart from these two, on an idle server
+	InProgress int                  // number of statements in progress
+	Busy       [kinds]time.Duration // time of the whole server for a statement: at most 1 s / Busy of them run in a second
+	Row        time.Duration        // time for which a fetch holds the lock of its row
+	Reply      time.Duration        // time of a fetch, apart from these two, on an idle server
 }
 
 // Measured are the costs on MariaDB 10.11 with two cores, a disk that confirms a flush at once, and clients on the same
-// machine. TestModelMatchesServer measures them.
-var Measured = Costs{
-	Busy: [kinds]time.Duration{
-		Connect: 150 * time.Microsecond, Refuse: 100 * time.Microsecond, ReadRow: 80 * time.Microsecond, Fetch: 130 * time.Microsecond,
-		ReadWorker: 80 * time.Microsecond, WriteWorker: 130 * time.Microsecond, ReadIdentity: 300 * time.Microsecond,
-	},
-	Row: 250 * time.Microsecond, Reply: 10 * time.Microsecond,
+// machine, as TestStormModelMatchesServer measures them. Those above 16 statements are the lowest of many measurements on a
+// machine that did other work.
+var Measured = []Costs{
+	{16, busy(120, 80, 130, 235), 250 * time.Microsecond, 10 * time.Microsecond},
+	{64, busy(120, 85, 200, 270), 300 * time.Microsecond, 10 * time.Microsecond},
+	{256, busy(125, 100, 270, 270), 350 * time.Microsecond, 10 * time.Microsecond},
+	{1024, busy(130, 190, 630, 270), 570 * time.Microsecond, 10 * time.Microsecond},
+}
+
+// busy returns the times for statements in microseconds.
+func busy(connect, read, fetch, identity time.Duration) (b [kinds]time.Duration) {
+	b[Connect], b[Refuse], b[ReadIdentity] = connect*time.Microsecond, connect*2/3*time.Microsecond, identity*time.Microsecond
+	b[ReadRow], b[Fetch] = read*time.Microsecond, fetch*time.Microsecond
+	b[ReadWorker], b[WriteWorker] = b[ReadRow], b[Fetch]
+	return b
+}
+
+// costsFor returns the costs while n statements are in progress, from the costs for other numbers in ascending order.
+// For numbers above the highest it returns the costs of the highest.
+func costsFor(n int, measured []Costs) Costs {
+	i, exact := slices.BinarySearchFunc(measured, n, func(c Costs, n int) int { return cmp.Compare(c.InProgress, n) })
+	if exact || i == 0 {
+		return measured[i]
+	}
+	low := measured[i-1]
+	if i == len(measured) {
+		return low
+	}
+	high := measured[i]
+	mix := func(from, to time.Duration) time.Duration {
+		return from + (to-from)*time.Duration(n-low.InProgress)/time.Duration(high.InProgress-low.InProgress)
+	}
+	c := Costs{InProgress: n, Row: mix(low.Row, high.Row), Reply: mix(low.Reply, high.Reply)}
+	for k := range kinds {
+		c.Busy[k] = mix(low.Busy[k], high.Busy[k])
+	}
+	return c
 }
 
 // lockWait is innodb_lock_wait_timeout.
@@ -35,12 +69,13 @@ const lockWait = 50 * time.Second
 // no cost: these are on many servers.
 type Server struct {
 	*Record
-	costs Costs
+	costs []Costs
 	share int // the server is so many times slower, because only one of so many processes is simulated
 	limit int // maximum number of connections of the pools for leaf_alloc; 0: no limit
 
 	mu       sync.Mutex
-	idleAt   time.Time // end of the queue for the processors
+	idleAt   time.Time   // end of the queue for the processors
+	pending  []time.Time // times at which the statements in progress are done, in ascending order
 	rows     map[string]*row
 	jumps    int            // number of rows that a fail-over moved by a margin
 	workers  map[int]string // rows of leaf_worker: their values as in an UPDATE
@@ -78,24 +113,35 @@ func (s *Server) FailOver(away time.Duration) {
 // queue returns the time at which a statement that arrives now is done. lock is nil or the row that it changes.
 func (s *Server) queue(k Kind, lock *row) (done time.Time, err error) {
 	now := time.Now()
+	old, _ := slices.BinarySearchFunc(s.pending, now, time.Time.Compare)
+	s.pending = s.pending[old:]
+	costs := costsFor(s.share*len(s.pending), s.costs)
 	if s.idleAt.Before(now) {
 		s.idleAt = now
 	}
-	s.idleAt = s.idleAt.Add(time.Duration(s.share) * s.costs.Busy[k])
+	s.idleAt = s.idleAt.Add(time.Duration(s.share) * costs.Busy[k])
 	done = s.idleAt
 	if lock != nil {
 		if lock.freeAt.Before(done) {
 			lock.freeAt = done
 		}
-		if lock.freeAt.Sub(done) > lockWait {
-			return done.Add(lockWait), &mysql.MySQLError{Number: 1205, Message: "Lock wait timeout exceeded; try restarting transaction"}
+		switch {
+		case lock.freeAt.Sub(done) > lockWait:
+			done = done.Add(lockWait)
+			err = &mysql.MySQLError{Number: 1205, Message: "Lock wait timeout exceeded; try restarting transaction"}
+		case k == Fetch:
+			lock.freeAt = lock.freeAt.Add(time.Duration(s.share) * costs.Row)
+			done = lock.freeAt
+		default:
+			done = lock.freeAt
 		}
-		if k == Fetch {
-			lock.freeAt = lock.freeAt.Add(time.Duration(s.share) * s.costs.Row)
-		}
-		done = lock.freeAt
 	}
-	return done.Add(s.costs.Reply), nil
+	done = done.Add(costs.Reply)
+	if k != Connect && k != Refuse { // a statement follows on the connection
+		at, _ := slices.BinarySearchFunc(s.pending, done, time.Time.Compare)
+		s.pending = slices.Insert(s.pending, at, done)
+	}
+	return done, err
 }
 
 // run executes a statement of a connection. A connection counts, and costs something, from its first statement about
