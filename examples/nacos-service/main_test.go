@@ -9,10 +9,12 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestMain(m *testing.M) {
 	if os.Getenv(serviceEnv) == "" {
+		customerPause = 100 * time.Millisecond // the services have the race detector
 		os.Exit(m.Run())
 	}
 	if err := serve(); err != nil {

@@ -96,6 +96,9 @@ type customers struct {
 	why    error // error of the last failed call
 }
 
+// customerPause is the pause of a customer between two orders. Tests make it longer.
+var customerPause = 10 * time.Millisecond
+
 // openShop starts the customers, and returns when they have found a service.
 func openShop(ctx context.Context, nacos console) *customers {
 	ctx, cancel := context.WithCancel(ctx)
@@ -115,7 +118,7 @@ func openShop(ctx context.Context, nacos console) *customers {
 	})
 	for n := range 4 {
 		c.all.Go(func() {
-			for sleep(ctx, 10*time.Millisecond) {
+			for sleep(ctx, customerPause) {
 				c.buy(ctx, n)
 			}
 		})
