@@ -75,8 +75,8 @@ type severalSide struct {
 func newSeveralSide(t *testing.T, target mysqltest.Target, auto string) *severalSide {
 	s := &severalSide{t: t, dsn: target.Database(t)}
 	setup := append([]string{allocTable}, strings.Split(fmt.Sprintf(severalTables, auto), ";\n")...)
-	for _, text := range scriptTables {
-		setup = append(setup, strings.ReplaceAll(text, "{AUTO}", auto))
+	for _, table := range scriptTables {
+		setup = append(setup, strings.ReplaceAll(table.text, "{AUTO}", auto))
 	}
 	s.base, _ = openOn(t, s.dsn, "leafTables=none", setup...)
 	return s
