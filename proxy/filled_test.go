@@ -10,7 +10,7 @@ import (
 
 // filledItems creates the tables of the scripts; items is filled.
 var filledItems = []string{
-	"CREATE TABLE items (id BIGINT NOT NULL {AUTO} PRIMARY KEY, name VARCHAR(40), n INT, body LONGBLOB, UNIQUE (n))",
+	"CREATE TABLE items (id BIGINT NOT NULL {AUTO} PRIMARY KEY, name VARCHAR(40), n INT, body LONGBLOB, UNIQUE (n)) STATS_AUTO_RECALC = 0",
 	"CREATE TABLE source (n INT NOT NULL PRIMARY KEY, name VARCHAR(60))",
 	"INSERT INTO source VALUES (50, 'fifty'), (51, 'fifty-one'), (52, 'fifty-two')",
 	"CREATE TABLE notes (id INT NOT NULL AUTO_INCREMENT PRIMARY KEY, note VARCHAR(40))",

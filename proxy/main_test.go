@@ -96,7 +96,13 @@ func (p *testDatabase) rootOptions() proxytest.Options {
 // runOnServers runs a test on both servers.
 func runOnServers(t *testing.T, test func(t *testing.T, p *testDatabase)) {
 	for _, target := range mysqltest.Targets(t) {
-		t.Run(target.Name, func(t *testing.T) { test(t, newTestDatabase(t, target)) })
+		t.Run(target.Name, func(t *testing.T) {
+			p := newTestDatabase(t, target)
+			before := p.queryValue("SELECT @@global.long_query_time")
+			p.exec("SET GLOBAL long_query_time = 10000") // servers flag slow statements
+			t.Cleanup(func() { p.db.Exec("SET GLOBAL long_query_time = " + before) })
+			test(t, p)
+		})
 	}
 }
 
