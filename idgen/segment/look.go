@@ -37,7 +37,6 @@ func (g *Generator) readRow(ctx context.Context) (Range, error) {
 	case g.closed:
 		return Range{}, idgen.ErrClosed
 	case err == nil:
-		g.failure = nil
 		g.recordRow(r, time.Now())
 		return r, nil
 	case limit.Err() != nil:
@@ -48,11 +47,11 @@ func (g *Generator) readRow(ctx context.Context) (Range, error) {
 	return Range{}, &UnavailableError{Tag: g.tag, Cause: err}
 }
 
-// RecordFailure counts a failure to read or add the tag's row as a fetch that failed.
-func (c *controlled) RecordFailure(err error) {
+// CountFailure counts a failure to read or add the tag's row as a fetch that failed. Since no fetch follows by itself,
+// the failure is not the error of the last fetch, which would last until the next call needs ids.
+func (c *controlled) CountFailure() {
 	g := (*Generator)(c)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.stats.Failures++
-	g.failure = err
 }

@@ -36,8 +36,8 @@ type Control interface {
 	// ReadRow returns max_id and step of the tag's row without changing it.
 	ReadRow(ctx context.Context) (maxID, step int64, err error)
 
-	// RecordFailure counts err as a fetch that failed, until the row is read or a fetch succeeds.
-	RecordFailure(err error)
+	// CountFailure adds a fetch that failed to the statistics.
+	CountFailure()
 
 	// Restart discards the ids in memory and the cached state of the row.
 	Restart()

@@ -10,6 +10,7 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/catalog"
 	"github.com/leafsql/leafsql/driver/internal/insert"
 	"github.com/leafsql/leafsql/driver/internal/rules"
+	"github.com/leafsql/leafsql/idgen"
 	"github.com/leafsql/leafsql/idgen/segment"
 	"github.com/leafsql/leafsql/internal/control"
 	"github.com/leafsql/leafsql/internal/quote"
@@ -46,8 +47,8 @@ func (t *Table) compareWithKeys(ctx context.Context, s insert.Querier) error {
 	} else {
 		row, err = t.counter.Row(ctx)
 	}
-	if err != nil && !errors.Is(err, insert.ErrRefused) && !errors.Is(err, context.Canceled) {
-		t.counter.RecordFailure(err)
+	if err != nil && ctx.Err() == nil && !errors.Is(err, insert.ErrRefused) && !errors.Is(err, idgen.ErrClosed) {
+		t.counter.CountFailure()
 	}
 	switch {
 	case errors.Is(err, insert.ErrRefused):
