@@ -128,20 +128,31 @@ func (p *readPacer) reserve() time.Duration {
 	return p.full.Sub(now) - 4*sdkReadPause
 }
 
+// cancel takes a reservation back.
+func (p *readPacer) cancel() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.full = p.full.Add(-sdkReadPause)
+}
+
 func (s *sdkConfig) pacer(id string) *readPacer {
 	p, _ := readPacers.LoadOrStore([3]string{id, s.group, s.namespace}, &readPacer{})
 	return p.(*readPacer)
 }
 
+// readLimit is the text in the SDK's error for a read that it has not sent because of its limit.
+const readLimit = "ConfigQueryRequest is limited"
+
 // isReadLimit reports whether the SDK has not sent a read because of its limit.
 func isReadLimit(err error) bool {
-	return strings.Contains(err.Error(), "ConfigQueryRequest is limited")
+	return strings.Contains(err.Error(), readLimit)
 }
 
 func (s *sdkConfig) query(ctx context.Context, id string) (string, bool, error) {
 	for {
 		if pause := s.pacer(id).reserve(); pause > 0 && !api.Sleep(ctx, pause) {
-			return "", false, context.Cause(ctx)
+			s.pacer(id).cancel()
+			return "", false, wrapClientError(fmt.Errorf("%s: %w", readLimit, context.Cause(ctx)))
 		}
 		text, err := callWithin(ctx, func() (string, error) {
 			return s.client.GetConfig(vo.ConfigParam{DataId: id, Group: s.group})
