@@ -260,7 +260,8 @@ func (c *checker) checkSameStore(ctx context.Context, shard *survey.Shard) error
 // checkUnusedStore reports a leaf_alloc in a shard's database from which the configured tables take no ids.
 func (c *checker) checkUnusedStore(ctx context.Context, shard *survey.Shard) error {
 	store := c.Set.Store
-	if shard.ID == store.ID && shard.SameName(shard.Database, store.Database) {
+	// Names of equal tables on the servers of one cluster are names of one table.
+	if shard.SameName(shard.Database, store.Database) && (shard.ID == store.ID || inCluster(shard.Global) || shard.NoTriggers != "") {
 		return nil
 	}
 	names, err := shard.List(ctx, "SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND table_name = ?", shard.Database, store.Table)

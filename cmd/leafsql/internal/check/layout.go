@@ -235,10 +235,16 @@ func (c *checker) checkLeaseColumns(here newFinding, table *databases.Store) {
 	c.add(f)
 }
 
+// inCluster reports whether a server with these global variables is a node of Galera or of Group Replication.
+func inCluster(global map[string]string) bool {
+	provider := global["wsrep_provider"]
+	return strings.EqualFold(global["wsrep_on"], "ON") && provider != "" && provider != "none" || global["group_replication_group_name"] != ""
+}
+
 // checkCommitLoss adds a finding for each variable that allows a crash to undo commits that the server has
 // confirmed. In a cluster the other nodes still have the commits that one node lost.
 func (c *checker) checkCommitLoss(store *databases.Store, finding func(variable, when string) Finding) {
-	if provider := store.Global["wsrep_provider"]; strings.EqualFold(store.Global["wsrep_on"], "ON") && provider != "" && provider != "none" || store.Global["group_replication_group_name"] != "" {
+	if inCluster(store.Global) {
 		return
 	}
 	for _, name := range []string{"innodb_flush_log_at_trx_commit", "sync_binlog"} {
