@@ -14,8 +14,8 @@ import (
 	"github.com/leafsql/leafsql/testutil/stopwatch"
 )
 
-// noticed is the time after which members of a group notice that another one is silent, 5 s, and one more.
-const noticed = 6 * time.Second
+// noticeTime is the time after which members of a group notice that another one is silent, 5 s, and one more.
+const noticeTime = 6 * time.Second
 
 // cutOffs returns faults that cut the members of a group off from each other, but not from the programs.
 func (c *clusterTarget) cutOffs(random *rand.Rand) []fault {
@@ -32,10 +32,10 @@ func (c *clusterTarget) cutOffs(random *rand.Rand) []fault {
 			}, node)
 		}},
 		{"another node cut off", func(t testing.TB, hold time.Duration) {
-			c.cutOff(t, func() { time.Sleep(noticed + hold) }, (c.balancer.activeNode()+1+random.IntN(2))%3)
+			c.cutOff(t, func() { time.Sleep(noticeTime + hold) }, (c.balancer.activeNode()+1+random.IntN(2))%3)
 		}},
 		{"all nodes cut off", func(t testing.TB, hold time.Duration) {
-			c.cutOff(t, func() { time.Sleep(noticed + hold) }, 0, 1, 2)
+			c.cutOff(t, func() { time.Sleep(noticeTime + hold) }, 0, 1, 2)
 		}},
 	}
 }
@@ -46,7 +46,7 @@ func (c *clusterTarget) cutOff(t testing.TB, wait func(), nodes ...int) {
 	c.CutOff(t, nodes...)
 	defer func() {
 		c.Reconnect(t)
-		time.Sleep(noticed) // until members have expelled others, if they had decided so before
+		time.Sleep(noticeTime) // until members have expelled others, if they had decided so before
 	}()
 	var running sync.WaitGroup
 	defer running.Wait()

@@ -17,7 +17,7 @@ import (
 //
 // All nodes have the same address, and their connections start from random ports. So each node runs with a different group ID of the
 // operating system, the number of one of its ports, and rules of iptables drop packets by the sender's group ID and the receiver's port. The
-// rules are in a chain of their own. It is removed when the test ends, or by the next SeparableGroup if the test is killed.
+// rules are in a separate chain. It is removed when the test ends, or by the next SeparableGroup if the test is killed.
 func SeparableGroup(t testing.TB, args ...string) *Cluster {
 	t.Helper()
 	chain := fmt.Sprintf("%s%d", chainPrefix, os.Getpid())
@@ -89,7 +89,7 @@ func removeOldChains() error {
 	}
 	for line := range strings.Lines(string(rules)) {
 		var pid int
-		if n, _ := fmt.Sscanf(line, "-N "+chainPrefix+"%d", &pid); n == 1 && errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+		if n, _ := fmt.Sscanf(line, "-N "+chainPrefix+"%d", &pid); n == 1 && (pid == os.Getpid() || errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)) {
 			if err := removeChain(fmt.Sprintf("%s%d", chainPrefix, pid)); err != nil {
 				return err
 			}
