@@ -24,7 +24,18 @@ import (
 	"github.com/leafsql/leafsql/testutil/nacostest"
 )
 
-// sdkClients returns SDK clients as an application creates them.
+// sdkFolders has the folders of SDK clients, which write into them until the tests' process ends.
+var sdkFolders sync.Map
+
+func removeSDKFolders() {
+	sdkFolders.Range(func(dir, _ any) bool {
+		os.RemoveAll(dir.(string))
+		return true
+	})
+}
+
+// sdkClients returns SDK clients as an application creates them. They stay open: CloseClient deletes from a map of the whole
+// process without a lock, while clients of parallel tests read this map.
 func sdkClients(t *testing.T, s *nacostest.Server, namespace, user, password string) (config_client.IConfigClient, naming_client.INamingClient) {
 	t.Helper()
 	host, port, err := net.SplitHostPort(s.Addr())
@@ -39,8 +50,7 @@ func sdkClients(t *testing.T, s *nacostest.Server, namespace, user, password str
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The clients write into the folder for a moment after they were closed.
-	t.Cleanup(func() { eventually(t, "an empty folder", func() bool { return os.RemoveAll(dir) == nil }) })
+	sdkFolders.Store(dir, nil)
 	param := vo.NacosClientParam{
 		ClientConfig: constant.NewClientConfig(
 			constant.WithNamespaceId(namespace), constant.WithUsername(user), constant.WithPassword(password),
@@ -52,12 +62,10 @@ func sdkClients(t *testing.T, s *nacostest.Server, namespace, user, password str
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(naming.CloseClient)
 	config, err := clients.NewConfigClient(param)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(config.CloseClient)
 	return config, naming
 }
 

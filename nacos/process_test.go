@@ -28,7 +28,9 @@ func TestMain(m *testing.M) {
 		return
 	}
 	flag.Set("test.parallel", "8") // tests mostly wait
-	os.Exit(m.Run())
+	code := m.Run()
+	removeSDKFolders()
+	os.Exit(code)
 }
 
 // holdLease takes a worker id when the barrier opens, prints it and the time,
