@@ -85,7 +85,7 @@ func identity(values map[string]string) string {
 	value := func(variable string) string {
 		return "(SELECT VARIABLE_VALUE FROM " + status + " WHERE VARIABLE_NAME = '" + variable + "')"
 	}
-	if provider := values["wsrep_provider"]; isOn(values["wsrep_on"]) && provider != "" && provider != "none" {
+	if isGalera(values) {
 		return "CONCAT('galera ', " + value("wsrep_cluster_state_uuid") + ")"
 	}
 	if values["group_replication_group_name"] != "" {
@@ -99,6 +99,16 @@ func identity(values map[string]string) string {
 	// The expression contains no empty string, which would be NULL under sql_mode=EMPTY_STRING_IS_NULL.
 	return "IF(@@global.innodb_flush_log_at_trx_commit <> 1 OR @@global.log_bin AND @@global.sync_binlog <> 1, " +
 		"CONCAT('server ', " + name + ", ' started at ', UNIX_TIMESTAMP() - CAST(" + value("Uptime") + " AS SIGNED)), CONCAT('server ', " + name + "))"
+}
+
+// InCluster reports whether a server with these global variables is a node of Galera or a member of Group Replication.
+func InCluster(values map[string]string) bool {
+	return isGalera(values) || values["group_replication_group_name"] != ""
+}
+
+func isGalera(values map[string]string) bool {
+	provider := values["wsrep_provider"]
+	return isOn(values["wsrep_on"]) && provider != "" && provider != "none"
 }
 
 func isOn(value string) bool { return value == "1" || strings.EqualFold(value, "ON") }

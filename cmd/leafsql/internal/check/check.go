@@ -23,6 +23,7 @@ import (
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/survey"
 	"github.com/leafsql/leafsql/internal/chinese"
+	"github.com/leafsql/leafsql/internal/serverid"
 )
 
 // Options contain inputs of a check that a survey does not have. The zero value is valid.
@@ -261,7 +262,7 @@ func (c *checker) checkSameStore(ctx context.Context, shard *survey.Shard) error
 func (c *checker) checkUnusedStore(ctx context.Context, shard *survey.Shard) error {
 	store := c.Set.Store
 	// Names of equal tables on the servers of one cluster are names of one table.
-	if shard.SameName(shard.Database, store.Database) && (shard.ID == store.ID || inCluster(shard.Global) || shard.NoTriggers != "") {
+	if shard.SameName(shard.Database, store.Database) && (shard.ID == store.ID || serverid.InCluster(shard.Global) || shard.NoTriggers != "") {
 		return nil
 	}
 	names, err := shard.List(ctx, "SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND table_name = ?", shard.Database, store.Table)

@@ -12,6 +12,7 @@ import (
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/survey"
 	"github.com/leafsql/leafsql/internal/quote"
 	"github.com/leafsql/leafsql/internal/schema"
+	"github.com/leafsql/leafsql/internal/serverid"
 )
 
 // checkLayout checks the definitions of leaf_alloc and leaf_worker, and whether their servers keep confirmed
@@ -235,16 +236,10 @@ func (c *checker) checkLeaseColumns(here newFinding, table *databases.Store) {
 	c.add(f)
 }
 
-// inCluster reports whether a server with these global variables is a node of Galera or of Group Replication.
-func inCluster(global map[string]string) bool {
-	provider := global["wsrep_provider"]
-	return strings.EqualFold(global["wsrep_on"], "ON") && provider != "" && provider != "none" || global["group_replication_group_name"] != ""
-}
-
 // checkCommitLoss adds a finding for each variable that allows a crash to undo commits that the server has
 // confirmed. In a cluster the other nodes still have the commits that one node lost.
 func (c *checker) checkCommitLoss(store *databases.Store, finding func(variable, when string) Finding) {
-	if inCluster(store.Global) {
+	if serverid.InCluster(store.Global) {
 		return
 	}
 	for _, name := range []string{"innodb_flush_log_at_trx_commit", "sync_binlog"} {
