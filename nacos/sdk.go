@@ -149,9 +149,10 @@ func isReadLimit(err error) bool {
 }
 
 func (s *sdkConfig) query(ctx context.Context, id string) (string, bool, error) {
+	pacer := s.pacer(id)
 	for {
-		if pause := s.pacer(id).reserve(); pause > 0 && !api.Sleep(ctx, pause) {
-			s.pacer(id).cancel()
+		if pause := pacer.reserve(); pause > 0 && !api.Sleep(ctx, pause) {
+			pacer.cancel()
 			return "", false, wrapClientError(fmt.Errorf("%s: %w", readLimit, context.Cause(ctx)))
 		}
 		text, err := callWithin(ctx, func() (string, error) {

@@ -87,13 +87,16 @@ func readScripts(t *testing.T, name string) (scripts []script) {
 	return scripts
 }
 
-// scriptTables exist in every script that mentions the pattern. s has values for t.
-var scriptTables = []struct{ pattern, text string }{
-	{"", "CREATE TABLE t (id BIGINT NOT NULL {AUTO} PRIMARY KEY, a INT UNIQUE, b VARCHAR(40), at DATETIME(6) DEFAULT CURRENT_TIMESTAMP(6), CHECK (a < 1000))"},
-	{`\bs\b`, "CREATE TABLE s (id BIGINT PRIMARY KEY, a INT, b VARCHAR(40))"},
-	{`\bs\b`, "INSERT INTO s VALUES (11, 1, 'x'), (12, 2, 'y'), (13, 3, 'z')"},
-	{`\b(log|noted)\b`, "CREATE TABLE log (a INT)"},
-	{`\bnoted\b`, "CREATE FUNCTION noted(x INT) RETURNS INT MODIFIES SQL DATA BEGIN INSERT INTO log VALUES (x); RETURN x; END"},
+// scriptTables exist in every script that mentions them. s has values for t.
+var scriptTables = []struct {
+	mention *regexp.Regexp
+	text    string
+}{
+	{regexp.MustCompile(""), "CREATE TABLE t (id BIGINT NOT NULL {AUTO} PRIMARY KEY, a INT UNIQUE, b VARCHAR(40), at DATETIME(6) DEFAULT CURRENT_TIMESTAMP(6), CHECK (a < 1000))"},
+	{regexp.MustCompile(`(?i)\bs\b`), "CREATE TABLE s (id BIGINT PRIMARY KEY, a INT, b VARCHAR(40))"},
+	{regexp.MustCompile(`(?i)\bs\b`), "INSERT INTO s VALUES (11, 1, 'x'), (12, 2, 'y'), (13, 3, 'z')"},
+	{regexp.MustCompile(`(?i)\b(log|noted)\b`), "CREATE TABLE log (a INT)"},
+	{regexp.MustCompile(`(?i)\bnoted\b`), "CREATE FUNCTION noted(x INT) RETURNS INT MODIFIES SQL DATA BEGIN INSERT INTO log VALUES (x); RETURN x; END"},
 }
 
 // tables returns the statements that create the script's tables.
@@ -103,7 +106,7 @@ func (sc *script) tables() (texts []string) {
 		all += "\n" + line.text
 	}
 	for _, table := range scriptTables {
-		if regexp.MustCompile("(?i)" + table.pattern).MatchString(all) {
+		if table.mention.MatchString(all) {
 			texts = append(texts, table.text)
 		}
 	}

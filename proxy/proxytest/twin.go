@@ -137,14 +137,14 @@ const badIndex, noIndex = 0x10, 0x20
 func hideNumbers(b []byte) []byte {
 	out, hidden := make([]byte, 0, len(b)), false
 	for _, x := range b {
-		number := x < 0x20 || '0' <= x && x <= '9' || x == '.'
+		isNumber := x < 0x20 || '0' <= x && x <= '9' || x == '.'
 		switch {
-		case !number:
+		case !isNumber:
 			out = append(out, x)
 		case !hidden:
 			out = append(out, '#')
 		}
-		hidden = number
+		hidden = isNumber
 	}
 	return out
 }

@@ -3,8 +3,9 @@
 // A process is the production code, from database/sql to the internal pools, with generators, leases and the refresh of
 // tables. Only the server is a model ([Server]). Its costs are measured on a real one.
 //
-// A large fleet does not fit into one program: 1,000 processes with 10 tags take 400 MB. So of a large fleet one of [Config.Share] processes is simulated, on a server that is so many times
-// slower. Queues then have the same length in seconds. TestShareEqualsWhole compares both.
+// A large fleet does not fit into one program: 1,000 processes with 10 tags take 400 MB. So of a large fleet one of
+// [Config.Share] processes is simulated, on a server that is so many times slower. Queues then have the same length in
+// seconds. TestShareEqualsWhole compares both.
 package fleet
 
 import (

@@ -68,7 +68,7 @@ func Guard(hash string) (set, where string) {
 
 // locateServer returns an SQL expression that is above 0 if the description has this server's mark, and else 0. MariaDB
 // does not compare the hash, which it computes in the connection's character set, with a column in latin1 or gbk (error
-// 1267). The text before the mark may be in no character set.
+// 1267). The text before the mark may not be valid in any character set.
 func locateServer(hash string) string {
 	return "LOCATE(CONCAT('" + markBegin + "', " + hash + "), CONVERT(SUBSTRING(description, LOCATE('" + markBegin + "', description)) USING utf8mb4))"
 }
